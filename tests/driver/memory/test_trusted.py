@@ -95,10 +95,10 @@ def test_memory_without_a_place_is_not_trusted(folder):
 def test_a_folder_that_others_can_write_or_that_is_none_is_refused(folder):
     with pytest.raises(InputError, match="cannot be trusted"):
         trusted([folder / "none"])
-    with pytest.raises(InputError, match="nobody else"):
+    with pytest.raises(InputError, match="no other user"):
         trusted([written(folder / "a")])
     folder.chmod(0o777)
-    with pytest.raises(InputError, match="nobody else"):
+    with pytest.raises(InputError, match="no other user"):
         trusted([folder])
 
 

@@ -149,7 +149,7 @@ def test_an_argument_that_breaks_a_rule_is_named(change, message):
 @pytest.mark.parametrize(
     ("depth", "bias", "output", "message"),
     [
-        (2, kind_of(I32, (3,), 0.5), U8, r"operand 2 \(input 2\) has scale 0.5; NNAPI wants"),
+        (2, kind_of(I32, (3,), 0.5), U8, r"operand 2 \(input 2\) has scale 0.5; NNAPI requires"),
         (2, kind_of(I32, (2,), 0.25), U8, r"operand 2 \(input 2\) has dimensions \[2\]"),
         (2, kind_of(F32, (3,)), U8, r"operand 2 \(input 2\) is a TENSOR_FLOAT32"),
         (1, kind_of(I32, (3,), 0.25), U8, r"operand 1 \(input 1\) has a depth of 1"),

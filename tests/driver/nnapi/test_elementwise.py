@@ -151,12 +151,12 @@ ONE = np.ones(2)
 REFUSED = {
     "MUL": ([(ONE, kind_of(U8, (2,), 0.5))] * 2 + [0], kind_of(U8, (2,), 0.25), "more than the"),
     "ADD": ([(ONE, kind_of(F32, (2,))), (np.ones(3), kind_of(F32, (3,))), 0], F32, "broadcast"),
-    "SUB": ([(ONE, kind_of(F32, (2,))), (ONE, kind_of(F16, (2,))), 0], F32, "wants one type"),
+    "SUB": ([(ONE, kind_of(F32, (2,))), (ONE, kind_of(F16, (2,))), 0], F32, "types must agree"),
     "DIV": ([(ONE, kind_of(U8, (2,), 0.5))] * 2 + [0], U8, "QUANT8_ASYMM"),
     "RELU": ([(ONE, kind_of(U8, (2,), 0.5))], kind_of(U8, (2,), 0.25), "has scale 0.25"),
-    "TANH": ([(ONE, kind_of(U8, (2,), 0.5))], kind_of(U8, (2,), 0.5), "wants 0.0078125 and 128"),
+    "TANH": ([(ONE, kind_of(U8, (2,), 0.5))], kind_of(U8, (2,), 0.5), "requires 0.0078125 and 128"),
     "SOFTMAX": ([(ONE, kind_of(F32, (2,))), 0.0], F32, "must be above 0"),
-    "LOGISTIC": ([(ONE, kind_of(F32, (2,)))], F16, "wants TENSOR_FLOAT32"),
+    "LOGISTIC": ([(ONE, kind_of(F32, (2,)))], F16, "requires TENSOR_FLOAT32"),
 }
 
 

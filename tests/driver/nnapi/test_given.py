@@ -228,7 +228,7 @@ def test_a_scalar_of_another_type_or_without_value_is_refused():
         network, kind = Network(), kind_of(F32, (6,))
         names = [network.input(X, kind), network.input(X, kind)]
         network.add("ADD", [*names, make(network)], network.output(kind))
-        with pytest.raises(DriverError, match=r"FLOAT32; NNAPI wants INT32|operand 2"):
+        with pytest.raises(DriverError, match=r"FLOAT32; NNAPI requires INT32|operand 2"):
             graph_of(network.model())
 
 

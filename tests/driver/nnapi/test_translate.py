@@ -96,7 +96,9 @@ def test_dimensions_of_a_request_fill_what_the_model_leaves_unknown():
     ) as caught:
         graph_of(network.model())
     assert caught.value.status == ErrorStatus.GENERAL_FAILURE
-    with pytest.raises(DriverError, match=r"given dimensions \[2, 4\], and has \[0, 3\]") as caught:
+    with pytest.raises(
+        DriverError, match=r"given dimensions \[2, 4\]; the model's are \[0, 3\]"
+    ) as caught:
         graph_of(network.model(), dimensions={0: (2, 4)})
     assert caught.value.status == ErrorStatus.INVALID_ARGUMENT
     assert supported_operations(network.model()) == (True,)

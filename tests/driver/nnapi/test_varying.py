@@ -126,7 +126,7 @@ def test_an_output_without_room_is_told_with_its_shape(client, dimensions):
 
 @pytest.mark.parametrize("shape", [(10, 3), (12, 3), (1, 3)])
 def test_an_output_of_dimensions_that_are_not_made_fails_as_the_run_has_ended(client, shape):
-    with pytest.raises(DriverError, match=r"\[11, 3\] was made, which is to have") as caught:
+    with pytest.raises(DriverError, match=r"dimensions \[11, 3\]; the model declares") as caught:
         placed_run(client, 2, shape, shape)
     assert caught.value.status == ErrorStatus.GENERAL_FAILURE
 
@@ -212,7 +212,7 @@ def test_a_loop_whose_state_grows_ends_with_its_timeout_or_with_too_large_a_stat
 def test_a_state_larger_than_a_length_can_say_is_refused(monkeypatch):
     given, late = [np.zeros((4, 4), np.float32)], LateRoutine((0, 1), (0,), ((),), None)
     monkeypatch.setattr(late_routines, "VALUE_BYTES_MAX", 63)
-    with pytest.raises(DriverError, match="of 64 bytes") as caught:
+    with pytest.raises(DriverError, match="has 64 bytes") as caught:
         late_routines.LateRoutines(Loader(None)).run(late, given, None)
     assert caught.value.status == ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT
 

@@ -1,1 +1,1 @@
-"""Bytes that a driver uses: clients' files looked at and mapped, folders that are believed."""
+"""Access to clients' memory: files inspected, mapped and copied; trusted folders."""

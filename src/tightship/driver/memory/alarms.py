@@ -1,4 +1,4 @@
-"""What is done when its time has come, unless it is not needed any more."""
+"""Thread that makes calls at due times."""
 
 import threading
 import time
@@ -10,13 +10,13 @@ from tightship.driver.types.timers import Timers
 
 
 class Alarms:
-    """Calls that are due later, made one after another by one thread, which ends with the last.
+    """Timed calls, made one after another by a thread that ends with the last of them.
 
-    May be used from several threads. No call may wait for long.
+    May be used from several threads. Calls must be quick.
     """
 
     def __init__(self) -> None:
-        """Starts nothing before it is needed."""
+        """Create a timer without a thread; `set` starts one."""
         self._changed = threading.Condition()
         self._timers = Timers()
         self._calls: dict[int, Callable[[], None]] = {}
@@ -24,10 +24,10 @@ class Alarms:
         self._wakes_ns: int | None = None
 
     def set(self, wait_s: float, call: Callable[[], None]) -> int:
-        """Have `call` called after a while; returns the number of the alarm.
+        """Schedule `call` in `wait_s` seconds; return a number for `cancel`.
 
         Raises:
-            RuntimeError: The system has no thread left to watch it.
+            RuntimeError: The system cannot start the thread.
         """
         due_ns = time.monotonic_ns() + int(wait_s * 1e9)
         with self._changed:
@@ -42,7 +42,7 @@ class Alarms:
         return number
 
     def cancel(self, number: int) -> None:
-        """Do not make a call that is not made yet; harmless if it is."""
+        """Cancel a call, unless it was made already."""
         with self._changed:
             if self._calls.pop(number, None) is not None:
                 self._timers.cancel(number)
@@ -59,7 +59,7 @@ class Alarms:
             self._wakes_ns = None
 
     def _next(self) -> Callable[[], None] | None:
-        """The next call, as soon as it is due; None if nothing is to come."""
+        """Wait for the next call that is due; None if none is scheduled."""
         with self._changed:
             while (next_ns := self._timers.next_ns()) is not None:
                 number = self._timers.take_due(now_ns := time.monotonic_ns())

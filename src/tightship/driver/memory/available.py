@@ -1,4 +1,4 @@
-"""How much memory a process may still take, as far as the system says."""
+"""Memory that a process may still take, as far as the system reports it."""
 
 import sys
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ ROOT = Path("/")
 
 
 def available_bytes(root: Path = ROOT) -> int:
-    """Bytes that are left to this process: of the machine, and of its control groups.
+    """Return the bytes left to this process on the machine and in its control groups.
 
-    Pages of files that the system can take back are left, too. What cannot be read limits nothing.
+    Pages of files that the system can reclaim count as left. An unreadable limit is ignored.
 
     Args:
-        root: Folder in which `proc` and `sys` are.
+        root: Folder that contains `proc` and `sys`.
     """
     return min([*_of_machine(root), *_of_groups(root)], default=sys.maxsize)
 
@@ -25,7 +25,7 @@ def _of_machine(root: Path) -> Iterator[int]:
 
 
 def _of_groups(root: Path) -> Iterator[int]:
-    """Of each group that the process is in, in either version."""
+    """Yield the bytes left in each control group of the process, for both versions."""
     for line in _text(root / "proc" / "self" / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         mounted = root / "sys" / "fs" / "cgroup"
@@ -37,7 +37,7 @@ def _of_groups(root: Path) -> Iterator[int]:
 
 
 def _of_group(mounted: Path, path: str, names: tuple[str, str, str]) -> Iterator[int]:
-    """Of a group and those that it is in, as far as they are visible here."""
+    """Yield the bytes left in a group and in its visible ancestors."""
     limit_name, used_name, idle_name = names
     folder = mounted / path.strip("/")
     for each in (folder, *folder.parents):

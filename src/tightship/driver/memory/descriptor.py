@@ -1,4 +1,4 @@
-"""What the kernel says of a descriptor, and the files that clients and driver make."""
+"""Descriptors: inspection of received files, and sealed memory for clients and driver."""
 
 import errno
 import fcntl
@@ -17,9 +17,9 @@ SEALED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 
 def describe(file: int, trusted: Trusted, kernel: Kernel = KERNEL) -> Attachment:
-    """What the service must know of a descriptor, which is also its handle.
+    """Return the facts about a descriptor, which is also its handle.
 
-    One of which the kernel says nothing, as a folder of a dead process, is good for nothing.
+    If the kernel gives none, as for a folder of a dead process, the file is marked unusable.
     """
     try:
         return _described(file, trusted, kernel)
@@ -55,12 +55,12 @@ def _described(file: int, trusted: Trusted, kernel: Kernel) -> Attachment:
 
 
 def _has_huge_pages(file: int) -> bool:
-    """Whether a file's pages are of a reserve that may be empty when one is touched."""
+    """Whether pages come from a reserve that may be empty when one is touched."""
     return os.fstatvfs(file).f_bsize > mmap.PAGESIZE
 
 
 def seals_of(file: int) -> int:
-    """The seals of a descriptor; 0 for a file that can have none."""
+    """Return the seals of a descriptor; 0 for a file that cannot be sealed."""
     try:
         return fcntl.fcntl(file, fcntl.F_GET_SEALS)
     except OSError as error:
@@ -70,7 +70,7 @@ def seals_of(file: int) -> int:
 
 
 def fence_state(file: int) -> FenceState:
-    """Of a pipe or socket: something to read signals it, an end without that is an error."""
+    """Return the state of a pipe or socket: data signals it, an end without data is an error."""
     poll = select.poll()
     poll.register(file, select.POLLIN)
     happened = dict(poll.poll(0)).get(file, 0)
@@ -81,19 +81,19 @@ def fence_state(file: int) -> FenceState:
 
 
 def seal_content(file: int) -> None:
-    """Have neither the size nor the content of a memfd change any more."""
+    """Seal size and contents of a memfd."""
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALED_SIZE | fcntl.F_SEAL_WRITE)
 
 
 LARGE_BYTES = 64 << 20
-"""From here on memory is asked for only where it is left: the system would end processes for it."""
+"""Size from which memory is checked before allocation; an overcommitted system kills processes."""
 
 
 def new_segment(size_bytes: int, content: bytes | None = None) -> int:
-    """A memfd whose size can never change; with a content, nor can that.
+    """Create a memfd of fixed size; its contents, if given, are fixed as well.
 
     Raises:
-        OSError: The system has no room for it.
+        OSError: The system lacks the memory.
     """
     if size_bytes >= LARGE_BYTES and size_bytes > available_bytes():
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
@@ -111,7 +111,7 @@ def new_segment(size_bytes: int, content: bytes | None = None) -> int:
 
 
 def write_all(file: int, content: bytes) -> None:
-    """Write all bytes.
+    """Write all bytes of `content`.
 
     Raises:
         OSError: There is no room for them.

@@ -1,8 +1,8 @@
-"""Memory that a device may use as well: dma-bufs, and the calls of the kernel about them.
+"""Memory shared with devices: dma-bufs and the kernel calls about them.
 
-A dma-buf keeps its size, and its pages stay, as long as anybody has it: those of the exporters
-that are listed here, which are of ordinary memory. What the processor reads or writes there lies
-between two calls, so that caches of both sides agree.
+A dma-buf of the exporters listed here keeps its size and its pages, which are ordinary memory, as
+long as it is open anywhere. Each access by the processor lies between two calls that make its
+caches and the device's coherent.
 """
 
 import fcntl
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 EXPORTERS = frozenset({"udmabuf", "system_heap"})
-"""Whose memory no device can take away while it is mapped."""
+"""Exporters whose memory stays while it is mapped, whatever happens to the device."""
 UDMABUF, SYSTEM_HEAP = "/dev/udmabuf", "/dev/dma_heap/system"
 RETRIES_MAX = 1000
 
@@ -25,31 +25,31 @@ _CLOSE_ON_EXEC = 1
 
 
 class Kernel:
-    """The calls, in one place."""
+    """Kernel calls, in a class that tests can replace."""
 
     def information(self, file: int) -> str:
-        """What `/proc` says of a descriptor."""
+        """Return the text in `/proc` about a descriptor."""
         with open(f"/proc/self/fdinfo/{file}", encoding="ascii", errors="replace") as opened:
             return opened.read()
 
     def size_bytes(self, file: int) -> int:
-        """Of a dma-buf."""
+        """Return the size of a dma-buf."""
         return os.lseek(file, 0, os.SEEK_END)
 
     def ioctl(self, file: int, request: int, argument: bytearray) -> int:
-        """The call of that name, which may write to its argument."""
+        """Call `ioctl`, which may write to `argument`."""
         return int(fcntl.ioctl(file, request, argument))
 
     def has(self, path: str) -> bool:
-        """Whether there is such a device, for this process to use."""
+        """Whether a device exists and this process may use it."""
         return os.access(path, os.R_OK | os.W_OK)
 
     def open(self, path: str) -> int:
-        """A device."""
+        """Open a device."""
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     def map(self, file: int, size_bytes: int, protection: int, offset: int) -> mmap.mmap:
-        """Memory that is shared with all who have the file."""
+        """Map a file shared."""
         return mmap.mmap(file, size_bytes, mmap.MAP_SHARED, protection, offset=offset)
 
 
@@ -59,10 +59,10 @@ KERNEL = Kernel()
 def is_dma_buf(file: int, kernel: Kernel) -> bool:
     """Whether a descriptor is a dma-buf of one of `EXPORTERS`.
 
-    The kernel says the exporter first; what comes after may be in a name that a client gave.
+    Only the first `exp_name` counts: later lines may be part of a name that a client chose.
 
     Raises:
-        OSError: The kernel does not say.
+        OSError: The kernel gives no information.
     """
     rows = (line.partition(":") for line in kernel.information(file).splitlines())
     exporters = (value.strip() for name, _, value in rows if name == "exp_name")
@@ -71,10 +71,10 @@ def is_dma_buf(file: int, kernel: Kernel) -> bool:
 
 @contextmanager
 def synced(file: int, flags: int, kernel: Kernel) -> Iterator[None]:
-    """Within it the processor reads (`READ`), or writes (`WRITE`), what is mapped of a dma-buf.
+    """Bracket an access of the processor to a mapped dma-buf, for `READ` or `WRITE`.
 
     Raises:
-        OSError: The kernel refuses; also where it is too busy for long.
+        OSError: The kernel refuses, or stays too busy.
     """
     _sync(file, flags, kernel)
     try:
@@ -88,19 +88,19 @@ def _sync(file: int, flags: int, kernel: Kernel) -> None:
         with suppress(InterruptedError, BlockingIOError):
             kernel.ioctl(file, _SYNC, bytearray(struct.pack("<Q", flags)))
             return
-    raise BlockingIOError("A dma-buf stays busy.")
+    raise BlockingIOError(f"A dma-buf is still busy after {RETRIES_MAX} attempts.")
 
 
 def has_allocator(kernel: Kernel) -> bool:
-    """Whether this process can have dma-bufs made."""
+    """Whether this process can allocate dma-bufs."""
     return any(kernel.has(path) for path in (UDMABUF, SYSTEM_HEAP))
 
 
 def allocate(size_bytes: int, kernel: Kernel) -> int | None:
-    """A new dma-buf of so many bytes, of whole pages; None where no device makes any.
+    """Allocate a dma-buf of whole pages; None if no device allocates any.
 
     Raises:
-        OSError: There is no room for it.
+        OSError: There is not enough memory.
     """
     if kernel.has(UDMABUF):
         with _opened(kernel, UDMABUF) as device, _memory(size_bytes) as memory:
@@ -125,7 +125,7 @@ def _opened(kernel: Kernel, path: str) -> Iterator[int]:
 
 @contextmanager
 def _memory(size_bytes: int) -> Iterator[int]:
-    """Memory as udmabuf wants it: it cannot become shorter, and may be written."""
+    """Open a memfd that udmabuf accepts: sealed against shrinking, writable."""
     file = os.memfd_create("tightship dma-buf", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(file, size_bytes)

@@ -1,4 +1,4 @@
-"""Pools of mode ISOLATED: another process maps them, and dies in the driver's place."""
+"""Pools of mode ISOLATED: worker processes map them, so that a bad file cannot kill the driver."""
 
 import logging
 import subprocess
@@ -18,16 +18,16 @@ from tightship.errors import DriverError
 _LOG = logging.getLogger(__name__)
 
 IDLE_MAX = 2
-"""Processes that are kept although nobody uses them."""
+"""Idle processes that are kept."""
 HANGING_MAX = 8
-"""Processes that could not be killed; with so many, no other is started."""
+"""Processes that could not be killed, above which no other is started."""
 
 
 class Isolated:
-    """Bytes of isolated pools. May be used from several threads.
+    """Access to isolated pools. May be used from several threads.
 
-    Whoever gives orders has a process to himself meanwhile, one that is idle or a new one; so a
-    file that does not answer keeps nobody waiting but those who use it.
+    Each call uses a process of its own, idle or new, so that a file that does not answer delays
+    only its own users.
     """
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class Isolated:
         self._hanging: list[subprocess.Popen[bytes]] = []
 
     def read(self, pool: Pool, start: int, room: NDArray[np.uint8]) -> None:
-        """Fill `room` with the bytes of a pool from `start` on.
+        """Fill `room` with bytes of a pool.
 
         Raises:
-            DriverError: GENERAL_FAILURE: the file cannot be mapped, has become shorter, or does
-                not answer.
+            DriverError: GENERAL_FAILURE: the file cannot be mapped, has become shorter, or does not
+                answer.
         """
         for done in range(0, room.size, STAGING_BYTES):
             part = room[done : done + STAGING_BYTES]
@@ -51,7 +51,7 @@ class Isolated:
             )
 
     def write(self, pool: Pool, start: int, data: NDArray[np.uint8]) -> None:
-        """Put bytes into a pool from `start` on; raises as `read`."""
+        """Write bytes to a pool; raises as `read`."""
         for done in range(0, data.size, STAGING_BYTES):
             part = data[done : done + STAGING_BYTES]
             self._have(
@@ -59,11 +59,11 @@ class Isolated:
             )
 
     def check(self, pool: Pool) -> None:
-        """Map a pool now; raises as `read`."""
+        """Map a pool; raises as `read`."""
         self._have(pool, partial(IsolatedProcess.have, pool=pool))
 
     def drop(self, pool: Pool) -> None:
-        """Have a pool unmapped, which nobody uses any more; waits for nothing."""
+        """Unmap a pool that is no longer used, without waiting."""
         with self._lock:
             for worker in (*self._idle, *self._busy):
                 if pool.identifier in worker.pools:
@@ -72,9 +72,9 @@ class Isolated:
             self._drop_gone()
 
     def _have(self, pool: Pool, work: Callable[[IsolatedProcess], None]) -> None:
-        """Have something done by a process that has a pool mapped.
+        """Run `work` on a process that has the pool mapped.
 
-        If somebody has killed or stopped it, which is nobody's fault, another is asked.
+        A process that was killed or stopped from outside is replaced once.
         """
         for _ in range(2):
             worker = self._taken(pool)
@@ -91,10 +91,10 @@ class Isolated:
                 return
             if reason is not None:
                 raise failure(reason)
-        raise failure("The process that maps a pool was killed, and the next one as well.")
+        raise failure("Two processes that map a pool were killed, one after the other.")
 
     def _taken(self, pool: Pool) -> IsolatedProcess:
-        """A process for this thread, one that has the pool mapped if any has."""
+        """Reserve a process, preferably one that has the pool mapped."""
         with self._lock:
             if self._idle:
                 index = max(
@@ -105,7 +105,7 @@ class Isolated:
                 return worker
             self._hanging = [each for each in self._hanging if each.poll() is None]
             if len(self._hanging) >= HANGING_MAX:
-                raise failure(f"{HANGING_MAX} processes wait for files that do not answer.")
+                raise failure(f"{HANGING_MAX} processes hang on files that do not answer.")
         try:
             worker = IsolatedProcess()
         except OSError as error:
@@ -128,7 +128,7 @@ class Isolated:
         self._gone = [(worker, pool) for worker, pool in self._gone if not worker.drop(pool)]
 
     def _end(self, worker: IsolatedProcess) -> str | None:
-        """As `IsolatedProcess.end`, also of one that hangs."""
+        """End a process and return the file's fault, as `IsolatedProcess.end`."""
         with self._lock:
             self._busy.discard(worker)
             self._gone = [each for each in self._gone if each[0] is not worker]
@@ -143,6 +143,6 @@ class Isolated:
         return reason
 
     def close(self) -> None:
-        """End the processes; nobody uses them any more."""
+        """End the idle processes."""
         while self._idle:
             self._end(self._idle.pop())

@@ -1,4 +1,4 @@
-"""A process that maps clients' files in the driver's place, from the driver's side."""
+"""Driver's side of a process that maps clients' files."""
 
 import array
 import mmap
@@ -27,26 +27,26 @@ from tightship.driver.types.pools import Pool
 from tightship.driver.types.status import failure
 
 PATIENCE_S = 5.0
-"""How long an order may take: a file may lie where reading it never ends."""
+"""Seconds allowed for an order, because reading some files never ends."""
 REAP_S = 1.0
-"""How long the end of a process is waited for that was killed: it may hang in the kernel."""
+"""Seconds to wait for a killed process, which may hang in the kernel."""
 
 SHORT = "The file of a pool has become shorter, or cannot be read."
 
 
 class UnansweredError(Exception):
-    """It has died, or takes too long."""
+    """The process has died or exceeded the time for an order."""
 
 
 class IsolatedProcess:
-    """A process, and the memory that both have; one thread at a time gives it orders.
+    """Process with memory shared with the driver; takes orders from one thread at a time.
 
     Attributes:
-        pools: Numbers of those that it has mapped.
+        pools: Identifiers of the pools that it has mapped.
     """
 
     def __init__(self) -> None:
-        """Start one.
+        """Start the process.
 
         Raises:
             OSError: The system refuses.
@@ -75,17 +75,17 @@ class IsolatedProcess:
         self.pools: set[int] = set()
 
     def wait_at_most(self, patience_s: float) -> None:
-        """How long an order may take from now on; the kernel's clock, as `drop` never waits."""
+        """Limit the time for an order, by timeouts of the socket: `drop` must not wait."""
         limit = struct.pack("@ll", int(patience_s), int(patience_s % 1 * 1e6))
         for way in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self._connection.setsockopt(socket.SOL_SOCKET, way, limit)
 
     def have(self, pool: Pool) -> None:
-        """Map a pool, unless it is.
+        """Map a pool, if it is not mapped.
 
         Raises:
             DriverError: GENERAL_FAILURE: it cannot be mapped.
-            UnansweredError: As all orders.
+            UnansweredError: The process does not answer.
         """
         if pool.identifier in self.pools:
             return
@@ -95,12 +95,12 @@ class IsolatedProcess:
         self.pools.add(pool.identifier)
 
     def read(self, pool: Pool, start: int, room: NDArray[np.uint8]) -> None:
-        """Fill `room`, up to `STAGING_BYTES`, from a pool that it has; raises as `have`."""
+        """Fill `room`, of at most `STAGING_BYTES`, from a mapped pool; raises as `have`."""
         self._copy(READ, pool, start, room.size)
         room[...] = self._staging[: room.size]
 
     def write(self, pool: Pool, start: int, data: NDArray[np.uint8]) -> None:
-        """Put bytes, up to `STAGING_BYTES`, into a pool that it has; raises as `have`."""
+        """Write at most `STAGING_BYTES` to a mapped pool; raises as `have`."""
         self._staging[: data.size] = data
         self._copy(WRITE, pool, start, data.size)
 
@@ -122,18 +122,18 @@ class IsolatedProcess:
         return answer
 
     def drop(self, pool: Pool) -> bool:
-        """Have a pool unmapped after what is under way; False if it takes no more orders now."""
+        """Unmap a pool after the current order; return False if the queue is full."""
         data = ORDER.pack(DROP, pool.identifier, 0, 0, pool.is_writable)
         try:
             self._connection.sendmsg([data], [], socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
-        except OSError:  # it is dead, and whoever uses it next will know
+        except OSError:  # it is dead, which its next use reports
             pass
         return True
 
     def end(self) -> str | None:
-        """End it; what is wrong with the file of its last order, or None if nothing is.
+        """End the process; return the fault of the file in its last order, or None.
 
         Raises:
             TimeoutExpired: It hangs in the kernel.
@@ -151,7 +151,7 @@ class IsolatedProcess:
 
     @property
     def _is_stopped(self) -> bool:
-        """Whether somebody has stopped it by a signal, so that no file is to blame."""
+        """Whether a signal has stopped it, so that the file is not at fault."""
         what = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
         found = os.waitid(os.P_PID, self.process.pid, what)
         return found is not None and found.si_code == os.CLD_STOPPED

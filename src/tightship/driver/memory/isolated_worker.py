@@ -1,13 +1,12 @@
-"""The program of a process that may die of a client's file: it maps it and copies, nothing else.
+"""Program of a worker process that maps clients' files and copies, so that it dies of bad ones.
 
-It is run by its path and imports only what Python brings, so that it starts fast and is small:
+It is run by its path and imports only the standard library, so that it starts fast and stays small:
 
     driver --- ORDER, a file beside MAP ---> worker
-    driver <--- 0 done, 1 refused ---------- worker     bytes go through memory that both have
+    driver <--- 0 done, 1 refused ---------- worker     bytes go through shared memory
 
-A file that ends within a page has zeros behind its end there, and no SIGBUS: that is refused.
-
-Nothing answers DROP.
+DROP has no answer. A file that ends within a page reads as zeros up to the end of the page, without
+SIGBUS; such a copy is refused.
 """
 
 import array
@@ -19,17 +18,17 @@ import struct
 import sys
 
 ORDER = struct.Struct("<BQQQB")
-"""What to do, number of the pool, first byte, count of bytes, whether it is mapped to write."""
+"""Kind of order, identifier of the pool, first byte, count of bytes, whether to map for writing."""
 MAP, READ, WRITE, DROP = range(4)
 DONE, REFUSED = b"\0", b"\1"
 STAGING_BYTES = 4 << 20
-"""The most that one order copies."""
+"""Most bytes that one order copies."""
 _FILE_BYTES = array.array("i").itemsize
 
 
 def serve(connection: socket.socket, staging: memoryview) -> None:
     """Carry out orders until the driver hangs up."""
-    pools: dict[int, tuple[mmap.mmap, int]] = {}  # with where they begin
+    pools: dict[int, tuple[mmap.mmap, int]] = {}  # mapping and its offset in the file
     while True:
         order, files = _received(connection)
         if not order:
@@ -71,8 +70,8 @@ def _received(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def main(connection: int, staging: int) -> None:
-    """Serve on two descriptors: a socket, and memory for bytes that are copied."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver's to heed
+    """Serve on two descriptors: a socket and the shared memory."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles it and hangs up
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     memory = memoryview(mmap.mmap(staging, STAGING_BYTES))
     with socket.socket(fileno=connection) as driver:

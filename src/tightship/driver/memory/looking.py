@@ -1,4 +1,4 @@
-"""Files that came beside a call, looked at."""
+"""Inspection of the files beside a call."""
 
 import enum
 import threading
@@ -14,7 +14,7 @@ Facts = tuple[Attachment, ...]
 
 
 class Later(enum.Enum):
-    """What is known of files will be told."""
+    """Marks a result that a callback will receive."""
 
     LATER = enum.auto()
 
@@ -22,9 +22,9 @@ class Later(enum.Enum):
 def look(
     files: Files, trusted: Trusted, slow: SlowFiles, then: Callable[[Facts | None], None]
 ) -> Facts | Later | None:
-    """What the service must know of files; LATER if `then` is told it, in another thread.
+    """Inspect files; return LATER if `then` gets the result, in another thread.
 
-    It is None if a file does not answer; they are closed when it does.
+    The result is None if a file does not answer; the files are then closed as soon as possible.
     """
     first = next((file for file in files if not is_prompt(file)), None)
     if first is None:
@@ -51,7 +51,7 @@ def look(
     with beginning:
         try:
             alarm = slow.alarms.set(slow.patience_s, give_up)
-        except RuntimeError:  # nobody would give up
+        except RuntimeError:  # without a timer the wait could be endless
             slow.tell()
             slow.close_all(files)
             return None

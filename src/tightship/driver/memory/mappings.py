@@ -1,4 +1,4 @@
-"""The bytes of pools, by mode: mapped here, read and written by calls, or by another process."""
+"""Bytes of pools by mode: mapped here, transferred by system calls, or by an isolated process."""
 
 import mmap
 import os
@@ -19,7 +19,7 @@ from tightship.driver.types.pools import DeviceMemory, Image, Pool, PoolMode, ro
 from tightship.driver.types.status import failure
 
 PART_BYTES = 4 << 20
-"""What of a file is read or written in one go, which has to end in time."""
+"""Most bytes of a file that one timed call transfers."""
 
 Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
@@ -29,16 +29,16 @@ class Mappings:
     """Mappings of pools, made at their first use and kept until they are dropped."""
 
     def __init__(self, slow: SlowFiles, kernel: Kernel = KERNEL) -> None:
-        """`slow` asks files that may not answer; `kernel` has the calls about dma-bufs."""
+        """Create an empty table; `slow` reads files that may block, `kernel` handles dma-bufs."""
         self._slow = slow
         self._mappings: dict[int, mmap.mmap] = {}
         self._isolated = Isolated()
         self._kernel = kernel
 
     def map(self, pool: Pool) -> Bytes:
-        """All bytes of a pool of mode SEALED, read-only unless its protection allows to write.
+        """Return all bytes of a SEALED pool or a dma-buf, writable if its protection is.
 
-        Those of a dma-buf are read and written only within `_dma_buf`.
+        Bytes of a dma-buf may be accessed only within `_dma_buf`.
 
         Raises:
             DriverError: GENERAL_FAILURE: it cannot be mapped.
@@ -55,7 +55,7 @@ class Mappings:
         return np.frombuffer(mapping, np.uint8)
 
     def places(self) -> dict[int, tuple[int, int]]:
-        """Of each pool that is mapped, its first address and the one after its last."""
+        """Return the first address and the end address of each mapped pool."""
         found = {}
         for number, mapping in self._mappings.copy().items():
             start = np.frombuffer(mapping, np.uint8).ctypes.data
@@ -63,18 +63,18 @@ class Mappings:
         return found
 
     def drop(self, pool: Pool) -> None:
-        """Let a mapping go with the last array that reads it, and close the file."""
+        """Close the file of a pool; its mapping ends with the last array on it."""
         self._mappings.pop(pool.identifier, None)
         if pool.mode is PoolMode.ISOLATED:
             self._isolated.drop(pool)
         self._slow.close_all((pool.handle,))
 
     def close(self) -> None:
-        """End what maps isolated pools."""
+        """End idle isolated processes."""
         self._isolated.close()
 
     def check(self, pool: Pool) -> None:
-        """Map a pool now, where it is mapped at all.
+        """Map a pool now, if its mode maps it.
 
         Raises:
             DriverError: GENERAL_FAILURE: it cannot be mapped.
@@ -85,7 +85,7 @@ class Mappings:
             self._isolated.check(pool)
 
     def read(self, pool: Pool, start: int, size_bytes: int) -> Bytes:
-        """Bytes of a pool: where they are if it is mapped, else a copy.
+        """Return bytes of a pool: a view if it is mapped, else a copy.
 
         Raises:
             DriverError: GENERAL_FAILURE: the file has become shorter, or cannot be read.
@@ -109,15 +109,15 @@ class Mappings:
         return data
 
     def _fetch(self, pool: Pool, start: int, room: Bytes) -> int:
-        """Read what is in memory, or else what comes in time."""
+        """Read what is in the page cache, or what arrives within the time limit."""
         begin = pool.extent.offset_bytes + start
         if is_prompt(pool.handle):
             return _transfer(self._slow, pool, partial(os.preadv, pool.handle, [room.data], begin))
         try:
             return os.preadv(pool.handle, [room.data], begin, os.RWF_NOWAIT)
-        except OSError:  # it is not in memory, or cannot be told to be
+        except OSError:  # not in memory, or its file system cannot tell
             pass
-        own = np.empty(room.size, np.uint8)  # one that is given up may still be written to
+        own = np.empty(room.size, np.uint8)  # a call that was given up may still write to it
         count = _transfer(self._slow, pool, partial(os.preadv, pool.handle, [own.data], begin))
         room[:count] = own[:count]
         return count
@@ -138,7 +138,7 @@ class Mappings:
             with self._dma_buf(pool, dma_buf.READ | dma_buf.WRITE) as mapped:
                 mapped[start : start + data.size] = data
             return
-        own = None  # what is given up may still be written, from memory of its own
+        own = None  # a call that was given up may still read its memory, hence a copy
         if not is_prompt(pool.handle):
             own = np.empty(min(data.size, PART_BYTES), np.uint8)
         done = 0
@@ -161,20 +161,20 @@ class Mappings:
             raise failure(f"A dma-buf cannot be used: {error}.") from None
 
     def value(self, pool: Pool, location: DataLocation) -> Bytes:
-        """The bytes of a value: those of a location, or all pixels of an image; as `read`."""
+        """Return the bytes of a location, or all pixels of an image; raises as `read`."""
         if pool.image is None:
             return self.read(pool, location.offset_bytes, location.length_bytes)
         return self.whole(pool)
 
     def whole(self, pool: Pool) -> Bytes:
-        """The bytes of a value that is all of a pool; as `read`."""
+        """Return the bytes of a value that fills a pool; raises as `read`."""
         data = self.read(pool, 0, pool.extent.size_bytes)
         if pool.image is None:
             return data
         return np.ascontiguousarray(_rows(data, pool.image)).reshape(-1)
 
     def store(self, pool: Pool, data: Bytes) -> None:
-        """Write a value that is all of a pool, leaving what is between rows; as `write`."""
+        """Write a value that fills a pool, except the padding of rows; raises as `write`."""
         if pool.image is None:
             self.write(pool, 0, data)
             return
@@ -191,7 +191,7 @@ class Mappings:
 
 
 def _rows(data: Bytes, image: Image) -> Bytes:
-    """The pixels in the bytes of an image, row by row; a view."""
+    """Return a view of an image's pixels, row by row."""
     count, stride = image.height * image.layers, image.row_stride_bytes
     return data[: count * stride].reshape(count, stride)[:, : row_bytes(image)]
 

@@ -1,4 +1,4 @@
-"""A pool as a file that constants lie in."""
+"""Pools as files that hold constants."""
 
 import fcntl
 from pathlib import Path
@@ -11,20 +11,20 @@ from tightship.graph import MappedFile
 
 
 class PoolFile(MappedFile):
-    """Bytes of a pool: where they are if it is mapped, else read whenever they are needed."""
+    """Bytes of a pool: a view if it is mapped, else read at each use."""
 
     def __init__(self, mappings: Mappings, pool: Pool) -> None:
-        """Nothing is read yet."""
+        """Refer to a pool without reading it."""
         self.path = path_of(pool)
         self.size_bytes = pool.extent.size_bytes
         self._mappings, self._pool = mappings, pool
 
     def bytes_at(self, offset: int, size: int) -> memoryview:
-        """The bytes `[offset, offset + size)`.
+        """Return the bytes `[offset, offset + size)`.
 
         Raises:
             DriverError: GENERAL_FAILURE: the file has become shorter, or cannot be mapped.
-            FormatError: The range leaves the pool.
+            FormatError: The range exceeds the pool.
         """
         if offset < 0 or size < 0 or offset + size > self.size_bytes:
             raise FormatError(
@@ -38,11 +38,11 @@ class PoolFile(MappedFile):
         room[:] = self.bytes_at(offset, len(room))
 
     def release(self) -> None:
-        """Nothing: the pages are the client's as well."""
+        """Keep the pages, because the client uses them as well."""
 
 
 def is_steady(pool: Pool) -> bool:
-    """Whether a pool is mapped, and its bytes stay: sealed so, or of a folder that is trusted."""
+    """Whether a pool is mapped and its bytes cannot change, by seals or a trusted folder."""
     if pool.mode is not PoolMode.SEALED:
         return False
     seals = seals_of(pool.handle)
@@ -51,7 +51,7 @@ def is_steady(pool: Pool) -> bool:
 
 
 def steady_file(mappings: Mappings, pool: Pool) -> MappedFile:
-    """A pool as a file whose bytes stay as they are: a copy, if its client may still write there.
+    """Return a pool as a file that cannot change: a copy if the client may still write to it.
 
     Raises:
         DriverError: GENERAL_FAILURE: the pool cannot be mapped or read.
@@ -64,10 +64,10 @@ def steady_file(mappings: Mappings, pool: Pool) -> MappedFile:
 
 
 def steady_bytes(mappings: Mappings, pool: Pool, start: int, size_bytes: int) -> memoryview:
-    """Bytes of a pool that stay as they are: copied once, if its client may still write there.
+    """Return bytes of a pool that cannot change: a copy if the client may still write to them.
 
     Raises:
-        DriverError: As `steady_file`.
+        DriverError: GENERAL_FAILURE: the pool cannot be mapped or read.
     """
     data = mappings.read(pool, start, size_bytes)
     is_mapped = pool.mode is PoolMode.SEALED
@@ -75,5 +75,5 @@ def steady_bytes(mappings: Mappings, pool: Pool, start: int, size_bytes: int) ->
 
 
 def path_of(pool: Pool) -> Path:
-    """What messages call a pool."""
+    """Return the name of a pool in messages, as a path."""
     return Path(f"pool {pool.identifier}")

@@ -1,4 +1,4 @@
-"""What the kernel says of this process's mappings."""
+"""Resident memory of this process's mappings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from tightship.resource.resident import mapped
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """Pages of addresses `[start, stop)`, each divided by the processes that have it mapped."""
+    """Proportional set size of the addresses `[start, stop)`."""
 
     start: int
     stop: int
     pss_bytes: int
 
     def share_bytes(self, start: int, stop: int) -> int:
-        """What of it lies in other addresses; the kernel may have joined neighbours."""
+        """Return the part in other addresses, pro rata: the kernel may have merged neighbours."""
         common = max(0, min(stop, self.stop) - max(start, self.start))
         return self.pss_bytes * common // (self.stop - self.start)
 
 
 def residents(smaps: Path = Path("/proc/self/smaps")) -> Iterator[Resident]:
-    """All mappings, in the order of their addresses.
+    """Yield all mappings in address order.
 
     Raises:
-        OSError: The kernel does not say.
+        OSError: `smaps` cannot be read.
     """
     for found in mapped(smaps):
         for line in found.lines:

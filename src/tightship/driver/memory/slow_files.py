@@ -1,7 +1,7 @@
-"""Files that may never answer, as those of a network or a program that is gone.
+"""Threads for system calls on files that may never answer, such as those of a dead file server.
 
-Whoever asks the kernel about such a file, or closes it, may wait for ever. So threads of their own
-ask, and are given up. Of one mount, and in all, only so many are stuck at once.
+Such a call, even a `close`, may block forever, so its thread is given up after a time. The number
+of threads that are stuck is limited for each mount and in total.
 """
 
 import fcntl
@@ -21,28 +21,28 @@ from tightship.driver.memory.alarms import Alarms
 from tightship.driver.types.status import failure
 
 PATIENCE_S = 10.0
-"""How long an answer is waited for."""
+"""Seconds to wait for an answer."""
 
 ASKING_MAX = 8
-"""Threads that ask files of one mount."""
+"""Threads in calls on files of one mount."""
 
 THREADS_MAX = 32
 IDLE_S = 1.0
-"""How long a thread that has nothing to ask stays for the next question."""
+"""Seconds that an idle thread waits for the next call."""
 
 WAITING_MAX = 64
-"""Questions that wait for a thread; while there are more, no such file is taken."""
+"""Calls that wait for a thread, above which messages with such files are refused."""
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 
 def is_prompt(file: int) -> bool:
-    """Whether the kernel answers for a file by itself: memory, or a pipe without a name."""
-    with suppress(OSError):  # it has no seals
+    """Whether calls on a file cannot block on others: memory, or an unnamed pipe."""
+    with suppress(OSError):  # fails for files that cannot be sealed
         fcntl.fcntl(file, fcntl.F_GET_SEALS)
         return True
-    with suppress(OSError):  # it has no name
+    with suppress(OSError):  # fails where `/proc` is not mounted
         return os.readlink(f"/proc/self/fd/{file}").startswith("pipe:[")
     return False
 
@@ -54,31 +54,31 @@ class _Question:
     answer: "Future[Any]"
 
     def carry_out(self) -> None:
-        """Ask, unless it was given up before."""
+        """Make the call, unless it was given up."""
         if not self.answer.set_running_or_notify_cancel():
             return
         try:
             found = self.ask()
-        except Exception as error:  # noqa: BLE001 - for whoever has asked
+        except Exception as error:  # noqa: BLE001 - raised where the result is awaited
             self.answer.set_exception(error)
         else:
             self.answer.set_result(found)
 
 
 Box = SimpleQueue[_Question | None]
-"""Where a thread that is idle is given its next question, or None to end."""
+"""Queue in which an idle thread gets its next call, or None to end."""
 
 
 class SlowFiles:
-    """Asks files that are not prompt. May be used from several threads.
+    """Calls on files that may block. May be used from several threads.
 
     Attributes:
-        patience_s: How long an answer is waited for.
-        alarms: For whoever has begun a question and does not wait for its answer.
+        patience_s: Seconds to wait for an answer.
+        alarms: Timers for callers that do not wait.
     """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
-        """Starts nothing before it is needed."""
+        """Create no threads yet."""
         self.patience_s = patience_s
         self.alarms = Alarms()
         self._lock = threading.Lock()
@@ -89,19 +89,19 @@ class SlowFiles:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits that no more such files may come."""
+        """Whether too many calls wait for more such files to be accepted."""
         return len(self._waiting) >= WAITING_MAX
 
     @property
     def asking_count(self) -> int:
-        """Threads that ask now; those of files that never answer are among them for ever."""
+        """Threads that are in a call now, including those stuck forever."""
         with self._lock:
             return self._asking.total()
 
     def answer(self, file: int, ask: Callable[[], T]) -> T:
-        """What `ask` returns or raises; asked by this thread if the file is prompt.
+        """Return or raise the result of `ask`, called by this thread if the file is prompt.
 
-        An `ask` that is given up may still end, later than this.
+        A call that was given up may still complete later.
 
         Raises:
             DriverError: GENERAL_FAILURE: the file does not answer.
@@ -117,7 +117,7 @@ class SlowFiles:
             raise failure("The file of a pool does not answer.") from None
 
     def begin(self, file: int, ask: Callable[[], T]) -> "Future[T]":
-        """Have `ask` called by another thread."""
+        """Call `ask` in another thread."""
         question = _Question(_mount_of(file), ask, Future[T]())
         with self._lock:
             self._waiting.append(question)
@@ -126,7 +126,7 @@ class SlowFiles:
         return question.answer
 
     def close_all(self, files: Iterable[int]) -> None:
-        """Close files now, and those that are not prompt as soon as that can be."""
+        """Close files; those that may block are closed by another thread."""
         for file in files:
             if is_prompt(file):
                 os.close(file)
@@ -134,11 +134,11 @@ class SlowFiles:
                 self.begin(file, partial(os.close, file))
 
     def tell(self) -> None:
-        """Tell the log that a file does not answer."""
+        """Log that a file does not answer."""
         _LOG.warning("A client's file does not answer; %d threads ask.", self.asking_count)
 
     def close(self) -> None:
-        """From now on, no thread stays that has nothing to ask."""
+        """End idle threads, now and later."""
         with self._lock:
             self._is_closed = True
             while self._idle:
@@ -152,12 +152,11 @@ class SlowFiles:
             return
         try:
             threading.Thread(target=self._work, args=(question,), daemon=True).start()
-        except RuntimeError:  # the system has no more threads: one that works takes it
+        except RuntimeError:  # no more threads: a busy one will take the call
             self._end(question.mount)
             self._waiting.appendleft(question)
 
     def _next_index(self) -> int | None:
-        """Of what waits, the first whose mount may be asked."""
         for index, question in enumerate(self._waiting):
             if self._asking[question.mount] < ASKING_MAX:
                 return index
@@ -182,11 +181,11 @@ class SlowFiles:
         box = Box()
         while question is not None:
             question.carry_out()
-            mount, question = question.mount, None  # an idle thread keeps nothing of it
+            mount, question = question.mount, None  # frees what the call refers to
             question = self._next(mount, box)
 
     def _next(self, mount: bytes, box: Box) -> _Question | None:
-        """What a thread that has asked a mount asks next; None if nothing comes for a while."""
+        """Return a thread's next call; None if none comes for a while."""
         with self._lock:
             self._end(mount)
             question = self._take()
@@ -205,7 +204,7 @@ class SlowFiles:
 
 
 def _mount_of(file: int) -> bytes:
-    """By which number the system knows where a file is; it asks nobody for that."""
+    """Return the mount line of a descriptor from `/proc`, which never blocks on the file."""
     try:
         with open(f"/proc/self/fdinfo/{file}", "rb", buffering=0) as said:
             lines = said.read().splitlines()

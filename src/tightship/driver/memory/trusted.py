@@ -1,4 +1,4 @@
-"""Folders of the driver's own, below which files are believed to stay as long as they are."""
+"""Trusted folders of the driver: their files may be mapped without seals."""
 
 import os
 import stat
@@ -15,15 +15,15 @@ _SECTOR_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """Folders, by their real paths."""
+    """Trusted folders, by their real paths."""
 
     folders: tuple[Path, ...] = ()
 
     def holds(self, file: int) -> bool:
-        """Whether a descriptor is of a file below a folder that only this user, or root, writes.
+        """Whether a descriptor is a file in a trusted folder that only this user or root can write.
 
-        The path that the kernel says it has is walked from the folder on, through no link, and
-        must lead to the same file. A file with holes is none: reading one may need room.
+        The path from `/proc` is walked from the folder on, following no link, and must lead to the
+        same file. Sparse files are excluded: reading a hole may need memory.
         """
         if not self.folders:
             return False
@@ -41,10 +41,10 @@ class Trusted:
 
 
 def trusted(folders: Iterable[Path]) -> Trusted:
-    """Folders that may be trusted.
+    """Check folders and return them as trusted.
 
     Raises:
-        InputError: One is none, or others may write to it.
+        InputError: One is not a folder, or others may write to it.
     """
     real = []
     for folder in folders:
@@ -55,7 +55,7 @@ def trusted(folders: Iterable[Path]) -> Trusted:
         if not stat.S_ISDIR(found.st_mode) or not _is_own(found):
             raise InputError(
                 f"`{folder}` cannot be trusted: it must be a folder of this user or root that "
-                "nobody else can write to."
+                "no other user can write to."
             )
         real.append(folder.resolve())
     return Trusted(tuple(real))
@@ -66,10 +66,10 @@ def _is_own(found: os.stat_result) -> bool:
 
 
 def _leads_to(folder: Path, rest: Path, wanted: os.stat_result) -> bool:
-    """Whether a path below a folder is a certain file, and each folder on the way is own.
+    """Whether a path below a folder is this file, and only this user or root owns the way there.
 
     Raises:
-        OSError: There is none, or a link is on the way.
+        OSError: The path does not exist or contains a link.
     """
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
     place = os.open(folder, flags | os.O_DIRECTORY)

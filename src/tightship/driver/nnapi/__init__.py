@@ -1,4 +1,4 @@
-"""Models of NNAPI operands and operations, translated to graphs."""
+"""Translation of NNAPI models of operands and operations to graphs."""
 
 from tightship.driver.nnapi.translate import (
     check_open,

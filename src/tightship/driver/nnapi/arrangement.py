@@ -1,4 +1,4 @@
-"""Operations that only arrange elements."""
+"""Operations that rearrange elements."""
 
 import math
 
@@ -12,7 +12,7 @@ _ANY = NUMBERS | {OperandType.TENSOR_INT32}
 
 
 def reshape(site: Site) -> Tensor:
-    """RESHAPE: one length may be -1, which the others leave no choice."""
+    """Translate RESHAPE; one length may be -1 and follows from the others."""
     site.check_count(2)
     tensor = site.tensor(0, _ANY)
     site.check_output_type(site.type_of(0))
@@ -25,33 +25,33 @@ def reshape(site: Site) -> Tensor:
     is_fit = count % named == 0 if named > 0 and open_count else count == named
     if open_count > 1 or any(each < -1 or each == 0 for each in shape) or not is_fit:
         raise site.broken(
-            f"{site.name_of(1)} is {list(shape)}, which {count} elements of {site.name_of(0)} "
-            "cannot take"
+            f"{site.name_of(1)} is {list(shape)}; {site.name_of(0)} has {count} elements, which "
+            "do not fit"
         )
     found = tuple(count // named if each == -1 else each for each in shape)
     return site.emission.emit("Reshape", [tensor, site.emission.lengths(found)], found)
 
 
 def _reshaped(site: Site, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """By lengths that a run brings, to the shape that the model declares."""
+    """Reshape by lengths known only at run time, to the declared shape."""
     lengths = site.tensor(1, {OperandType.TENSOR_INT32})
     if lengths.shape != (len(shape),) or element_count(tensor.shape) != element_count(shape):
         raise site.broken(
             f"{site.name_of(1)} has dimensions {list(lengths.shape)} and {site.name_of(0)} "
-            f"{list(tensor.shape)}, which do not make the declared output, {list(shape)}"
+            f"{list(tensor.shape)}, which do not fit the declared output, {list(shape)}"
         )
     return reshaped(site.emission, tensor, lengths, shape)
 
 
 def concatenation(site: Site) -> Tensor:
-    """CONCATENATION: tensors of one type; of quantized ones each may have a scale of its own."""
+    """Translate CONCATENATION of tensors of one type; quantized ones may differ in scale."""
     last = site.input_count - 1
     site.check_count(max(last, 1) + 1)
     site.check_output_type(site.type_of(0))
     tensors = [site.tensor(position, _ANY) for position in range(last)]
     axis, first = site.number(last), tensors[0].shape
     if not -len(first) <= axis < len(first):
-        raise site.broken(f"{site.name_of(last)} is axis {axis}, of inputs of {len(first)} axes")
+        raise site.broken(f"{site.name_of(last)} is axis {axis}; the inputs have {len(first)} axes")
     axis %= len(first)
     for position, tensor in enumerate(tensors):
         others = tensor.shape[:axis] + tensor.shape[axis + 1 :]

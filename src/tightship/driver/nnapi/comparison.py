@@ -1,4 +1,4 @@
-"""Operations that compare."""
+"""Comparisons."""
 
 from tightship.driver.nnapi.elementwise import broadcast
 from tightship.driver.nnapi.emission import Tensor
@@ -15,14 +15,14 @@ _OPERATORS = {
     OperationType.LESS_EQUAL: ("LessOrEqual", False),
     OperationType.NOT_EQUAL: ("Equal", True),
 }
-"""What compares, and whether the opposite is meant."""
+"""ONNX operator of each comparison, and whether its result is negated."""
 _EQUALITIES = frozenset({OperationType.EQUAL, OperationType.NOT_EQUAL})
 _TYPES = NUMBERS | {OperandType.TENSOR_INT32, OperandType.TENSOR_BOOL8}
-_INT32_NUMBER = 6  # what `Cast` calls it
+_INT32_NUMBER = 6  # argument of `Cast`
 
 
 def compare(site: Site) -> Tensor:
-    """EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL: the last axes aligned."""
+    """Translate EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, with broadcasting."""
     site.check_count(2)
     if site.output_type.operand_type != OperandType.TENSOR_BOOL8:
         raise site.broken("its output must be a TENSOR_BOOL8")

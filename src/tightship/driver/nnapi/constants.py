@@ -1,4 +1,4 @@
-"""Constants of a model, where they lie."""
+"""Constants of a model, mapped where they are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,18 +25,18 @@ DTYPES = {
     OperandType.TENSOR_QUANT8_SYMM: DType.INT8,
     OperandType.TENSOR_QUANT8_ASYMM_SIGNED: DType.INT8,
 }
-"""Element types; a subgraph has none."""
+"""Element types of operand types; a subgraph has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The bytes that constants lie in: those of the message, and pools."""
+    """Bytes of constants: those in the message, and pools."""
 
     values: MappedFile
     pools: tuple[MappedFile, ...]
 
     def constant(self, operand: Operand) -> Mapped | None:
-        """A constant operand, not copied and not read; None if it is none."""
+        """Return a constant operand without copying or reading it; None for other operands."""
         location, value_type = operand.location, operand.value_type
         if operand.lifetime == Lifetime.CONSTANT_COPY:
             file = self.values
@@ -49,7 +49,7 @@ class Constants:
 
 
 def constants_of(model: Model, pools: Sequence[MappedFile]) -> Constants:
-    """The constants of a model; `pools` are those that it names, in its order."""
+    """Return the constants of a model; `pools` are those it names, in its order."""
     assert len(pools) == len(model.pools), (len(pools), model.pools)
     values = MappedFile.of_bytes(model.operand_values, Path("operand values"))
     return Constants(values, tuple(pools))

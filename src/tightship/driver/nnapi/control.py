@@ -1,4 +1,4 @@
-"""WHILE and IF: operations that run subgraphs."""
+"""Translation of WHILE and IF, the operations that run subgraphs."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,17 +10,17 @@ from tightship.driver.types.model import Lifetime, Model, Subgraph
 from tightship.driver.types.operand_type import OperandType, ValueType
 
 TranslateSubgraph = Callable[[int, Mapping[int, Dimensions]], Routine]
-"""What runs for a subgraph, by its number, whose inputs, by their place, have these dimensions."""
+"""Translates a subgraph, by its number, for inputs of these dimensions, by their position."""
 Defer = Callable[[int], LateRoutine]
-"""The same, once a run knows them."""
+"""Defers the translation of a subgraph until a run knows the dimensions of its inputs."""
 Shapes = list[tuple[int, ...] | None]
-"""Shapes of outputs; None where only a run knows it."""
+"""Shapes of outputs; None where only a run determines them."""
 
 
 def control_stage(
     site: Site, model: Model, translate: TranslateSubgraph, defer: Defer
 ) -> tuple[LoopStage | BranchStage, Shapes]:
-    """An operation that runs subgraphs of a model, and the shapes of its outputs."""
+    """Translate an operation that runs subgraphs; return its stage and its output shapes."""
     called = _Called(site, model, translate, defer)
     if site.operation.operation_type == OperationType.WHILE:
         return called.loop()
@@ -28,7 +28,7 @@ def control_stage(
 
 
 class _Called:
-    """The subgraphs of an operation, checked against what it gives them."""
+    """Subgraphs of an operation, checked against its operands."""
 
     def __init__(
         self, site: Site, model: Model, translate: TranslateSubgraph, defer: Defer
@@ -36,7 +36,7 @@ class _Called:
         self._site, self._model, self._translate, self._defer = site, model, translate, defer
 
     def loop(self) -> tuple[LoopStage, Shapes]:
-        """WHILE: condition, body, the state, and what stays as it is."""
+        """Translate WHILE: condition, body, state and invariant operands."""
         site = self._site
         self._check_least(2)
         given = site.operation.inputs[2:]
@@ -45,7 +45,7 @@ class _Called:
         state = len(body.output_indexes)
         if not len(site.operation.outputs) <= state <= len(given):
             raise site.broken(
-                f"its body gives {state} values; NNAPI wants at least the operation's "
+                f"its body has {state} outputs; NNAPI requires at least the operation's "
                 f"{len(site.operation.outputs)} outputs and at most its {len(given)} operands"
             )
         test, turn = [self._routine(each, given) for each in numbers]
@@ -65,7 +65,7 @@ class _Called:
         return late, self._known([None] * state)
 
     def branch(self) -> tuple[BranchStage, Shapes]:
-        """IF: the condition, two branches, and what they take."""
+        """Translate IF: the condition, two branches and their operands."""
         site = self._site
         self._check_least(3)
         given = site.operation.inputs[3:]
@@ -75,8 +75,8 @@ class _Called:
         for each in [self._model.referenced[number] for number in numbers]:
             if len(each.output_indexes) != len(site.operation.outputs):
                 raise site.broken(
-                    f"a branch gives {len(each.output_indexes)} values, and it has "
-                    f"{len(site.operation.outputs)} outputs"
+                    f"a branch has {len(each.output_indexes)} outputs; the operation has "
+                    f"{len(site.operation.outputs)}"
                 )
             self._check_types(each, site.operation.outputs, "output", each.output_indexes)
         ends = given, site.operation.outputs, self._declared()
@@ -89,22 +89,20 @@ class _Called:
     def _check_least(self, least: int) -> None:
         if self._site.input_count < least:
             raise self._site.broken(
-                f"it has {self._site.input_count} inputs, and NNAPI wants at least {least}"
+                f"it has {self._site.input_count} inputs; NNAPI requires at least {least}"
             )
 
     def _number(self, position: int) -> int:
-        """Of the subgraph that an argument is."""
         operand = self._site.operands[self._site.operation.inputs[position]]
         if operand.lifetime != Lifetime.SUBGRAPH:
-            raise self._site.broken(f"{self._site.name_of(position)} is no subgraph")
+            raise self._site.broken(f"{self._site.name_of(position)} is not a subgraph")
         return operand.location.offset_bytes
 
     def _routine(self, number: int, given: Sequence[int]) -> Routine:
-        """What runs for a subgraph with these operands of the operation's own."""
         site, subgraph = self._site, self._model.referenced[number]
         if len(subgraph.input_indexes) != len(given):
             raise site.broken(
-                f"a subgraph takes {len(subgraph.input_indexes)} values and is given {len(given)}"
+                f"a subgraph has {len(subgraph.input_indexes)} inputs, not the {len(given)} given"
             )
         self._check_types(subgraph, given, "input", subgraph.input_indexes)
         for index in given:
@@ -128,13 +126,13 @@ class _Called:
             )
             if not same or combine(mine.dimensions, its.dimensions) is None:
                 raise self._site.broken(
-                    f"operand {index} and the {what} of a subgraph that it is, operand {own}, "
+                    f"operand {index} and operand {own}, the corresponding {what} of a subgraph, "
                     "differ in type, quantization or dimensions"
                 )
 
     def _check_test(self, condition: Subgraph, test: Routine) -> None:
         if len(test.outputs) != 1:
-            raise self._site.broken(f"its condition gives {len(test.outputs)} values, not 1")
+            raise self._site.broken(f"its condition has {len(test.outputs)} outputs, not 1")
         value_type = condition.operands[test.outputs[0]].value_type
         self._check_flag(value_type, test.output_shapes[0] or (1,))
 
@@ -142,7 +140,7 @@ class _Called:
         if value_type.operand_type != OperandType.TENSOR_BOOL8 or shape != (1,):
             raise self._site.broken(
                 f"its condition is a {OperandType(value_type.operand_type).name} of dimensions "
-                f"{list(shape)}; NNAPI wants TENSOR_BOOL8 and [1]"
+                f"{list(shape)}; NNAPI requires TENSOR_BOOL8 and [1]"
             )
 
     def _declared(self) -> tuple[Dimensions, ...]:
@@ -152,7 +150,7 @@ class _Called:
         )
 
     def _known(self, made: Shapes) -> Shapes:
-        """Shapes of the outputs, as they are made or else as the model declares them."""
+        """Return the shapes of the outputs, as computed or else as declared."""
         self._check_made(made)
         types = [self._site.operands[index].value_type for index in self._site.operation.outputs]
         return [
@@ -163,10 +161,9 @@ class _Called:
         ]
 
     def _check_made(self, made: Shapes) -> None:
-        """Check what a subgraph gives against what the outputs are declared to be."""
         for place, (shape, declared) in enumerate(zip(made, self._declared(), strict=False)):
             if shape is not None and combine(declared, shape) is None:
                 raise self._site.broken(
                     f"operand {self._site.operation.outputs[place]} (output {place}) has "
-                    f"dimensions {list(declared)}; a subgraph makes {list(shape)}"
+                    f"dimensions {list(declared)}; a subgraph computes {list(shape)}"
                 )

@@ -1,4 +1,4 @@
-"""Operations on elements: sums, products, activations, and between stored and real numbers."""
+"""Elementwise operations: arithmetic, activations and quantization."""
 
 import numpy as np
 
@@ -25,13 +25,13 @@ FIXED_QUANTIZATIONS = {
     OperationType.SOFTMAX: (1 / 256, 0),
     OperationType.TANH: (1 / 128, 128),
 }
-"""Scale and zero point that the output must have; a signed one's zero point is 128 less."""
+"""Required scale and zero point of the output; a signed type has the zero point less 128."""
 _SYMMETRIC = frozenset({OperandType.TENSOR_QUANT8_SYMM, OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL})
-_INT32_NUMBER, _FLOAT64_NUMBER = 6, 11  # what `Cast` calls them
+_INT32_NUMBER, _FLOAT64_NUMBER = 6, 11  # arguments of `Cast`
 
 
 def binary(site: Site) -> Tensor:
-    """ADD, SUB, MUL, DIV: operands are broadcast, the last axes aligned."""
+    """Translate ADD, SUB, MUL, DIV, with broadcasting."""
     site.check_count(3)
     kind = OperationType(site.operation.operation_type)
     if site.type_of(0).operand_type == OperandType.TENSOR_INT32:
@@ -43,7 +43,7 @@ def binary(site: Site) -> Tensor:
     product = site.type_of(0).scale * site.type_of(1).scale
     if kind is OperationType.MUL and product and site.output_type.scale <= product:
         raise site.broken(
-            f"its output has scale {site.output_type.scale}; NNAPI wants more than the product "
+            f"its output has scale {site.output_type.scale}; NNAPI requires more than the product "
             f"of the inputs' scales, {product}"
         )
     made = site.emission.emit(_OPERATORS[kind], [left, right], broadcast(site, left, right))
@@ -51,7 +51,7 @@ def binary(site: Site) -> Tensor:
 
 
 def activation(site: Site) -> Tensor:
-    """RELU, RELU1, RELU6."""
+    """Translate RELU, RELU1, RELU6."""
     site.check_count(1)
     value = site.real(0)
     site.check_output_type(site.type_of(0))
@@ -61,17 +61,17 @@ def activation(site: Site) -> Tensor:
 
 
 def logistic(site: Site) -> Tensor:
-    """LOGISTIC."""
+    """Translate LOGISTIC."""
     return _curve(site, "Sigmoid")
 
 
 def tanh(site: Site) -> Tensor:
-    """TANH."""
+    """Translate TANH."""
     return _curve(site, "Tanh")
 
 
 def softmax(site: Site) -> Tensor:
-    """SOFTMAX: of `beta` times the input, along the last axis unless one is given."""
+    """Translate SOFTMAX of `beta` times the input, along the last axis unless one is given."""
     site.check_count(2, 3)
     value = site.real(0)
     rank = len(value.shape)
@@ -82,13 +82,12 @@ def softmax(site: Site) -> Tensor:
         return site.stored(given.softmax(site.emission, value, given_axis))
     axis = site.number(2) if site.input_count == 3 else -1
     if not -rank <= axis < rank:
-        raise site.broken(f"its axis is {axis}, of an input of {rank} axes")
+        raise site.broken(f"its axis is {axis}; its input has {rank} axes")
     made = site.emission.emit("Softmax", [value], value.shape, axis=axis % rank)
     return site.stored(made)
 
 
 def _scaled(site: Site, value: Tensor) -> Tensor:
-    """The input of a softmax times its beta."""
     emission = site.emission
     found = site.given(1, site.factor_type)
     if found is not None:
@@ -105,7 +104,7 @@ def _scaled(site: Site, value: Tensor) -> Tensor:
 
 
 def quantize(site: Site) -> Tensor:
-    """QUANTIZE: the nearest numbers that the output's type has."""
+    """Translate QUANTIZE: round to the nearest numbers of the output's type."""
     site.check_count(1)
     site.tensor(0, FLOATS)
     if site.output_type.operand_type not in QUANTIZED:
@@ -114,11 +113,11 @@ def quantize(site: Site) -> Tensor:
 
 
 def dequantize(site: Site) -> Tensor:
-    """DEQUANTIZE: the numbers that quantized ones stand for."""
+    """Translate DEQUANTIZE: compute the real numbers of a quantized tensor."""
     site.check_count(1)
     stored = site.tensor(0, QUANTIZED | _SYMMETRIC)
     if site.output_type.operand_type not in FLOATS:
-        raise site.broken("its output must be of floats")
+        raise site.broken("its output must be a tensor of floats")
     found = site.by_channel(0)
     if found is not None:
         return site.stored(site.scaled(stored, found.scales, found.axis))
@@ -126,7 +125,7 @@ def dequantize(site: Site) -> Tensor:
 
 
 def check_fixed_quantization(site: Site) -> None:
-    """Check that an output is of the input's type, with the one quantization it may have."""
+    """Check that the output has the input's type and, if quantized, the required quantization."""
     site.check_output_type(site.type_of(0))
     found = site.output_type
     if found.operand_type not in QUANTIZED:
@@ -135,7 +134,7 @@ def check_fixed_quantization(site: Site) -> None:
     zero_point -= 128 * (found.operand_type == OperandType.TENSOR_QUANT8_ASYMM_SIGNED)
     if (found.scale, found.zero_point) != (scale, zero_point):
         raise site.broken(
-            f"its output has scale {found.scale} and zero point {found.zero_point}; NNAPI wants "
+            f"its output has scale {found.scale} and zero point {found.zero_point}; NNAPI requires "
             f"{scale} and {zero_point}"
         )
 
@@ -150,7 +149,7 @@ def _curve(site: Site, operator: str) -> Tensor:
 def _integers(site: Site, kind: OperationType) -> Tensor:
     left, right = (site.tensor(each, NUMBERS | {OperandType.TENSOR_INT32}) for each in (0, 1))
     if left.dtype is not right.dtype:
-        raise site.broken(f"{site.name_of(1)} must be a TENSOR_INT32, as {site.name_of(0)} is")
+        raise site.broken(f"{site.name_of(1)} must be a TENSOR_INT32, like {site.name_of(0)}")
     found = site.given(2, OperandType.INT32)
     if found is None and site.activation(2) != FusedActivation.NONE:
         raise site.broken(f"{site.name_of(2)} must be activation 0 (NONE) for integers")
@@ -167,7 +166,7 @@ def _integers(site: Site, kind: OperationType) -> Tensor:
 
 
 def _floored(emission: Emission, left: Tensor, right: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The largest integers not above the quotients, exactly; for a divisor of 0, any."""
+    """Divide int32 exactly, rounding down; a divisor of 0 gives any result."""
     emit, inline = emission.emit, emission.inline
     is_zero = emit("Equal", [right, inline(np.array(0, np.int32))], right.shape, DType.BOOL)
     divisor = emit(
@@ -183,7 +182,7 @@ def _floored(emission: Emission, left: Tensor, right: Tensor, shape: tuple[int, 
 
 
 def broadcast(site: Site, left: Tensor, right: Tensor) -> tuple[int, ...]:
-    """The shape of the result of two operands, checked to have one."""
+    """Return the shape of two broadcast operands."""
     rank = max(len(left.shape), len(right.shape))
     shapes = [(1,) * (rank - len(each.shape)) + each.shape for each in (left, right)]
     lengths = []

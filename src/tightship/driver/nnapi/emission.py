@@ -1,4 +1,4 @@
-"""The nodes of a graph while they are made."""
+"""Graph under construction."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from tightship.graph.constant import Array
 
 OPSET = 21
 NAMED_BYTES_MAX = 64
-"""Of a constant that is named by its bytes; a larger one is by their digest."""
+"""Size up to which a constant is named by its bytes; a larger one by their digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A value of the graph whose shape is known."""
+    """Value of the graph, of known shape."""
 
     name: str
     dtype: DType
@@ -25,10 +25,10 @@ class Tensor:
 
 @dataclass(slots=True)
 class Emission:
-    """What has been made of a graph.
+    """Nodes, values and constants added so far.
 
     Attributes:
-        prefix: Begins the names of what is made now.
+        prefix: Prefix of the names of new nodes.
     """
 
     prefix: str = ""
@@ -38,7 +38,7 @@ class Emission:
     _transposes: dict[str, tuple[Tensor, tuple[int, ...]]] = field(default_factory=dict)
 
     def define(self, tensor: Tensor, constant: Constant | None = None) -> Tensor:
-        """Add an input, or a constant."""
+        """Add an input or a constant."""
         self.values[tensor.name] = Value(tensor.name, tensor.dtype, tensor.shape)
         if constant is not None:
             self.constants[tensor.name] = constant
@@ -53,7 +53,7 @@ class Emission:
         /,
         **attributes: AttributeValue,
     ) -> Tensor:
-        """A node of one output, of the first input's type unless another is given."""
+        """Add a node with one output, of the first input's type unless `dtype` is given."""
         name = f"{self.prefix}{operator}.{len(self.nodes)}"
         made = self.define(Tensor(name, dtype or inputs[0].dtype, shape))
         names = tuple(each.name for each in inputs)
@@ -61,7 +61,7 @@ class Emission:
         return made
 
     def inline(self, array: Array) -> Tensor:
-        """A small constant; equal ones are one."""
+        """Add a small constant; equal ones are shared."""
         dtype = DType.of(array.dtype)
         data = array.tobytes()
         told = data if len(data) <= NAMED_BYTES_MAX else hashlib.sha256(data).digest()
@@ -69,15 +69,15 @@ class Emission:
         return self.define(Tensor(name, dtype, array.shape), Inline(array))
 
     def number(self, value: float) -> Tensor:
-        """A float32 constant without axes."""
+        """Add a float32 scalar constant."""
         return self.inline(np.array(value, np.float32))
 
     def lengths(self, lengths: tuple[int, ...]) -> Tensor:
-        """An int64 constant of one axis."""
+        """Add an int64 constant of one axis."""
         return self.inline(np.array(lengths, np.int64))
 
     def transposed(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
-        """Axis `i` of the result is axis `order[i]`; a constant stays one, unread."""
+        """Transpose so that axis `i` of the result is axis `order[i]`; constants are not read."""
         shape = tuple(tensor.shape[axis] for axis in order)
         if tensor.name in self._transposes:
             source, before = self._transposes[tensor.name]
@@ -101,7 +101,7 @@ class Emission:
         return made
 
     def rename(self, tensor: Tensor, name: str) -> Tensor:
-        """Another name for what the last node has made."""
+        """Rename the output of the last node."""
         last = self.nodes[-1]
         assert last.outputs == (tensor.name,), last
         self.nodes[-1] = replace(last, outputs=(name,))
@@ -112,7 +112,7 @@ class Emission:
         return renamed
 
     def graph(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
-        """The graph of what the outputs need."""
+        """Return the graph of the nodes that the outputs need."""
         needed = {each.name for each in outputs}
         nodes: list[Node] = []
         for node in reversed(self.nodes):

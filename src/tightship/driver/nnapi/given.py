@@ -1,7 +1,7 @@
-"""Scalars that are inputs of a model: an operation runs with whatever a request brings.
+"""Scalar arguments that are inputs of the model, with values known only at run time.
 
-Those that the shape of an output depends on must be constants. A value that breaks a rule of NNAPI
-fails the run: it becomes an index beyond a table's end, which `Gather` refuses.
+Arguments that the shape of an output depends on must be constants. A value that breaks a rule of
+NNAPI fails the run: it becomes an index beyond a table's end, which `Gather` refuses.
 """
 
 import numpy as np
@@ -16,11 +16,11 @@ BOUNDS = {
     FusedActivation.RELU1: (-1.0, 1.0),
     FusedActivation.RELU6: (0.0, 6.0),
 }
-"""Least and most of what an activation gives."""
+"""Bounds of the result of each activation."""
 
 
 def clipped(emission: Emission, tensor: Tensor, activation: Tensor) -> Tensor:
-    """A float32 tensor after an activation that a run names by its number."""
+    """Apply the activation with this number to a float32 tensor."""
     emit, inline = emission.emit, emission.inline
     beyond = inline(np.array(len(BOUNDS), np.int32))
     zero = inline(np.array(0, np.int32))
@@ -34,7 +34,7 @@ def clipped(emission: Emission, tensor: Tensor, activation: Tensor) -> Tensor:
 
 
 def where(emission: Emission, tensor: Tensor, condition: Tensor) -> Tensor:
-    """A tensor as it is, in a run in which a condition holds; others fail."""
+    """Return the tensor if the condition holds in a run; the run fails otherwise."""
     emit, inline = emission.emit, emission.inline
     places = [inline(np.array(place, np.int32)) for place in (0, 1)]
     index = emit("Where", [condition, *places], (), DType.INT32)
@@ -44,13 +44,13 @@ def where(emission: Emission, tensor: Tensor, condition: Tensor) -> Tensor:
 
 
 def equal(emission: Emission, scalar: Tensor, wanted: int) -> Tensor:
-    """Whether an INT32 scalar is this number."""
+    """Compare an INT32 scalar to a number."""
     number = emission.inline(np.array(wanted, np.int32))
     return emission.emit("Equal", [scalar, number], (), DType.BOOL)
 
 
 def softmax(emission: Emission, value: Tensor, axis: Tensor) -> Tensor:
-    """Softmax along an axis that a run names: each is computed, and one taken."""
+    """Compute softmax along every axis and select the one that the run names."""
     emit, inline, rank = emission.emit, emission.inline, len(value.shape)
     made, is_axis = value, inline(np.zeros((), bool))
     for each in range(rank):
@@ -63,7 +63,7 @@ def softmax(emission: Emission, value: Tensor, axis: Tensor) -> Tensor:
 
 
 def reshaped(emission: Emission, tensor: Tensor, lengths: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A tensor in a declared shape, in a run whose lengths are those, one of them maybe -1."""
+    """Reshape to the declared shape, if a run's lengths agree; one of them may be -1."""
     emit, inline = emission.emit, emission.inline
     declared, opened = (inline(np.array(each, np.int32)) for each in (shape, [-1] * len(shape)))
     is_open = emit("Equal", [lengths, opened], lengths.shape, DType.BOOL)
@@ -86,4 +86,4 @@ def reshaped(emission: Emission, tensor: Tensor, lengths: Tensor, shape: tuple[i
     return where(emission, moved, is_right)
 
 
-_INT32_NUMBER = 6  # what `Cast` calls it
+_INT32_NUMBER = 6  # argument of `Cast`

@@ -1,4 +1,4 @@
-"""Which function translates which operation."""
+"""Table of the functions that translate operations."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,10 +1,10 @@
-"""Numbers of the operations that are translated, and of fused activations."""
+"""Numbers of supported operations and of fused activations."""
 
 import enum
 
 
 class OperationType(enum.IntEnum):
-    """What an operation does; the values are those of NNAPI."""
+    """Supported operations, with NNAPI's values."""
 
     ADD = 0
     AVERAGE_POOL_2D = 1
@@ -40,7 +40,7 @@ CONTROL = frozenset({OperationType.IF, OperationType.WHILE})
 
 
 class FusedActivation(enum.IntEnum):
-    """What is applied to the result of an operation."""
+    """Activations applied to the result of an operation."""
 
     NONE = 0
     RELU = 1
@@ -49,7 +49,7 @@ class FusedActivation(enum.IntEnum):
 
 
 def operation_name(operation_type: int) -> str:
-    """What messages call an operation."""
+    """Return the name of an operation in messages."""
     try:
         return OperationType(operation_type).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""Operations that take the largest or the mean of a window."""
+"""Pooling operations."""
 
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.site import Site
@@ -12,12 +12,12 @@ from tightship.driver.nnapi.window import (
 
 
 def max_pool(site: Site) -> Tensor:
-    """MAX_POOL_2D."""
+    """Translate MAX_POOL_2D."""
     return _pool(site, "MaxPool")
 
 
 def average_pool(site: Site) -> Tensor:
-    """AVERAGE_POOL_2D: padding is not counted."""
+    """Translate AVERAGE_POOL_2D; padding is not counted."""
     return _pool(site, "AveragePool")
 
 
@@ -34,10 +34,10 @@ def _pool(site: Site, operator: str) -> Tensor:
 
 
 def _check_filled(site: Site, window: Window) -> None:
-    """Check that every window has an element: NNAPI does not say what none give."""
+    """Check that every window holds an element: NNAPI leaves other results undefined."""
     for reach, head, tail in zip(window.kernel, window.heads, window.tails, strict=True):
         if max(head, tail) >= reach:
             raise site.uncovered(
-                f"its padding is {head} and {tail} along an axis that the kernel reaches {reach} "
-                "of, so that windows lie in the padding alone"
+                f"its padding is {head} and {tail} along an axis where the kernel spans {reach}, "
+                "so that some windows lie in the padding alone"
             )

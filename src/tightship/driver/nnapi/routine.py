@@ -1,4 +1,4 @@
-"""What runs for a subgraph: graphs one after another, and loops and choices between them."""
+"""Executable form of a subgraph: a sequence of graphs, loops and branches."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from tightship.graph import Constant, Graph
 
 @dataclass(frozen=True, slots=True)
 class GraphStage:
-    """Operations that follow each other.
+    """Consecutive operations as one graph.
 
     Attributes:
-        inputs, outputs: Operands that the graph takes and gives, in its order.
+        inputs, outputs: Operands of the graph's inputs and outputs, in its order.
     """
 
     graph: Graph
@@ -23,13 +23,13 @@ class GraphStage:
 
 @dataclass(frozen=True, slots=True)
 class LateRoutine:
-    """A subgraph, or the rest of one, whose inputs have dimensions that only a run knows.
+    """Subgraph, or the rest of one, translated when a run knows the dimensions of its inputs.
 
     Attributes:
-        key: The same for the same operations of a model, wherever they are met.
-        places: Of what it is given, those that it reads: its inputs, in order.
-        declared: Dimensions of its inputs, as far as the model says.
-        translate: What runs for inputs of these dimensions, by their number.
+        key: Identifies the operations within the model.
+        places: Positions of the arguments that it reads: its inputs, in order.
+        declared: Dimensions of its inputs as declared, partly unknown.
+        translate: Returns the routine for inputs of these dimensions, by position.
     """
 
     key: tuple[int, int]
@@ -40,10 +40,10 @@ class LateRoutine:
 
 @dataclass(frozen=True, slots=True)
 class LateStage:
-    """The operations after a loop or a branch whose outputs have dimensions that only a run knows.
+    """Operations after a loop or branch whose output dimensions only a run determines.
 
     Attributes:
-        inputs, outputs: Operands that they take and give, in order.
+        inputs, outputs: Operands that they read and write, in order.
     """
 
     rest: LateRoutine
@@ -53,14 +53,13 @@ class LateStage:
 
 @dataclass(frozen=True, slots=True)
 class LoopStage:
-    """While the condition holds of the state, the body makes the next.
+    """Loop whose body computes the next state while the condition holds.
 
     Attributes:
-        condition, body: Late where the state changes its dimensions.
-        inputs: Operands for what the body takes: the state, then what stays as it is. The
-            condition takes the same.
-        outputs: Operands for as much of the last state as is read.
-        declared: Dimensions of the outputs, as far as the model says.
+        condition, body: Deferred if the state changes its dimensions.
+        inputs: Operands of the first state, then of loop invariants; condition and body take both.
+        outputs: Operands of the leading values of the last state.
+        declared: Dimensions of the outputs as declared, partly unknown.
     """
 
     condition: "Routine | LateRoutine"
@@ -72,11 +71,11 @@ class LoopStage:
 
 @dataclass(frozen=True, slots=True)
 class BranchStage:
-    """One of two routines, which take and give the same.
+    """Choice between two routines with the same inputs and outputs.
 
     Attributes:
-        condition: Operand that says which.
-        declared: Dimensions of the outputs, as far as the model says.
+        condition: Operand that chooses.
+        declared: Dimensions of the outputs as declared, partly unknown.
     """
 
     condition: int
@@ -91,17 +90,17 @@ Stage = GraphStage | LoopStage | BranchStage | LateStage
 
 
 def read_by(stage: Stage) -> tuple[int, ...]:
-    """Operands that a stage needs."""
+    """Return the operands that a stage reads."""
     return (stage.condition, *stage.inputs) if isinstance(stage, BranchStage) else stage.inputs
 
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """A subgraph that can be run.
+    """Subgraph that can be run.
 
     Attributes:
-        tensors: Inputs and outputs, by operand; outputs of unknown dimensions are missing.
-        constants: Constant operands that loops and branches are given.
+        tensors: Inputs and outputs by operand, without outputs of unknown dimensions.
+        constants: Constant operands of loops and branches.
     """
 
     stages: tuple[Stage, ...]
@@ -112,11 +111,11 @@ class Routine:
 
     @property
     def input_tensors(self) -> list[Tensor]:
-        """What it takes, in order."""
+        """Inputs in order."""
         return [self.tensors[index] for index in self.inputs]
 
     @property
     def output_shapes(self) -> list[tuple[int, ...] | None]:
-        """Shapes of what it gives, in order; None where only a run knows it."""
+        """Shapes of the outputs, in order; None where only a run determines them."""
         found = [self.tensors.get(index) for index in self.outputs]
         return [None if each is None else each.shape for each in found]

@@ -1,4 +1,4 @@
-"""One operation while it is translated: its arguments, and what it makes of them."""
+"""One operation during translation: its arguments, checks and results."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ from tightship.graph.constant import Array
 QUANTIZED = frozenset({OperandType.TENSOR_QUANT8_ASYMM, OperandType.TENSOR_QUANT8_ASYMM_SIGNED})
 FLOATS = frozenset({OperandType.TENSOR_FLOAT32, OperandType.TENSOR_FLOAT16})
 NUMBERS = FLOATS | QUANTIZED
-"""Types of the tensors that are computed with, as real numbers."""
+"""Types of tensors that stand for real numbers."""
 
-_FLOAT32_NUMBER, _FLOAT16_NUMBER = 1, 10  # what `Cast` calls them
+_FLOAT32_NUMBER, _FLOAT16_NUMBER = 1, 10  # arguments of `Cast`
 
 
 class OpenDimensionsError(DriverError):
-    """An operation reads what has no dimensions before a request gives those of the inputs."""
+    """An operation reads an operand whose dimensions only a request determines."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, status=ErrorStatus.GENERAL_FAILURE)
@@ -35,10 +35,10 @@ class OpenDimensionsError(DriverError):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An operation, and what is known of the operands before it.
+    """Operation to translate, with the operands before it.
 
     Attributes:
-        tensors: Values of the graph, by operand; operands of unknown dimensions are missing.
+        tensors: Values of the graph by operand, without those of unknown dimensions.
     """
 
     position: int
@@ -50,38 +50,38 @@ class Site:
 
     @property
     def input_count(self) -> int:
-        """Operands that it reads."""
+        """Number of inputs."""
         return len(self.operation.inputs)
 
     @property
     def output_type(self) -> ValueType:
-        """The declared type of its first output."""
+        """Declared type of the first output."""
         return self.operands[self.operation.outputs[0]].value_type
 
     @property
     def declared_shape(self) -> tuple[int, ...] | None:
-        """The shape of its first output, if the model declares all of it."""
+        """Shape of the first output, if the model declares all of it."""
         shape = self.output_type.dimensions
         return shape if is_specified(shape, is_scalar=self.output_type.is_scalar) else None
 
     def is_constant(self, position: int) -> bool:
-        """Whether the model has the value of an argument."""
+        """Whether an argument is a constant of the model."""
         return self.constants.constant(self._operand(position)) is not None
 
     def check_count(self, *counts: int) -> None:
-        """Check how many operands it reads, and that it writes one."""
+        """Check that the number of inputs is one of `counts` and that there is one output."""
         if self.input_count not in counts:
             allowed = " or ".join(map(str, counts))
-            raise self.broken(f"it has {self.input_count} inputs, and NNAPI wants {allowed}")
+            raise self.broken(f"it has {self.input_count} inputs; NNAPI requires {allowed}")
         if len(self.operation.outputs) != 1:
-            raise self.broken(f"it has {len(self.operation.outputs)} outputs, and NNAPI wants 1")
+            raise self.broken(f"it has {len(self.operation.outputs)} outputs; NNAPI requires 1")
 
     def type_of(self, position: int) -> ValueType:
-        """The declared type of an argument."""
+        """Return the declared type of an argument."""
         return self._operand(position).value_type
 
     def tensor(self, position: int, types: Collection[int] = NUMBERS) -> Tensor:
-        """An argument as it is stored, checked to be of one of these types."""
+        """Return an argument in its stored type, checked to be one of `types`."""
         operand_type = self.type_of(position).operand_type
         if operand_type not in types:
             raise self.uncovered(f"{self.name_of(position)} is a {OperandType(operand_type).name}")
@@ -93,31 +93,31 @@ class Site:
         return found
 
     def real(self, position: int, order: tuple[int, ...] = ()) -> Tensor:
-        """An argument in float32; all have the type of the first, if not its scale.
+        """Return an argument in float32; its type, but not its scale, must be the first input's.
 
         Args:
-            position: Of the argument.
-            order: Axis `i` of the result is axis `order[i]`; as they are if empty.
+            position: Position of the argument.
+            order: Axis `i` of the result is axis `order[i]`; empty to keep the order.
         """
         tensor = self.tensor(position)
         value_type, first = self.type_of(position), self.type_of(0)
         if value_type.operand_type != first.operand_type:
             raise self.broken(
                 f"{self.name_of(position)} is a {OperandType(value_type.operand_type).name} and "
-                f"{self.name_of(0)} a {OperandType(first.operand_type).name}; NNAPI wants one type"
+                f"{self.name_of(0)} a {OperandType(first.operand_type).name}; the types must agree"
             )
         moved = self.emission.transposed(tensor, order) if order else tensor
         return self.dequantized(moved, value_type)
 
     def by_channel(self, position: int) -> PerChannel | None:
-        """The scales of an argument that is quantized by channel; None if it is not."""
+        """Return the scales of an argument quantized by channel; None for others."""
         found = self.type_of(position)
         if found.operand_type != OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL:
             return None
         return per_channel_of(found.extra_params, found.dimensions, self.name_of(position))
 
     def scaled(self, tensor: Tensor, scales: Sequence[float], axis: int) -> Tensor:
-        """Symmetric steps in float32, of a scale for each element along an axis."""
+        """Dequantize symmetric values with one scale for each element along an axis."""
         factors = np.array(scales, np.float32)
         zeros = np.zeros(len(factors), tensor.dtype.numpy)
         operands = [tensor, self.emission.inline(factors), self.emission.inline(zeros)]
@@ -125,7 +125,7 @@ class Site:
         return emit("DequantizeLinear", operands, tensor.shape, DType.FLOAT32, axis=axis)
 
     def dequantized(self, tensor: Tensor, value_type: ValueType) -> Tensor:
-        """A stored tensor in float32."""
+        """Convert a stored tensor to float32."""
         emit = self.emission.emit
         if tensor.dtype is DType.FLOAT32:
             return tensor
@@ -135,7 +135,7 @@ class Site:
         return emit("DequantizeLinear", operands, tensor.shape, DType.FLOAT32)
 
     def stored(self, tensor: Tensor) -> Tensor:
-        """A float32 tensor in the type of the first output."""
+        """Convert a float32 tensor to the type of the first output."""
         emit, value_type = self.emission.emit, self.output_type
         if value_type.operand_type == OperandType.TENSOR_FLOAT32:
             return tensor
@@ -147,7 +147,7 @@ class Site:
         return emit("QuantizeLinear", operands, tensor.shape, dtype)
 
     def finished(self, tensor: Tensor, activation_at: int) -> Tensor:
-        """A float32 result after its fused activation, in the type of the output."""
+        """Apply the fused activation to a float32 result and convert it to the output's type."""
         self.check_output_type(self.type_of(0))
         given = self.given(activation_at, OperandType.INT32)
         if given is not None:
@@ -155,21 +155,21 @@ class Site:
         return self.stored(self.activated(tensor, self.activation(activation_at)))
 
     def given(self, position: int, wanted: OperandType) -> Tensor | None:
-        """A scalar argument that a run brings; None for a constant."""
+        """Return a scalar argument that a request brings; None for a constant."""
         if self.is_constant(position):
             return None
         self._check_scalar(position, wanted)
         return self.tensor(position, {wanted})
 
     def activation(self, position: int) -> FusedActivation:
-        """An argument that names a fused activation."""
+        """Return a constant argument as a fused activation."""
         number = self.number(position)
         if number not in set(FusedActivation):
             raise self.broken(f"{self.name_of(position)} is activation {number}; they are 0 to 3")
         return FusedActivation(number)
 
     def activated(self, tensor: Tensor, activation: FusedActivation) -> Tensor:
-        """A float32 tensor after an activation."""
+        """Apply an activation to a float32 tensor."""
         emission = self.emission
         if activation == FusedActivation.NONE:
             return tensor
@@ -180,44 +180,44 @@ class Site:
         return emission.emit("Clip", [tensor, *bounds], tensor.shape)
 
     def check_output_type(self, wanted: ValueType) -> None:
-        """Check that the output has this element type."""
+        """Check the element type of the output."""
         found = self.output_type.operand_type
         if found != wanted.operand_type:
             raise self.broken(
                 f"operand {self.operation.outputs[0]} (output 0) is a {OperandType(found).name}; "
-                f"NNAPI wants {OperandType(wanted.operand_type).name}"
+                f"NNAPI requires {OperandType(wanted.operand_type).name}"
             )
 
     def check_same_quantization(self) -> None:
-        """Check that the output is quantized as the first input is."""
+        """Check that the output has the quantization of the first input."""
         one, other = self.type_of(0), self.output_type
         if (one.scale, one.zero_point) != (other.scale, other.zero_point):
             raise self.broken(
                 f"operand {self.operation.outputs[0]} (output 0) has scale {other.scale} and zero "
-                f"point {other.zero_point}; NNAPI wants those of {self.name_of(0)}, {one.scale} "
+                f"point {other.zero_point}; NNAPI requires those of {self.name_of(0)}, {one.scale} "
                 f"and {one.zero_point}"
             )
 
     def number(self, position: int) -> int:
-        """The value of an INT32 scalar."""
+        """Return the value of a constant INT32 scalar."""
         return int(self._scalar(position, OperandType.INT32))
 
     def flag(self, position: int) -> bool:
-        """The value of a BOOL scalar."""
+        """Return the value of a constant BOOL scalar."""
         return bool(self._scalar(position, OperandType.BOOL))
 
     def factor(self, position: int) -> float:
-        """The value of a float scalar, of the first argument's width."""
+        """Return the value of a constant scalar of type `factor_type`."""
         return float(self._scalar(position, self.factor_type))
 
     @property
     def factor_type(self) -> OperandType:
-        """The type of float scalars, of the first argument's width."""
+        """Float type of scalars, as wide as the first input's."""
         is_half = self.type_of(0).operand_type == OperandType.TENSOR_FLOAT16
         return OperandType.FLOAT16 if is_half else OperandType.FLOAT32
 
     def known_lengths(self, position: int) -> tuple[int, ...]:
-        """The elements of a constant INT32 tensor of one axis."""
+        """Return the elements of a constant INT32 tensor of one axis."""
         tensor = self.tensor(position, {OperandType.TENSOR_INT32})
         operand = self._operand(position)
         if len(tensor.shape) != 1:
@@ -225,22 +225,22 @@ class Site:
         return tuple(int(each) for each in self._constant(position, operand))
 
     def name_of(self, position: int) -> str:
-        """What messages call an argument."""
+        """Return the name of an argument in messages."""
         return f"operand {self.operation.inputs[position]} (input {position})"
 
     def broken(self, message: str) -> DriverError:
-        """The error for an operation that breaks a rule of NNAPI."""
+        """Return an error for an operation that breaks a rule of NNAPI."""
         return invalid(f"{self._name}: {message}.")
 
     def unsized(self, position: int) -> OpenDimensionsError:
-        """The error for an argument of which not every axis is known."""
+        """Return an error for an argument with an unknown axis."""
         return OpenDimensionsError(
             f"{self._name} cannot be translated yet: {self.name_of(position)} has dimensions "
             f"{list(self.type_of(position).dimensions)}; every axis must be known to run it."
         )
 
     def uncovered(self, message: str) -> DriverError:
-        """The error for an operation that is not translated."""
+        """Return an error for an operation that is not supported."""
         return failure(f"{self._name} cannot be translated: {message}.")
 
     @property
@@ -254,7 +254,7 @@ class Site:
         operand_type = self.type_of(position).operand_type
         if operand_type != wanted:
             raise self.broken(
-                f"{self.name_of(position)} is a {OperandType(operand_type).name}; NNAPI wants "
+                f"{self.name_of(position)} is a {OperandType(operand_type).name}; NNAPI requires "
                 f"{wanted.name}"
             )
 

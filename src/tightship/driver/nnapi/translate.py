@@ -1,4 +1,4 @@
-"""A model of operands and operations as graphs, and what runs them."""
+"""Translation of a model of operands and operations to graphs and control flow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,33 +26,32 @@ from tightship.errors import DriverError
 from tightship.graph import Constant, Graph, MappedFile
 
 DEPTH_MAX = 16
-"""Subgraphs that run one within another."""
+"""Depth to which subgraphs may nest."""
 SUBGRAPHS_MAX = 1024
-"""Of a model, counted as often as each is run by an operation: few bytes can name very many."""
+"""Subgraphs in a model, counted at each use: a few bytes can name very many."""
 MAIN = -1
-"""Number of the main subgraph; the others have their places among those that are referenced."""
+"""Number of the main subgraph; others are numbered by their position in `Model.referenced`."""
 _RUN = frozenset({Lifetime.TEMPORARY_VARIABLE, Lifetime.SUBGRAPH_INPUT, Lifetime.SUBGRAPH_OUTPUT})
-"""Lifetimes of values that a run brings."""
+"""Lifetimes of values that exist only during a run."""
 
 
 def graph_of(
     model: Model, pools: Sequence[MappedFile] = (), dimensions: Mapping[int, Dimensions] = {}
 ) -> Graph:
-    """The graph of a main subgraph without loops and branches; constants stay where they are.
+    """Return the graph of a main subgraph without loops and branches; constants stay in place.
 
     Args:
-        model: One that `check_model` has passed.
-        pools: Those that the model names, in its order.
-        dimensions: Of inputs, by their place among the inputs: what a request says of axes that
-            the model leaves unknown.
+        model: Model that passed `check_model`.
+        pools: Pools that the model names, in its order.
+        dimensions: Dimensions of inputs, by position, for axes that the model leaves unknown.
 
     Returns:
         A graph of values `operandN`, by index, inputs and outputs in the order of the model.
 
     Raises:
-        DriverError: INVALID_ARGUMENT where an operation breaks a rule of NNAPI, or `dimensions`
-            contradict the model; GENERAL_FAILURE where the model keeps the rules and is not
-            translated, as where an axis stays unknown.
+        DriverError: INVALID_ARGUMENT: an operation breaks a rule of NNAPI, or `dimensions`
+            contradict the model; GENERAL_FAILURE: the model is valid but not supported, or an axis
+            stays unknown.
     """
     (stage,) = routine_of(model, pools, dimensions).stages
     assert isinstance(stage, GraphStage), stage
@@ -62,16 +61,16 @@ def graph_of(
 def routine_of(
     model: Model, pools: Sequence[MappedFile] = (), dimensions: Mapping[int, Dimensions] = {}
 ) -> Routine:
-    """What runs for a model's main subgraph; arguments and errors as for `graph_of`."""
+    """Translate a model's main subgraph; arguments and errors as for `graph_of`."""
     constants = constants_of(model, pools)
     return _Translation(model.main, MAIN, model, constants, dimensions, _Nesting()).routine()
 
 
 def supported_operations(model: Model, pools: Sequence[MappedFile] = ()) -> tuple[bool, ...]:
-    """Whether each operation of the main subgraph can be translated, whatever the others are.
+    """Return whether each operation of the main subgraph can be translated.
 
-    Of one that reads tensors of unknown dimensions only what does not depend on them is looked
-    at. `model` is one that `check_model` has passed.
+    Operations are judged independently. Where dimensions are unknown, only checks that do not need
+    them are made. `model` must have passed `check_model`.
     """
     translation = _Translation(model.main, MAIN, model, constants_of(model, pools), {}, _Nesting())
     return tuple(translation.is_supported(at) for at in range(len(model.main.operations)))
@@ -84,27 +83,27 @@ def is_open(model: Model) -> bool:
 
 
 def check_open(model: Model, pools: Sequence[MappedFile] = ()) -> None:
-    """Check what can be checked of a main subgraph before a request gives dimensions.
+    """Check a main subgraph as far as possible before a request gives dimensions.
 
     Raises:
-        DriverError: As `graph_of`.
+        DriverError: As from `graph_of`.
     """
     _Translation(model.main, MAIN, model, constants_of(model, pools), {}, _Nesting()).check()
 
 
 @dataclass(slots=True)
 class _Nesting:
-    """How many subgraphs the present one is within, and how many more a model may have."""
+    """Current depth of subgraphs, and how many more a model may have."""
 
     depth: int = 0
     left: int = SUBGRAPHS_MAX
 
 
 class _Translation:
-    """A subgraph, operation by operation.
+    """Translation of a subgraph, operation by operation.
 
     Attributes:
-        tensors: Values by operand, where their dimensions are known.
+        tensors: Values by operand, where dimensions are known.
     """
 
     def __init__(
@@ -125,8 +124,8 @@ class _Translation:
             known = combine(operand.value_type.dimensions, dimensions.get(place, ()))
             if known is None:
                 raise invalid(
-                    f"Input {place} is given dimensions {list(dimensions[place])}, and has "
-                    f"{list(operand.value_type.dimensions)} in the model."
+                    f"Input {place} is given dimensions {list(dimensions[place])}; the model's are "
+                    f"{list(operand.value_type.dimensions)}."
                 )
             self._declare(index, known)
         for index, operand in enumerate(subgraph.operands):
@@ -134,10 +133,10 @@ class _Translation:
                 self._declare(index, operand.value_type.dimensions)
 
     def routine(self) -> Routine:
-        """The whole of it.
+        """Translate the whole subgraph.
 
         Raises:
-            DriverError: As `graph_of`.
+            DriverError: As from `graph_of`.
         """
         main = self._subgraph
         for place, index in enumerate(main.input_indexes):
@@ -165,9 +164,9 @@ class _Translation:
         )
 
     def is_supported(self, position: int) -> bool:
-        """Whether an operation is translated, or may be once dimensions are known.
+        """Whether an operation can be translated, perhaps once dimensions are known.
 
-        If it is not translated, its outputs are what the model declares.
+        If it cannot, its outputs get the declared types.
         """
         try:
             self._check_one(position)
@@ -177,10 +176,10 @@ class _Translation:
         return True
 
     def check(self) -> None:
-        """Translate what can be without dimensions that are unknown.
+        """Translate as far as dimensions are known.
 
         Raises:
-            DriverError: As `graph_of`.
+            DriverError: As from `graph_of`.
         """
         for position in range(len(self._subgraph.operations)):
             self._check_one(position)
@@ -213,7 +212,7 @@ class _Translation:
             )
 
     def _add_graph(self, stages: list[Stage], start: int, stop: int) -> None:
-        """A graph of the operations `[start, stop)`, if anything needs them."""
+        """Add a graph of the operations `[start, stop)`, unless it is empty."""
         main = self._subgraph
         self._emission = Emission()
         for index in self.tensors:
@@ -238,7 +237,7 @@ class _Translation:
         stages.append(GraphStage(graph, tuple(inputs), tuple(outputs)))
 
     def _add_rest(self, stages: list[Stage], start: int) -> None:
-        """What a run translates: the operations from `start` on, checked as far as that goes."""
+        """Defer the operations from `start` on to the run, checked as far as possible."""
         main = self._subgraph
         for position in range(start, len(main.operations)):
             self._check_one(position)
@@ -263,18 +262,18 @@ class _Translation:
         )
 
     def _translate(self, position: int) -> None:
-        """Make the nodes of an operation that runs no subgraph."""
+        """Add the nodes of an operation that runs no subgraph."""
         site = self._site(position)
         operation = site.operation
         if operation.operation_type not in set(RULES):
-            raise site.uncovered("no operation of this type is")
+            raise site.uncovered("operations of this type are not supported")
         made = RULES[OperationType(operation.operation_type)](site)
         (index,) = operation.outputs
         self._check_output(site, 0, made.shape)
         self.tensors[index] = self._emission.rename(made, f"operand{index}")
 
     def _control(self, position: int) -> Stage:
-        """A loop or a branch; what is known of its outputs is known after it."""
+        """Return the stage of a loop or branch, and declare its outputs of known shape."""
         site = self._site(position)
         stage, shapes = control_stage(site, self._model, self._subroutine, self._deferred)
         for index, shape in zip(site.operation.outputs, shapes, strict=False):
@@ -290,7 +289,7 @@ class _Translation:
         return self._late(self._model.referenced[number], number)
 
     def _late(self, subgraph: Subgraph, number: int) -> LateRoutine:
-        """It does not depend on the dimensions of what it does not read."""
+        """Return a deferred routine that ignores the inputs it does not read."""
         model, constants, depth = self._model, self._constants, self._nesting.depth
         read = {index for operation in subgraph.operations for index in operation.inputs}
         places = tuple(at for at, index in enumerate(subgraph.input_indexes) if index in read)
@@ -308,10 +307,10 @@ class _Translation:
     def _within(
         self, number: int, dimensions: Mapping[int, Dimensions]
     ) -> "Iterator[_Translation]":
-        """A subgraph that this one runs.
+        """Translate a nested subgraph.
 
         Raises:
-            DriverError: GENERAL_FAILURE: they are too deep, or too many.
+            DriverError: GENERAL_FAILURE: subgraphs nest too deep or are too many.
         """
         nesting = self._nesting
         if nesting.depth == DEPTH_MAX or not nesting.left:
@@ -344,11 +343,10 @@ class _Translation:
         if combine(declared, made) is None:
             raise site.broken(
                 f"operand {index} (output {place}) has dimensions {list(declared)}; its inputs "
-                f"make {list(made)}"
+                f"give {list(made)}"
             )
 
     def _constants_of(self, stages: Sequence[Stage]) -> dict[int, Constant]:
-        """Constants that loops and branches are given."""
         given = {
             index for each in stages if not isinstance(each, GraphStage) for index in read_by(each)
         }
@@ -359,7 +357,7 @@ class _Translation:
         return self._subgraph.operands[index]
 
     def _declare(self, index: int, dimensions: Dimensions) -> None:
-        """Note an operand whose dimensions are known, and put it among the values."""
+        """Record the dimensions of an operand, if known, and define its value."""
         value_type = self._operand(index).value_type
         dtype = DTYPES.get(OperandType(value_type.operand_type))
         if dtype is not None and is_specified(dimensions, is_scalar=value_type.is_scalar):

@@ -1,4 +1,4 @@
-"""How a window moves over an image: kernel, strides, dilations and padding."""
+"""Geometry of a window over an image: kernel, strides, dilations and padding."""
 
 from dataclasses import dataclass
 
@@ -12,20 +12,20 @@ NHWC_OF_NCHW = (0, 2, 3, 1)
 
 SAME, VALID = 1, 2
 PADDED = 3
-"""More arguments of explicit padding: four lengths instead of one scheme."""
+"""Number of additional arguments of explicit padding: four lengths instead of one scheme."""
 
 Pair = tuple[int, int]
-"""For height and width."""
+"""Values for height and width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments after an operation's tensors.
+    """Arguments after an operation's tensors.
 
     Attributes:
         scheme: `SAME` or `VALID`; None with explicit padding.
-        heads, tails: Explicit padding.
-        middle: Between strides and activation, in order.
+        heads, tails: Explicit padding before and after.
+        middle: Arguments between strides and activation, in order.
         activation_at: Position of the fused activation.
     """
 
@@ -40,18 +40,18 @@ class Arguments:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """How the axes of an image come to NCHW; empty where they are so."""
+        """Permutation of an image's axes to NCHW; empty if not needed."""
         return () if self.is_channels_first else NCHW_OF_NHWC
 
 
 def read_arguments(
     site: Site, first: int, middle: int, *, is_dilated: bool, is_middle_free: bool = False
 ) -> Arguments:
-    """Arguments from position `first` on, `middle` of them between strides and activation.
+    """Read arguments from position `first` on, `middle` of them between strides and activation.
 
-    These are read unless they are free, which are not constants.
-    With explicit padding there are three more before; a type tells the forms apart, for both may
-    end with layout and dilations.
+    If the middle ones are free, those that are not constants are skipped. Explicit padding has
+    three more arguments than a scheme; a type tells the forms apart, since both may end with layout
+    and dilations.
     """
     least = first + 4 + middle
     is_longer = site.input_count > least
@@ -84,7 +84,7 @@ def read_arguments(
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window over an image, all checked."""
+    """Checked window over an image."""
 
     kernel: Pair
     strides: Pair
@@ -92,10 +92,10 @@ class Window:
     heads: Pair
     tails: Pair
     lengths: Pair
-    """Of the output."""
+    """Height and width of the output."""
 
     def attributes(self, *, is_dilated: bool) -> dict[str, AttributeValue]:
-        """As a node has them."""
+        """Return the attributes of a node."""
         found: dict[str, AttributeValue] = {
             "kernel_shape": self.kernel,
             "strides": self.strides,
@@ -105,7 +105,7 @@ class Window:
 
 
 def window_over(site: Site, image: tuple[int, ...], kernel: Pair, arguments: Arguments) -> Window:
-    """The window of a kernel over an image, the padding of a scheme worked out."""
+    """Return the window of a kernel over an image, with the padding of the scheme."""
     if min(*kernel, *arguments.strides, *arguments.dilations) < 1:
         raise site.broken(
             f"its kernel {kernel}, strides {arguments.strides} and dilations "
@@ -124,15 +124,15 @@ def window_over(site: Site, image: tuple[int, ...], kernel: Pair, arguments: Arg
 
 
 def four_axes(site: Site, position: int, order: tuple[int, ...]) -> Tensor:
-    """An argument of four axes in float32, in this order."""
+    """Return an argument of four axes in float32 and this order."""
     rank = len(site.tensor(position).shape)
     if rank != 4:
-        raise site.broken(f"{site.name_of(position)} has {rank} axes; NNAPI wants 4")
+        raise site.broken(f"{site.name_of(position)} has {rank} axes; NNAPI requires 4")
     return site.real(position, order)
 
 
 def finished_image(site: Site, image: Tensor, arguments: Arguments) -> Tensor:
-    """An NCHW result in float32 as the operation gives it: activated, stored, in its layout."""
+    """Activate an NCHW result in float32 and convert it to the output's type and layout."""
     made = site.finished(image, arguments.activation_at)
     return made if arguments.is_channels_first else site.emission.transposed(made, NHWC_OF_NCHW)
 
@@ -140,18 +140,19 @@ def finished_image(site: Site, image: Tensor, arguments: Arguments) -> Tensor:
 def _axis(
     site: Site, length: int, kernel: int, arguments: Arguments, axis: int
 ) -> tuple[int, int, int]:
-    """Padding before and after, and the length of the output."""
     stride, reach = arguments.strides[axis], (kernel - 1) * arguments.dilations[axis] + 1
     head, tail = arguments.heads[axis], arguments.tails[axis]
     if arguments.scheme == SAME:
         needed = max(0, (-(-length // stride) - 1) * stride + reach - length)
         head, tail = needed // 2, needed - needed // 2
     elif arguments.scheme not in {None, VALID}:
-        raise site.broken(f"its padding scheme is {arguments.scheme}; it is 1 (SAME) or 2 (VALID)")
+        raise site.broken(
+            f"its padding scheme is {arguments.scheme}; it must be 1 (SAME) or 2 (VALID)"
+        )
     if min(head, tail) < 0:
-        raise site.broken(f"its padding is {head} and {tail} along an axis; it is at least 0")
+        raise site.broken(f"its padding is {head} and {tail} along an axis; it must be at least 0")
     if length + head + tail < reach:
         raise site.broken(
-            f"its kernel reaches {reach} along an axis of {length + head + tail}, padding included"
+            f"its kernel spans {reach} along an axis of {length + head + tail}, padding included"
         )
     return head, tail, (length + head + tail - reach) // stride + 1
