@@ -46,7 +46,7 @@ def test_a_client_that_does_nothing_but_fail_fills_a_few_lines(log, caplog):
         log.refused(7, Failed(ErrorStatus.INVALID_ARGUMENT, "No."))
     assert len(caplog.records) == LINES_MAX + 1
     log.gone(7, held_count=3)
-    assert f"{10 * LINES_MAX} of its calls failed, 3 things" in caplog.text
+    assert f"{10 * LINES_MAX} of its calls failed, 3 pools" in caplog.text
 
 
 def test_one_client_is_counted_apart_from_another(log, caplog):

@@ -1,1 +1,1 @@
-"""Models that a driver holds: made ready from what clients send, and run on pools and buffers."""
+"""Models of a driver: loaded from what clients send, and run on pools and buffers."""

@@ -1,7 +1,7 @@
-"""Files that a cached model was read from: whether they still are what they were.
+"""Source files of a cached model, and whether they have changed since.
 
-A file of a trusted folder is mapped while a model is prepared, and may hold another the next day.
-A sealed file cannot, and of any other a copy was read: of those nothing is kept.
+Files of trusted folders are mapped while a model is prepared and may change later. Sealed files
+cannot change, and other files were copied; neither is recorded.
 """
 
 import fcntl
@@ -16,16 +16,16 @@ from tightship.driver.memory.descriptor import seals_of
 from tightship.driver.types.pools import Pool, PoolMode
 
 SETTLED_NS = 2_000_000_000
-"""Age of a change from which on another one changes the times of a file for certain."""
+"""Age of a file's last change from which a further change is certain to alter its times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of a trusted folder.
+    """File of a trusted folder.
 
     Attributes:
-        facts: Device, inode, size, and times of change of content and of inode.
-        digest: Of its content where its times are too new to tell of a change; else empty.
+        facts: Device, inode, size, and times of change of contents and of inode.
+        digest: Digest of the contents if the times are too recent to reveal a change; else empty.
     """
 
     path: str
@@ -33,7 +33,7 @@ class Source:
     digest: str = ""
 
     def is_current(self) -> bool:
-        """Whether it is there, and holds what it held."""
+        """Whether the file is there and unchanged."""
         try:
             is_same = _facts(os.stat(self.path)) == self.facts
             return is_same and (not self.digest or _digest(self.path) == self.digest)
@@ -42,13 +42,13 @@ class Source:
 
 
 class Sources:
-    """The files that a model is about to be read from."""
+    """Files that a model is about to be read from."""
 
     def __init__(self, pools: Sequence[Pool]) -> None:
-        """As they are now; `pools` are those that the model names.
+        """Record the files of `pools` in trusted folders as they are now.
 
         Raises:
-            OSError: One cannot be asked.
+            OSError: A file cannot be inspected.
         """
         trusted = [
             pool.handle
@@ -58,21 +58,21 @@ class Sources:
         self._files = [_source(os.readlink(f"/proc/self/fd/{file}")) for file in trusted]
 
     def noted(self) -> bytes | None:
-        """What `are_current` reads, once the model has been read; None if a file has changed."""
+        """Encode the record for `are_current` after reading; None if a file has changed."""
         if not all(source.is_current() for source in self._files):
             return None
         return json.dumps([[each.path, each.facts, each.digest] for each in self._files]).encode()
 
 
 def are_current(noted: bytes) -> bool:
-    """Whether all files that were noted are there, and hold what they held."""
+    """Whether all recorded files are there and unchanged."""
     return all(
         Source(path, tuple(facts), digest).is_current() for path, facts, digest in json.loads(noted)
     )
 
 
 def _source(path: str) -> Source:
-    """A file as it is now.
+    """Record a file as it is now.
 
     Raises:
         OSError: It cannot be read.

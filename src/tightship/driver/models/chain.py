@@ -1,4 +1,4 @@
-"""Models with loops and branches: programs that run one after another, as data decide."""
+"""Models with loops and branches: programs run in a sequence that depends on data."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,10 +28,10 @@ from tightship.model import Model
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """When a run ends, and what each of its loops may take.
+    """Limits of a run and of each of its loops.
 
     Attributes:
-        deadline_ns: On the monotonic clock; None for none.
+        deadline_ns: Time on the monotonic clock; None for no deadline.
     """
 
     stop: StopFlag
@@ -39,17 +39,17 @@ class Limit:
     deadline_ns: int | None = None
 
     def of_loop(self) -> "Limit":
-        """Within a loop that begins now."""
+        """Return the limits within a loop that begins now."""
         deadline_ns = time.monotonic_ns() + self.loop_timeout_ns
         if self.deadline_ns is not None:
             deadline_ns = min(deadline_ns, self.deadline_ns)
         return Limit(self.stop, self.loop_timeout_ns, deadline_ns)
 
     def left_s(self) -> float | None:
-        """Seconds that are left; None for any number.
+        """Return the seconds left; None for no limit.
 
         Raises:
-            DeadlineError: None are.
+            DeadlineError: The time is over.
         """
         if self.deadline_ns is None:
             return None
@@ -60,21 +60,21 @@ class Limit:
 
 
 Load = Callable[[Graph], Model]
-"""Makes a graph ready to run."""
+"""Loads a graph."""
 RunLate = Callable[[LateRoutine, Sequence[Array], Limit], list[Array]]
-"""Runs a routine that is translated for the dimensions of what it is given."""
+"""Runs a deferred routine, translated for the dimensions of its inputs."""
 
 
 class Chain:
-    """A routine with its graphs loaded.
+    """Routine with its graphs loaded.
 
     Attributes:
-        input_names, output_names: In order.
-        programs: The graphs, without those of what waits for dimensions.
+        input_names, output_names: Names in order.
+        programs: Loaded graphs, without those of deferred routines.
     """
 
     def __init__(self, routine: Routine, load: Load, run_late: RunLate) -> None:
-        """Load every graph; errors are those of `load`."""
+        """Load every graph; raises what `load` raises."""
         self.input_names = tuple(tensor.name for tensor in routine.input_tensors)
         self.output_names = tuple(f"operand{index}" for index in routine.outputs)
         self.programs: tuple[Model, ...] = ()
@@ -91,12 +91,12 @@ class Chain:
     def run(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
     ) -> dict[str, Array]:
-        """Run it once, as `Model.run` does.
+        """Run once, like `Model.run`.
 
         Raises:
-            DeadlineError: A loop ran longer than it may.
-            DriverError: GENERAL_FAILURE: what it makes has other dimensions than it may have.
-            StoppedError: It was stopped.
+            DeadlineError: A loop exceeded its timeout.
+            DriverError: GENERAL_FAILURE: a result has dimensions other than declared.
+            StoppedError: The run was stopped.
         """
         made = self._first.follow([inputs[name] for name in self.input_names], limit)
         results = dict(zip(self.output_names, made, strict=True))
@@ -107,7 +107,7 @@ class Chain:
         return results
 
     def close(self) -> None:
-        """Give all memory back; waits for runs that are going on."""
+        """Wait for current runs and free all memory."""
         for model in self.programs:
             model.close()
 
@@ -115,14 +115,12 @@ class Chain:
 Values = dict[int, Array]
 """Arrays by operand."""
 Step = Callable[[Values, Limit], None]
-"""Adds what a stage gives."""
+"""Runs a stage and adds its outputs to the values."""
 Follow = Callable[[Sequence[Array], Limit], list[Array]]
-"""The outputs for inputs, both in order."""
+"""Computes outputs from inputs, both in order."""
 
 
 class _Loaded:
-    """A routine whose stages are ready."""
-
     def __init__(self, routine: Routine, load: Load, run_late: RunLate) -> None:
         self._inputs, self._outputs = routine.inputs, routine.outputs
         self._constants = {
@@ -131,7 +129,7 @@ class _Loaded:
         self._steps = [_step(stage, load, run_late) for stage in routine.stages]
 
     def follow(self, given: Sequence[Array], limit: Limit) -> list[Array]:
-        """The outputs for these inputs, both in order."""
+        """Return the outputs for these inputs, both in order."""
         values = self._constants | dict(zip(self._inputs, given, strict=True))
         for step in self._steps:
             step(values, limit)
@@ -201,22 +199,22 @@ def _add(values: Values, stage: LoopStage | BranchStage, made: Sequence[Array]) 
 
 
 def _holds(made: Array) -> bool:
-    """What a condition says.
+    """Return the value of a condition.
 
     Raises:
-        DriverError: GENERAL_FAILURE: more than one thing.
+        DriverError: GENERAL_FAILURE: it does not have one element.
     """
     check_made(made, (1,))
     return bool(made.item())
 
 
 def check_made(made: Array, declared: Dimensions) -> None:
-    """Check the dimensions of what has been made.
+    """Check the dimensions of a result.
 
     Raises:
-        DriverError: GENERAL_FAILURE.
+        DriverError: GENERAL_FAILURE: they contradict the declared ones.
     """
     if combine(declared, made.shape) is None:
         raise failure(
-            f"A value of dimensions {list(made.shape)} was made, which is to have {list(declared)}."
+            f"A result has dimensions {list(made.shape)}; the model declares {list(declared)}."
         )

@@ -1,4 +1,4 @@
-"""Memory of the driver's own buffers."""
+"""Memory of the driver's buffers."""
 
 import mmap
 from contextlib import suppress
@@ -11,18 +11,17 @@ from tightship.driver.types.dimensions import Dimensions
 from tightship.driver.types.status import REQUEST_ALIGNMENT_BYTES
 
 MAPPED_BYTES = 1 << 20
-"""From which size on a buffer is a mapping of its own; a process may have only so many."""
+"""Size from which a buffer has a mapping of its own; the number of mappings is limited."""
 
 
 class DeviceBuffers:
-    """What each buffer holds, by token; whoever writes to one is alone with it.
+    """Contents of each buffer, by token. A writer must be the only user of its buffer.
 
-    A buffer has one room as long as its size stays the same: results are written there by the
-    model, and read there by the next. An image's may have channels last; only what comes from a
-    client and goes to it has them first.
+    The memory of a buffer stays while its size does: one model writes its result there and the next
+    reads it. Images may be stored with channels last; clients always see channels first.
 
     Attributes:
-        reordered_count: How often a value was brought from one order of axes to the other.
+        reordered_count: Number of values that were converted between the two orders of axes.
     """
 
     def __init__(self) -> None:
@@ -31,18 +30,18 @@ class DeviceBuffers:
         self.reordered_count = 0
 
     def __getitem__(self, token: int) -> Bytes:
-        """The bytes of the value that a buffer holds, as they lie."""
+        """Return the bytes of a buffer in their stored order."""
         return self._rooms[token]
 
     def have_channels_last(self, token: int) -> None:
-        """From now on, keep an image of float32 so."""
+        """Store a float32 image with channels last from now on."""
         self._images.add(token)
 
     def room(self, token: int, size_bytes: int) -> Bytes:
-        """Where to write a value of this size; what was there is lost.
+        """Return memory for a value of this size; the old value is lost.
 
         Raises:
-            MemoryError, OSError: The system refuses it.
+            MemoryError, OSError: The system lacks memory.
         """
         held = self._rooms.get(token)
         if held is None or held.size != size_bytes:
@@ -50,16 +49,16 @@ class DeviceBuffers:
         return held
 
     def seen(self, token: int, elements: Array, dimensions: Dimensions) -> Array:
-        """The elements of a buffer under the dimensions of its value: a view, with strides."""
+        """Return a view of a buffer's elements, with strides, under the dimensions of its value."""
         if token not in self._images:
             return elements.reshape(dimensions)
         return elements.reshape([dimensions[axis] for axis in LAST]).transpose(FIRST)
 
     def fill(self, token: int, data: Bytes, dimensions: Dimensions) -> None:
-        """Take a value over from a client.
+        """Store a value from a client.
 
         Raises:
-            MemoryError, OSError: The system refuses room for it.
+            MemoryError, OSError: The system lacks memory.
         """
         room = self.room(token, data.size)
         if token in self._images:
@@ -69,10 +68,10 @@ class DeviceBuffers:
             room[...] = data
 
     def copy(self, token: int, source: int, dimensions: Dimensions) -> None:
-        """Take a value over from another buffer, each in its own order of axes.
+        """Copy a value from another buffer and convert the order of axes if they differ.
 
         Raises:
-            MemoryError, OSError: The system refuses room for it.
+            MemoryError, OSError: The system lacks memory.
         """
         held = self._rooms[source]
         room = self.room(token, held.size)
@@ -87,7 +86,7 @@ class DeviceBuffers:
             elements[0][...] = elements[1]
 
     def content(self, token: int, dimensions: Dimensions) -> Bytes:
-        """The bytes of a value, as a client knows it."""
+        """Return the bytes of a value in a client's order of axes."""
         held = self._rooms[token]
         if token not in self._images:
             return held
@@ -96,20 +95,19 @@ class DeviceBuffers:
         return found.reshape(-1).view(np.uint8)
 
     def drop(self, token: int) -> None:
-        """Give the memory of a buffer back."""
+        """Free the memory of a buffer."""
         self._rooms.pop(token, None)
         self._images.discard(token)
 
 
 def _aligned(size_bytes: int) -> Bytes:
-    """Zeros, all of them in memory; `np.zeros` would leave that to the first run.
+    """Allocate zeros that are resident, unlike those of `np.zeros`, so that no run waits for pages.
 
-    Large ones are mappings: the system has them back as soon as they are gone, where `malloc`
-    might keep them.
+    Large ones are mappings, which return to the system at once; `malloc` might keep them.
     """
     if size_bytes >= MAPPED_BYTES:
         mapping = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        with suppress(OSError):  # the system may have none
+        with suppress(OSError):  # the kernel may lack huge pages
             mapping.madvise(mmap.MADV_HUGEPAGE)
         room = np.frombuffer(mapping, np.uint8)
     else:

@@ -1,4 +1,4 @@
-"""Requests to models whose inputs have the dimensions that a request says."""
+"""Requests that determine the dimensions of a model's inputs."""
 
 import math
 from dataclasses import replace
@@ -13,12 +13,12 @@ from tightship.driver.types.status import invalid
 
 
 def fitted(found: Loaded, asked: Run) -> tuple[Loaded, Run]:
-    """A model for the dimensions of a request, and the request with those of its outputs.
+    """Return the model for a request's dimensions, and the request with those of its outputs.
 
     Raises:
-        DriverError: As `Loaded.at`; INVALID_ARGUMENT: an output is to have dimensions that these
-            inputs do not make.
-        TightshipError: The engine refuses it.
+        DriverError: As from `Loaded.at`; INVALID_ARGUMENT: the request contradicts the dimensions
+            of an output.
+        TightshipError: The engine refuses the model.
     """
     if not found.is_open:
         return found, asked
@@ -28,19 +28,19 @@ def fitted(found: Loaded, asked: Run) -> tuple[Loaded, Run]:
         dimensions = combine(argument.dimensions, value.dimensions)
         if dimensions is None:
             raise invalid(
-                f"Output {index} is to have dimensions {list(argument.dimensions)}; the inputs "
-                f"make {list(value.dimensions)}."
+                f"Output {index} is given dimensions {list(argument.dimensions)}; the inputs "
+                f"determine {list(value.dimensions)}."
             )
         outputs.append(replace(argument, dimensions=dimensions))
     return known, replace(asked, outputs=tuple(outputs))
 
 
 def shortage(found: Loaded, asked: Run) -> tuple[OutputShape, ...]:
-    """The shapes of the outputs if one has not enough room, and that is known without a run.
+    """Return the shapes of the outputs if the memory of one is known to be too small; else ().
 
     Args:
-        found: A model that was open.
-        asked: As `fitted` gives it.
+        found: Model from `fitted`.
+        asked: Request from `fitted`.
     """
     if not all(is_specified(each.dimensions, is_scalar=each.is_scalar) for each in found.outputs):
         return ()

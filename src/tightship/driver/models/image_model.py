@@ -1,7 +1,7 @@
-"""A model whose images lie in buffers with channels last, as its convolutions like them.
+"""Models whose images are stored in buffers with channels last, the layout of their convolutions.
 
-The values of a graph have channels first. A second program of the same graph takes and gives some
-of its images with channels last, so that no step of a run changes their layout.
+Values of a graph have channels first. A second program of the same graph takes and returns some of
+its images with channels last, so that no step of a run converts their layout.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ from tightship.model import Model
 from tightship.model.bound_run import BoundRun
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
-"""Orders of axes that bring channels to the end, and back."""
+"""Permutations of axes that move channels to the end, and back."""
 LoadLike = Callable[[Model, Graph], Model]
 SUFFIX = ":channels_last"
 OPSET = 21
@@ -34,11 +34,11 @@ class Images:
 
 
 class ImageModel:
-    """Two programs of a model; which one runs is decided by the arrays of a run.
+    """Two programs of a model; the strides of a run's arrays select one.
 
     Attributes:
-        images: What the second program has with channels last.
-        programs: Both, and those that the second one replaces.
+        images: Inputs and outputs that the second program has with channels last.
+        programs: Both programs, and those that the second one replaces.
     """
 
     def __init__(self, model: Model, programs: Sequence[Model], images: Images) -> None:
@@ -50,7 +50,7 @@ class ImageModel:
     def run(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
     ) -> dict[str, Array]:
-        """As `Model.run`; arrays with channels last are views that have them first."""
+        """Run like `Model.run`; arrays with channels last are passed as transposed views."""
         program, given, places = self.program_for(inputs, outputs)
         if program is self.programs[0]:
             return self._run_plain(inputs, outputs, limit)
@@ -62,7 +62,7 @@ class ImageModel:
     def program_for(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
     ) -> tuple[Model, Mapping[str, Array], Mapping[str, Array]]:
-        """The program that takes arrays as they lie, if one does, and they by its names."""
+        """Return the program for the layouts of these arrays, and the arrays by its names."""
         images = self.images
         if all(_is_last(inputs[name]) for name in images.inputs) and all(
             name in outputs and _is_last(outputs[name]) for name in images.outputs
@@ -81,7 +81,7 @@ class ImageModel:
         return made | dict(outputs)
 
     def close(self) -> None:
-        """Give all memory back; waits for runs that are going on."""
+        """Wait for current runs and free all memory."""
         for program in self.programs:
             program.close()
 
@@ -89,7 +89,7 @@ class ImageModel:
 def bound(
     model: Model | ImageModel, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
 ) -> BoundRun | None:
-    """As `Model.bind`, for all outputs; None where an array would have to be copied."""
+    """Bind all outputs, like `Model.bind`; None if an array would have to be copied."""
     if isinstance(model, ImageModel):
         model, inputs, outputs = model.program_for(inputs, outputs)
     arrays = (*inputs.values(), *outputs.values())
@@ -99,13 +99,13 @@ def bound(
 def image_model(
     base: Model | ImageModel, graph: Graph, images: Images, load: LoadLike
 ) -> ImageModel | None:
-    """A model with more of its images with channels last; None if it runs no fewer steps so.
+    """Add channels-last images to a model; None if that saves no steps.
 
     Args:
-        base: The graph, loaded.
-        graph: Without loops and branches.
+        base: Loaded graph.
+        graph: Graph without loops and branches.
         images: Inputs and outputs of four axes and float32.
-        load: Makes another program over the weights of a model.
+        load: Loads another program over the weights of a model.
     """
     before: tuple[Model, ...] = ()
     if isinstance(base, ImageModel):
@@ -118,7 +118,7 @@ def image_model(
 
 
 def arranged(graph: Graph, images: Images) -> Graph:
-    """The graph with some images of other axes; their names end in `SUFFIX`."""
+    """Return the graph with these images permuted; their names end in `SUFFIX`."""
     values = dict(graph.values)
     for name in images.inputs | images.outputs:
         value = graph.value(name)
@@ -139,7 +139,7 @@ def arranged(graph: Graph, images: Images) -> Graph:
 
 
 def _turned(arrays: Mapping[str, Array], names: Collection[str]) -> dict[str, Array]:
-    """Arrays as the second program has them."""
+    """Return arrays under the second program's names and layouts."""
     plain = {name: array for name, array in arrays.items() if name not in names}
     return plain | {name + SUFFIX: arrays[name].transpose(LAST) for name in names}
 

@@ -1,4 +1,4 @@
-"""Routines of a model that are translated while it runs, when dimensions are known."""
+"""Routines of a model that are translated during a run, when dimensions are known."""
 
 import threading
 from collections.abc import Sequence
@@ -13,43 +13,43 @@ from tightship.errors import DriverError
 from tightship.model import Model
 
 VALUE_BYTES_MAX = (1 << 32) - 1
-"""Of what a loop carries: what NNAPI has lengths for; a state may double with every turn."""
+"""Largest value of a loop, by NNAPI's limit of lengths; a state may double with each iteration."""
 
 PROGRAMS_MAX = 256
-"""Shapes that each stays ready for, within the engine's bytes: turns of a loop that grows."""
+"""Shapes for which each routine stays loaded, within the engine's bytes: a state may grow."""
 
 
 class LateRoutines:
-    """Each is loaded once, whichever part of the model runs it, over one copy of its weights."""
+    """Deferred routines, each loaded once for the whole model, over one copy of the weights."""
 
     def __init__(self, loader: Loader) -> None:
-        """Loads nothing."""
+        """Create an empty table."""
         self._loader = loader.once(PROGRAMS_MAX)
         self._held: dict[tuple[int, int], OpenOperands] = {}
         self._lock = threading.Lock()
 
     def run(self, late: LateRoutine, given: Sequence[Array], limit: Limit) -> list[Array]:
-        """The outputs of a routine for these inputs, both in order.
+        """Return the outputs of a routine for these inputs, both in order.
 
         Raises:
-            DeadlineError: A loop ran longer than it may.
+            DeadlineError: A loop exceeded its timeout.
             DriverError: GENERAL_FAILURE: it cannot be translated for these dimensions;
-                RESOURCE_EXHAUSTED_PERSISTENT: a value has become too large.
-            StoppedError: It was stopped.
+                RESOURCE_EXHAUSTED_PERSISTENT: a value is too large.
+            StoppedError: The run was stopped.
             TightshipError: The engine refuses it.
         """
         read = [given[place] for place in late.places]
         for value in read:
             if value.nbytes > VALUE_BYTES_MAX:
                 raise DriverError(
-                    f"A value of dimensions {list(value.shape)} was made, of {value.nbytes} "
-                    f"bytes; what loops and branches give may have {VALUE_BYTES_MAX}.",
+                    f"A value of dimensions {list(value.shape)} has {value.nbytes} bytes; "
+                    f"loops and branches may pass on {VALUE_BYTES_MAX}.",
                     status=ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
                 )
         try:
             return self._run(self._of(late), read, limit)
         except DriverError as error:
-            if error.status == ErrorStatus.INVALID_ARGUMENT:  # the request broke no rule
+            if error.status == ErrorStatus.INVALID_ARGUMENT:  # not the request's fault
                 raise failure(str(error)) from error
             raise
 
@@ -70,10 +70,10 @@ class LateRoutines:
 
     @property
     def programs(self) -> tuple[Model, ...]:
-        """What is loaded of them."""
+        """Programs loaded so far."""
         return tuple(program for held in [*self._held.values()] for program in held.programs)
 
     def close(self) -> None:
-        """Give all memory back; nothing runs any more."""
+        """Free all memory; nothing may be running."""
         for held in self._held.values():
             held.close()

@@ -1,4 +1,4 @@
-"""A model that a driver has loaded."""
+"""Models that a driver has loaded."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +22,11 @@ from tightship.model import Model
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model with the types of what it takes and gives, in order.
+    """Model with the types of its inputs and outputs, in order.
 
     Attributes:
-        graph: Reads what it computes once more; None where that is not kept.
-        late: What of it waits for dimensions that only a run knows.
+        graph: Reads the graph again; None if that is not possible.
+        late: Routines deferred until a run knows dimensions.
     """
 
     model: Model | ImageModel | OpenOperands | OpenChain | OpenNamed
@@ -37,23 +37,23 @@ class Loaded:
 
     @property
     def programs(self) -> tuple[Model, ...]:
-        """What it consists of: more than one with loops, branches, or images in two layouts."""
+        """All programs: several with loops, branches, or images in two layouts."""
         own = (self.model,) if isinstance(self.model, Model) else self.model.programs
         return own if self.late is None else own + self.late.programs
 
     @property
     def weights_bytes(self) -> int:
-        """Of its packed weights; images in two layouts share theirs."""
+        """Size of the packed weights; images in two layouts share them."""
         programs = self.programs[:1] if isinstance(self.model, ImageModel) else self.programs
         return sum(program.memory_stats().weights_bytes for program in programs)
 
     @property
     def is_open(self) -> bool:
-        """Whether a request must say dimensions, so that `at` has what can be run."""
+        """Whether a request determines dimensions, so that `at` returns what can be run."""
         return isinstance(self.model, OpenOperands | OpenNamed)
 
     def at(self, inputs: Sequence[Dimensions]) -> "Loaded":
-        """It for inputs of these dimensions.
+        """Return the model for inputs of these dimensions.
 
         Raises:
             DriverError: INVALID_ARGUMENT, GENERAL_FAILURE: it cannot be translated for them.
@@ -70,24 +70,24 @@ class Loaded:
         stop: StopFlag,
         loop_timeout_ns: int,
     ) -> dict[str, Array]:
-        """Run it once; arguments and errors as for `Model.run` and `Chain.run`."""
+        """Run once; arguments and errors as for `Model.run` and `Chain.run`."""
         assert not isinstance(self.model, OpenOperands | OpenNamed)
         if isinstance(self.model, Model):
             return self.model.run(inputs, outputs=outputs, stop=stop)
         return self.model.run(inputs, outputs, Limit(stop, loop_timeout_ns))
 
     def close(self) -> None:
-        """Give all memory back; waits for runs that are going on."""
+        """Wait for current runs and free all memory."""
         self.model.close()
         if self.late is not None:
             self.late.close()
 
 
 def loaded(model: Model) -> Loaded:
-    """A model as the driver offers it.
+    """Return a model with its types in the driver.
 
     Raises:
-        DriverError: GENERAL_FAILURE: an input or output is of a type that the driver does not have.
+        DriverError: GENERAL_FAILURE: the driver lacks the type of an input or output.
     """
     plan = model.plan
     inputs = [(name, *model.input_types[name]) for name in model.input_names]
@@ -104,16 +104,16 @@ def loaded(model: Model) -> Loaded:
 def with_images(
     found: Loaded, inputs: Sequence[int], outputs: Sequence[int], load: LoadLike
 ) -> Loaded | None:
-    """A model with some inputs and outputs, images, ready to have channels last; None if in vain.
+    """Prepare a model for some images with channels last; None if that is impossible or useless.
 
     Args:
-        found: The model.
-        inputs: Which, in its order.
-        outputs: Likewise.
+        found: Model.
+        inputs: Indexes of inputs.
+        outputs: Indexes of outputs.
         load: As for `image_model`.
 
     Raises:
-        MemoryError: The system refuses room for the second program.
+        MemoryError: The second program does not fit.
     """
     model = found.model
     if found.graph is None or not isinstance(model, (Model, ImageModel)):
@@ -128,13 +128,12 @@ def with_images(
         made = image_model(model, found.graph(), images, load)
     except MemoryError:
         raise
-    except TightshipError:  # it can be run as it is
+    except TightshipError:  # the first program suffices
         return None
     return None if made is None else replace(found, model=made)
 
 
 def _opened(value: ValueType, axes: Sequence[bool]) -> ValueType:
-    """A type with some axes open."""
     row = zip(value.dimensions, axes, strict=True)
     return replace(value, dimensions=tuple(0 if is_open else length for length, is_open in row))
 
@@ -149,6 +148,6 @@ def _types(
     types = []
     for name, element, shape in row:
         if shape is None:
-            raise failure(f"The shape of `{name}` of `{model}` depends on data.")
+            raise failure(f"The shape of `{name}` of `{model}` depends on data; it must not.")
         types.append(end_type(element.numpy, shape, name))
     return tuple(types)

@@ -1,4 +1,4 @@
-"""From graphs to programs, directly or by way of a file that is kept for a while."""
+"""Loading of graphs as programs, directly or through a temporary prepared file."""
 
 import logging
 import os
@@ -15,13 +15,13 @@ from tightship.model import Model
 
 NAME = "model of a client"
 PROGRAMS = 32
-"""Input shapes that a model of open ones stays ready for."""
+"""Input shapes for which a model of unknown lengths stays loaded."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Loader:
-    """Loads models that take arenas in turns, for kernels of so many threads."""
+    """Loads models that share arenas."""
 
     def __init__(
         self,
@@ -30,13 +30,13 @@ class Loader:
         stop: StopFlag | None = None,
         programs: int = PROGRAMS,
     ) -> None:
-        """Of them.
+        """Configure the loading.
 
         Args:
-            arenas: They take them in turns.
-            threads: Of their kernels.
-            stop: Is set when nobody waits for what is loaded any more.
-            programs: Input shapes that a model of open ones stays ready for.
+            arenas: Arenas that the models share.
+            threads: Threads of their kernels.
+            stop: Flag that is set when the result is no longer awaited.
+            programs: Input shapes for which a model of unknown lengths stays loaded.
         """
         self._arenas = arenas
         self.threads = threads
@@ -44,19 +44,19 @@ class Loader:
         self._stop = StopFlag() if stop is None else stop
 
     def go_on(self) -> None:
-        """Stop here if nobody waits.
+        """Raise if the result is no longer awaited.
 
         Raises:
-            StoppedError: Nobody does.
+            StoppedError: The flag to stop is set.
         """
         if self._stop.is_set():
-            raise StoppedError("Nobody waits for the model any more.")
+            raise StoppedError("The model is no longer awaited; its preparation was stopped.")
 
     def _progress(self, *_: int) -> None:
         self.go_on()
 
     def model(self, source: Graph) -> Model:
-        """A model from a graph whose shapes are known.
+        """Load a graph of known shapes.
 
         Raises:
             TightshipError: It cannot be run.
@@ -65,7 +65,7 @@ class Loader:
         return load_graph(source, NAME, self.threads, self._arenas, progress=self._progress)
 
     def like(self, base: Model, graph: Graph) -> Model:
-        """Another program for what a model computes, over its weights.
+        """Load another program of a model over the same weights.
 
         Raises:
             TightshipError: It cannot be run.
@@ -74,30 +74,30 @@ class Loader:
         return load_graph(graph, base.plan.model, threads, self._arenas, base)
 
     def open_model(self, graphs: OpenGraphs) -> Model:
-        """A model whose graph is another for each set of input shapes; nothing is kept of it.
+        """Load a model whose graph depends on the input shapes, without a file.
 
         Raises:
-            TightshipError: It cannot be run with the first ones.
+            TightshipError: It cannot be run with the first shapes.
         """
         return load_open_graph(graphs, NAME, self.threads, self._arenas, self._programs)
 
     def once(self, programs: int = PROGRAMS) -> "Loader":
-        """One that keeps nothing in a file."""
+        """Return a loader that keeps no file."""
         return Loader(self._arenas, self.threads, self._stop, programs)
 
     def prepared(self, file: int) -> Model:
-        """A prepared model from its file, which stays mapped; the descriptor does not matter.
+        """Load a prepared model from a file, which stays mapped when the descriptor is closed.
 
         Raises:
-            TightshipError: It is none, or is for something else.
+            TightshipError: It is not a prepared model, or it is for another version or processor.
         """
         return load(f"/proc/self/fd/{file}", arena_pool=self._arenas)
 
 
 class KeepingLoader(Loader):
-    """Loads models by way of prepared files; the last file is kept until `close`.
+    """Loads models through prepared files and keeps the last file until `close`.
 
-    A model that cannot be prepared is loaded without, and nothing is kept.
+    A model that cannot be prepared is loaded directly, and no file is kept.
     """
 
     def __init__(self, arenas: JointArenas, threads: int = 1, stop: StopFlag | None = None) -> None:
@@ -105,7 +105,7 @@ class KeepingLoader(Loader):
         self.file: int | None = None
 
     def model(self, source: Graph) -> Model:
-        """As `Loader.model`."""
+        """Load a graph through a file; errors as for `Loader.model`."""
         self.go_on()
         file = os.memfd_create("tightship prepared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
@@ -123,12 +123,12 @@ class KeepingLoader(Loader):
         return super().prepared(file)
 
     def prepared(self, file: int) -> Model:
-        """As `Loader.prepared`."""
+        """Load a prepared model and keep its file; errors as for `Loader.prepared`."""
         self._keep(os.dup(file))
         return super().prepared(file)
 
     def close(self) -> None:
-        """Keep nothing any more."""
+        """Close the kept file."""
         if self.file is not None:
             os.close(self.file)
             self.file = None

@@ -1,4 +1,4 @@
-"""Compilation caches: prepared models written to files of clients, and read from there."""
+"""Compilation caches: prepared models in files of clients."""
 
 import logging
 import mmap
@@ -24,29 +24,29 @@ _LOG = logging.getLogger(__name__)
 
 
 class ModelCache:
-    """Writes and reads the files of caches.
+    """Reads and writes files of compilation caches.
 
-    What is read was written by a driver with the same secret, for the same token; it is copied
-    out of the client's file before it is looked at.
+    Contents are copied out of a client's file before they are used, and must have been written by a
+    driver with the same secret for the same token.
     """
 
     def __init__(self, secret: bytes, slow: SlowFiles) -> None:
-        """`slow` asks files that may not answer."""
+        """Use `slow` for files that may not answer."""
         self._secret = secret
         self._slow = slow
 
     def save(
         self, files: CacheFiles, found: Loaded, prepared: int | None, sources: Sources
     ) -> None:
-        """Write a model to a client's file, or leave that empty.
+        """Write a model to a client's file, or leave the file empty.
 
-        What fails is only told to the log: a client prepares anew where it finds nothing.
+        Failures are only logged: a client prepares anew if it finds nothing.
 
         Args:
-            files: Of the client.
-            found: The model.
+            files: Files of the client.
+            found: Loaded model.
             prepared: Its prepared file; None if it has none.
-            sources: Made before the model was read.
+            sources: Record made before the model was read.
         """
         (file,) = files.model_files
         try:
@@ -65,14 +65,14 @@ class ModelCache:
             head = cache_head(self._secret, token, interface, sources, payload)
             front = head + interface + sources
             self._write_at(file, payload, len(front))
-        self._write_at(file, memoryview(front), 0)  # last: a part of a file has no head
+        self._write_at(file, memoryview(front), 0)  # last, so that a partial file has no head
 
     def read(self, files: CacheFiles, loader: Loader) -> Loaded:
-        """The model in a client's file.
+        """Load the model in a client's file.
 
         Raises:
-            DriverError: GENERAL_FAILURE: it is not what was written, or for another token, or a
-                file has changed that it was read from.
+            DriverError: GENERAL_FAILURE: it was changed, or is for another token, or a source file
+                has changed.
             FormatError: It was prepared by another version, or for another processor.
             OSError: The file cannot be read.
         """
@@ -87,7 +87,7 @@ class ModelCache:
             with _viewed(copy) as payload:
                 head.check_body(interface, sources, payload)
             if not are_current(sources):
-                raise failure("A file that the cached model was read from has changed, or is gone.")
+                raise failure("A source file of the cached model has changed or is gone.")
             reply = decode_reply(interface).message
             assert isinstance(reply, ModelPrepared), reply
             return Loaded(loader.prepared(copy), reply.inputs, reply.outputs)
@@ -104,11 +104,11 @@ class ModelCache:
         return self._slow.answer(file, partial(os.pread, file, size_bytes, start))
 
     def _copied(self, file: int, start: int, size_bytes: int) -> int:
-        """A memfd with a part of a file, which nobody can change.
+        """Return a sealed memfd with a copy of a part of a file.
 
         Raises:
             DriverError: GENERAL_FAILURE: the file is shorter, or does not answer.
-            OSError: It cannot be read, or there is no room.
+            OSError: The file cannot be read, or memory is short.
         """
         copy = os.memfd_create("tightship cached", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         done = 0
@@ -117,7 +117,7 @@ class ModelCache:
             while done < size_bytes:
                 part = self._read_at(file, min(PART_BYTES, size_bytes - done), start + done)
                 if not part:
-                    raise failure("The model cache has become shorter while it was read.")
+                    raise failure("The model cache became shorter while it was read.")
                 write_all(copy, part)
                 done += len(part)
             seal_content(copy)
@@ -127,6 +127,5 @@ class ModelCache:
 
 @contextmanager
 def _viewed(file: int) -> Iterator[memoryview]:
-    """The bytes of a file that nobody can shorten."""
     with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
         yield view

@@ -1,4 +1,4 @@
-"""Models that a driver was started with, which its clients know by name."""
+"""Models that a driver was started with, known to clients by name."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -11,30 +11,30 @@ from tightship.model import Model
 class Named(Protocol):
     """Models by name. May be used from several threads.
 
-    A model that is held stays open, also when its name comes to stand for another, or for none.
+    A held model stays open even if its name is given to another model or removed.
     """
 
     @property
     def arenas(self) -> JointArenas:
-        """What runs of all models take in turns, those of clients too."""
+        """Arenas that runs of all models share, clients' own models included."""
         ...
 
     def tally(self, name: str | None) -> Tally:
-        """Of native clients' runs of a model; None for models of their own, counted as one."""
+        """Return the request metrics of a model; None stands for all models of clients."""
         ...
 
     def hold(self, name: str) -> Model:
-        """A model, open until it was let go as often as it was held.
+        """Return a model that stays open until `let_go` was called as often as `hold`.
 
         Raises:
-            DriverError: There is none of that name that can be run now.
+            DriverError: No model of that name can be run now.
         """
         ...
 
     def hold_all(self) -> Mapping[str, Model]:
-        """`hold` every model that can be run now."""
+        """Hold every model that can be run now."""
         ...
 
     def let_go(self, model: Model) -> None:
-        """Whoever held a model needs it no more."""
+        """Release a model obtained from `hold`."""
         ...

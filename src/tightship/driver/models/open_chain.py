@@ -1,4 +1,4 @@
-"""Models with loops and branches whose requests say the dimensions of inputs."""
+"""Models with loops and branches whose input dimensions requests determine."""
 
 import threading
 from collections import OrderedDict
@@ -18,31 +18,31 @@ CHAINS_MAX = 8
 """Dimensions for which such a model stays loaded, besides the first."""
 
 Translate = Callable[[Mapping[int, Dimensions]], Routine]
-"""What runs for inputs, by their place, of these dimensions."""
+"""Translates a model for inputs of these dimensions, by position."""
 Rows = tuple[Dimensions, ...]
 
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """What is loaded for some dimensions, and how many runs have it."""
+    """Model loaded for some dimensions, and the number of its current runs."""
 
     chain: Chain
     run_count: int = 0
 
 
 class OpenChain:
-    """A routine that is loaded anew for other dimensions of its inputs, over the same weights.
+    """Routine that is loaded again for other dimensions of its inputs, over the same weights.
 
-    What waits for dimensions within a run is run, and closed, by whoever made this.
+    The creator runs and closes deferred routines.
 
     Attributes:
-        input_names, output_names: In order.
+        input_names, output_names: Names in order.
     """
 
     def __init__(
         self, first: Routine, translate: Translate, loader: Loader, run_late: RunLate
     ) -> None:
-        """Load it for the dimensions of `first`, which stays."""
+        """Load it for the dimensions of `first`, which is never evicted."""
         self._translate, self._loader, self._run_late = translate, loader, run_late
         self._first = Chain(first, loader.once().model, run_late)
         self._first_key = tuple(tensor.shape for tensor in first.input_tensors)
@@ -53,16 +53,16 @@ class OpenChain:
 
     @property
     def programs(self) -> tuple[Model, ...]:
-        """Those of the first dimensions, which have the weights."""
+        """Programs of the first dimensions, which own the weights."""
         return self._first.programs
 
     def run(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
     ) -> dict[str, Array]:
-        """As `Chain.run`; loads it for dimensions that are not there.
+        """Run like `Chain.run`, after loading for new dimensions.
 
         Raises:
-            DriverError, TightshipError: It cannot be translated, or loaded, for them.
+            DriverError, TightshipError: It cannot be translated or loaded for them.
         """
         key = tuple(inputs[name].shape for name in self.input_names)
         with self._taken(key) as chain:
@@ -84,14 +84,14 @@ class OpenChain:
                 held.run_count -= 1
 
     def _loaded(self, key: Rows) -> _Held:
-        """Load it for other dimensions; those used longest ago go, unless they run."""
+        """Load it for other dimensions and evict the least recently used that do not run."""
         idle = [each for each, held in self._others.items() if not held.run_count]
         for each in idle[: max(0, len(self._others) - CHAINS_MAX + 1)]:
             self._others.pop(each).chain.close()
         bases = iter(self._first.programs)
 
         def load(graph: Graph) -> Model:
-            base = next(bases, None)  # what waits for dimensions may be more here, or less
+            base = next(bases, None)  # the number of deferred routines may differ
             return self._loader.model(graph) if base is None else self._loader.like(base, graph)
 
         routine = self._translate(dict(enumerate(key)))
@@ -99,7 +99,7 @@ class OpenChain:
         return held
 
     def close(self) -> None:
-        """Give all memory back; waits for runs that are going on."""
+        """Wait for current runs and free all memory."""
         for held in self._others.values():
             held.chain.close()
         self._first.close()

@@ -1,15 +1,15 @@
-"""Loaded models whose files leave lengths of inputs open."""
+"""Loaded models whose files leave lengths of inputs unknown."""
 
 from tightship.driver.models.open_chain import Rows
 from tightship.model import Model
 
 
 class OpenNamed:
-    """A model that runs with other shapes than those it was loaded for.
+    """Model that also runs with shapes other than those it was loaded for.
 
     Attributes:
-        model: It, with programs for some shapes.
-        programs: Only itself.
+        model: Model with programs for some shapes.
+        programs: The model alone.
     """
 
     def __init__(self, model: Model) -> None:
@@ -18,10 +18,10 @@ class OpenNamed:
         self.close = model.close
 
     def at(self, inputs: Rows) -> tuple[Model, Rows]:
-        """It, and the dimensions of its outputs for inputs of these dimensions.
+        """Return the model, and the dimensions of its outputs for inputs of these dimensions.
 
         Raises:
-            TightshipError: As `Model.output_shapes`.
+            TightshipError: As from `Model.output_shapes`.
         """
         model = self.model
         shapes = model.output_shapes(dict(zip(model.input_names, inputs, strict=True)))

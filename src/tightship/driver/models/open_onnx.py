@@ -1,4 +1,4 @@
-"""ONNX models of which requests say the lengths that their files leave open."""
+"""ONNX models whose files leave lengths unknown, which requests then determine."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,17 @@ from tightship.graph import Graph
 
 
 def leaves_lengths_open(file: OnnxFile) -> bool:
-    """Whether shapes of inputs are needed to plan a model."""
+    """Whether the shapes of inputs are needed to plan a model."""
     rows = file.declared.values()
     return any(row is None or not all(isinstance(each, int) for each in row) for row in rows)
 
 
 def open_onnx(file: OnnxFile, loader: Loader) -> Loaded:
-    """A model that is loaded for the first request, and for others when they come.
+    """Return a model that is loaded on the first request, and again for other lengths.
 
     Raises:
-        DriverError: GENERAL_FAILURE: an input or output is of a type that the driver does not have.
-        TightshipError: It is not valid.
+        DriverError: GENERAL_FAILURE: the driver lacks the type of an input or output.
+        TightshipError: The model is not valid.
     """
     declared = file.graph(None, allow_symbolic=True)
     reading = threading.Lock()
@@ -49,7 +49,7 @@ def _routine(graph: Graph) -> Routine:
     for number, name in enumerate((*graph.inputs, *graph.outputs)):
         value = graph.value(name)
         if value.dtype is None or not value.is_static:
-            raise failure(f"The shape of `{name}` depends on data.")
+            raise failure(f"The shape of `{name}` depends on data; it must not.")
         tensors[number] = Tensor(name, value.dtype, value.static_shape)
     count = len(graph.inputs)
     ends = tuple(range(count)), tuple(range(count, len(tensors)))
@@ -57,12 +57,12 @@ def _routine(graph: Graph) -> Routine:
 
 
 def _types(graph: Graph, names: Sequence[str]) -> tuple[ValueType, ...]:
-    """Types of values; 0 where a length is open, and nothing where the rank is."""
+    """Return the types of values; unknown lengths are 0, and dimensions of unknown rank empty."""
     types = []
     for name in names:
         value = graph.value(name)
         if value.dtype is None:
-            raise failure(f"The elements of `{name}` are not known.")
+            raise failure(f"The element type of `{name}` is unknown; declare it in the model.")
         row = tuple(each if isinstance(each, int) else 0 for each in value.shape or ())
         known = end_type(value.dtype.numpy, (0,) if value.shape is None else row, name)
         types.append(replace(known, dimensions=row))

@@ -1,4 +1,4 @@
-"""Models of operands whose requests say the dimensions of inputs."""
+"""Models of operands whose input dimensions requests determine."""
 
 import threading
 from collections import OrderedDict
@@ -14,13 +14,13 @@ from tightship.graph.open_graphs import OpenGraphs
 from tightship.model import Model
 
 SHAPES_MAX = 256
-"""Dimensions of inputs for which those of the outputs are known."""
+"""Dimensions of inputs for which those of the outputs are cached."""
 
 
 class OpenOperands:
-    """A model that is translated for the dimensions of each request.
+    """Model that is translated for the dimensions of each request.
 
-    Programs stay for some dimensions, over the weights of the first.
+    Programs for some dimensions stay loaded, over the weights of the first.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class OpenOperands:
         load: Loader,
         run_late: RunLate,
     ) -> None:
-        """Loads nothing; `declared` are the dimensions of the inputs, 0 where they are open."""
+        """Load nothing yet; `declared` has the dimensions of the inputs, 0 where unknown."""
         self._translate, self._declared, self._load = translate, declared, load
         self._run_late = run_late
         self._shapes: OrderedDict[Rows, Rows] = OrderedDict()
@@ -38,12 +38,12 @@ class OpenOperands:
         self._model: Model | OpenChain | None = None
 
     def at(self, inputs: Rows) -> tuple[Model | OpenChain, Rows]:
-        """What runs for inputs of these dimensions, and the dimensions of its outputs.
+        """Return what runs for inputs of these dimensions, and the dimensions of its outputs.
 
-        Those that only a run knows are unknown.
+        Those that only a run determines are empty.
 
         Raises:
-            DriverError: As `routine_of`.
+            DriverError: As from `routine_of`.
             TightshipError: The engine refuses it.
         """
         known = self._shapes.get(inputs)
@@ -60,23 +60,19 @@ class OpenOperands:
             return self._model, outputs
 
     def running(self, inputs: Rows) -> Model | OpenChain:
-        """What runs for inputs of these dimensions, and learns by itself what it gives.
-
-        Raises:
-            DriverError, TightshipError: As `at`, if it is the first.
-        """
+        """Return what runs for inputs of these dimensions; only the first are checked."""
         return self._model or self.at(inputs)[0]
 
     @property
     def programs(self) -> tuple[Model, ...]:
-        """What is loaded of it; nothing before its first run."""
+        """Programs loaded so far; none before the first run."""
         model = self._model
         if model is None:
             return ()
         return (model,) if isinstance(model, Model) else model.programs
 
     def close(self) -> None:
-        """Give all memory back; nothing runs any more."""
+        """Free all memory; nothing may be running."""
         if self._model is not None:
             self._model.close()
 
@@ -97,7 +93,7 @@ class OpenOperands:
 
 
 def _declared(row: Dimensions, rank: int) -> Shape | None:
-    """Dimensions as the engine has them; None for those of which not even the rank is known."""
+    """Convert dimensions to an engine's shape; None for an unknown rank."""
     if rank and not row:
         return None
     return tuple(length or f"axis {axis}" for axis, length in enumerate(row))

@@ -1,4 +1,4 @@
-"""Models built operand by operand, made ready to run."""
+"""Loading of models built of operands."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -31,15 +31,15 @@ _LOG = logging.getLogger(__name__)
 def operand_model(
     model: Model, pools: Sequence[Pool], mappings: Mappings, loader: Loader
 ) -> Loaded:
-    """A checked model, loaded; `pools` are those that it names, in its order.
+    """Load a checked model; `pools` are those it names, in its order.
 
     Raises:
-        DriverError: As `graph_of`; GENERAL_FAILURE: a pool cannot be mapped or read.
+        DriverError: As from `graph_of`; GENERAL_FAILURE: a pool cannot be mapped or read.
         TightshipError: The engine refuses it.
     """
     main = model.main
     files = _files(pools, mappings)
-    once = loader.once()  # no one file holds several programs
+    once = loader.once()  # a prepared file holds one program only
     late = LateRoutines(once)
     translate = partial(routine_of, model, files)
     rows = main.input_indexes, main.output_indexes
@@ -60,11 +60,11 @@ def operand_model(
 def operand_file(
     source: ModelFile, pools: Sequence[Pool], mappings: Mappings, loader: Loader
 ) -> Loaded:
-    """A model in the first of some pools; the others are those that it may name.
+    """Load a model from the first pool; the others are those it may name.
 
     Raises:
-        DriverError: As `operand_model`; INVALID_ARGUMENT: the model breaks a rule.
-        FormatError: The bytes are no model.
+        DriverError: As from `operand_model`; INVALID_ARGUMENT: the model breaks a rule.
+        FormatError: The bytes are not a valid model.
     """
     data = mappings.read(pools[0], source.offset_bytes, source.length_bytes)
     model = decode_model(data.tobytes())
@@ -74,7 +74,7 @@ def operand_file(
 
 
 def find_supported(asked: FindSupported, mappings: Mappings) -> SupportFound:
-    """Which operations of a model can be run."""
+    """Find which operations of a model can be run."""
     try:
         found = supported_operations(asked.model, _files(asked.pools, mappings))
     except DriverError as error:
@@ -84,7 +84,7 @@ def find_supported(asked: FindSupported, mappings: Mappings) -> SupportFound:
     except TightshipError:
         return SupportFound(asked.query, ErrorStatus.GENERAL_FAILURE)
     except Exception as error:  # noqa: BLE001 - a client's model must not end the driver
-        _LOG.error("An error came up in looking at a client's model.", exc_info=error)
+        _LOG.error("Checking a client's model failed with an unexpected error.", exc_info=error)
         return SupportFound(asked.query, ErrorStatus.GENERAL_FAILURE)
     return SupportFound(asked.query, ErrorStatus.NONE, found)
 
@@ -92,14 +92,14 @@ def find_supported(asked: FindSupported, mappings: Mappings) -> SupportFound:
 def _files(pools: Sequence[Pool], mappings: Mappings) -> list[PoolFile]:
     for pool in pools:
         if pool.mode is PoolMode.SEALED:
-            mappings.map(pool)  # one that cannot be mapped is refused, whatever it is for
+            mappings.map(pool)  # refuses a bad pool even if nothing reads it
     return [PoolFile(mappings, pool) for pool in pools]
 
 
 def _types(
     model: Model, indexes: Sequence[int], tensors: Mapping[int, Tensor]
 ) -> tuple[ValueType, ...]:
-    """What operands are, with the dimensions that translating has found."""
+    """Return the types of operands, with the dimensions found by translation."""
     types = [(index, model.main.operands[index].value_type) for index in indexes]
     return tuple(
         replace(each, dimensions=tensors[index].shape) if index in tensors else each

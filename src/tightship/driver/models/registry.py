@@ -1,4 +1,4 @@
-"""The models of a driver, prepared from pools or known by name."""
+"""Models of a driver, prepared from pools or known by name."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,19 +22,19 @@ from tightship.errors import DriverError, StoppedError, TightshipError
 from tightship.model import Model
 
 NAME_MAX = 60
-"""Letters of a model's name in a snapshot."""
+"""Characters of a model's name in a snapshot."""
 
 _LOG = logging.getLogger(__name__)
-_OUR_FAULT = "The model met an error of the driver; its log has it."
+_OUR_FAULT = "The driver failed with an unexpected error; its log has the details."
 
 
 class Models:
-    """The models of a driver by number; those it was started with have a name too."""
+    """Models of a driver by number; those it was started with also have a name."""
 
     def __init__(
         self, mappings: Mappings, named: Named, cache: ModelCache | None, threads: int = 1
     ) -> None:
-        """`threads`: of the kernels of a model that is prepared for a fast single answer."""
+        """Create an empty table; models prepared for a fast single answer use `threads`."""
         self._mappings = mappings
         self._named = named
         self._cache = cache
@@ -44,7 +44,7 @@ class Models:
         self._names: dict[int, str] = {}
 
     def prepare(self, asked: PrepareModel, stop: StopFlag) -> PrepareFinished:
-        """Load a model; once `stop` is set it is left at the next step, and nothing stays."""
+        """Load a model; once `stop` is set it is abandoned at the next step."""
         try:
             found = self._load(asked, stop)
         except StoppedError as error:
@@ -56,7 +56,9 @@ class Models:
         except TightshipError as error:
             return _refused(asked, ErrorStatus.GENERAL_FAILURE, str(error))
         except Exception as error:  # noqa: BLE001 - a client's model must not end the driver
-            _LOG.error("An error came up in preparing a client's model.", exc_info=error)
+            _LOG.error(
+                "Preparing a client's model failed with an unexpected error.", exc_info=error
+            )
             return _refused(asked, ErrorStatus.GENERAL_FAILURE, _OUR_FAULT)
         self._models[asked.model] = found
         return PrepareFinished(asked.model, ErrorStatus.NONE, found.inputs, found.outputs)
@@ -93,21 +95,21 @@ class Models:
         return found
 
     def __getitem__(self, number: int) -> Loaded:
-        """A model that was prepared and not dropped."""
+        """Return a prepared model."""
         return self._models[number]
 
     def tally(self, number: int) -> Tally:
-        """Where runs of a model are counted."""
+        """Return the request metrics of a model."""
         return self._named.tally(self.name(number))
 
     def name(self, number: int) -> str | None:
-        """Of a model that the driver was started with; None for a client's own."""
+        """Return the name of a model that the driver was started with; None for a client's own."""
         return self._names.get(number)
 
     def take_image(self, asked: AllocateBuffer) -> bool:
-        """Whether models keep an image with channels last that is in a buffer for them.
+        """Decide whether a new buffer stores an image with channels last, and prepare its models.
 
-        They do if all that read or write it run fewer steps so; from then on they are ready to.
+        It does if each model that uses the buffer then runs fewer steps.
         """
         kind = asked.value_type
         is_image = kind.operand_type == OperandType.TENSOR_FLOAT32 and len(kind.dimensions) == 4
@@ -123,7 +125,7 @@ class Models:
             return is_taken
 
     def _make_ready(self, asked: AllocateBuffer, made: dict[int, Loaded]) -> bool:
-        """Put the models of a buffer, ready for its image, into `made`; False if one is not."""
+        """Collect the models of a buffer, prepared for its image, in `made`; False without one."""
         load = Loader(self._named.arenas).like
         for number in {role[0] for role in asked.roles}:
             used = [role for role in asked.roles if role[0] == number]
@@ -136,13 +138,12 @@ class Models:
         return True
 
     def _give_back(self, made: Mapping[int, Loaded]) -> None:
-        """Close programs that were made in vain."""
         for number, found in made.items():
             if found is not self._models[number]:
                 found.programs[-1].close()
 
     def shares(self) -> dict[int, ModelShare]:
-        """What clients' models take; one that is known by name takes nothing more."""
+        """Return the holdings of clients' models; weights of named models are not theirs."""
         with self._own() as own:
             return {
                 number: _share(
@@ -155,7 +156,7 @@ class Models:
             }
 
     def own_shares(self) -> tuple[ModelShare, ...]:
-        """What models take that are known by name."""
+        """Return the holdings of named models."""
         with self._own() as own:
             return tuple(
                 _share(0, name, (model,), model.memory_stats().weights_bytes)
@@ -163,12 +164,11 @@ class Models:
             )
 
     def arena_bytes(self) -> int:
-        """Memory of the arenas that all models take in turns."""
+        """Return the size of the arenas that all models share."""
         return self._named.arenas.held_bytes
 
     @contextmanager
     def _own(self) -> Iterator[Mapping[str, Model]]:
-        """The models that are known by name, open meanwhile."""
         own = self._named.hold_all()
         try:
             yield own
@@ -177,7 +177,7 @@ class Models:
                 self._named.let_go(model)
 
     def drop(self, number: int) -> None:
-        """Give a model's memory back; one with a name is let go."""
+        """Free a client's model, or release a named one."""
         gone, held = self._models.pop(number, None), self._held.pop(number, None)
         self._names.pop(number, None)
         if held is not None:

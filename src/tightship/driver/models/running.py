@@ -1,4 +1,4 @@
-"""Models run on pools and buffers."""
+"""Runs of models on pools and buffers."""
 
 import logging
 import math
@@ -31,10 +31,10 @@ from tightship.model import Model
 from tightship.model.bound_run import BoundRun
 
 REPEATS_MAX = 256
-"""Requests that are remembered with the memory that they name."""
+"""Requests that are cached together with the memory they name."""
 
 OFTEN = 3
-"""Runs after which it is worth while to prepare for more."""
+"""Runs from which a request counts as frequent."""
 
 Key = tuple[object, ...]
 
@@ -43,12 +43,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Repeat:
-    """A run on memory that stays, as it was asked for.
+    """Cached run on memory that stays in place.
 
     Attributes:
-        rooms: Of the buffers that it uses, by token.
-        is_alike: Whether it takes as long each time: no step runs graphs, or allocates.
-        count: How often it has come.
+        rooms: Memory of the buffers that it uses, by token.
+        is_alike: Whether each run takes equally long: no step runs graphs or allocates.
+        count: Number of runs.
     """
 
     asked: Run
@@ -59,14 +59,14 @@ class _Repeat:
     count: int = 0
 
     def is_good(self, asked: Run, buffers: DeviceBuffers) -> bool:
-        """Whether all buffers are where they were, and may be as large as they are."""
+        """Whether all buffers have the same memory, and still may be as large."""
         rooms = self.rooms
         return all(buffers[token] is room for token, room in rooms.items()) and all(
             not each.token or rooms[each.token].size <= each.room_bytes for each in asked.outputs
         )
 
     def uses(self, pool: Pool) -> bool:
-        """Whether an argument is in a pool."""
+        """Whether an argument is in this pool."""
         return any(each.pool == pool for each in _arguments(self.asked))
 
 
@@ -80,15 +80,15 @@ class Runs:
         self._repeats: dict[Key, _Repeat] = {}
 
     def forget_pool(self, pool: Pool) -> None:
-        """Let go of what reads or writes a pool."""
+        """Forget cached runs that use a pool."""
         self._forget(lambda repeat: repeat.uses(pool))
 
     def forget_buffer(self, token: int) -> None:
-        """Let go of what reads or writes a buffer."""
+        """Forget cached runs that use a buffer."""
         self._forget(lambda repeat: token in repeat.rooms)
 
     def forget_model(self, model: int) -> None:
-        """Let go of what runs a model."""
+        """Forget cached runs of a model."""
         self._forget(lambda repeat: repeat.asked.model == model)
 
     def _forget(self, goes: Callable[[_Repeat], bool]) -> None:
@@ -97,7 +97,7 @@ class Runs:
                 self._repeats.pop(key, None)
 
     def often(self, asked: Run) -> BoundRun | None:
-        """A run that has been asked for several times, and takes as long each time; else None."""
+        """Return the cached run of a frequent request that always takes equally long; else None."""
         repeat = self._repeats.get(_key(asked))
         if repeat is None or repeat.count < OFTEN or not repeat.is_alike:
             return None
@@ -106,20 +106,20 @@ class Runs:
         return repeat.run
 
     def run(self, asked: Run, stop: StopFlag) -> RunFinished:
-        """Run a model on what a request names."""
+        """Run a model on the memory that a request names."""
         start_ns = time.monotonic_ns()
         try:
             status, shapes, device_ns = self._run(asked, stop)
         except DriverError as error:
             return _failed(asked, ErrorStatus(error.status), error)
-        except (DeadlineError, StoppedError) as error:  # or nobody waits
+        except (DeadlineError, StoppedError) as error:
             return _failed(asked, ErrorStatus.MISSED_DEADLINE_TRANSIENT, error)
         except EXHAUSTED as error:
             return _failed(asked, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, error)
         except TightshipError as error:
             return _failed(asked, ErrorStatus.GENERAL_FAILURE, error)
         except Exception as error:  # noqa: BLE001 - a client's values must not end the driver
-            _LOG.error("An error came up in running a client's model.", exc_info=error)
+            _LOG.error("Running a client's model failed with an unexpected error.", exc_info=error)
             return RunFinished(asked.execution, ErrorStatus.GENERAL_FAILURE)
         timing = Timing(device_ns, time.monotonic_ns() - start_ns)
         return RunFinished(asked.execution, status, shapes, timing)
@@ -144,7 +144,7 @@ class Runs:
         return ErrorStatus.NONE, repeat.shapes, time.monotonic_ns() - begin_ns
 
     def _bound(self, asked: Run, found: Loaded) -> _Repeat | None:
-        """A run on memory where it is; None where something must be copied."""
+        """Bind a run to memory in place; None if something must be copied."""
         model = found.model
         if not isinstance(model, (Model, ImageModel)):
             return None
@@ -171,7 +171,7 @@ class Runs:
         return _Repeat(asked, run, shapes, rooms, is_alike)
 
     def _remember(self, key: Key, repeat: _Repeat) -> None:
-        """Keep a run; not those that use rooms which its buffers have no more."""
+        """Cache a run and forget those on memory that its buffers have replaced."""
         rooms = repeat.rooms
         self._forget(
             lambda each: any(
@@ -213,10 +213,10 @@ class Runs:
         return status, tuple(shapes), device_ns
 
     def _in_place(self, argument: RunArgument, value: ValueType, *, to_write: bool) -> Array | None:
-        """An argument that may be read or written where it is; None for one to be copied.
+        """Return an argument that can be used in place; None if it must be copied.
 
-        Integers in pools are copied: a client may write there while the model runs, and what an
-        index was checked for must stay so.
+        Integers in pools are copied: a client may write there during the run, after an index has
+        been checked.
         """
         dtype, pool, location = dtype_of(value), argument.pool, argument.location
         if not is_specified(argument.dimensions, is_scalar=value.is_scalar):
@@ -248,7 +248,7 @@ class Runs:
         return self._buffers.room(argument.token, size_bytes)
 
     def _input(self, argument: RunArgument, value: ValueType) -> Array:
-        """An input, copied unless it may be read where it is."""
+        """Return an input, copied unless it can be read in place."""
         array = self._in_place(argument, value, to_write=False)
         if array is not None:
             return array
@@ -266,7 +266,7 @@ class Runs:
         return self._shaped(argument, data.view(dtype))
 
     def _store(self, argument: RunArgument, result: Array) -> bool:
-        """Put an output where it was to go; False if it is too large."""
+        """Store an output; return False if it is too large."""
         data = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
         if argument.token:
             if data.size > argument.room_bytes:
@@ -288,7 +288,7 @@ def _failed(asked: Run, status: ErrorStatus, error: Exception) -> RunFinished:
 
 
 def _key(asked: Run) -> Key:
-    """The same for runs of one model on the same memory."""
+    """Return a key that runs of one model on the same memory share."""
     return asked.model, *[_place(each) for each in asked.inputs], *map(_place, asked.outputs)
 
 

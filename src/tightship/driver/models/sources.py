@@ -1,4 +1,4 @@
-"""What clients prepare, made ready to run: ONNX files, prepared models, models of operands."""
+"""Loading of what clients prepare: ONNX files, prepared models, models of operands."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -21,16 +21,16 @@ from tightship.frontend.onnx import OnnxFile, open_bytes
 from tightship.graph import Graph
 
 ONNX_BYTES_MAX = (1 << 31) - 1
-"""What a message of protocol buffers may have."""
+"""Largest message of protocol buffers."""
 
 
 def opened(
     source: Model | ModelFile, pools: Sequence[Pool], mappings: Mappings, loader: Loader
 ) -> Loaded:
-    """A checked source, loaded; `pools` are those that it names, in its order.
+    """Load a checked source; `pools` are those it names, in its order.
 
     Raises:
-        DriverError: Its status.
+        DriverError: With its status.
         TightshipError: The model is not valid, or cannot be run.
     """
     if isinstance(source, Model):
@@ -55,10 +55,10 @@ def opened(
 
 
 def _onnx(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> OnnxFile:
-    """An ONNX model where it lies, if its bytes stay as they are there, else a copy."""
+    """Open an ONNX model in place if its bytes cannot change, else a copy."""
     if source.length_bytes > ONNX_BYTES_MAX:
         raise failure(
-            f"An ONNX model has {source.length_bytes} bytes; it may have {ONNX_BYTES_MAX}. Put its "
+            f"An ONNX model has {source.length_bytes} bytes, more than {ONNX_BYTES_MAX}. Put its "
             "weights into external data."
         )
     data = steady_bytes(mappings, pools[0], source.offset_bytes, source.length_bytes)
@@ -72,9 +72,10 @@ def _onnx(source: ModelFile, pools: Sequence[Pool], mappings: Mappings) -> OnnxF
 
 
 def _check_prepared(source: ModelFile, pool: Pool) -> None:
-    """Check the file of a prepared model, which is mapped as long as the model is loaded."""
     if not is_steady(pool):
-        raise failure("A prepared model is mapped; seal its file with F_SEAL_SHRINK and _WRITE.")
+        raise failure(
+            "The file of a prepared model must be sealed: F_SEAL_SHRINK and F_SEAL_WRITE."
+        )
     whole = os.fstat(pool.handle).st_size
     if source.offset_bytes or pool.extent.offset_bytes or source.length_bytes != whole:
-        raise failure("A prepared model is a whole file, not a part of one.")
+        raise failure("A prepared model must be a whole file, not a part of one.")

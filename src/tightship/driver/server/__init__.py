@@ -1,1 +1,1 @@
-"""The driver's input and output: sockets, threads, clocks, and what runs the service's effects."""
+"""Input and output of the driver: sockets, threads and clocks, and the effects of the service."""

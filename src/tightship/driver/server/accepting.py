@@ -1,4 +1,4 @@
-"""Connections and files that are taken while descriptors last, of which some are in reserve."""
+"""Acceptance of connections and files while the process has descriptors beyond a reserve."""
 
 import errno
 import logging
@@ -10,27 +10,26 @@ from contextlib import suppress
 from time import monotonic
 
 RESERVED_PART = 8
-"""Of this process's descriptors, one in so many is kept from connections: runs, loads and the
-answers to refused clients need some."""
+"""One in so many of the process's descriptors is reserved for runs, loads and refusals."""
 CALM_S = 10.0
-"""A shortage is over once no client was refused for so long."""
+"""Seconds without a refusal after which a shortage is over."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Shortage:
-    """Logs refusals for want of something: when they begin, and their count after the last."""
+    """Logs the first refusal of a shortage, and their count at its end."""
 
     def __init__(
         self, reason: str, result: str = "connections are refused, or idle ones ended"
     ) -> None:
-        """Log why, and what follows; sentences without their ends."""
+        """Describe cause and result, as sentences without full stops."""
         self._reason, self._result = reason, result
         self._count = 0
         self._last_s = 0.0
 
     def refused(self) -> None:
-        """One more was refused."""
+        """Count a refusal."""
         self.end_if_calm()
         if not self._count:
             _LOG.warning("%s; %s.", self._reason, self._result)
@@ -38,7 +37,7 @@ class Shortage:
         self._last_s = monotonic()
 
     def end_if_calm(self) -> None:
-        """Log the count if none was refused for a while."""
+        """End the shortage if no client was refused for a while."""
         if self._count and monotonic() - self._last_s >= CALM_S:
             self.end()
 
@@ -50,25 +49,25 @@ class Shortage:
 
 
 class Acceptor:
-    """Accepts the connections of a listening socket that does not block.
+    """Accepts the connections of a non-blocking socket.
 
-    A client for whom no descriptor is left, or only one in reserve, is hung up on: it would be
-    ready to be accepted for ever.
+    A client for which only reserved descriptors are left is disconnected: otherwise the socket
+    would stay readable.
 
     Attributes:
-        is_stuck: Whether a client waits for whom no descriptor is left, not even to hang up.
+        is_stuck: Whether a client waits for which no descriptor is left, even to disconnect it.
     """
 
     def __init__(
         self, listener: socket.socket, name: str, *, parts: int = 1, farewell: bytes = b""
     ) -> None:
-        """Accept from a socket, which is this object's from now on.
+        """Take over a listening socket.
 
         Args:
             listener: The socket.
-            name: Of the endpoint, for the log.
-            parts: How many times `RESERVED_PART` it leaves to others.
-            farewell: What a client reads that is hung up on.
+            name: Name of the endpoint in the log.
+            parts: Multiples of `RESERVED_PART` that are left to others.
+            farewell: Bytes sent to a client before it is disconnected.
 
         Raises:
             OSError: No descriptor is left.
@@ -81,13 +80,13 @@ class Acceptor:
         self._spare = os.dup(self._null)
 
     def fileno(self) -> int:
-        """Readable when a client comes."""
+        """Return a descriptor that is readable when a client waits."""
         return self._socket.fileno()
 
     def admit(self, left_count: int = 0) -> socket.socket | None:
-        """A client that has come, if one has and there is a descriptor for it.
+        """Accept a waiting client, if there is one and a descriptor for it.
 
-        Connections leave so many descriptors beside those in reserve.
+        Connections leave `left_count` descriptors beside those in reserve.
         """
         self.is_stuck = False
         if self._spare < 0:
@@ -112,10 +111,10 @@ class Acceptor:
             client.send(self._farewell, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def _turn_away(self) -> None:
-        """Hang up on a client for which no descriptor is left.
+        """Disconnect a client for which no descriptor is left.
 
-        Another thread may take the descriptor that is free in between: then it stays ready, until
-        one is free again.
+        If another thread takes the descriptor that is freed for this, the socket stays readable
+        until one is free again.
         """
         self._shortage.refused()
         if self._spare >= 0:
@@ -130,7 +129,7 @@ class Acceptor:
         self._spare = os.dup2(self._null, accepted.detach(), inheritable=False)
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting."""
         self._shortage.end()
         self._socket.close()
         os.close(self._null)
@@ -139,19 +138,19 @@ class Acceptor:
 
 
 class FileReserve:
-    """Takes the files that come beside clients' calls, unless they take descriptors in reserve."""
+    """Admits files beside calls while descriptors beyond the reserve are left."""
 
     def __init__(self, name: str, *, parts: int) -> None:
-        """Leave `parts` times `RESERVED_PART` to others; `name` is whose files, for the log."""
+        """Leave `parts` times `RESERVED_PART` to others; `name` is the files' owner in the log."""
         self._parts = parts
         self._shortage = Shortage(
             f"Too few descriptors are left for files of {name}", "calls with files are refused"
         )
 
     def admits(self, files: Iterable[int], held_count: int) -> bool:
-        """Whether files that have come may stay.
+        """Whether received files may stay.
 
-        So that one client leaves some to others, it has to leave as many as it holds.
+        A client must leave as many descriptors as it holds, so that it cannot take all of them.
         """
         if any(is_reserved(file + held_count, self._parts) for file in files):
             self._shortage.refused()
@@ -165,9 +164,9 @@ class FileReserve:
 
 
 def is_reserved(file: int, parts: int = 1) -> bool:
-    """Whether a descriptor is one of the last of this process, `parts` times `RESERVED_PART`.
+    """Whether a descriptor is among the last of this process, `parts` times `RESERVED_PART`.
 
-    The system gives the lowest that is free, so its number says how many are in use.
+    The kernel allocates the lowest free number, so the number shows how many are in use.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return file >= limit - parts * (limit // RESERVED_PART)

@@ -1,4 +1,4 @@
-"""Who may connect to a driver, and which files it believes in."""
+"""Users who may connect to a driver, and folders that it trusts."""
 
 import os
 from dataclasses import dataclass, field
@@ -8,18 +8,18 @@ from tightship.driver.types.quota import Accounts
 
 
 def own_users() -> frozenset[int]:
-    """This process's user, and root."""
+    """Return this process's user and root."""
     return frozenset({os.geteuid(), 0})
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What is granted beyond the driver's own user, and root.
+    """Rights granted beyond those of the driver's own user and root.
 
     Attributes:
-        users: Others that may connect; they may not ask who holds what.
-        files: Folders whose files are mapped without being sealed.
-        accounts: What users have through other faces as well; None for accounts of its own.
+        users: Other users that may connect; they may not request snapshots.
+        files: Folders whose files are mapped without seals.
+        accounts: Accounts shared with other endpoints; None for accounts of its own.
     """
 
     users: frozenset[int] = frozenset()

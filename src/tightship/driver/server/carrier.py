@@ -1,4 +1,4 @@
-"""Carries out what the service asks of memory, models and fences."""
+"""Execution of the service's effects on memory, models and fences."""
 
 import errno
 import os
@@ -35,23 +35,23 @@ from tightship.errors import DriverError
 from tightship.model.bound_run import BoundRun
 
 WORKERS_MIN = 2
-"""A client has one at most, so another gets on while a model is prepared."""
+"""Fewest threads for long jobs: a client occupies one, and others must get on meanwhile."""
 
 
 class Carrier:
     """Memory, models and fences of a driver.
 
     Attributes:
-        workers: Threads for what takes long; what they tell is for the service.
-        next_turn: Gives a run that has waited and whose turn has come; None if there is none.
+        workers: Threads for long jobs, whose events are for the service.
+        next_turn: Returns a queued run that has its permit; None if there is none.
     """
 
     def __init__(
         self, named: Named, cache: ModelCache | None, turns: Turns, slow: SlowFiles, bell: int = -1
     ) -> None:
-        """At most `turns` runs go on at once; as many threads have kernels of clients' models.
+        """Run at most `turns` runs at once; as many threads have kernels of clients' models.
 
-        The eventfd `bell` rings for each turn that comes to a run that has waited.
+        The eventfd `bell` is signalled for each permit that a queued run gets.
         """
         self._queue = QueuedRuns(turns, bell)
         self.next_turn = self._queue.next
@@ -67,7 +67,7 @@ class Carrier:
         self._fences: dict[int, int] = {}
 
     def carry_out(self, effect: fx.Effect, client: int = 0) -> None:
-        """Begin what is asked for a client, or do it where it takes no time."""
+        """Carry out an effect for a client, or start a thread on it if it takes long."""
         match effect:
             case fx.LeaveTurn():
                 self.leave_turn(effect.execution)
@@ -114,35 +114,35 @@ class Carrier:
         return None
 
     def close(self) -> None:
-        """End the process that isolated pools need, and the threads; nothing runs any more."""
+        """End the threads and isolated processes; nothing may be running."""
         self.workers.close()
         self._mappings.close()
 
     def await_turn(self, asked: fx.AwaitTurn, user: int) -> bool:
-        """Have a run of a user's client wait for its turn; whether that is there at once."""
+        """Queue a run of a user's client; return whether it has its permit at once."""
         tally, names = self.tally(asked.model), self.names(asked.model, asked.connection, user)
         self._waiting[asked.execution] = tally, time.monotonic_ns()
         return self._queue.join(asked.execution, names, asked.priority, tally)
 
     def leave_turn(self, execution: int) -> None:
-        """A run is not to begin any more."""
+        """Remove a run from the queue."""
         tally, asked_ns = self._waiting.pop(execution)
         tally.fail(time.monotonic_ns() - asked_ns)
         self._queue.leave(execution)
 
     def names(self, model: int, connection: int, user: int) -> Names:
-        """The groups by which runs of a client take turns."""
+        """Return the groups by which runs of a client alternate."""
         name, account, client = self._models.name(model), f"user {user}", f"native:{connection}"
         if name is None:
             return own_model(account, client, model)
         return named_model(name, account, client, model)
 
     def begin(self, run: fx.Run) -> None:
-        """From now on a run can be stopped."""
+        """Create the flag that stops a run."""
         self._stops[run.execution] = StopFlag()
 
     def run(self, run: fx.Run) -> RunFinished:
-        """Run a model in its turn, in any thread; what was begun is run once."""
+        """Run a model on its permit, in any thread; once for each `begin`."""
         tally, asked_ns = self._waiting.pop(run.execution)
         start_ns = time.monotonic_ns()
         try:
@@ -157,22 +157,22 @@ class Carrier:
         return finished
 
     def tally(self, model: int) -> Tally:
-        """Of the runs of a model."""
+        """Return the request metrics of a model."""
         return self._models.tally(model)
 
     def often(self, run: fx.Run) -> BoundRun | None:
-        """A run that has been asked for several times; None for any other."""
+        """Return the cached run of a frequent request; None for others."""
         return self._runs.often(run)
 
     def forget(self, ended: RunFinished) -> None:
-        """A run is over and cannot be stopped."""
+        """Remove the flag of a run that has ended."""
         del self._stops[ended.execution]
 
     def new_fence(self, execution: int) -> int:
-        """The end of a pipe to send to a client; the driver has the other, and dies with it.
+        """Return the read end of a pipe; the driver keeps the other, which closes if it dies.
 
         Raises:
-            OSError: No descriptors are left but those in reserve.
+            OSError: Only reserved descriptors are left.
         """
         ends = os.pipe2(os.O_CLOEXEC)
         if is_reserved(max(ends) + 2 * len(self._fences), PARTS_LEFT):
@@ -182,7 +182,7 @@ class Carrier:
         return read_end
 
     def _stop_prepare(self, model: int) -> None:
-        stop = self._prepares.get(model)  # it may have ended, and not have told yet
+        stop = self._prepares.get(model)  # its end may not have been reported yet
         if stop is not None:
             stop.set()
 

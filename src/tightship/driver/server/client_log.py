@@ -1,4 +1,4 @@
-"""What is logged of clients: each line names the client."""
+"""Log lines about clients."""
 
 import logging
 from collections import Counter
@@ -17,25 +17,25 @@ _GRAVE = frozenset(
         ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
     }
 )
-"""Limits that a client has met: warnings; that it broke a rule is information."""
+"""Statuses logged as warnings, because a client reached a limit; others are information."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class ClientLog:
-    """Lines about clients that are connected, by the number of the connection."""
+    """Log lines about connected clients, by the number of the connection."""
 
     def __init__(self) -> None:
         self._callers: dict[int, Caller] = {}
         self._refusals = Counter[int]()
 
     def connected(self, caller: Caller) -> None:
-        """A client is there."""
+        """Log a new client."""
         self._callers[caller.connection] = caller
         _LOG.info("%s has connected.", caller)
 
     def refused(self, connection: int, reply: Failed) -> None:
-        """A call of a client failed."""
+        """Log a failed call."""
         caller = self._callers.get(connection)
         if caller is None:
             return
@@ -45,17 +45,17 @@ class ClientLog:
         level = logging.WARNING if reply.status in _GRAVE else logging.INFO
         _LOG.log(level, "%s: %s. %s", caller, reply.status.name, printable(reply.message))
         if self._refusals[connection] == LINES_MAX:
-            _LOG.log(level, "%s: what else fails of it is counted only.", caller)
+            _LOG.log(level, "%s: further failures are counted only.", caller)
 
     def gone(self, connection: int, *, held_count: int) -> None:
-        """A client has hung up, or died, with so many things in the driver."""
+        """Log the end of a connection, and how much the client still held."""
         caller = self._callers.pop(connection, None)
         if caller is not None:
             failed = self._refusals.pop(connection, 0)
-            text = "%s is gone; %d of its calls failed, %d things of it are given back."
+            text = "%s is gone; %d of its calls failed, %d pools, models and buffers are released."
             _LOG.info(text, caller, failed, held_count)
 
 
 def turned_away(caller: Caller) -> None:
-    """Somebody who may not connect came."""
-    _LOG.warning("%s was turned away: only the driver's own user, and users allowed.", caller)
+    """Log a client that may not connect."""
+    _LOG.warning("%s was refused: only root, the driver's user and `--allow` may connect.", caller)

@@ -1,4 +1,4 @@
-"""Gives freed heap back to the system while a driver runs."""
+"""Periodic return of freed heap to the system while a driver runs."""
 
 import resource
 import threading
@@ -7,15 +7,17 @@ from tightship._core import release_heap
 
 PERIOD_S = 2.0
 FAULTS_MIN = 16
-"""Page faults since the last trim from which another is worth its time: a tenth of a millisecond.
-Few, because one fault may bring a huge page."""
+"""Page faults since the last trim from which another, of 0.1 ms, is worthwhile.
+
+Few, because one fault may bring a huge page.
+"""
 
 
 class HeapTrimmer:
-    """A thread that trims the heap after memory was touched, and else only looks at a counter.
+    """Thread that trims the heap if memory was touched, and otherwise only reads a counter.
 
-    The allocator keeps what large messages leave behind: hundreds of megabytes after a burst of
-    calls. It returns all of it where threads share one heap (`use_one_heap`).
+    The allocator keeps hundreds of megabytes after a burst of large messages. It returns them all
+    if threads share one heap (`use_one_heap`).
     """
 
     def __init__(self) -> None:
@@ -23,11 +25,11 @@ class HeapTrimmer:
         self._thread = threading.Thread(target=self._run, name="tightship-trim")
 
     def start(self) -> None:
-        """Trim from now on."""
+        """Begin to trim."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; waits for a trim that is under way."""
+        """Stop after a trim under way."""
         self._ended.set()
         self._thread.join()
 
@@ -40,5 +42,4 @@ class HeapTrimmer:
 
 
 def _faults() -> int:
-    """Minor page faults of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

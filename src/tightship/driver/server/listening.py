@@ -1,4 +1,4 @@
-"""Where a driver listens."""
+"""Listening socket of a driver."""
 
 import socket
 import stat
@@ -15,7 +15,7 @@ from tightship.driver.types.status import ErrorStatus
 from tightship.errors import InputError
 
 PARTS_LEFT = 4
-"""Times `RESERVED_PART` that connections by the socket, and what clients hold, leave to others."""
+"""Multiples of `RESERVED_PART` that this socket's connections and files leave to others."""
 FAREWELL = Failed(
     ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
     "The driver has too few descriptors left for another connection.",
@@ -24,14 +24,14 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def listen(path: Path, *, is_open: bool = False) -> socket.socket:
-    """A socket at a path that only this user can connect to; a dead driver's is replaced.
+    """Listen at a path that only this user can connect to; a dead driver's socket is replaced.
 
     Args:
-        path: Its folder exists.
-        is_open: Other users can connect as well; whoever accepts asks who they are.
+        path: Path in an existing folder.
+        is_open: Whether other users can connect as well, to be checked when accepted.
 
     Raises:
-        InputError: A driver listens there, something else has that path, or it cannot be made.
+        InputError: A driver listens there, the path is taken, or the socket cannot be created.
     """
     _remove_dead(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -49,10 +49,10 @@ def listen(path: Path, *, is_open: bool = False) -> socket.socket:
 
 
 class Door(Acceptor):
-    """Where clients come in, at a path."""
+    """Listening socket at a path."""
 
     def __init__(self, path: Path, *, is_open: bool) -> None:
-        """Listen, as `listen`."""
+        """Listen; arguments and errors as for `listen`."""
         self._path = path
         super().__init__(
             listen(path, is_open=is_open),
@@ -62,7 +62,7 @@ class Door(Acceptor):
         )
 
     def shut(self) -> None:
-        """Accept no more, and remove the path. Harmless when repeated."""
+        """Stop listening and remove the path. Harmless when repeated."""
         if self.fileno() >= 0:
             self.close()
             with suppress(FileNotFoundError):
@@ -70,7 +70,7 @@ class Door(Acceptor):
 
 
 def caller_of(connection: socket.socket, number: int) -> Caller:
-    """Who connected, as the kernel says."""
+    """Return the process at the other end, as the kernel reports it."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     pid, user, _ = _CREDENTIALS.unpack(found)
     try:
@@ -86,7 +86,7 @@ def _remove_dead(path: Path) -> None:
     except OSError:
         return
     if not is_socket:
-        raise InputError(f"`{path}` is there and is no socket; name another path.")
+        raise InputError(f"`{path}` exists and is not a socket; name another path.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
         try:
             probe.connect(str(path))

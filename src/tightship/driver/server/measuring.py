@@ -1,4 +1,4 @@
-"""A snapshot completed by what only the rim knows, and written where it was asked for."""
+"""Completion of a snapshot with facts that the service lacks, and its delivery."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from tightship.errors import DriverError
 
 
 def measure(asked: Measure, mappings: Mappings, models: Models, slow: SlowFiles) -> Measured:
-    """Measure now and write the result to the file that was given."""
+    """Measure now and write the result to the file of the request."""
     try:
         data = encode_snapshot(completed(asked.snapshot, mappings, models))
         slow.answer(asked.handle, partial(_write, asked.handle, data))
@@ -34,7 +34,7 @@ def _write(file: int, data: bytes) -> None:
 
 
 def completed(snapshot: Snapshot, mappings: Mappings, models: Models) -> Snapshot:
-    """A snapshot with resident bytes of pools, and names and weights of models."""
+    """Add resident bytes of pools, and names and weights of models, to a snapshot."""
     found = tuple(residents())
     pools = mapped_bytes(mappings.places(), found)
     known = models.shares()
@@ -60,11 +60,11 @@ def completed(snapshot: Snapshot, mappings: Mappings, models: Models) -> Snapsho
 def mapped_bytes(
     places: Mapping[int, tuple[int, int]], found: Sequence[Resident]
 ) -> dict[int, int]:
-    """Of each pool that is mapped, what of it is resident here.
+    """Return the resident bytes of each mapped pool.
 
     Args:
-        places: First address of each, and the one after its last; apart from each other.
-        found: All mappings of the process, in the order of their addresses.
+        places: First and end address of each pool, without overlaps.
+        found: All mappings of the process in address order.
     """
     sizes: dict[int, int] = {}
     index = 0

@@ -1,4 +1,4 @@
-"""A client's connection as the driver has it, and the answers that it has not taken."""
+"""Connection of a client, with the replies that it has not read."""
 
 import select
 import socket
@@ -18,21 +18,21 @@ NO_DESCRIPTORS = (
     "start the driver with a higher limit of open files."
 )
 UNSENT_MAX = 1024
-"""Answers that a client may leave unread beyond what its socket holds."""
+"""Replies that a client may leave unread beyond what its socket holds."""
 
 
 class Peer:
-    """One connection; who calls its methods sees to it that nobody else does.
+    """Connection of a client; callers serialize calls of its methods.
 
     Attributes:
-        number: Of the connection; never used again.
-        user: Whose process it is.
+        number: Number of the connection, never reused.
+        user: User of its process.
         file: Descriptor of its socket.
-        is_held: Whether a call of it is looked at, before which no other is taken.
+        is_held: Whether a call is being inspected, before which no other is taken.
     """
 
     def __init__(self, number: int, connection: socket.socket, user: int = 0) -> None:
-        """Takes the socket over."""
+        """Take over the socket."""
         connection.settimeout(0)
         self.number, self.user = number, user
         self.file = connection.fileno()
@@ -42,33 +42,33 @@ class Peer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether answers wait to be sent."""
+        """Whether replies wait to be sent."""
         return bool(self._unsent)
 
     @property
     def wanted(self) -> int:
-        """The events of its socket that somebody is to look at."""
+        """Events of its socket to wait for."""
         calls = 0 if self.is_held else select.EPOLLIN
         return calls | (select.EPOLLOUT if self.is_behind else 0)
 
     def take(
         self, discard: Callable[[Iterable[int]], None], *, files_max: int, room: bytearray
     ) -> Packet | None:
-        """The next bytes and files; None if the client is gone, or there is no memory to hear it.
+        """Return the next packet; None if the client is gone or memory is short.
 
         Arguments as for `receive`.
 
         Raises:
-            BlockingIOError: None has come.
-            FormatError: As `receive`.
+            BlockingIOError: No packet is there.
+            FormatError: As from `receive`.
         """
         try:
             return receive(self._socket, files_max, discard, room)
-        except MemoryError:  # other clients are served on; this one knows where it is hung up on
+        except MemoryError:  # this client is disconnected; others are still served
             return None
 
     def event(self, packet: Packet, files: tuple[Attachment, ...] | None) -> Event:
-        """What has come, with what is known of its files; None if they do not answer."""
+        """Return the event of a packet; `files` are None if they do not answer."""
         number = number_of(packet.data)
         if files is None:
             return Malformed(self.number, number, UNANSWERED, status=ErrorStatus.GENERAL_FAILURE)
@@ -77,22 +77,22 @@ class Peer:
         except FormatError as error:
             return Malformed(self.number, number, str(error), files)
         if frame.file_count != len(files):
-            message = f"{len(files)} files came beside a message of {frame.file_count}."
+            message = f"A message of {frame.file_count} files came with {len(files)}."
             return Malformed(self.number, number, message, files)
         return Received(self.number, frame.number, frame.message, files)
 
     def without_files(self, packet: Packet) -> Event:
-        """Make the event of a packet whose files were closed for lack of descriptors."""
+        """Return the event of a packet whose files were closed for lack of descriptors."""
         short = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
         return Malformed(self.number, number_of(packet.data), NO_DESCRIPTORS, status=short)
 
     def answer(self, data: bytes, files: tuple[int, ...] = ()) -> None:
-        """Send an answer, and close its files, behind those that wait."""
+        """Send a reply after those that wait, and close its files."""
         self._unsent.append((data, files))
         self.flush()
 
     def flush(self) -> None:
-        """Send what the client takes; one that reads nothing for long is shut out."""
+        """Send what the client accepts; one that leaves too much unread is disconnected."""
         while self._unsent:
             data, files = self._unsent[0]
             try:
@@ -108,7 +108,7 @@ class Peer:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
         for _, files in self._unsent:
             close_all(files)

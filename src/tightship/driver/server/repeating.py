@@ -1,4 +1,4 @@
-"""Calls that are answered without the service when they come again, as it allows."""
+"""Repeated calls, answered by the native core as far as the service allows."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,16 +15,16 @@ from tightship.model.bound_run import BoundRun
 RepeatsEffect = fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats | fx.AttendRing
 
 KEPT_MAX = 64
-"""Calls of one connection that are remembered; one more, and all begin anew."""
+"""Calls remembered for a connection; one more clears them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a run that is repeated uses.
+    """Everything that a repeated run uses.
 
     Attributes:
-        context: Of a run that needs neither arena nor Python.
-        call: Of any other.
+        context: Native form of a run that needs neither arena nor Python.
+        call: Python form of other runs.
     """
 
     session: int
@@ -36,12 +36,12 @@ class _Kept:
 
 
 class Repeating:
-    """What the native core answers, by connection; `next` may be waited for by many threads."""
+    """Calls that the native core answers, by connection; many threads may wait in `next`."""
 
     def __init__(self, calls: int, turns: Turns, attending: int = 0) -> None:
-        """`calls` is an epoll descriptor; connections are watched there for one event at a time.
+        """Watch connections at the epoll descriptor `calls`, for one event at a time.
 
-        A run takes one of `turns`. Up to `attending` of the threads in `next` look at rings for a
+        A run takes one of `turns`. Up to `attending` of the threads in `next` poll rings for a
         while instead.
         """
         self._native = Repeats(calls, turns)
@@ -57,11 +57,11 @@ class Repeating:
         """Answer a call on a connection from now on; without Python if it needs no arena.
 
         Args:
-            file: Of the connection.
-            may: The call and its answer.
-            run: What it runs.
-            tally: Of the runs that end well.
-            names: Of whose turns they take.
+            file: Descriptor of the connection.
+            may: The call and its reply.
+            run: Run of the call.
+            tally: Metrics of successful runs.
+            names: Groups by which its runs alternate.
         """
         kept = self._kept.setdefault(file, {})
         call, stop = encode(may.call, 0), StopFlag()
@@ -79,7 +79,7 @@ class Repeating:
             self._native.remember(file, may.session, both, *alone, stop, tally, names)
 
     def carry_out(self, file: int, effect: RepeatsEffect) -> None:
-        """Do what the service asks about the calls of a connection."""
+        """Carry out an effect about the calls of a connection."""
         match effect:
             case fx.EndRepeats():
                 self.forget(file, effect.session)
@@ -91,17 +91,17 @@ class Repeating:
                 self.open_ring(file, effect.handle)
 
     def close(self, file: int) -> None:
-        """Answer nothing on a connection that ends."""
+        """Forget a connection that ends."""
         self.forget(file, 0)
         self._native.close(file)
 
     def open_ring(self, file: int, memory: int) -> None:
-        """Calls of a connection may come through a file; if it cannot be mapped, none does."""
+        """Accept calls of a connection through a ring, if its file can be mapped."""
         with suppress(RuntimeError):
             self._native.open_ring(file, memory)
 
     def forget(self, file: int, session: int) -> None:
-        """Answer no call of a session any more, or of any if it is 0; none runs."""
+        """End the repeats of a session, or all if it is 0; waits for one that runs."""
         kept = self._kept.get(file, {})
         gone = [call for call, each in kept.items() if session in {0, each.session}]
         for call in gone:

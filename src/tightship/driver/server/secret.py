@@ -1,4 +1,4 @@
-"""A secret of the driver, kept for the next driver of the same user."""
+"""Secret of the driver, kept for the next driver of the same user."""
 
 import fcntl
 import os
@@ -11,9 +11,9 @@ SECRET_BYTES = 32
 
 
 def kept_secret(folder: Path) -> bytes:
-    """The secret in a folder that is closed to others; a new one if there is none.
+    """Return the secret in a private folder, created if it is not there.
 
-    Drivers that begin at once get the same.
+    Drivers that start at the same time get the same secret.
 
     Raises:
         InputError: The folder or the file is not this user's own, or others can read it.
@@ -23,7 +23,7 @@ def kept_secret(folder: Path) -> bytes:
     path = private(folder) / "secret"
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(place, fcntl.LOCK_EX)  # others wait: one that was cut is made anew once
+        fcntl.flock(place, fcntl.LOCK_EX)  # so that only one driver replaces a truncated secret
         found = _read(path)
         while found is None:
             _make(path)
@@ -34,7 +34,7 @@ def kept_secret(folder: Path) -> bytes:
 
 
 def _read(path: Path) -> bytes | None:
-    """What the file holds; None where there is none. One that was cut is removed."""
+    """Return the contents of the file, if it exists; remove a truncated one."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -50,7 +50,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _make(path: Path) -> None:
-    """Give the name to a whole new file, unless another has it by now."""
+    """Write a new file and link it to the path, unless another driver was faster."""
     draft = path.with_name(f"secret.{os.urandom(8).hex()}")
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

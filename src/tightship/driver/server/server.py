@@ -1,7 +1,7 @@
-"""A driver process: its threads take turns at the service, and run models beside each other.
+"""Server of the native protocol: its threads alternate at the service and run models in parallel.
 
-A thread that has received a call runs what it asks for and sends the answer itself, while others
-receive; so no run waits for a thread, and a long one keeps nobody waiting.
+A thread that receives a call also runs the model and sends the reply, while others receive; so no
+run waits for a thread, and long runs delay no other client.
 """
 
 import os
@@ -55,16 +55,16 @@ from tightship.errors import FormatError
 NO_ACCESS = Access()
 _DMA_BUF = {"dma_buf"} if has_allocator(KERNEL) else set()
 FEATURES = Settings().features | {"hardware_buffer", "isolated", *_DMA_BUF}
-"""What a client may do without."""
+"""Optional features of the protocol."""
 STUCK_S = 0.01
-"""Between two looks at a client whom no descriptor is left for."""
+"""Seconds between attempts to accept a client for which no descriptor is left."""
 _BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
 
 
 class Server:
-    """A driver that listens at a path; its own user, root, and those with access may connect.
+    """Driver that listens at a path for its own user, root and the users with access.
 
-    `_lock` guards the service, all peers, the room that calls come to, and what is ready to run.
+    `_lock` guards the service, all peers, the receive buffer and the queue of runs.
     """
 
     def __init__(
@@ -80,16 +80,16 @@ class Server:
         """Listen.
 
         Args:
-            path: Of the socket; its folder exists.
+            path: Path of the socket in an existing folder.
             named: Models that clients may use by name.
-            turns: Of the executions that run at once; and as many threads have the kernels of
-                models that clients have prepared for a fast single answer.
-            secret: With which compilation caches are authenticated; None for no cache.
-            access: Who else may connect, and files to believe in.
-            features: Of `FEATURES`, what it offers.
+            turns: Permits of the runs at once; their count is also the number of threads of a model
+                prepared for a fast single answer.
+            secret: Key that authenticates compilation caches; None for no caches.
+            access: Other users who may connect, and trusted folders.
+            features: Features offered, of `FEATURES`.
 
         Raises:
-            InputError: Another driver listens there, or something else has that path.
+            InputError: Another driver listens there, or the path is taken.
         """
         self._access, self._log = access, ClientLog()
         settings = Settings(
@@ -131,13 +131,13 @@ class Server:
         self._threads = 2 * turns.count + 1 + attending
 
     def stop(self) -> None:
-        """Have `serve` return; may be called from any thread and from a signal handler."""
+        """End `serve`; may be called from any thread and from a signal handler."""
         if not self._is_stopping:
             self._is_stopping = True
             self._carrier.workers.wake()
 
     def serve(self) -> None:
-        """Serve until `stop` is called, then end what runs and close everything."""
+        """Serve until `stop` is called, then end current runs and close everything."""
         with ThreadPoolExecutor(self._threads, "tightship-call") as threads, ExitStack() as parting:
             parting.callback(self._shut, self._hang_up)
             attending = [threads.submit(self._attend) for _ in range(self._threads)]
@@ -153,7 +153,7 @@ class Server:
             self.stop()
 
     def _look_around(self) -> None:
-        """Wait for new clients, fences, work that was done, and time."""
+        """Handle new clients, fences, finished jobs and due times."""
         with self._lock:
             self._tick_ns = self._service.next_ns()
             seconds = wait_s(self._tick_ns)
@@ -175,7 +175,7 @@ class Server:
                 self._happen(event)
         elif key.fd in self._watched:
             state = fence_state(key.fd)
-            if state is FenceState.PENDING:  # a later fence has the descriptor of one that is gone
+            if state is FenceState.PENDING:  # the event was of an earlier fence with this number
                 return
             self._unwatch(key.fd)
             self._happen(FenceChanged(key.fd, state is FenceState.SIGNALLED))
@@ -197,7 +197,6 @@ class Server:
         self._happen(Connected(caller))
 
     def _attend(self) -> None:
-        """Answer calls, one at a time, until the server closes."""
         while not self._is_closing:
             file, mask, unsent = self._repeating.next()
             if file == self._bell:
@@ -206,7 +205,7 @@ class Server:
                 self._exchange(file, mask, unsent)
 
     def _answer_bell(self) -> None:
-        """Run what was left to others or has its turn; when the server closes, it rings on."""
+        """Run what other threads have passed on; a closing server leaves the bell ringing."""
         if not self._is_closing:
             with suppress(BlockingIOError):
                 os.eventfd_read(self._bell)
@@ -215,7 +214,7 @@ class Server:
         self._run(run)
 
     def _exchange(self, file: int, mask: int, unsent: bytes) -> None:
-        """Take a call and answer it; the peer's file is not watched meanwhile."""
+        """Take a call and answer it; the client's socket is not watched meanwhile."""
         with self._lock:
             peer = self._by_file.get(file)
             if peer is None:
@@ -255,7 +254,7 @@ class Server:
             self._hear(peer, packet, facts)
 
     def _take_later(self, peer: Peer, packet: Packet, facts: Facts | None) -> None:
-        """Go on with a call whose files had to be waited for; in a thread of these."""
+        """Continue a call whose files had to be awaited, in a thread that inspects files."""
         with self._lock, ExitStack() as failing:
             failing.callback(self.stop)
             if peer.number in self._peers:
@@ -275,7 +274,7 @@ class Server:
             self._carrier.workers.wake()
 
     def _next_run(self) -> fx.Run | None:
-        """Something to run; others are left to other threads."""
+        """Return a run for this thread; signal the bell for the others."""
         while (execution := self._carrier.next_turn()) is not None:
             self._happen(TurnCame(execution))
         run = self._runs.popleft() if self._runs else None
@@ -290,7 +289,7 @@ class Server:
         while run is not None:
             finished = self._carrier.run(run)
             with self._lock:
-                self._happen(finished)  # which may ask to stop it, where its deadline is now
+                self._happen(finished)  # may still stop the run, if its deadline is just now
                 self._carrier.forget(finished)
                 run = self._next_run()
 
@@ -302,7 +301,7 @@ class Server:
         for effect in effects:
             if isinstance(effect, fx.AwaitTurn):
                 user = self._peers[effect.connection].user
-                if self._carrier.await_turn(effect, user):  # a turn was free
+                if self._carrier.await_turn(effect, user):
                     self._happen(TurnCame(effect.execution))
 
     def _carry_out(self, effect: fx.Effect, client: int) -> None:
@@ -362,7 +361,7 @@ class Server:
 
     def _send(self, peer: Peer, data: bytes, files: tuple[int, ...] = ()) -> None:
         peer.answer(data, files)
-        if peer.is_behind:  # later answers go behind these
+        if peer.is_behind:  # repeats would overtake these replies
             self._repeating.forget(peer.file, 0)
             self._repeating.watch_for(peer.file, peer.wanted)
 
@@ -377,9 +376,9 @@ class Server:
         peer.close()
 
     def _shut(self, part_from: Callable[[Peer], None]) -> None:
-        """Listen no more, part from every client, and let the threads go."""
+        """Stop listening, disconnect every client and release the threads."""
         self._is_closing = True
-        os.eventfd_write(self._bell, 1)  # first, as parting may fail
+        os.eventfd_write(self._bell, 1)  # first, because `part_from` may fail
         with self._lock:
             self._selector.unregister(self._door)
             self._door.shut()

@@ -1,7 +1,6 @@
-"""Threads that do what takes long, but for runs; what they have to tell comes back to who asked.
+"""Threads for long jobs other than runs; their events are collected by the owner.
 
-Clients take turns, and of one client one thing is done at a time: the highest priority first, then
-the longest waiting.
+Clients alternate, and each has one job at a time: that of the highest priority, then the oldest.
 """
 
 import heapq
@@ -20,13 +19,13 @@ _Row = list[tuple[int, int, Job]]
 
 
 class Workers:
-    """So many threads; a finished job makes `fileno()` readable."""
+    """Up to `threads` threads; a finished job makes `fileno()` readable."""
 
     def __init__(self, threads: int) -> None:
-        """As `Threads`.
+        """Start the first thread.
 
         Raises:
-            RuntimeError: As `Threads`.
+            RuntimeError: The system cannot start it.
         """
         self._threads = Threads(threads, "tightship-prepare")
         self._lock = threading.Lock()
@@ -37,7 +36,7 @@ class Workers:
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def fileno(self) -> int:
-        """Readable when a job is done, or `wake` was called."""
+        """Return a descriptor that is readable when a job is done or `wake` was called."""
         return self._wake
 
     def wake(self) -> None:
@@ -45,7 +44,7 @@ class Workers:
         os.eventfd_write(self._wake, 1)
 
     def do(self, job: Job, client: int = 0, priority: int = Priority.MEDIUM) -> None:
-        """Have something done for a client, when it is its turn."""
+        """Queue a job of a client."""
         with self._lock:
             self._count += 1
             row = self._rows.get(client)
@@ -58,13 +57,13 @@ class Workers:
                 self._threads.submit(self._work)
 
     def _work(self) -> None:
-        """Do things, each of the client whose turn it is; its next goes behind those of others."""
+        """Do jobs, each of the next client in turn, which then goes to the end of the queue."""
         while (turn := self._next()) is not None:
             client, job = turn
             done = Future[Event | None]()
             try:
                 done.set_result(job())
-            except BaseException as error:  # noqa: BLE001 - for whoever looks at what is done
+            except BaseException as error:  # noqa: BLE001 - raised by `events`
                 done.set_exception(error)
             self._end(client, done)
             self.wake()
@@ -86,7 +85,7 @@ class Workers:
             self._done.append(done)
 
     def events(self) -> Iterator[Event]:
-        """What jobs that are done have to tell."""
+        """Yield the events of finished jobs."""
         try:
             os.eventfd_read(self._wake)
         except BlockingIOError:
@@ -97,11 +96,11 @@ class Workers:
                 yield event
 
     def finish(self) -> Iterator[Event]:
-        """Wait for all jobs; what they had to tell."""
+        """Wait for all jobs and yield their events."""
         self._threads.shutdown()
         self.wake()
         yield from self.events()
 
     def close(self) -> None:
-        """Close what `fileno` gives; no job is left."""
+        """Close the descriptor of `fileno`; no job may be left."""
         os.close(self._wake)
