@@ -57,7 +57,7 @@ def test_what_the_driver_said_before_it_hung_up_is_the_reason(ends, is_unread):
     with pytest.raises(DriverError, match="Too many") as caught:
         session.exchange(m.ReleaseModel(7))
     assert caught.value.status == ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
-    with pytest.raises(DriverError, match="has gone"):
+    with pytest.raises(DriverError, match="is gone"):
         session.exchange(m.ReleaseModel(7))
 
 

@@ -196,7 +196,7 @@ def test_a_built_model_with_constants_in_files_has_no_token_of_ours(client, tmp_
     path.write_bytes(bytes(256))
     with path.open("rb") as opened, client.file_pool(opened.fileno()) as pool:
         builder = sum_with(lambda b, kind: b.constant_in(pool, 0, kind))
-        with pytest.raises(InputError, match="what they hold"):
+        with pytest.raises(InputError, match="from their contents"):
             CompilationCache.of(builder, ())
 
 

@@ -71,7 +71,7 @@ def test_a_user_that_is_allowed_runs_models_and_does_not_see_who_holds_what(fold
         )
         assert int(ran.stdout.split()[1]) == ErrorStatus.INVALID_ARGUMENT
         refused = run_as(OTHER + 1, running.path)
-        assert "DEVICE_UNAVAILABLE" in refused.stderr or "has gone" in refused.stderr
+        assert "DEVICE_UNAVAILABLE" in refused.stderr or "is gone" in refused.stderr
         with running.client() as own:
             assert own.inspect().clients
 

@@ -66,7 +66,7 @@ def test_a_model_from_bytes_computes_what_it_should(model):
 def test_a_model_that_is_empty_is_said_to_be(client, tmp_path, name):
     if name is not None:
         (tmp_path / name).touch()
-    with pytest.raises(FormatError, match=f"{name or '<bytes>'}` is no model: it is empty"):
+    with pytest.raises(FormatError, match=f"{name or '<bytes>'}` is not a model: it is empty"):
         client.prepare(b"" if name is None else tmp_path / name)
 
 

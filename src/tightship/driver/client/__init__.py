@@ -1,1 +1,1 @@
-"""A caller of a driver in another process."""
+"""Client of a driver in another process."""

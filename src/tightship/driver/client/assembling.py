@@ -1,4 +1,4 @@
-"""From builders to a model: subgraphs numbered, constants laid out."""
+"""Assembly of builders into a model: subgraphs are numbered, constants laid out."""
 
 from dataclasses import dataclass, field, replace
 
@@ -9,10 +9,10 @@ from tightship.driver.types.status import COPIED_CONSTANT_BYTES_MAX, REQUEST_ALI
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A model whose larger constants are not in a pool yet.
+    """Model whose larger constants are not in a pool yet.
 
     Attributes:
-        gathered: The larger constants, one after another.
+        gathered: Larger constants, one after another.
     """
 
     subgraphs: tuple[Subgraph, ...]
@@ -21,13 +21,13 @@ class Assembled:
     pools: tuple[int, ...]
 
     def model(self, gathered_pool: int | None) -> Model:
-        """With the pool of `gathered`, None if it is empty."""
+        """Return the model, given the pool of `gathered`; None if that is empty."""
         pools = self.pools if gathered_pool is None else (*self.pools, gathered_pool)
         return Model(self.subgraphs[0], self.subgraphs[1:], self.values, pools)
 
 
 def assembled(builder: ModelBuilder) -> Assembled:
-    """The model whose main subgraph is that of a builder."""
+    """Assemble the model whose main subgraph is that of a builder."""
     found = _Assembly()
     found.add(builder)
     return found.done()
@@ -35,7 +35,7 @@ def assembled(builder: ModelBuilder) -> Assembled:
 
 @dataclass(slots=True)
 class _Assembly:
-    """Subgraphs while they are numbered, and constants while they are laid out."""
+    """Numbered subgraphs and laid out constants."""
 
     builders: list[ModelBuilder] = field(default_factory=list)
     values: bytearray = field(default_factory=bytearray)
@@ -43,7 +43,7 @@ class _Assembly:
     pools: list[int] = field(default_factory=list)
 
     def add(self, builder: ModelBuilder) -> None:
-        """Number a builder and those that it names."""
+        """Add a builder and those that it refers to."""
         self.builders.append(builder)
         for inner in builder.subgraphs.values():
             if not any(inner is each for each in self.builders):
@@ -53,7 +53,7 @@ class _Assembly:
                 self.pools.append(number)
 
     def done(self) -> Assembled:
-        """Everything in its place."""
+        """Return the model with all subgraphs and constants located."""
         subgraphs = tuple(self._subgraph(builder) for builder in self.builders)
         return Assembled(subgraphs, bytes(self.values), bytes(self.gathered), tuple(self.pools))
 

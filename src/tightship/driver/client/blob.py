@@ -19,17 +19,17 @@ PIXEL_FORMAT_BLOB = 0x21
 
 @public_methods
 class Blob(Segment):
-    """A segment that is a hardware buffer: a dma-buf, or a sealed memfd.
+    """Segment in a hardware buffer: a dma-buf or a sealed memfd.
 
-    What this process reads or writes in the arrays placed there lies within `access`.
+    This process must access arrays placed there within `access`.
 
     Attributes:
-        file: Its descriptor, for a device; open until `close`.
+        file: Descriptor for a device; open until `close`.
         is_dma_buf: Whether a device can use it.
     """
 
     def __init__(self, session: Session, size_bytes: int, file: int | None = None) -> None:
-        """As `Client.blob`."""
+        """Register the memory; arguments and errors as for `Client.blob`."""
         checked_size(size_bytes)
         self.file = _new(size_bytes) if file is None else os.dup(file)
         self._is_open = True
@@ -44,7 +44,7 @@ class Blob(Segment):
 
     @contextmanager
     def access(self, *, to_write: bool = False) -> Iterator[None]:
-        """Within it this process reads, or reads and writes, what is placed here.
+        """Bracket reads, or reads and writes, of the arrays by this process.
 
         Raises:
             OSError: The kernel refuses, or is too busy.
@@ -54,7 +54,7 @@ class Blob(Segment):
             yield
 
     def close(self) -> None:
-        """As `Segment.close`; the descriptor goes too."""
+        """Release the segment and close the descriptor. Harmless when repeated."""
         super().close()
         if self._is_open:
             self._is_open = False

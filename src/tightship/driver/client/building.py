@@ -1,4 +1,4 @@
-"""Models built operand by operand."""
+"""Models built of operands."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,9 +18,9 @@ _PYTHON: dict[type, DTypeLike] = {bool: np.bool_, int: np.int32, float: np.float
 
 @public_call
 def channels_type(shape: Sequence[int], scales: Sequence[float], axis: int) -> ValueType:
-    """The type of a filter of int8 that has a scale for each element along an axis.
+    """Return the type of an int8 filter with a scale for each element along an axis.
 
-    Convolutions of quantized images take such a filter, beside a bias of scale 0.
+    Convolutions of quantized images take such a filter, together with a bias of scale 0.
     """
     extra = PerChannel(axis, tuple(scales)).encoded()
     kind = OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL
@@ -31,17 +31,17 @@ def channels_type(shape: Sequence[int], scales: Sequence[float], axis: int) -> V
 def tensor_type(
     dtype: DTypeLike, shape: Sequence[int] | None, scale: float = 0.0, zero_point: int = 0
 ) -> ValueType:
-    """The type of a tensor; small integers are quantized, with scale 1 unless it is given.
+    """Return the type of a tensor; small integers are quantized, by default with scale 1.
 
     Args:
-        dtype: Of its elements.
-        shape: A length of 0 is left open, to be said by each request or deduced from it; None
-            leaves the number of axes open.
-        scale: Of quantized elements.
-        zero_point: Likewise.
+        dtype: Type of the elements.
+        shape: Lengths of axes, 0 if unknown until a request gives or implies them; None for an
+            unknown rank.
+        scale: Scale of quantized elements; 0.0 for 1.
+        zero_point: Zero point of quantized elements.
 
     Raises:
-        DriverError: GENERAL_FAILURE: NNAPI has no such elements.
+        DriverError: GENERAL_FAILURE: NNAPI has no type for these elements.
     """
     found = value_type(dtype, (0,) if shape is None else shape, "operand")
     dimensions = () if shape is None else found.dimensions
@@ -50,16 +50,16 @@ def tensor_type(
 
 @public_methods
 class ModelBuilder:
-    """Operands and operations of a subgraph, added in the order in which they run.
+    """Operands and operations of a subgraph, added in the order of their execution.
 
-    Whatever adds an operand returns its index. `Client.prepare` takes the builder of the main
-    subgraph. Constants of up to 128 bytes travel in the message; larger ones are gathered in one
-    pool, or lie in a file of the client's.
+    Methods that add an operand return its index. `Client.prepare` takes the builder of the main
+    subgraph. Constants of up to 128 bytes travel in the message; larger ones in a common pool, or
+    in a file of the client.
 
     Attributes:
         constants: Bytes of constant operands, by index.
-        pools: Numbers of the pools that operands lie in, by index.
-        subgraphs: What operands that are subgraphs are, by index.
+        pools: Identifiers of the pools of operands in files, by index.
+        subgraphs: Builders of operands that are subgraphs, by index.
     """
 
     def __init__(self) -> None:
@@ -70,23 +70,23 @@ class ModelBuilder:
         self.subgraphs: dict[int, ModelBuilder] = {}
 
     def input(self, kind: ValueType) -> int:
-        """An input; they are in the order in which they are added."""
+        """Add the next input."""
         return self._add(Operand(kind, Lifetime.SUBGRAPH_INPUT))
 
     def output(self, kind: ValueType) -> int:
-        """An output; likewise."""
+        """Add the next output."""
         return self._add(Operand(kind, Lifetime.SUBGRAPH_OUTPUT))
 
     def temporary(self, kind: ValueType) -> int:
-        """What one operation writes for others."""
+        """Add a value that one operation writes for others."""
         return self._add(Operand(kind, Lifetime.TEMPORARY_VARIABLE))
 
     def constant(self, value: ArrayLike, kind: ValueType | None = None) -> int:
-        """A constant; Python's numbers are scalars: INT32, FLOAT32 or BOOL.
+        """Add a constant; Python numbers are scalars: INT32, FLOAT32 or BOOL.
 
         Args:
-            value: Its elements.
-            kind: Its type; what those of the elements are called if None.
+            value: Elements.
+            kind: Type; None for that of the elements.
         """
         dtype = _PYTHON.get(type(value)) if kind is None else dtype_of(kind)
         array = np.ascontiguousarray(value, dtype).reshape(np.shape(value))
@@ -96,24 +96,24 @@ class ModelBuilder:
         return index
 
     def constant_in(self, pool: FilePool, offset_bytes: int, kind: ValueType) -> int:
-        """A constant that lies in a file, from where it is not copied before it is packed."""
+        """Add a constant in a file, which is not copied before it is packed."""
         location = DataLocation(0, offset_bytes, kind.size_bytes)
         index = self._add(Operand(kind, Lifetime.CONSTANT_REFERENCE, location))
         self.pools[index] = pool.pool
         return index
 
     def absent(self, kind: ValueType) -> int:
-        """An optional argument that is left out."""
+        """Add an optional argument without a value."""
         return self._add(Operand(kind, Lifetime.NO_VALUE))
 
     def subgraph(self, inner: "ModelBuilder") -> int:
-        """Another subgraph, as an argument of WHILE and IF."""
+        """Add another subgraph, as an argument of WHILE and IF."""
         index = self._add(Operand(ValueType(OperandType.SUBGRAPH), Lifetime.SUBGRAPH))
         self.subgraphs[index] = inner
         return index
 
     def operation(self, number: int, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """An operation, by NNAPI's number of it."""
+        """Add an operation, by NNAPI's number of its type."""
         self.operations.append(Operation(number, tuple(inputs), tuple(outputs)))
 
     def _add(self, operand: Operand) -> int:

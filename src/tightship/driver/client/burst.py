@@ -1,4 +1,4 @@
-"""Executions of one model, one at a time, with memory that is kept mapped."""
+"""Executions of one model, one at a time, with memory that stays mapped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tightship.public_calls import public_methods
 
 @dataclass(slots=True)
 class _Slots:
-    """A number for each pool of a burst."""
+    """Number of each pool in a burst."""
 
     by_pool: dict[int, int]
 
@@ -50,7 +50,7 @@ class Burst(Released):
         timeout_s: float | None = None,
         measure_timing: bool = False,
     ) -> Results:
-        """As `RemoteModel.execute`."""
+        """Run and wait; arguments, results and errors as for `RemoteModel.execute`."""
         is_plain = timeout_s is None and not measure_timing
         known = self._recent.find(inputs, outputs) if is_plain else None
         if known is None:
@@ -68,6 +68,6 @@ class Burst(Released):
         return known.results
 
     def close(self) -> None:
-        """End it. Harmless when repeated."""
+        """Close the burst. Harmless when repeated."""
         super().close()
         self._stage.close()

@@ -1,4 +1,4 @@
-"""A client of a driver: models, memory and executions in another process."""
+"""Client of a driver: models, memory and executions in another process."""
 
 import os
 from collections.abc import Sequence
@@ -37,13 +37,13 @@ from tightship.public_calls import public_methods
 
 @public_methods
 class Client:
-    """A connection to a driver; with it goes everything that was made by it."""
+    """Connection to a driver, which owns everything that is created through it."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         """Connect.
 
         Args:
-            path: Of the driver's socket; None is where it listens by default.
+            path: Path of the driver's socket; None for the default.
 
         Raises:
             DriverError: DEVICE_UNAVAILABLE: no driver listens there.
@@ -51,19 +51,19 @@ class Client:
         self._session = Session(path)
 
     def capabilities(self) -> DriverCapabilities:
-        """What the driver offers.
+        """Return the features of the driver.
 
         Raises:
-            DriverError: DEVICE_UNAVAILABLE, here as in every method: the driver is gone.
+            DriverError: DEVICE_UNAVAILABLE, here and in every method: the driver is gone.
         """
         return self._session.expect(DriverCapabilities, m.Capabilities())
 
     def supported_operations(self, model: ModelBuilder) -> tuple[bool, ...]:
-        """Which operations of a model's main subgraph the driver can run, in order.
+        """Return whether the driver can run each operation of a model's main subgraph.
 
         Raises:
-            DriverError: INVALID_ARGUMENT: it breaks a rule.
-            FormatError: It is too large for a message.
+            DriverError: INVALID_ARGUMENT: the model breaks a rule.
+            FormatError: The model is too large for a message.
         """
         with sharing(self._session) as shares:
             call = m.SupportedOperations(model_of(model, shares))
@@ -78,22 +78,22 @@ class Client:
         priority: int = Priority.MEDIUM,
         timeout_s: float | None = None,
     ) -> RemoteModel:
-        """Have a model made ready to run.
+        """Prepare a model to run.
 
         Args:
-            model: Bytes of an ONNX file; path of one, or of a prepared model (`.tship`); or one
-                built operand by operand.
-            cache: Files to keep it in; if that fails, they hold nothing and the call succeeds.
-            preference: For a fast single answer its kernels take all threads of the driver, else
-                one each.
-            priority: Among the models of this client.
+            model: Bytes of an ONNX file; path of one, or of a prepared model (`.tship`); or a
+                builder.
+            cache: Files to save it to; if that fails, they are left empty and the call succeeds.
+            preference: A fast single answer uses all threads of the driver for each kernel, others
+                one.
+            priority: Rank among the models of this client.
             timeout_s: Seconds after which the call fails.
 
         Raises:
             DriverError: GENERAL_FAILURE: it is not valid, or cannot be run;
                 MISSED_DEADLINE_TRANSIENT: the time is over.
             FormatError: It is empty, or names a file outside its folder.
-            OSError: A file of it cannot be read.
+            OSError: One of its files cannot be read.
         """
         with sharing(self._session) as shares:
             source = source_of(model, shares)
@@ -108,11 +108,11 @@ class Client:
         priority: int = Priority.MEDIUM,
         timeout_s: float | None = None,
     ) -> RemoteModel:
-        """The model that `prepare` has kept in some files.
+        """Prepare a model that `prepare` has saved to files.
 
         Raises:
-            DriverError: GENERAL_FAILURE, INVALID_ARGUMENT: the files do not hold it as it was
-                written, for this token, driver and processor; prepare it anew.
+            DriverError: GENERAL_FAILURE, INVALID_ARGUMENT: the files do not hold it as written for
+                this token, driver and processor; prepare it anew.
         """
         call = m.PrepareFromCache(cache.indexes, priority, after(timeout_s))
         return RemoteModel(self._session, self._session.expect(ModelPrepared, call, cache.files))
@@ -120,10 +120,10 @@ class Client:
     def prepare_named(
         self, name: str, *, priority: int = Priority.MEDIUM, timeout_s: float | None = None
     ) -> RemoteModel:
-        """A model that the driver was started with; as `prepare`.
+        """Prepare a model that the driver was started with; arguments as for `prepare`.
 
         Raises:
-            DriverError: INVALID_ARGUMENT: there is none of that name.
+            DriverError: INVALID_ARGUMENT: the driver has no model of this name.
         """
         call = m.Prepare(ModelName(name), priority=priority, deadline_ns=after(timeout_s))
         return self._prepare(call)
@@ -141,10 +141,10 @@ class Client:
         return RemoteModel(self._session, prepared, depends_on_data=depends_on_data)
 
     def inspect(self) -> Snapshot:
-        """Who holds which bytes of the driver.
+        """Return the bytes that each client holds in the driver.
 
         Raises:
-            DriverError: INVALID_ARGUMENT: only the driver's own user, and root, may ask.
+            DriverError: INVALID_ARGUMENT: this user is neither the driver's own nor root.
         """
         file = os.memfd_create("tightship-snapshot", os.MFD_CLOEXEC)
         try:
@@ -154,7 +154,7 @@ class Client:
             os.close(file)
 
     def segment(self, size_bytes: int) -> Segment:
-        """Memory in which arrays can be placed that the driver uses where they are.
+        """Allocate memory for arrays that the driver uses in place.
 
         Raises:
             DriverError: RESOURCE_EXHAUSTED_TRANSIENT, RESOURCE_EXHAUSTED_PERSISTENT.
@@ -165,38 +165,38 @@ class Client:
     def file_pool(
         self, file: int, mode: PoolMode = PoolMode.COPY, *, is_writable: bool = False
     ) -> FilePool:
-        """A file of this process as memory; otherwise as `FilePool`.
+        """Register a file of this process as memory; errors as for `FilePool`.
 
         Args:
             file: Descriptor of a regular file or memfd.
-            mode: How the driver comes to its bytes.
-            is_writable: Outputs may go there.
+            mode: Way in which the driver accesses its bytes.
+            is_writable: Whether outputs may be written there.
         """
         return FilePool(self._session, file, mode, is_writable=is_writable)
 
     def blob(self, size_bytes: int, file: int | None = None) -> Blob:
-        """Memory as a hardware buffer of bytes, which a device may use too; as `Blob`.
+        """Create or register a hardware buffer of bytes, which a device may use too.
 
         Args:
-            size_bytes: Of it, or of the front of `file`.
-            file: Descriptor of a dma-buf, or of a memfd sealed against shrinking; None has the
-                system make a dma-buf, or a memfd where it makes none.
+            size_bytes: Size of the buffer, from the start of `file`.
+            file: Descriptor of a dma-buf, or of a memfd sealed against shrinking; None to allocate
+                a dma-buf, or a memfd if the system has none.
 
         Raises:
-            DriverError: INVALID_ARGUMENT: the file is neither, or shorter.
+            DriverError: INVALID_ARGUMENT: the file is neither, or is too short.
             InputError: `size_bytes` is below 1.
-            OSError: The system has no room for it.
+            OSError: The system lacks memory.
         """
         return Blob(self._session, size_bytes, file)
 
     def tensor_file(self, path: str | os.PathLike[str]) -> TensorFile:
-        """A `.safetensors` file, for constants of models that are built; as `TensorFile`."""
+        """Register a `.safetensors` file for constants of builders; errors as for `TensorFile`."""
         return TensorFile(self._session, path)
 
     def image_pool(
         self, file: int, image: Image, mode: PoolMode = PoolMode.COPY, *, is_writable: bool = False
     ) -> ImagePool:
-        """A file of this process as an image of rows, for inputs and outputs; as `file_pool`."""
+        """Register a file of this process as an image; arguments as for `file_pool`."""
         return ImagePool(self._session, file, image, mode, is_writable=is_writable)
 
     def allocate(
@@ -206,12 +206,12 @@ class Client:
         outputs: Sequence[tuple[RemoteModel, int]] = (),
         dimensions: Dimensions = (),
     ) -> DeviceBuffer | PooledBuffer:
-        """A buffer in the driver; in a segment where the driver has no `memory_domains`.
+        """Allocate a buffer in the driver; in a segment if the driver has no `memory_domains`.
 
         Args:
-            inputs: What it will be read as, by index.
-            outputs: What it will be written as, by index.
-            dimensions: What is known beyond what the models say.
+            inputs: Models that will read it, and the index of their input.
+            outputs: Models that will write it, and the index of their output.
+            dimensions: Dimensions that the models leave unknown.
 
         Raises:
             DriverError: INVALID_ARGUMENT: uses or dimensions contradict each other;
@@ -237,7 +237,7 @@ class Client:
         return PooledBuffer(self._session, specified(kind))
 
     def close(self) -> None:
-        """Hang up; the driver gives back all that was made here. Harmless when repeated."""
+        """Disconnect; the driver releases all that was created. Harmless when repeated."""
         self._session.close()
 
     def __enter__(self) -> "Client":

@@ -1,4 +1,4 @@
-"""Files of a client in which a driver keeps a prepared model."""
+"""Files of a client in which a driver saves a prepared model."""
 
 import hashlib
 import os
@@ -25,11 +25,11 @@ from tightship.prepared_cache import (
 
 @dataclass(frozen=True, slots=True)
 class CompilationCache:
-    """Open files, and the name of the model that they are for.
+    """Open files, and a token for the model in them.
 
     Attributes:
-        token: 32 bytes, another for each model and way of preparing it; `of` makes one.
-        model_files, data_files: Descriptors, open to read and write; as many as
+        token: 32 bytes, different for each model and way of preparing it; `of` computes it.
+        model_files, data_files: Descriptors open to read and write; as many as
             `Client.capabilities` says.
     """
 
@@ -45,32 +45,31 @@ class CompilationCache:
         *,
         preference: int = ExecutionPreference.FAST_SINGLE_ANSWER,
     ) -> "CompilationCache":
-        """Files with a token for what a model is now, and how it is prepared.
+        """Compute the token of a model's current contents and its preparation.
 
-        Its content counts, that of external data too; what a file held is noted beside the models
-        that this user shares, and not read again while the file stays as it is.
+        External data counts. Digests of files are kept beside this user's shared models and reused
+        while a file is unchanged.
 
         Args:
             model: As for `Client.prepare`.
-            model_files: As of the class.
+            model_files: Descriptors open to read and write.
             preference: As for `Client.prepare`.
 
         Raises:
             FormatError: The model names a file outside its folder.
-            InputError: Constants of a model that was built lie in files; only their owner knows
-                what they hold.
+            InputError: A builder has constants in files; only their owner knows the contents.
             OSError: A file cannot be read.
         """
         return cls(_token(model, preference), model_files)
 
     @property
     def files(self) -> tuple[int, ...]:
-        """All, as they travel beside a message."""
+        """All files, as they travel beside a message."""
         return self.model_files + self.data_files
 
     @property
     def indexes(self) -> CacheFiles:
-        """What the message says of them."""
+        """Indexes of the files in the message."""
         count = len(self.model_files)
         return CacheFiles(tuple(range(count)), tuple(range(count, len(self.files))), self.token)
 
@@ -90,7 +89,7 @@ def _parts(model: ModelLike) -> Iterator[bytes]:
         found = assembled(model)
         if found.pools:
             raise InputError(
-                "Constants of the model lie in files. Make its token of what they hold, 32 bytes."
+                "The model has constants in files; compute a token of 32 bytes from their contents."
             )
         yield from (encode_model(found.model(0 if found.gathered else None)), found.gathered)
     elif isinstance(model, bytes):
@@ -100,8 +99,8 @@ def _parts(model: ModelLike) -> Iterator[bytes]:
 
 
 def _digest(path: Path) -> str:
-    """Of the content of a file and of those beside it, which is not read again if it was noted."""
-    folder = Path(os.devnull)  # where nothing can be noted
+    """Return the digest of a file and its external data, from the noted digests if possible."""
+    folder = Path(os.devnull)  # nothing can be noted there
     with suppress(UnusableCacheError):
         folder = cache_folder()
         PreparedCache(folder, cache_size_bytes()).open()

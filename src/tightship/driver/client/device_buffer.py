@@ -1,4 +1,4 @@
-"""Buffers that are in a driver."""
+"""Buffers in a driver."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,36 +21,36 @@ NO_POOL = 0
 
 @public_methods
 class DeviceBuffer(HeldValue):
-    """Memory in the driver that inputs and outputs may be in.
+    """Memory in the driver for inputs and outputs.
 
     Attributes:
-        token: Its name on this connection.
+        token: Identifier on this connection.
     """
 
     def __init__(self, session: Session, token: int, kind: ValueType) -> None:
-        """`kind` has the dimensions that were known when it was allocated."""
+        """Wrap a buffer; `kind` has the dimensions known at its allocation."""
         self._session = session
         self._kind = kind
         self._whole = InBuffer(token)
         self.token = token
 
     def of(self, *dimensions: int) -> InBuffer:
-        """It as an argument; dimensions are given where the model leaves them open."""
+        """Return the buffer as an argument; `dimensions` complete those unknown to the model."""
         return InBuffer(self.token, dimensions) if dimensions else self._whole
 
     def copy_from(self, source: ArrayLike | HeldValue, dimensions: Dimensions = ()) -> None:
-        """Fill it from an array of exactly its size, or with what another buffer holds.
+        """Fill it from an array of exactly its size, or with the value of another buffer.
 
-        A buffer of the same driver and client is copied there, one of another by way of memory
-        of this process. If it fails, this buffer holds nothing.
+        Buffers of the same driver and client are copied there, others through memory of this
+        process. A failure leaves this buffer empty.
 
         Args:
-            source: It itself is left as it is.
-            dimensions: Of an array, where the buffer leaves them open; a buffer has its own.
+            source: Array or buffer; the buffer itself is a no-op.
+            dimensions: Dimensions of an array, if the buffer's are unknown.
 
         Raises:
             DriverError: INVALID_ARGUMENT: the size, the type or the dimensions do not fit;
-                GENERAL_FAILURE: the other buffer holds nothing, or one of them is in use.
+                GENERAL_FAILURE: the other buffer is empty, or one of them is in use.
         """
         if source is self:
             return
@@ -59,7 +59,7 @@ class DeviceBuffer(HeldValue):
         elif isinstance(source, HeldValue):
             try:
                 value = source.value()
-            except DriverError:  # a copy from no pool fails and leaves nothing, as this one does
+            except DriverError:  # a copy from a missing pool fails and so empties this buffer
                 self._session.forget(m.CopyFrom(self.token, NO_POOL))
                 raise
             self._fill(value, value.shape)
@@ -72,7 +72,7 @@ class DeviceBuffer(HeldValue):
             self._session.expect(Done, m.CopyFrom(self.token, segment.pool, dimensions))
 
     def is_beside(self, other: "DeviceBuffer") -> bool:
-        """Whether one driver has both for one client, and copies between them."""
+        """Whether both are in one driver for one client, which copies between them."""
         return self._session is other._session and self._copies_between
 
     @property
@@ -80,21 +80,20 @@ class DeviceBuffer(HeldValue):
         return "buffer_copies" in self._session.features()
 
     def copy_to(self, target: Array) -> None:
-        """Copy what it holds into an array of exactly its size.
+        """Copy the value into an array of exactly its size.
 
         Raises:
-            DriverError: GENERAL_FAILURE: it holds nothing; INVALID_ARGUMENT: the size differs.
+            DriverError: GENERAL_FAILURE: it is empty; INVALID_ARGUMENT: the size differs.
         """
         with Segment(self._session, max(1, target.nbytes)) as segment:
             self._session.expect(Done, m.CopyTo(self.token, segment.pool))
             target[...] = segment.place(target.shape, target.dtype).array
 
     def value(self) -> Array:
-        """A copy of what it holds.
+        """Return a copy of the value.
 
         Raises:
-            DriverError: GENERAL_FAILURE: it holds nothing, or its dimensions were left open and
-                its driver cannot say them.
+            DriverError: GENERAL_FAILURE: it is empty, or the driver does not report its dimensions.
         """
         found = np.empty(self._dimensions(), dtype_of(self._kind))
         self.copy_to(found)
@@ -106,11 +105,11 @@ class DeviceBuffer(HeldValue):
             return known
         if not self._copies_between:
             raise failure(
-                f"A buffer of {list(known)} is to be read whole, and its driver cannot say what "
-                "is left open; use `copy_to` with an array of its dimensions."
+                f"The driver does not report the dimensions of a buffer of {list(known)}; use "
+                "`copy_to` with an array of its dimensions."
             )
         return self._session.expect(BufferDescribed, m.DescribeBuffer(self.token)).dimensions
 
     def close(self) -> None:
-        """Give it back."""
+        """Release the buffer."""
         self._session.forget(m.Free(self.token))

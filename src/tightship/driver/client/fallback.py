@@ -1,4 +1,4 @@
-"""A model that runs in a driver as long as one serves it, and in this process otherwise."""
+"""Model that runs in a driver while one serves it, and in this process otherwise."""
 
 import os
 from collections.abc import Sequence
@@ -22,31 +22,31 @@ REFUSALS = frozenset(
         ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT,
     }
 )
-"""What a driver says that cannot serve, or that is gone; all else is the caller's to know."""
+"""Statuses of a driver that cannot serve or is gone; others are raised to the caller."""
 
 
 @public_methods
 class FallbackModel:
-    """An ONNX or prepared model; one thread at a time may use it.
+    """ONNX or prepared model, for one thread at a time.
 
-    Once a driver has refused it, or has died, it stays in this process.
+    Once a driver has refused it or has died, it stays in this process.
 
     Attributes:
-        refusal: What the driver said; None while it serves.
+        refusal: Error of the driver; None while it serves.
     """
 
     def __init__(
         self, model: bytes | str | os.PathLike[str], path: str | os.PathLike[str] | None = None
     ) -> None:
-        """Prepare it where it will run.
+        """Prepare the model in a driver or load it here.
 
         Args:
             model: As for `tightship.load`.
-            path: Of a driver's socket; None is where it listens by default.
+            path: Path of a driver's socket; None for the default.
 
         Raises:
             DriverError: INVALID_ARGUMENT, MISSED_DEADLINE_TRANSIENT and the like.
-            TightshipError: As `tightship.load`, where no driver serves it.
+            TightshipError: As from `tightship.load`, if no driver serves it.
         """
         self._source = model
         self._client: Client | None = None
@@ -60,15 +60,15 @@ class FallbackModel:
             self._fall_back(error)
 
     def execute(self, inputs: Sequence[ArrayLike]) -> tuple[Array, ...]:
-        """Run it on an array for each input.
+        """Run on an array for each input.
 
         Returns:
             A new array for each output.
 
         Raises:
-            DriverError: Statuses that are no refusal.
+            DriverError: With a status that is not among `REFUSALS`.
             InputError: An array does not fit.
-            TightshipError: As `tightship.load`, where the driver has just gone.
+            TightshipError: As from `tightship.load`, if the driver has just gone.
         """
         if self._remote is not None:
             try:
@@ -89,7 +89,7 @@ class FallbackModel:
         self._local = load(self._source)
 
     def close(self) -> None:
-        """Give everything back. Harmless when repeated."""
+        """Release everything. Harmless when repeated."""
         if self._client is not None:
             self._client.close()
         if self._local is not None:

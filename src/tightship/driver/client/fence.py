@@ -1,4 +1,4 @@
-"""What a fenced execution is waited for by."""
+"""Fence that signals the end of an execution."""
 
 import os
 import select
@@ -11,19 +11,19 @@ from tightship.errors import DriverError
 from tightship.public_calls import public_methods
 
 WAIT_MAX_MS = 2**31 - 1
-"""The most that the kernel takes: 24 days."""
+"""Longest wait of the kernel: 24 days."""
 
 
 @public_methods
 class Fence:
-    """Signalled when an execution has ended well; an error otherwise, or if the driver dies."""
+    """Signalled when an execution succeeds; an error if it fails or the driver dies."""
 
     def __init__(self, file: int) -> None:
-        """It owns the descriptor."""
+        """Take over a descriptor."""
         self._file: int | None = file
 
     def fileno(self) -> int:
-        """A descriptor that is ready to read, or hung up, once the execution has ended.
+        """Return a descriptor that is readable, or hung up, once the execution has ended.
 
         Raises:
             ValueError: The fence is closed.
@@ -34,11 +34,11 @@ class Fence:
 
     @property
     def state(self) -> FenceState:
-        """What it says now."""
+        """Current state."""
         return fence_state(self.fileno())
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until it is signalled.
+        """Wait for the signal.
 
         Raises:
             DriverError: GENERAL_FAILURE: the execution failed, or the driver is gone;
@@ -55,7 +55,7 @@ class Fence:
             )
         if state is FenceState.ERROR:
             raise DriverError(
-                "The execution failed, or the driver has gone.", status=ErrorStatus.GENERAL_FAILURE
+                "The execution failed, or the driver is gone.", status=ErrorStatus.GENERAL_FAILURE
             )
 
     def close(self) -> None:

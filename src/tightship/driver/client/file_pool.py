@@ -1,4 +1,4 @@
-"""A client's file as memory for inputs and outputs."""
+"""Files of a client as memory for inputs and outputs."""
 
 import math
 import mmap
@@ -18,22 +18,22 @@ from tightship.public_calls import public_methods
 
 @public_methods
 class FilePool:
-    """A file, registered as a pool and mapped here.
+    """File registered as a pool and mapped here.
 
-    The driver maps it as well (`sealed`: nobody can shorten it), or reads and writes it by system
-    calls (`copy`), or has a process map it that may die of it (`isolated`). In both of the latter,
-    whoever shortens it makes an execution fail, and nothing else there. Here, an array beyond the
-    end of a file that was shortened must not be touched.
+    The driver maps it (SEALED: it cannot be shortened), reads and writes it by system calls (COPY),
+    or maps it in a separate process (ISOLATED). In the last two modes, shortening the file only
+    makes executions fail. This process must not touch an array beyond the end of a shortened file.
 
     Attributes:
-        pool: Its number.
+        pool: Identifier of the pool.
     """
 
     def __init__(self, session: Session, file: int, mode: PoolMode, *, is_writable: bool) -> None:
         """Register a whole file; the descriptor stays the caller's.
 
         Raises:
-            DriverError: INVALID_ARGUMENT: it is no regular file, not open as needed, or not sealed.
+            DriverError: INVALID_ARGUMENT: it is not a regular file, not open as needed, or not
+                sealed.
             ValueError: It is empty.
         """
         self._session = session
@@ -44,10 +44,10 @@ class FilePool:
         self.pool = session.expect(PoolRegistered, call, (file,)).pool
 
     def at(self, offset_bytes: int, shape: Sequence[int], dtype: DTypeLike) -> Placed:
-        """The array that lies at an offset.
+        """Return the array at an offset.
 
         Raises:
-            ValueError: The file ends before the array, or the pool is closed.
+            ValueError: The array exceeds the file, or the pool is closed.
         """
         if self._mapping is None:
             raise ValueError("The pool is closed.")
@@ -57,7 +57,7 @@ class FilePool:
         return Placed(array, self.pool, DataLocation(0, offset_bytes, array.nbytes))
 
     def close(self) -> None:
-        """Let the driver forget it; arrays in it stay valid here. Harmless when repeated."""
+        """Release the pool; its arrays stay valid here. Harmless when repeated."""
         if self._mapping is not None:
             self._mapping = None
             self._session.forget(UnregisterPool(self.pool))

@@ -1,4 +1,4 @@
-"""What buffers of all kinds have in common: a value that another buffer can take over."""
+"""Interface of buffers whose value another buffer can copy."""
 
 from abc import ABC, abstractmethod
 
@@ -6,12 +6,12 @@ from tightship.driver.client.segment import Array
 
 
 class HeldValue(ABC):
-    """A buffer in a driver, or in place of one."""
+    """Buffer in a driver, or in place of one."""
 
     @abstractmethod
     def value(self) -> Array:
-        """What it holds, with its dimensions, in memory of this process.
+        """Return the value, with its dimensions, in memory of this process.
 
         Raises:
-            DriverError: GENERAL_FAILURE: it holds nothing.
+            DriverError: GENERAL_FAILURE: the buffer is empty.
         """

@@ -1,4 +1,4 @@
-"""A client's image as memory for inputs and outputs."""
+"""Images of a client as memory for inputs and outputs."""
 
 import mmap
 
@@ -17,20 +17,19 @@ from tightship.public_calls import public_methods
 
 @public_methods
 class ImagePool:
-    """A file with rows of pixels a stride apart, registered as a pool and mapped here.
+    """File with rows of pixels at a stride, registered as a pool and mapped here.
 
-    It is used whole: its pixels, one after another, are a value. Its bytes lie as the driver's
-    `Image` says; what is between rows is left alone.
+    It is used whole: its pixels, one after another, are a value. Padding between rows is untouched.
 
     Attributes:
-        pool: Its number.
-        pixels: Bytes of the pixels, (layers, height, bytes of a row), where they are.
+        pool: Identifier of the pool.
+        pixels: View of the pixels' bytes, (layers, height, bytes of a row).
     """
 
     def __init__(
         self, session: Session, file: int, image: Image, mode: PoolMode, *, is_writable: bool
     ) -> None:
-        """Register the front of a file; the descriptor stays the caller's.
+        """Register the first bytes of a file; the descriptor stays the caller's.
 
         Raises:
             DriverError: INVALID_ARGUMENT: the image does not fit the file, or the file the mode.
@@ -54,11 +53,11 @@ class ImagePool:
         self.pool = session.expect(PoolRegistered, call, (file,)).pool
 
     def of(self, *dimensions: int) -> InBuffer:
-        """It as an argument; dimensions are given where the model leaves them open."""
+        """Return the image as an argument; `dimensions` complete those unknown to the model."""
         return InBuffer(self.pool, dimensions, is_token=False)
 
     def close(self) -> None:
-        """Let the driver forget it; `pixels` stay valid here. Harmless when repeated."""
+        """Release the pool; `pixels` stay valid here. Harmless when repeated."""
         self._session.forget(UnregisterPool(self.pool))
 
     def __enter__(self) -> "ImagePool":

@@ -1,4 +1,4 @@
-"""What a client has in its driver and gives back once, and memory for the arrays of its calls."""
+"""Things in a driver that a client releases once, and memory for the arrays of its calls."""
 
 from typing import Self
 
@@ -8,14 +8,14 @@ from tightship.driver.protocol import messages as m
 
 
 class Released:
-    """Something in the driver that is given back once."""
+    """Thing in the driver that is released once."""
 
     def __init__(self, session: Session, release: m.Call) -> None:
         self._session = session
         self._release: m.Call | None = release
 
     def close(self) -> None:
-        """Give it back. Harmless when repeated."""
+        """Release it. Harmless when repeated."""
         if self._release is not None:
             self._session.forget(self._release)
             self._release = None
@@ -28,14 +28,14 @@ class Released:
 
 
 class Stage:
-    """A segment that grows to what the largest request needed."""
+    """Segment that grows to the size of the largest request."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._segment: Segment | None = None
 
     def of(self, size_bytes: int) -> Segment:
-        """The segment, empty and large enough."""
+        """Return the segment, empty and of at least `size_bytes`."""
         segment = self._segment
         if segment is None or segment.size_bytes < size_bytes:
             self.close()
@@ -44,7 +44,7 @@ class Stage:
         return segment
 
     def close(self) -> None:
-        """Give it back. Harmless when repeated."""
+        """Release the segment. Harmless when repeated."""
         if self._segment is not None:
             self._segment.close()
             self._segment = None

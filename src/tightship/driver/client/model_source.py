@@ -1,4 +1,4 @@
-"""Models handed to a driver: in a message where they are small, else in pools."""
+"""Models sent to a driver: small ones in a message, others in pools."""
 
 import os
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ from tightship.errors import DriverError, FormatError
 ModelLike = bytes | str | os.PathLike[str] | ModelBuilder
 PREPARED_SUFFIX = ".tship"
 HEADERS_BYTES_MAX = 1024
-"""What a message has besides its model."""
+"""Largest part of a message besides its model."""
 
 
 class Shares:
-    """Pools of bytes and files; each method gives the number of a new one."""
+    """Pools of bytes and files; methods return the identifier of a new pool."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -41,11 +41,11 @@ class Shares:
 
     @property
     def can_name(self) -> bool:
-        """Whether the driver takes names of files."""
+        """Whether the driver accepts names of files."""
         return "named_files" in self._session.features()
 
     def add_bytes(self, data: bytes) -> int:
-        """Bytes, so that nobody can change them."""
+        """Share bytes in sealed memory."""
         file = new_segment(max(1, len(data)), data)
         try:
             return self._register(m.RegisterPool(PoolKind.ASHMEM, max(1, len(data)), READ, 0), file)
@@ -53,7 +53,7 @@ class Shares:
             os.close(file)
 
     def add_file(self, path: Path, mode: PoolMode) -> int:
-        """A file that is not empty.
+        """Share a file that is not empty.
 
         Raises:
             OSError: It cannot be read.
@@ -64,7 +64,7 @@ class Shares:
             return self._register(call, file.fileno())
 
     def add_trusted(self, path: Path) -> int | None:
-        """A file that the driver maps where it is; None if it does not trust it."""
+        """Share a file that the driver maps in place; None if it does not trust it."""
         try:
             return self.add_file(path, PoolMode.SEALED)
         except DriverError as error:
@@ -77,14 +77,14 @@ class Shares:
         return self._pools[-1]
 
     def forget(self) -> None:
-        """Forget them all; a model keeps those that it needs."""
+        """Release all pools; a model keeps those it needs."""
         for pool in self._pools:
             self._session.forget(m.UnregisterPool(pool))
 
 
 @contextmanager
 def sharing(session: Session) -> Iterator[Shares]:
-    """What shares bytes and files with the driver; their pools are forgotten with the block."""
+    """Share bytes and files with the driver within a block."""
     shares = Shares(session)
     try:
         yield shares
@@ -93,13 +93,13 @@ def sharing(session: Session) -> Iterator[Shares]:
 
 
 def model_of(builder: ModelBuilder, shares: Shares) -> Model:
-    """The model that was built, its larger constants shared."""
+    """Assemble the model of a builder and share its larger constants."""
     found = assembled(builder)
     return found.model(shares.add_bytes(found.gathered) if found.gathered else None)
 
 
 def source_of(model: ModelLike, shares: Shares) -> ModelSource:
-    """A model as `Prepare` takes it.
+    """Share a model and return it in the form of `Prepare`.
 
     Raises:
         OSError: A file cannot be read.
@@ -125,18 +125,18 @@ def source_of(model: ModelLike, shares: Shares) -> ModelSource:
 
 def _check_filled(data: bytes, name: object) -> None:
     if not data:
-        raise FormatError(f"`{name}` is no model: it is empty.")
+        raise FormatError(f"`{name}` is not a model: it is empty.")
 
 
 def shown(path: Path) -> str:
-    """What messages of the driver call a file: its path on one line, of a long one its end."""
+    """Return a path for messages of the driver: on one line, cut at the front if too long."""
     text = printable(str(path))
     end = text.encode()[-NAME_BYTES_MAX:].decode(errors="ignore")
     return end if end == text else f"...{end[3:]}"
 
 
 def _prepared(path: Path, shares: Shares) -> ModelSource:
-    """A prepared model: the file itself, or a copy that nobody can change."""
+    """Share a prepared model: the file itself, or a sealed copy."""
     pool = shares.add_trusted(path)
     if pool is None:
         data = path.read_bytes()
@@ -146,8 +146,8 @@ def _prepared(path: Path, shares: Shares) -> ModelSource:
 
 
 def files_beside(path: Path, data: bytes) -> dict[str, Path]:
-    """Files of an ONNX model's external data, by the names that it has for them."""
-    if b"location" not in data:  # the key that names one; most models have none
+    """Return an ONNX model's files of external data, by their names in the model."""
+    if b"location" not in data:  # a cheap test: the key of external data is absent
         return {}
     from tightship.frontend.onnx import open_file
 

@@ -1,4 +1,4 @@
-"""What a model takes and gives for the inputs of a call, where it leaves dimensions open."""
+"""Types of a model's inputs and outputs for a call, where the model leaves dimensions unknown."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,19 +17,19 @@ from tightship.driver.types.status import NO_TIME
 from tightship.public_calls import public_methods
 
 KNOWN_MAX = 64
-"""Dimensions of inputs for which those of the outputs are remembered."""
+"""Dimensions of inputs for which those of the outputs are cached."""
 
 
 @public_methods
 class OpenInterface:
-    """The types of a model's inputs and outputs, completed by what a call gives.
+    """Types of a model's inputs and outputs, completed by the arguments of a call.
 
     Attributes:
-        declared: As the model has them.
+        declared: Types as the model declares them.
     """
 
     def __init__(self, session: Session, declared: ModelPrepared, *, varies: bool = False) -> None:
-        """`varies`: dimensions of outputs depend on more than those of inputs."""
+        """Complete `declared`; `varies` says that output dimensions depend on data."""
         self._session = session
         self._varies = varies
         self.declared = declared
@@ -42,13 +42,13 @@ class OpenInterface:
         outputs: Sequence[Output] | None,
         loop_timeout_ns: int = NO_TIME,
     ) -> ModelPrepared:
-        """The types for a call; the driver is asked for dimensions of outputs that are new.
+        """Return the types for a call; the driver determines output dimensions not seen before.
 
-        Where these depend on data it runs the model, whose loops may take `loop_timeout_ns`.
+        For that it may run the model, with `loop_timeout_ns` for each loop.
 
         Raises:
-            DriverError: As the driver says.
-            InputError: As `stage`.
+            DriverError: Error of the driver.
+            InputError: As from `stage`.
         """
         declared = self.declared
         if not self._is_open or len(inputs) != len(declared.inputs):
@@ -71,7 +71,7 @@ class OpenInterface:
         return found
 
     def with_inputs(self, inputs: Sequence[Input]) -> ModelPrepared:
-        """The types for a call, those of the inputs completed."""
+        """Return the types for a call, with only the inputs completed."""
         if not self._is_open or len(inputs) != len(self.declared.inputs):
             return self.declared
         rows = tuple(map(_completed, self.declared.inputs, inputs))
@@ -80,7 +80,7 @@ class OpenInterface:
     def _asked(
         self, found: ModelPrepared, inputs: Sequence[Input], loop_timeout_ns: int
     ) -> list[Dimensions]:
-        """The dimensions of the outputs: what a run says whose outputs have too little room."""
+        """Return the dimensions of the outputs from a run with too little memory for them."""
         rows = [value.dimensions if _is_known(value) else (1,) for value in found.outputs]
         least = replace(found, outputs=_with(found.outputs, rows))
         room = Stage(self._session)
@@ -97,7 +97,7 @@ class OpenInterface:
 
 
 def _completed(value: ValueType, given: Input) -> Dimensions:
-    """The dimensions of an input, or those declared where what is given contradicts them."""
+    """Return the dimensions of an input; those declared if the argument contradicts them."""
     match given:
         case Placed():
             dimensions: Dimensions = given.array.shape

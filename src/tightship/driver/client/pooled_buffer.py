@@ -1,4 +1,4 @@
-"""A buffer's place where a driver has none: memory of the client."""
+"""Substitute for a driver's buffer: memory of the client."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,23 +18,23 @@ from tightship.public_calls import public_methods
 
 @public_methods
 class PooledBuffer(HeldValue):
-    """A value in a segment, used as a `DeviceBuffer` is; the driver has its layout from us."""
+    """Value in a segment with the interface of `DeviceBuffer`."""
 
     def __init__(self, session: Session, kind: ValueType) -> None:
-        """`kind` has all of its dimensions known."""
+        """Allocate a segment; all dimensions of `kind` must be known."""
         self._segment = Segment(session, max(1, kind.size_bytes))
         self._placed = self._segment.place(kind.dimensions, dtype_of(kind))
 
     def of(self, *_: int) -> Placed:
-        """It as an argument; there are no dimensions to be given."""
+        """Return the buffer as an argument; dimensions are ignored, because they are known."""
         return self._placed
 
     def copy_from(self, source: ArrayLike | HeldValue, _: Dimensions = ()) -> None:
-        """Fill it from an array of exactly its size, or with what another buffer holds.
+        """Fill it from an array of exactly its size, or with the value of another buffer.
 
         Raises:
             DriverError: INVALID_ARGUMENT: the size does not fit; GENERAL_FAILURE: the other buffer
-                holds nothing.
+                is empty.
         """
         if source is self:
             return
@@ -43,7 +43,7 @@ class PooledBuffer(HeldValue):
         _bytes(self._placed.array)[...] = _bytes(array)
 
     def copy_to(self, target: Array) -> None:
-        """Copy what it holds into an array of exactly its size.
+        """Copy the value into an array of exactly its size.
 
         Raises:
             DriverError: INVALID_ARGUMENT: the size differs.
@@ -52,22 +52,22 @@ class PooledBuffer(HeldValue):
         target[...] = self._placed.array.reshape(-1).view(target.dtype).reshape(target.shape)
 
     def value(self) -> Array:
-        """What it holds, where it is."""
+        """Return the value in place."""
         return self._placed.array
 
     def close(self) -> None:
-        """Give it back. Harmless when repeated."""
+        """Release the segment. Harmless when repeated."""
         self._segment.close()
 
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes != self._placed.array.nbytes:
             raise invalid(
-                f"An array has {size_bytes} bytes; the buffer has {self._placed.array.nbytes}."
+                f"The array has {size_bytes} bytes; the buffer has {self._placed.array.nbytes}."
             )
 
 
 def common_kind(kinds: Sequence[ValueType], dimensions: Dimensions) -> ValueType:
-    """What a buffer for several uses holds.
+    """Return the type of a buffer for several uses.
 
     Raises:
         DriverError: INVALID_ARGUMENT: there is no use, or they contradict each other.
@@ -76,18 +76,18 @@ def common_kind(kinds: Sequence[ValueType], dimensions: Dimensions) -> ValueType
     for kind in kinds:
         known = None if known is None else combine(known, kind.dimensions)
     if not kinds or known is None or len({replace(each, dimensions=()) for each in kinds}) > 1:
-        raise invalid("A buffer needs a use, and all of its uses the same type and dimensions.")
+        raise invalid("A buffer needs at least one use; all must have one type and dimensions.")
     return replace(kinds[0], dimensions=known)
 
 
 def specified(kind: ValueType) -> ValueType:
-    """It, if all of its dimensions are known.
+    """Return the type if all of its dimensions are known.
 
     Raises:
-        DriverError: GENERAL_FAILURE.
+        DriverError: GENERAL_FAILURE: a dimension is unknown.
     """
     if not is_specified(kind.dimensions, is_scalar=kind.is_scalar):
-        raise failure("The driver has no buffers whose dimensions are left open.")
+        raise failure(f"Dimensions {list(kind.dimensions)} are partly unknown; give all of them.")
     return kind
 
 

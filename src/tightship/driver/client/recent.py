@@ -1,4 +1,4 @@
-"""Requests whose arguments stay where they are, made again as they were."""
+"""Cached requests whose arguments stay in place."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ RECENT = 4
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A request whose arguments all stay where they are.
+    """Request whose arguments all stay in place.
 
     Attributes:
-        results: What the caller gets; the same arrays each time.
+        results: Results for the caller; the same arrays each time.
     """
 
     inputs: tuple[Any, ...]
@@ -30,7 +30,7 @@ class Known:
     results: Results
 
     def is_of(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
-        """Whether the same objects are named."""
+        """Whether it has the same objects as arguments."""
         return (
             len(inputs) == len(self.inputs)
             and len(outputs) == len(self.outputs)
@@ -40,13 +40,13 @@ class Known:
 
 
 class Recent:
-    """The last few requests of a model that may come again."""
+    """Cache of the last requests of a model that can be repeated."""
 
     def __init__(self) -> None:
         self._known: deque[Known] = deque(maxlen=RECENT)
 
     def find(self, inputs: Sequence[Any], outputs: Sequence[Any] | None) -> Known | None:
-        """The request that names these objects."""
+        """Return the request with these objects."""
         if outputs is not None:
             for each in self._known:
                 if each.is_of(inputs, outputs):
@@ -54,7 +54,7 @@ class Recent:
         return None
 
     def add(self, known: Known) -> None:
-        """Remember one instead of the oldest."""
+        """Add a request in place of the oldest."""
         self._known.append(known)
 
 
@@ -64,7 +64,7 @@ def known_of(
     staged: Staged,
     call: m.Execute | m.BurstExecute,
 ) -> Known | None:
-    """A request to be made again; None if arrays are copied, or it has a deadline."""
+    """Return a request that can be repeated; None if arrays are copied or it has a deadline."""
     if outputs is None or call.deadline_ns != NO_TIME:
         return None
     if not all(isinstance(each, (Placed, InBuffer)) for each in (*inputs, *outputs)):

@@ -1,4 +1,4 @@
-"""Models and buffers that are in a driver, and the ways to run them."""
+"""Models in a driver, and the ways to run them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,21 +34,21 @@ from tightship.public_calls import public_methods
 
 NO_REQUEST = Request((), (), ())
 COPIES_MAX = 4
-"""Dimensions of inputs for which memory for copies of arrays stays."""
+"""Dimensions of inputs for which memory for copies of arrays is kept."""
 
 
 @public_methods
 class RemoteModel(Released):
-    """A model in a driver; one thread at a time may use it.
+    """Model in a driver, for one thread at a time.
 
     Attributes:
-        interface: Its number, and types of its inputs and outputs, in order.
+        interface: Identifier, and types of inputs and outputs in order.
     """
 
     def __init__(
         self, session: Session, interface: ModelPrepared, *, depends_on_data: bool = False
     ) -> None:
-        """`depends_on_data`: the dimensions of its outputs do, where the model leaves them open."""
+        """Wrap a model; `depends_on_data` says that unknown output dimensions depend on data."""
         super().__init__(session, m.ReleaseModel(interface.model))
         self.interface = interface
         varies = depends_on_data and has_open_outputs(interface)
@@ -60,7 +60,7 @@ class RemoteModel(Released):
 
     @property
     def identifier(self) -> int:
-        """Its number on this connection."""
+        """Identifier on this connection."""
         return self.interface.model
 
     def execute(
@@ -72,19 +72,19 @@ class RemoteModel(Released):
         loop_timeout_s: float | None = None,
         measure_timing: bool = False,
     ) -> Results:
-        """Run it and wait.
+        """Run and wait.
 
         Args:
-            inputs: An array for each input; or one that is placed in a segment, or a buffer,
-                which are used where they are.
-            outputs: Where each output goes; None makes it a new array. What is placed has the
-                dimensions of the output.
+            inputs: An array for each input; or an array placed in a segment, or a buffer, used in
+                place.
+            outputs: Placed array or buffer for each output, None for a new array. A placed array
+                must have the dimensions of the output.
             timeout_s: Seconds after which the call fails.
-            loop_timeout_s: Seconds that each loop of the model may take, 15 at most; 2 if None.
-            measure_timing: The results say how long it took.
+            loop_timeout_s: Seconds for each loop of the model, at most 15; 2 if None.
+            measure_timing: Whether the results include timing.
 
         Raises:
-            DriverError: As the driver says.
+            DriverError: Error of the driver.
             InputError: An array does not fit.
         """
         is_plain = timeout_s is None and loop_timeout_s is None and not measure_timing
@@ -121,7 +121,7 @@ class RemoteModel(Released):
         call: m.Execute,
         rooms: VaryingOutputs,
     ) -> Results:
-        """Run until there is room for what is made, which only a run can tell."""
+        """Run again until there is room for outputs whose size only a run determines."""
         types = self._types.with_inputs(inputs)
         for _ in range(ATTEMPTS):
             staged = rooms.stage(types, inputs, outputs, self._stage.of)
@@ -133,7 +133,7 @@ class RemoteModel(Released):
         return rooms.results_of(staged, outputs, reply)
 
     def _on_copies(self, inputs: Sequence[ArrayLike]) -> Results:
-        """Run on copies of arrays, whose places are checked by the driver once."""
+        """Run on copies in memory that the driver checks once."""
         types = self._types.of(inputs, None)
         for known, copies in self._copies:
             if known is types:
@@ -156,7 +156,7 @@ class RemoteModel(Released):
         loop_timeout_s: float | None = None,
         measure_timing: bool = False,
     ) -> "FencedExecution":
-        """Have it run once some fences are signalled, and go on; otherwise as `execute`."""
+        """Start a run that begins once some fences are signalled; arguments as for `execute`."""
         stage_of_run = Stage(self._session)
         loop_ns = lasting(loop_timeout_s)
         types = self._types.of(inputs, outputs, loop_ns)
@@ -180,7 +180,7 @@ class RemoteModel(Released):
         return FencedExecution(self._session, number, fence, ends, measures_timing=measure_timing)
 
     def burst(self) -> Burst:
-        """A row of executions that keeps their memory mapped."""
+        """Begin a burst of executions that keeps memory mapped."""
         opened = self._session.expect(BurstOpened, m.OpenBurst(self.identifier))
         return Burst(self._session, self._types, opened.burst)
 
@@ -192,7 +192,7 @@ class RemoteModel(Released):
         loop_timeout_s: float | None = None,
         measure_timing: bool = False,
     ) -> "Reusable":
-        """An execution that is checked once and run often; arguments as for `execute`."""
+        """Check an execution once, to run it often; arguments as for `execute`."""
         kept, loop_ns = Stage(self._session), lasting(loop_timeout_s)
         staged = stage(self._types.of(inputs, outputs, loop_ns), inputs, outputs, kept.of)
         try:
@@ -205,7 +205,7 @@ class RemoteModel(Released):
         return Reusable(self._session, number, staged, kept, measures_timing=measure_timing)
 
     def close(self) -> None:
-        """Give it back. Harmless when repeated."""
+        """Release the model. Harmless when repeated."""
         for _, copies in self._copies:
             copies.close()
         self._copies.clear()
@@ -215,11 +215,11 @@ class RemoteModel(Released):
 
 @public_methods
 class Reusable(Released):
-    """A request that was checked, and its arrays.
+    """Checked request and its arrays.
 
     Attributes:
-        inputs: To write to before a run; None for a buffer.
-        outputs: Of the latest run; None for a buffer.
+        inputs: Arrays to write before a run; None for a buffer.
+        outputs: Results of the latest run; None for a buffer.
     """
 
     def __init__(
@@ -240,10 +240,10 @@ class Reusable(Released):
         self.outputs = Results(staged.outputs)
 
     def execute(self, *, timeout_s: float | None = None) -> Results:
-        """Run it and wait.
+        """Run and wait.
 
         Raises:
-            DriverError: As the driver says.
+            DriverError: Error of the driver.
         """
         if timeout_s is None:
             timing = check(self._session.repeat(self._call))
@@ -253,17 +253,17 @@ class Reusable(Released):
         return Results(self.outputs, timing) if self._measures_timing else self.outputs
 
     def close(self) -> None:
-        """Give it back; its arrays stay valid. Harmless when repeated."""
+        """Release it; its arrays stay valid. Harmless when repeated."""
         super().close()
         self._kept.close()
 
 
 @public_methods
 class FencedExecution(Released):
-    """An execution that was begun.
+    """Execution that was started.
 
     Attributes:
-        fence: Signalled when it has ended.
+        fence: Fence that signals its end.
     """
 
     def __init__(
@@ -282,25 +282,25 @@ class FencedExecution(Released):
         self.fence = fence
 
     def info(self) -> ExecutionInfo:
-        """How it ended.
+        """Return status and timing.
 
         Raises:
-            DriverError: GENERAL_FAILURE: it has not.
+            DriverError: GENERAL_FAILURE: the execution has not ended.
         """
         return self._session.expect(ExecutionInfo, m.GetExecutionInfo(self._execution))
 
     def wait(self, timeout_s: float | None = None) -> Results:
-        """Wait for its end; what `RemoteModel.execute` returns.
+        """Wait for the end and return the results, as `RemoteModel.execute` does.
 
         Raises:
-            DriverError: As `Fence.wait`.
+            DriverError: As from `Fence.wait`.
         """
         self.fence.wait(timeout_s)
         timing = self.info().timing_fenced if self._measures_timing else UNTIMED
         return results_of(self._staged, self._outputs, timing)
 
     def close(self) -> None:
-        """Forget it; it ends as it would. Harmless when repeated."""
+        """Release it; a run under way completes. Harmless when repeated."""
         super().close()
         self._stage.close()
         self.fence.close()

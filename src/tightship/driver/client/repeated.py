@@ -1,20 +1,20 @@
-"""A call that is made again and again: encoded once, its answer read when it differs."""
+"""Repeated calls: encoded once, replies decoded only if they differ."""
 
 from tightship.driver.protocol.codec import encode
 from tightship.driver.protocol.messages import Call
 from tightship.driver.protocol.replies import Reply
 
 NUMBER = slice(8, 16)
-"""Where a message has the number of its call."""
+"""Position of the call's number in a message."""
 
 
 class Repeated:
-    """A call and its latest answer, without their numbers."""
+    """Call and its latest reply, encoded without their numbers."""
 
     __slots__ = ("_answer", "_call", "_reply")
 
     def __init__(self, call: Call) -> None:
-        """Encode it.
+        """Encode a call.
 
         Raises:
             FormatError: It is too large for a message.
@@ -26,20 +26,20 @@ class Repeated:
 
     @property
     def was_answered(self) -> bool:
-        """Whether it comes again."""
+        """Whether it was answered before."""
         return self._reply is not None
 
     def message(self, number: bytes) -> bytes:
-        """It as the call of a number."""
+        """Return the message with this number."""
         before, behind = self._call
         return before + number + behind
 
     def known(self, number: bytes, answer: bytes) -> Reply | None:
-        """The latest reply if it has come again as answer to a number."""
+        """Return the latest reply if `answer` equals it; else None."""
         before, behind = self._answer
         return self._reply if answer == before + number + behind else None
 
     def note(self, answer: bytes, reply: Reply) -> None:
-        """What has been answered."""
+        """Remember a reply."""
         self._answer = answer[: NUMBER.start], answer[NUMBER.stop :]
         self._reply = reply

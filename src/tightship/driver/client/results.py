@@ -1,4 +1,4 @@
-"""What a run gives back to its caller."""
+"""Results of a run."""
 
 from collections.abc import Iterable, Sequence
 from typing import Self
@@ -11,24 +11,24 @@ from tightship.errors import DriverError
 
 
 class Results(tuple[Array | None, ...]):
-    """For each output its array; None where it is in a buffer.
+    """Array of each output; None for an output in a buffer.
 
     Attributes:
-        timing: Of the run, in nanoseconds: `on_device_ns` in the model, `in_driver_ns` with what
-            the driver did around it. Both are -1 unless they were asked for.
+        timing: Durations in nanoseconds: `on_device_ns` in the model, `in_driver_ns` in the driver
+            altogether. Both are -1 unless requested.
     """
 
     timing: Timing
 
     def __new__(cls, arrays: Iterable[Array | None], timing: Timing = UNTIMED) -> Self:
-        """Of arrays, in the order of the outputs."""
+        """Create results from arrays in the order of the outputs."""
         made = super().__new__(cls, arrays)
         made.timing = timing
         return made
 
 
 def check(reply: Reply) -> Timing:
-    """Check that a run wrote all of its outputs; how long it took.
+    """Check that a run wrote all of its outputs, and return its timing.
 
     Raises:
         DriverError: OUTPUT_INSUFFICIENT_SIZE.
@@ -37,7 +37,7 @@ def check(reply: Reply) -> Timing:
     if reply.status is not ErrorStatus.NONE:
         shapes = ", ".join(str(list(shape.dimensions)) for shape in reply.shapes)
         raise DriverError(
-            f"An output did not fit its place; the outputs have shapes {shapes}.",
+            f"The memory for an output is too small; the outputs have shapes {shapes}.",
             status=reply.status,
         )
     return reply.timing
@@ -46,7 +46,7 @@ def check(reply: Reply) -> Timing:
 def results_of(
     staged: Staged, outputs: Sequence[Output] | None, timing: Timing = UNTIMED
 ) -> Results:
-    """The outputs on this side; copies of those that the next run may write over."""
+    """Return the results, with copies of outputs that the next run may overwrite."""
     given = [None] * len(staged.outputs) if outputs is None else outputs
     arrays = zip(staged.outputs, given, strict=True)
     return Results(

@@ -1,4 +1,4 @@
-"""Memory through which calls and their answers go while the driver looks there."""
+"""Shared memory for calls and replies while the driver polls it."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from tightship.errors import DriverError
 
 
 def open_ring(offer: Callable[[OpenRing, Sequence[int]], object]) -> RingCaller | None:
-    """A ring that a driver takes; None where there is no memory for it.
+    """Open a ring with the driver; None if it refuses or memory is short.
 
     Args:
         offer: Makes a call with a file.

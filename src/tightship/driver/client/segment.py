@@ -1,4 +1,4 @@
-"""Memory of a client that its driver uses where it is."""
+"""Memory of a client that the driver uses in place."""
 
 import math
 import mmap
@@ -27,29 +27,27 @@ SIZE_BYTES_MAX = 2**63 - 1
 
 
 def aligned(size_bytes: int) -> int:
-    """What a value of this size takes in a segment."""
+    """Return the bytes that a value of this size occupies in a segment."""
     return -(-size_bytes // REQUEST_ALIGNMENT_BYTES) * REQUEST_ALIGNMENT_BYTES
 
 
 def checked_size(size_bytes: int) -> int:
-    """A size that memory can have.
+    """Check and return a size of memory.
 
     Raises:
-        InputError: It is less than a byte, or more than a file can have.
+        InputError: The size is below 1, or above that of any file.
     """
     if not 1 <= size_bytes <= SIZE_BYTES_MAX:
-        raise InputError(
-            f"Memory of {size_bytes} bytes was asked for; it may have 1 to {SIZE_BYTES_MAX}."
-        )
+        raise InputError(f"The size is {size_bytes} bytes; it must be 1 to {SIZE_BYTES_MAX}.")
     return size_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """An array in a segment: read or written there by both sides.
+    """Array in a segment, used in place by both sides.
 
     Attributes:
-        pool: Of the segment.
+        pool: Identifier of the segment's pool.
     """
 
     array: Array
@@ -59,11 +57,11 @@ class Placed:
 
 @public_methods
 class Segment:
-    """A sealed memfd, registered as a pool; arrays are placed in it one after another.
+    """Sealed memfd registered as a pool; arrays are placed in it one after another.
 
     Attributes:
-        pool: Its number.
-        size_bytes: Of the whole.
+        pool: Identifier of the pool.
+        size_bytes: Size of the segment.
     """
 
     def __init__(self, session: Session, size_bytes: int) -> None:
@@ -75,7 +73,7 @@ class Segment:
             os.close(file)
 
     def _register(self, session: Session, call: RegisterPool, file: int) -> None:
-        """From now on it is this file, which is mapped and may be closed."""
+        """Map a file and register it as the pool; the descriptor may then be closed."""
         self._session = session
         self.size_bytes = call.size_bytes
         self._used_bytes = 0
@@ -83,7 +81,7 @@ class Segment:
         self.pool = session.expect(PoolRegistered, call, (file,)).pool
 
     def place(self, shape: Sequence[int], dtype: DTypeLike) -> Placed:
-        """An array of zeros, or of what was here before `reset`.
+        """Place an array; it holds zeros, or what was there before `reset`.
 
         Raises:
             ValueError: The segment is full, or closed.
@@ -92,7 +90,7 @@ class Segment:
         start, count = self._used_bytes, math.prod(shape)
         stop = start + count * element.itemsize
         if self._mapping is None or stop > self.size_bytes:
-            raise ValueError(f"A segment of {self.size_bytes} bytes holds no {stop} bytes.")
+            raise ValueError(f"Byte {stop} is not in an open segment of {self.size_bytes} bytes.")
         self._used_bytes = aligned(stop)
         array = np.frombuffer(self._mapping, element, count, start).reshape(shape)
         return Placed(array, self.pool, DataLocation(0, start, stop - start))
@@ -102,7 +100,7 @@ class Segment:
         self._used_bytes = 0
 
     def close(self) -> None:
-        """Let the driver forget it; arrays in it stay valid here. Harmless when repeated."""
+        """Release the pool; its arrays stay valid here. Harmless when repeated."""
         if self._mapping is not None:
             self._mapping = None
             self._session.forget(UnregisterPool(self.pool))

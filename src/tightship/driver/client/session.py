@@ -1,4 +1,4 @@
-"""A client's connection: calls, and the answers to them."""
+"""Connection of a client: calls and their replies."""
 
 import os
 import socket
@@ -24,16 +24,16 @@ ELSEWHERE = RingCaller.ELSEWHERE
 
 
 class Session:
-    """One connection; any thread may call, one call is under way at a time.
+    """Connection that any thread may use, for one call at a time.
 
-    Who was interrupted while he waited leaves an answer, which the next call passes over.
+    A thread interrupted while waiting leaves a reply behind, which the next call skips.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        """Connect to the driver at a path; None is where it listens by default.
+        """Connect to the driver at a path; None for the default.
 
         Raises:
-            DriverError: DEVICE_UNAVAILABLE: none listens there.
+            DriverError: DEVICE_UNAVAILABLE: no driver listens there.
         """
         where = os.fspath(socket_path() if path is None else path)
         self._lock = threading.RLock()
@@ -54,10 +54,10 @@ class Session:
             ) from None
 
     def exchange(self, call: Call, files: Sequence[int] = ()) -> tuple[Reply, tuple[int, ...]]:
-        """The answer to a call, and the files beside it, which the caller closes.
+        """Make a call; return its reply and the files beside it, which the caller closes.
 
         Raises:
-            DriverError: Its status; DEVICE_UNAVAILABLE: the driver is gone.
+            DriverError: With the status of a failure; DEVICE_UNAVAILABLE: the driver is gone.
             FormatError: The call is too large for a message.
         """
         with self._lock:
@@ -66,7 +66,7 @@ class Session:
             if self._ring is not None:
                 self._ring.dismiss()
             try:
-                with suppress(ConnectionError):  # the driver may have said why before it hung up
+                with suppress(ConnectionError):  # the reason for a disconnection may be readable
                     send(self._socket, data, files)
                 packet = receive(self._socket, room=self._room)
                 while packet is not None and _is_late(packet.data, self._number):
@@ -84,12 +84,12 @@ class Session:
         return reply, packet.files
 
     def repeat(self, call: Repeated) -> Reply:
-        """The answer to a call without files that is answered without files.
+        """Make a call that involves no files.
 
-        Once one comes again, calls go by a ring while the driver looks there.
+        Once one is repeated, calls go through a ring while the driver polls it.
 
         Raises:
-            DriverError: As `exchange`.
+            DriverError: As from `exchange`.
         """
         with self._lock:
             if call.was_answered and not self._is_ring_offered:
@@ -129,20 +129,20 @@ class Session:
             self._ring = open_ring(partial(self.expect, Done))
 
     def features(self) -> tuple[str, ...]:
-        """Names of the optional features that the driver has, asked once.
+        """Return the optional features of the driver, queried once.
 
         Raises:
-            DriverError: As `exchange`.
+            DriverError: As from `exchange`.
         """
         if self._features is None:
             self._features = self.expect(DriverCapabilities, Capabilities()).features
         return self._features
 
     def expect(self, kind: type[R], call: Call, files: Sequence[int] = ()) -> R:
-        """The answer to a call that is answered by one kind, without files.
+        """Make a call whose reply is of one kind and without files.
 
         Raises:
-            DriverError: As `exchange`.
+            DriverError: As from `exchange`.
         """
         reply, came = self.exchange(call, files)
         close_all(came)
@@ -150,22 +150,21 @@ class Session:
         return reply
 
     def forget(self, call: Call) -> None:
-        """Make a call that gives something back; a driver that is gone has it already."""
+        """Make a call that releases something; errors are ignored."""
         with suppress(DriverError):
             self.exchange(call)
 
     def close(self) -> None:
-        """Hang up. Harmless when repeated."""
+        """Disconnect. Harmless when repeated."""
         self._socket.close()
 
 
 def _is_late(answer: bytes, number: int) -> bool:
-    """Whether an answer is that of a call before."""
     return answer == ELSEWHERE or 0 < number_of(answer) < number
 
 
 def _reply(packet: Packet, number: int) -> Reply:
-    """What a packet answers; one that belongs to no call has number 0."""
+    """Decode the reply to a call; number 0 marks a message that answers no call."""
     try:
         frame = decode_reply(packet.data)
     except FormatError:
@@ -173,11 +172,13 @@ def _reply(packet: Packet, number: int) -> Reply:
         raise
     if frame.number not in {number, 0} or frame.file_count != len(packet.files):
         close_all(packet.files)
-        raise FormatError("The driver answered another call.")
+        raise FormatError(
+            f"Call {number} got a reply to call {frame.number} with {len(packet.files)} files."
+        )
     return frame.message
 
 
 def _gone() -> DriverError:
     return DriverError(
-        "The driver has gone, or the connection is closed.", status=ErrorStatus.DEVICE_UNAVAILABLE
+        "The driver is gone, or the connection is closed.", status=ErrorStatus.DEVICE_UNAVAILABLE
     )

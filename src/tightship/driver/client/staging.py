@@ -1,4 +1,4 @@
-"""From arrays, placed arrays and buffers to a request: plain arrays go into a segment."""
+"""Conversion of arrays, placed arrays and buffers to a request; plain arrays go into a segment."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ from tightship.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class InBuffer:
-    """A buffer in the driver as an argument, or an image of the client's.
+    """Buffer in the driver, or image of the client, as an argument.
 
     Attributes:
-        token: Of the buffer; of an image the number of its pool.
-        dimensions: Of an input or output that the model leaves open.
+        token: Token of the buffer, or identifier of an image's pool.
+        dimensions: Dimensions that the model leaves unknown.
     """
 
     token: int
@@ -36,10 +36,10 @@ Output = Placed | InBuffer | None
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A request, and where its values are on this side.
+    """Request, and its values on this side.
 
     Attributes:
-        inputs, outputs: None for a buffer.
+        inputs, outputs: Arrays; None for a buffer.
     """
 
     request: Request
@@ -53,16 +53,16 @@ def stage(
     outputs: Sequence[Output] | None,
     segment_of: Callable[[int], Segment],
 ) -> Staged:
-    """Lay a request out.
+    """Convert arguments to a request.
 
     Args:
-        model: What it takes and gives.
-        inputs: One for each input, in order.
-        outputs: One for each output, or None; None places it in the segment.
-        segment_of: A segment of at least so many bytes; called if one is needed.
+        model: Types of inputs and outputs.
+        inputs: Argument for each input, in order.
+        outputs: Argument for each output, or None; None places it in the segment.
+        segment_of: Returns a segment of at least this size; called if one is needed.
 
     Raises:
-        InputError: Their number, a dtype or a shape does not fit.
+        InputError: The number, a dtype or a shape does not fit.
     """
     wanted = [None] * len(model.outputs) if outputs is None else list(outputs)
     _check_count("inputs", len(inputs), len(model.inputs))
@@ -116,10 +116,10 @@ def _staged(sources: list[Placed | InBuffer], targets: list[Placed | InBuffer]) 
 
 
 def fill(places: Sequence[Array | None], model: ModelPrepared, inputs: Sequence[ArrayLike]) -> None:
-    """Copy arrays to where those of an earlier request were.
+    """Copy arrays to the places of an earlier request's.
 
     Raises:
-        InputError: As `stage`; nothing is copied.
+        InputError: As from `stage`; nothing is copied.
     """
     _check_count("inputs", len(inputs), len(model.inputs))
     arrays = [
@@ -144,4 +144,4 @@ def _array(given: ArrayLike, value: ValueType, index: int) -> Array:
 
 def _check_count(what: str, given: int, wanted: int) -> None:
     if given != wanted:
-        raise InputError(f"{given} {what} were given; the model has {wanted}.")
+        raise InputError(f"{given} {what} are given; the model has {wanted}.")

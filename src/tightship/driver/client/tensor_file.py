@@ -1,4 +1,4 @@
-"""A `.safetensors` file of a client, whose tensors are constants of models where they are."""
+"""Client's `.safetensors` files, whose tensors are constants of models in place."""
 
 import os
 
@@ -19,17 +19,17 @@ _DTYPES = {"F32": "f4", "F16": "f2", "I32": "i4", "I8": "i1", "U8": "u1", "BOOL"
 
 @public_methods
 class TensorFile(FilePool):
-    """The file as a pool: mapped by the driver if it trusts it, else read by system calls.
+    """File as a pool: mapped by the driver if it trusts it, else read by system calls.
 
     Attributes:
-        tensors: By name.
+        tensors: Tensors by name.
     """
 
     def __init__(self, session: Session, path: str | os.PathLike[str]) -> None:
-        """Register it.
+        """Register a file.
 
         Raises:
-            FormatError: It is not of that format.
+            FormatError: It is not in that format.
             OSError: It cannot be read.
         """
         with open(path, "rb") as file:
@@ -42,14 +42,16 @@ class TensorFile(FilePool):
                 super().__init__(session, file.fileno(), PoolMode.COPY, is_writable=False)
 
     def place(self, name: str) -> tuple[int, ValueType]:
-        """Where a tensor begins, and its type: what `ModelBuilder.constant_in` takes.
+        """Return offset and type of a tensor, as `ModelBuilder.constant_in` takes them.
 
         Raises:
-            InputError: There is none of that name, or NNAPI has no such elements.
+            InputError: The file has no such tensor, or NNAPI has no type for its elements.
         """
         tensor = self.tensors.get(name)
         if tensor is None:
             raise InputError(f"The file has no tensor `{name}`.")
         if tensor.dtype not in _DTYPES:
-            raise InputError(f"Tensor `{name}` has elements `{tensor.dtype}`; NNAPI has none.")
+            raise InputError(
+                f"Tensor `{name}` has elements `{tensor.dtype}`; NNAPI has {', '.join(_DTYPES)}."
+            )
         return tensor.offset_bytes, value_type(np.dtype(_DTYPES[tensor.dtype]), tensor.shape, name)

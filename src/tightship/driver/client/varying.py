@@ -1,4 +1,4 @@
-"""Room for outputs whose dimensions depend on what is in the inputs."""
+"""Memory for outputs whose dimensions depend on data."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,11 +12,11 @@ from tightship.driver.types.dimensions import is_specified
 from tightship.driver.types.operand_type import ValueType
 
 ATTEMPTS = 3
-"""Runs until there is room; the second has it unless an input is changed meanwhile."""
+"""Most runs for one call; the second suffices unless an input changes meanwhile."""
 
 
 class VaryingOutputs:
-    """As much room for each output as the largest so far needed."""
+    """Memory for each output, as large as needed so far."""
 
     def __init__(self, outputs: Sequence[ValueType]) -> None:
         self._declared = tuple(outputs)
@@ -29,7 +29,7 @@ class VaryingOutputs:
         outputs: Sequence[Output] | None,
         segment_of: Callable[[int], Segment],
     ) -> Staged:
-        """As `stage`; dimensions that are not known stay open in the request."""
+        """Convert arguments like `stage`; unknown dimensions stay unknown in the request."""
         rooms = [
             value if _is_known(value) else replace(value, dimensions=(count,))
             for value, count in zip(self._declared, self._counts, strict=True)
@@ -44,14 +44,14 @@ class VaryingOutputs:
         return replace(staged, request=replace(staged.request, outputs=tuple(asked)))
 
     def grow(self, shapes: Sequence[OutputShape]) -> None:
-        """Have room for outputs of these shapes."""
+        """Provide for outputs of these shapes."""
         needed = [math.prod(shape.dimensions) for shape in shapes]
         self._counts = [max(pair) for pair in zip(self._counts, needed, strict=True)]
 
     def results_of(
         self, staged: Staged, outputs: Sequence[Output] | None, reply: Executed
     ) -> Results:
-        """The outputs on this side; copies of those that the next run may write over."""
+        """Return the results, with copies of outputs that the next run may overwrite."""
         given = [None] * len(staged.outputs) if outputs is None else outputs
         rows = zip(staged.outputs, given, reply.shapes, strict=True)
         return Results(
@@ -64,7 +64,7 @@ class VaryingOutputs:
 
 
 def has_open_outputs(model: ModelPrepared) -> bool:
-    """Whether an output has dimensions that the model does not say."""
+    """Whether the model leaves dimensions of an output unknown."""
     return not all(map(_is_known, model.outputs))
 
 
