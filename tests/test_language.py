@@ -46,7 +46,6 @@ class Count:
 
 ALLOWED: dict[str, Count] = {
     "docs": Count(riddles=46),
-    "driver": Count(fragments=84, riddles=14, is_no=2),
     "engine": Count(fragments=351, riddles=28, is_no=5),
     "frontend": Count(fragments=107, riddles=4, is_no=2),
     "graph": Count(fragments=71, riddles=4, is_no=3),

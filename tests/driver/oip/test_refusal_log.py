@@ -28,7 +28,7 @@ def test_of_each_client_the_first_refusals_are_told(caplog):
     log.refused("http:two:80", "GET /y", "there is no y")
     assert caplog.messages == [
         *["http:one:80: GET /x is refused: there is no x"] * LINES_MAX,
-        "http:one: what else is refused of it is not told.",
+        "http:one: further refusals are not logged.",
         "http:two:80: GET /y is refused: there is no y",
     ]
 
@@ -39,7 +39,7 @@ def test_a_client_that_connects_anew_is_the_same(caplog, address):
     for port in range(LINES_MAX + 5):
         log.refused(f"{address}:{port}", "GET /x", "there is no x")
     assert len(caplog.messages) == LINES_MAX + 1
-    assert caplog.messages[-1] == f"{address}: what else is refused of it is not told."
+    assert caplog.messages[-1] == f"{address}: further refusals are not logged."
     assert len(log._counts) == 1
 
 
@@ -90,7 +90,7 @@ def test_a_server_tells_of_refusals_by_address(tmp_path, monkeypatch, caplog):
     assert len(lines) == LINES_MAX + 1
     assert lines[0].startswith(f"http:127.0.0.1:{ports[0]}: GET /nothing is refused: ")
     assert lines[-2].startswith(f"http:127.0.0.1:{ports[1]}: what came is refused: ")
-    assert lines[-1] == "http:127.0.0.1: what else is refused of it is not told."
+    assert lines[-1] == "http:127.0.0.1: further refusals are not logged."
 
 
 def test_grpc_tells_of_refusals_too_and_of_those_in_streams(tmp_path, caplog):
@@ -110,4 +110,4 @@ def test_grpc_tells_of_refusals_too_and_of_those_in_streams(tmp_path, caplog):
     said = [each for each in caplog.messages if each.startswith("ipv4:127.0.0.1:")]
     assert ["ModelMetadata is refused: " in each for each in said[:-2]] == [True] * (LINES_MAX - 1)
     assert "ModelStreamInfer is refused: " in said[-2]
-    assert said[-1].endswith("what else is refused of it is not told.")
+    assert said[-1].endswith("further refusals are not logged.")

@@ -1,1 +1,1 @@
-"""The Open Inference Protocol, version 2, over HTTP: models for clients of Triton."""
+"""Open Inference Protocol, version 2, over HTTP and gRPC: models for clients of Triton."""

@@ -1,4 +1,4 @@
-"""Element types as the protocol names them."""
+"""Names of element types in the protocol."""
 
 from collections.abc import Mapping
 
@@ -25,10 +25,10 @@ TYPES: Mapping[str, DType] = {name: dtype for dtype, name in NAMES.items()}
 
 
 def name_of(dtype: DType) -> str:
-    """The protocol's name.
+    """Return the protocol's name of a type.
 
     Raises:
-        OipError: The protocol has no such type.
+        OipError: The protocol lacks the type.
     """
     if dtype not in NAMES:
         raise OipError(f"the protocol has no name for elements of type `{dtype.value}`")
@@ -36,10 +36,10 @@ def name_of(dtype: DType) -> str:
 
 
 def type_of(name: str) -> DType:
-    """The type of a protocol's name.
+    """Return the type with this name in the protocol.
 
     Raises:
-        OipError: There is no such type.
+        OipError: The name is unknown.
     """
     if name not in TYPES:
         raise OipError(f"unknown data-type '{name}'; it must be one of {', '.join(TYPES)}")

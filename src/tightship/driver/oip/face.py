@@ -1,7 +1,6 @@
-"""What every call of the protocol is answered, whatever carries it: one face for HTTP and gRPC.
+"""Inference endpoint: replies to the calls of the protocol, common to HTTP and gRPC.
 
-Answers that are no tensors are values of JSON with the names and numbers that the gRPC messages
-have too.
+Replies without tensors are JSON values with the names and numbers of the gRPC messages.
 """
 
 from collections.abc import Iterator
@@ -38,18 +37,18 @@ LOG_SETTINGS: Said = {"log_info": False, "log_warning": True, "log_error": True}
 
 
 class Face:
-    """Answers the calls of the protocol. May be used from several threads.
+    """Inference endpoint. May be used from several threads.
 
     Attributes:
-        repository: The models.
-        regions: The shared memory that clients have named.
-        turns: One for each inference that runs.
-        changed: Notified when the server or a model becomes ready, or is ready no longer.
-        stop: Set when no inference is to go on, those of lent connections included.
+        repository: Models.
+        regions: Shared memory that clients have named.
+        turns: Permits of the inferences that run.
+        changed: Notified when the server or a model becomes ready, or no longer is.
+        stop: Set when all inferences must end, those of fast-path connections included.
     """
 
     def __init__(self, repository: Repository, regions: RegionFiles, turns: Turns) -> None:
-        """Each inference takes one of `turns`, or waits for it."""
+        """Create an endpoint whose inferences each need one of `turns`."""
         self.repository = repository
         self.regions = regions
         self.changed = repository.changed
@@ -59,7 +58,7 @@ class Face:
         self.turns, self.stop = turns, StopFlag()
 
     def abandon(self) -> None:
-        """Have no inference begin any more, and those that run end after the step they are in."""
+        """Start no more inferences, and end those that run after their current step."""
         self.stop.set()
         for caller in tuple(self._callers):
             caller.leave()
@@ -71,67 +70,67 @@ class Face:
 
     @property
     def is_free(self) -> bool:
-        """Whether an inference would have to wait for no other, as of now."""
+        """Whether an inference could run now without waiting."""
         return self.turns.is_free
 
     @property
     def is_draining(self) -> bool:
-        """Whether the server is about to end; it is not ready then, and still answers."""
+        """Whether the server is about to end; then it is not ready, but still answers."""
         return self._is_draining
 
     @property
     def is_ending(self) -> bool:
-        """Whether no more calls are taken, so that calls without an end of their own must end."""
+        """Whether calls are no longer accepted, so that streaming calls must end."""
         return self._is_ending
 
     @property
     def is_ready(self) -> bool:
-        """Whether clients may send requests to the server, whichever models it could load."""
+        """Whether clients may send requests to the server, whichever models are loaded."""
         return not self._is_draining
 
     def is_model_ready(self, name: str, version: str | None = None) -> bool:
-        """Whether clients may send requests for a model; False for one that is not there."""
+        """Whether clients may send requests for a model; False if it does not exist."""
         return self.is_ready and self.repository.is_ready(name, version)
 
     def drain(self) -> None:
-        """Say from now on that nothing is ready, and answer all the same. May be repeated."""
+        """Report not ready from now on, but still answer. May be repeated."""
         with self.changed:
             self._is_draining = True
             self.changed.notify_all()
 
     def end(self) -> None:
-        """Have calls end that only wait for changes. May be repeated."""
+        """End calls that only wait for changes. May be repeated."""
         with self.changed:
             self._is_draining = self._is_ending = True
             self.changed.notify_all()
 
     def metadata(self) -> Said:
-        """What the server says of itself."""
+        """Return name, version and extensions of the server."""
         return {"name": "tightship", "version": __version__, "extensions": list(EXTENSIONS)}
 
     def model_metadata(self, name: str, version: str | None) -> Said:
-        """What a model takes and gives.
+        """Return the types of a model's inputs and outputs.
 
         Raises:
-            OipError: There is no such model, or it is not ready.
+            OipError: The model does not exist, or is not ready.
         """
         with self.repository.used(name, version) as (model, _):
             return metadata_of(name, model)
 
     def model_config(self, name: str, version: str | None) -> Said:
-        """A model's configuration.
+        """Return a model's configuration.
 
         Raises:
-            OipError: There is no such model, or it is not ready.
+            OipError: The model does not exist, or is not ready.
         """
         with self.repository.used(name, version) as (model, _):
             return config_of(name, model)
 
     def statistics(self, name: str = "", version: str | None = None) -> Said:
-        """Requests of a model, or of all.
+        """Return the request counts of a model, or of all.
 
         Raises:
-            OipError: There is no such model, or it is not ready.
+            OipError: The model does not exist, or is not ready.
         """
         if name:
             self.repository.model(name, version)
@@ -140,7 +139,7 @@ class Face:
         return {"model_stats": [statistics_of(each, VERSION, counts(each)) for each in names]}
 
     def metrics(self) -> str:
-        """Requests of all models by face, as Prometheus reads it; clients' own have no name."""
+        """Return the metrics of all models by endpoint for Prometheus."""
         repository = self.repository
         rows = []
         for name in repository.names:
@@ -150,11 +149,10 @@ class Face:
         return prometheus_text(rows)
 
     def load(self, name: str, *, has_parameters: bool) -> None:
-        """Load a model, or load it anew; as `Repository.load`.
+        """Load or reload a model, as `Repository.load`.
 
         Raises:
-            OipError: There is no such model, it cannot be loaded, or it is to be loaded otherwise
-                than the server was started with it.
+            OipError: The model does not exist, cannot be loaded, or the call has parameters.
         """
         if has_parameters:
             raise OipError(
@@ -171,17 +169,17 @@ class Face:
         asked_ns: int | None = None,
         caller: Caller | None = None,
     ) -> tuple[OutputTensor, ...]:
-        """Run a model when it is the caller's turn, and count it.
+        """Run a model once the caller has a permit, and count the request.
 
         Args:
-            name: Of the model.
-            version: Of the model; None for any.
-            request: What to run it on.
-            asked_ns: When that came, by `monotonic_ns`; None for now.
-            caller: Who may leave meanwhile; None for one who stays.
+            name: Name of the model.
+            version: Version of the model; None for any.
+            request: Decoded request.
+            asked_ns: Time of its arrival, by `monotonic_ns`; None for now.
+            caller: Client, which may leave meanwhile; None for one that stays.
 
         Raises:
-            OipError, RegionError: There is no such model, the request does not fit it or the
+            OipError, RegionError: The model does not exist, the request does not fit it or the
                 regions, the caller leaves, or the run fails.
         """
         began = monotonic_ns() if asked_ns is None else asked_ns
@@ -199,7 +197,7 @@ class Face:
 
     @contextmanager
     def _present(self, caller: Caller) -> Iterator[None]:
-        """Have `abandon` tell a caller meanwhile."""
+        """Register a caller for `abandon`."""
         self._callers.add(caller)
         if self.stop.is_set():
             caller.leave()
@@ -209,25 +207,25 @@ class Face:
             self._callers.discard(caller)
 
     def standing(self, name: str, version: str | None, request: InferRequest) -> Standing | None:
-        """What is known of a request to a model that may be run again as it is, if it may.
+        """Return the cached inference of a request, if its model is still the same.
 
         Raises:
-            OipError: There is no such model, or it is not ready.
+            OipError: The model does not exist, or is not ready.
         """
         found = self._inferences.standing(request)
         is_its = found is not None and found.model is self.repository.model(name, version)[0]
-        return found if is_its else None  # the same may have been asked of another model since
+        return found if is_its else None  # a model of this name may have been loaded since
 
     def still_has(self, standing: Standing) -> bool:
-        """Whether its model and its regions are those of now."""
+        """Whether the model and the regions of a cached inference are current."""
         return self.regions.are_there(standing.windows) and self.repository.has(standing.model)
 
 
 def check_unchanged(settings: Said, what: str) -> None:
-    """Refuse a call that changes settings which cannot be changed.
+    """Refuse to change settings.
 
     Raises:
-        OipError: It changes some.
+        OipError: There are settings to change.
     """
     if settings:
         raise OipError(f"{what} settings cannot be changed here", Code.UNIMPLEMENTED)

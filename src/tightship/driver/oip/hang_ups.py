@@ -1,4 +1,4 @@
-"""Clients that hang up while they wait for an answer, and so while nothing is read from them."""
+"""Detection of clients that disconnect while they wait for a reply."""
 
 import asyncio
 import select
@@ -8,10 +8,10 @@ _ENDS = select.EPOLLRDHUP | select.EPOLLONESHOT
 
 
 class HangUps:
-    """Watches sockets for the end of what their clients send; all calls are of one event loop.
+    """Watches sockets for the end of the client's side, within one event loop.
 
-    A client that ends its side alone counts as gone too: until an answer is written, nothing else
-    is known of one that has closed its socket.
+    A half-closed connection counts as gone: until a reply is written, it cannot be distinguished
+    from a closed one.
     """
 
     def __init__(self) -> None:
@@ -22,12 +22,12 @@ class HangUps:
         self._loop.add_reader(self._epoll.fileno(), self._notice)
 
     def watch(self, file: int, gone: Callable[[], None]) -> None:
-        """Call `gone` once, soon after the client of a socket hangs up."""
+        """Call `gone` once, soon after the client of a socket disconnects."""
         self._epoll.register(file, _ENDS)
         self._gone[file] = gone
 
     def unwatch(self, file: int) -> None:
-        """Watch a socket, still open, no more. Harmless if it is not watched."""
+        """Stop watching a socket, which must be open. Harmless if it is not watched."""
         if self._gone.pop(file, None) is not None:
             self._epoll.unregister(file)
 
@@ -39,7 +39,7 @@ class HangUps:
                 gone()
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         self._loop.remove_reader(self._epoll.fileno())
         self._gone.clear()
         self._epoll.close()

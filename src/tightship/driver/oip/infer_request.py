@@ -1,4 +1,4 @@
-"""An inference request, from its bytes: a JSON header, then the raw bytes of some inputs."""
+"""Decoding of an inference request: a JSON header, then the raw bytes of some inputs."""
 
 import math
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from tightship.graph import DType
 
 RANK_MAX = 32
 ELEMENTS_MAX = 1 << 48
-"""Of a tensor, lengths of 0 counted as 1."""
+"""Most elements of a tensor, with lengths of 0 counted as 1."""
 TIMEOUT_US_MAX = 1 << 50
-"""What is longer is no limit."""
+"""Longest timeout; longer ones are no limit."""
 REPEATED_BYTES_MAX = 4096
-"""Requests up to this size are read once, however often they come: with tensors in regions."""
+"""Size up to which decoded requests are cached: those with tensors in regions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RegionPart:
 
 @dataclass(frozen=True, slots=True)
 class InputTensor:
-    """An input; its elements are a list, raw bytes, or in a region."""
+    """Input whose elements are a list, raw bytes, or in a region."""
 
     name: str
     dtype: DType
@@ -41,7 +41,7 @@ class InputTensor:
 
 @dataclass(frozen=True, slots=True)
 class OutputWish:
-    """An output that is asked for, and where it goes: the header, the raw part, or a region."""
+    """Requested output, and its destination: the header, the raw part, or a region."""
 
     name: str
     is_binary: bool
@@ -50,12 +50,12 @@ class OutputWish:
 
 @dataclass(frozen=True, slots=True)
 class InferRequest:
-    """What to run a model on.
+    """Decoded inference request.
 
     Attributes:
-        outputs: Those asked for; none means all.
-        is_binary: Whether outputs that nothing is said of come as raw bytes.
-        timeout_s: How long it may take from when it came; None without end.
+        outputs: Requested outputs; empty for all.
+        is_binary: Whether outputs are sent as raw bytes by default.
+        timeout_s: Time limit from the arrival; None for none.
     """
 
     identifier: str
@@ -65,21 +65,21 @@ class InferRequest:
     timeout_s: float | None
 
     def left_s(self, asked_ns: int) -> float | None:
-        """What is left of that, of a request that came at some time of `monotonic_ns`."""
+        """Return the seconds left for a request that arrived at a time of `monotonic_ns`."""
         if self.timeout_s is None:
             return None
         return max(0.0, self.timeout_s - (monotonic_ns() - asked_ns) / 1e9)
 
 
 def decode(body: bytes | bytearray, header_bytes: int | None) -> InferRequest:
-    """The request of a body.
+    """Decode a body.
 
     Args:
-        body: All of it.
-        header_bytes: Where the JSON ends and the raw part begins; None where there is none.
+        body: Whole body.
+        header_bytes: Size of the JSON header before the raw part; None if all is JSON.
 
     Raises:
-        OipError: It is no request.
+        OipError: It is not a valid request.
     """
     whole = memoryview(body)
     if header_bytes is not None and not 0 <= header_bytes <= len(body):
@@ -107,12 +107,12 @@ def decode(body: bytes | bytearray, header_bytes: int | None) -> InferRequest:
 
 
 def timeout_s_of(timeout_us: int) -> float | None:
-    """How long a request may take; 0, and what nobody will wait for, is without end."""
+    """Convert a timeout to seconds; 0 and very long ones to None."""
     return timeout_us / 1e6 if timeout_us and timeout_us <= TIMEOUT_US_MAX else None
 
 
 class _RawPart:
-    """The bytes after the header, which the inputs take in order."""
+    """Bytes after the header, which the inputs take in order."""
 
     def __init__(self, rest: memoryview) -> None:
         self._rest = rest
@@ -164,10 +164,10 @@ def _output(entry: Object, *, is_binary: bool) -> OutputWish:
 
 
 def checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape of an input, if it is one.
+    """Check and return the shape of an input.
 
     Raises:
-        OipError: It is none.
+        OipError: It is not a valid shape.
     """
     if len(shape) > RANK_MAX or any(type(each) is not int or each < 0 for each in shape):
         raise OipError(

@@ -1,4 +1,4 @@
-"""The bytes of an inference response: a JSON header, then the raw bytes of some outputs."""
+"""Encoding of an inference response: a JSON header, then the raw bytes of some outputs."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tightship.graph import DType
 
 @dataclass(frozen=True, slots=True)
 class OutputTensor:
-    """An output as it is answered; `array` is None where a region has it."""
+    """Output of a response; `array` is None if a region has it."""
 
     name: str
     dtype: DType
@@ -24,10 +24,10 @@ class OutputTensor:
 
 @dataclass(frozen=True, slots=True)
 class InferResponse:
-    """A body in parts.
+    """Body in parts.
 
     Attributes:
-        header_bytes: Where the JSON ends; None where it is all there is.
+        header_bytes: Size of the JSON header; None if all is JSON.
     """
 
     parts: tuple[bytes | memoryview, ...]
@@ -37,10 +37,10 @@ class InferResponse:
 def encode(
     model: str, version: str, identifier: str, outputs: Sequence[OutputTensor]
 ) -> InferResponse:
-    """The response with these outputs; raw parts read the arrays where they are.
+    """Encode a response; its raw parts refer to the arrays in place.
 
     Raises:
-        OipError: JSON has no form for an output.
+        OipError: JSON cannot represent an output.
     """
     raw: list[memoryview] = []
     entries: list[dict[str, Any]] = []

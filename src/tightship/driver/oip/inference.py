@@ -1,4 +1,4 @@
-"""An inference: inputs from the request or from regions, the run, outputs to where they go."""
+"""One inference: inputs from the request or from regions, the run, and delivery of outputs."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -25,13 +25,13 @@ Windows = dict[RegionPart, Window]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bound:
-    """A request with all that was looked up for it.
+    """Request with everything that was looked up for it.
 
     Attributes:
-        name: Of the model.
-        direct: Where the model writes outputs itself.
-        is_standing: Whether it may be run again as it is: every tensor is used where it lies in a
-            region, and so the outputs that are answered are the same.
+        name: Name of the model.
+        direct: Outputs that the model writes in place.
+        is_standing: Whether it can be repeated as it is: every tensor is used in place in a region,
+            so the reply is the same.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Bound:
 def bind(
     name: str, model: Model, request: InferRequest, regions: RegionFiles, uses: ExitStack
 ) -> Bound:
-    """Check a request, and find the bytes it is about.
+    """Check a request and locate its tensors.
 
     Args:
-        name: Of the model.
-        model: To run.
-        request: What to run it on.
-        regions: Where tensors may lie.
-        uses: Until its end these stay mapped.
+        name: Name of the model.
+        model: Model to run.
+        request: Decoded request.
+        regions: Regions in which tensors may lie.
+        uses: Stack that keeps these mapped.
 
     Raises:
         OipError, RegionError: The request does not fit the model or the regions.
@@ -74,7 +74,7 @@ def bind(
 
 
 def run(bound: Bound, asked_ns: int, stop: StopFlag) -> dict[str, Array]:
-    """Run a request that came at some time while its bytes are mapped, until `stop`.
+    """Run a request that arrived at `asked_ns` while its bytes are mapped, until `stop`.
 
     Returns:
         The model's outputs by name.
@@ -89,10 +89,10 @@ def run(bound: Bound, asked_ns: int, stop: StopFlag) -> dict[str, Array]:
 
 @contextmanager
 def refusing(model: Model) -> Iterator[None]:
-    """Have a run that fails be told to the client.
+    """Convert errors of a run to those of the protocol.
 
     Raises:
-        OipError: It fails.
+        OipError: The run fails.
     """
     try:
         yield
@@ -110,16 +110,16 @@ def refusing(model: Model) -> Iterator[None]:
 
 
 def outputs_of(bound: Bound, results: dict[str, Array]) -> tuple[OutputTensor, ...]:
-    """What is answered, with outputs that a region is to have put there.
+    """Return the outputs of the reply, after copying outputs to regions where necessary.
 
     Raises:
-        RegionError: A region does not hold its output.
+        RegionError: A region is too small for its output.
     """
     return tuple(_output(bound, results, wish) for wish in bound.wishes)
 
 
 def _check(name: str, model: Model, request: InferRequest) -> None:
-    """Check what can be before any bytes are read."""
+    """Check everything that needs no tensor's bytes."""
     types = model.input_types
     for each in request.inputs:
         if each.name not in types:
@@ -157,7 +157,6 @@ def _said(shape: tuple[int, ...]) -> str:
 
 
 def _windows(request: InferRequest, regions: RegionFiles, uses: ExitStack) -> Windows:
-    """The bytes of regions that the request speaks of, mapped until its end."""
     contents = [each.content for each in request.inputs] + [w.region for w in request.outputs]
     parts = {part for part in contents if isinstance(part, RegionPart)}
     return {
@@ -167,7 +166,7 @@ def _windows(request: InferRequest, regions: RegionFiles, uses: ExitStack) -> Wi
 
 
 def _array(model: str, tensor: InputTensor, windows: Windows, written: Sequence[Window]) -> Array:
-    """The value of an input: where it lies, unless it must not change or will be written to."""
+    """Return the value of an input: in place, unless it must not change or will be overwritten."""
     content = tensor.content
     if isinstance(content, list):
         return from_list(tensor.name, tensor.dtype, tensor.shape, content)
@@ -183,7 +182,7 @@ def _array(model: str, tensor: InputTensor, windows: Windows, written: Sequence[
 
 
 def _direct(model: Model, wishes: Sequence[OutputWish], windows: Windows) -> dict[str, Array]:
-    """Where a model may write outputs itself; what has open lengths is copied there."""
+    """Return the outputs that a model can write in place; with open lengths, none."""
     if model.takes_other_shapes:
         return {}
     found = {}
@@ -199,7 +198,6 @@ def _direct(model: Model, wishes: Sequence[OutputWish], windows: Windows) -> dic
 
 
 def _meet(windows: Sequence[Window]) -> bool:
-    """Whether two have bytes of an object in common."""
     return any(one.overlaps(other) for one, other in itertools.combinations(windows, 2))
 
 

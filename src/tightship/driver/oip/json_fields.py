@@ -1,4 +1,4 @@
-"""Objects of JSON from outside, and their fields by type."""
+"""JSON objects from clients, and their fields by type."""
 
 import json
 from collections.abc import Mapping
@@ -11,25 +11,25 @@ Object = Mapping[str, Any]
 
 
 def parse(text: bytes | bytearray | memoryview) -> dict[str, Any]:
-    """The object that a text is; an empty text is an empty one.
+    """Parse a JSON object; an empty text is an empty object.
 
     Raises:
-        OipError: It is something else.
+        OipError: It is not an object.
     """
     try:
         found = json.loads(bytes(text) or b"{}")
     except (ValueError, RecursionError) as error:
         raise OipError(f"failed to parse the request JSON buffer: {error}") from None
     if not isinstance(found, dict):
-        raise OipError("failed to parse the request JSON buffer: it is no object")
+        raise OipError("failed to parse the request JSON buffer: it is not an object")
     return found
 
 
 def field(of: Object, key: str, kind: type[T]) -> T:
-    """A field that must be there.
+    """Return a required field.
 
     Raises:
-        OipError: It is not, or of another type.
+        OipError: It is missing, or of another type.
     """
     found = optional(of, key, kind)
     if found is None:
@@ -38,7 +38,7 @@ def field(of: Object, key: str, kind: type[T]) -> T:
 
 
 def optional(of: Object, key: str, kind: type[T]) -> T | None:
-    """A field, or None where it is not there.
+    """Return a field, or None if it is missing.
 
     Raises:
         OipError: It is of another type.
@@ -50,7 +50,7 @@ def optional(of: Object, key: str, kind: type[T]) -> T | None:
 
 
 def objects(of: Object, key: str) -> list[dict[str, Any]]:
-    """A field that is a list of objects; an empty list where it is not there.
+    """Return a field that is a list of objects; an empty list if it is missing.
 
     Raises:
         OipError: It is something else.

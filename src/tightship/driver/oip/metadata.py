@@ -1,4 +1,4 @@
-"""What metadata and configuration say of a model."""
+"""Metadata and configuration of models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from tightship.model import Model
 
 
 def metadata_of(name: str, model: Model) -> dict[str, Any]:
-    """What the metadata call says of a model; a length that may vary is -1."""
+    """Return the metadata of a model; variable lengths are -1."""
     return {
         "name": name,
         "versions": [VERSION],
@@ -21,7 +21,7 @@ def metadata_of(name: str, model: Model) -> dict[str, Any]:
 
 
 def config_of(name: str, model: Model) -> dict[str, Any]:
-    """What the configuration call says of a model: the metadata in the words of a configuration."""
+    """Return the configuration of a model: its metadata in Triton's configuration format."""
     return {
         "name": name,
         "platform": "tightship",
@@ -55,7 +55,6 @@ def _outputs(model: Model) -> Types:
 
 
 def _lengths(shape: Shape | None) -> list[int]:
-    """A shape as clients are told it."""
     return [-1] if shape is None else [each if isinstance(each, int) else -1 for each in shape]
 
 

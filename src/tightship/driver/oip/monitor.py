@@ -1,6 +1,6 @@
-"""What a driver holds, watched from inside: samples over time, and the state of now, for its page.
+"""Monitoring of a driver from inside: samples over time and the current state, for its page.
 
-Clients are told apart by numbers only: whoever reaches the page may not be who they belong to.
+Clients appear only by number, because any user may see the page.
 """
 
 import os
@@ -23,13 +23,13 @@ from tightship.resource.resident import resident_bytes
 PERIOD_S = 1.0
 SAMPLES_MAX = 900
 WATCHED_S = 10.0
-"""Seconds after a look at the page in which clients are asked about."""
+"""Seconds after a request for the page in which clients are inspected."""
 
 GAUGES = {
-    "resident_bytes": "Of the process, shared memory that it has mapped included",
-    "weights_bytes": "Of the models that are loaded by name",
-    "arena_bytes": "Of arenas, which runs of all clients take in turns",
-    "region_bytes": "Of named regions of shared memory",
+    "resident_bytes": "Resident bytes of the process, mapped shared memory included",
+    "weights_bytes": "Bytes of weights of the models that are loaded by name",
+    "arena_bytes": "Bytes of arenas, which runs of all clients share",
+    "region_bytes": "Bytes of named regions of shared memory",
     "region_count": "Named regions of shared memory",
     "running_count": "Runs under way, of the models of all clients",
 }
@@ -39,12 +39,12 @@ Said = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Bytes at one moment.
+    """Memory at one moment.
 
     Attributes:
-        at_ms: Since 1970.
-        resident_bytes: Of the whole process, shared memory that it has mapped included.
-        region_bytes: Of all named regions.
+        at_ms: Milliseconds since 1970.
+        resident_bytes: Resident memory of the process, mapped shared memory included.
+        region_bytes: Size of all named regions.
     """
 
     at_ms: int
@@ -55,10 +55,10 @@ class Sample:
 
 
 class Monitor:
-    """Samples a driver in a thread of its own. May be asked from several threads."""
+    """Samples a driver on a thread of its own. Other methods may be called from any thread."""
 
     def __init__(self, face: Face, inspect: Callable[[], Snapshot]) -> None:
-        """Watch a face's models and regions, and the driver's clients that `inspect` names."""
+        """Watch an endpoint's models and regions, and the clients in snapshots of `inspect`."""
         self._face = face
         self._inspect = inspect
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
@@ -69,16 +69,16 @@ class Monitor:
         self._thread = threading.Thread(target=self._watch, name="tightship-monitor")
 
     def start(self) -> None:
-        """Sample from now on."""
+        """Begin to sample."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; waits for a sample that is being taken."""
+        """Stop after a sample under way."""
         self._ended.set()
         self._thread.join()
 
     def status(self) -> Said:
-        """All that the page shows, as a value of JSON; amounts in bytes."""
+        """Return the contents of the page as a JSON value; amounts in bytes."""
         self._asked_s = time.monotonic()
         samples = tuple(self._samples)
         return {
@@ -100,7 +100,7 @@ class Monitor:
         }
 
     def metrics(self) -> str:
-        """What the process holds, as Prometheus reads it; nothing before the first sample."""
+        """Return the gauges for Prometheus; empty before the first sample."""
         if not self._samples:
             return ""
         last = asdict(self._samples[-1])
@@ -128,18 +128,18 @@ class Monitor:
 
     def _watch(self) -> None:
         while not self._ended.is_set():
-            with suppress(OSError):  # no descriptor is left to ask the kernel with
+            with suppress(OSError):  # no descriptor is left to read `/proc`
                 self._samples.append(_sample(self._face))
             if time.monotonic() - self._asked_s < WATCHED_S:
                 self._clients = self._ask()
             self._ended.wait(PERIOD_S)
 
     def _ask(self) -> list[Said]:
-        """What clients of the socket hold; this one is none of them."""
+        """Return the holdings of the socket's clients except this process."""
         try:
             snapshot = self._inspect()
         except (TightshipError, OSError):
-            return []  # it ends, or has no descriptor left: the page shows the rest
+            return []  # the server ends or lacks descriptors; the page shows the rest
         own = os.getpid()
         return [_holdings(each) for each in snapshot.clients if each.caller.pid != own]
 
@@ -157,7 +157,6 @@ def _sample(face: Face) -> Sample:
 
 
 def _sizes(face: Face) -> Mapping[str, dict[str, int]]:
-    """What loaded models take: weights, and the arena that a run needs."""
     repository = face.repository
     held = repository.hold_all()
     try:
@@ -174,7 +173,7 @@ def _sizes(face: Face) -> Mapping[str, dict[str, int]]:
 
 
 def _counted(repository: Repository, name: str) -> Said:
-    """Requests of the protocol and runs of native clients, together and these alone."""
+    """Return the requests of protocol and native clients together, and native runs alone."""
     native = repository.native_counts(name)
     counts = added(repository.counts(name), native)
     count = counts.success_count

@@ -1,18 +1,18 @@
-"""What a request is refused with."""
+"""Errors of requests."""
 
 from tightship.driver.oip.regions import Code
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 OUT_OF_MEMORY = "the server is out of memory"
-"""For what came to nothing by that; another time it may be served."""
+"""Message for requests that failed for lack of memory and may be repeated."""
 
 
 class OipError(DriverError):
     """A request breaks a rule of the protocol, or cannot be served.
 
     Attributes:
-        code: Of the Open Inference Protocol.
+        code: Code of the Open Inference Protocol.
     """
 
     def __init__(self, message: str, code: Code = Code.INVALID_ARGUMENT) -> None:

@@ -1,4 +1,4 @@
-"""What is logged of requests that are refused: each line names the client."""
+"""Log lines about refused requests."""
 
 import logging
 import threading
@@ -8,18 +8,18 @@ from tightship.driver.printable import printable
 from tightship.driver.types.quota import LINES_MAX
 
 CLIENTS_MAX = 1024
-"""Whose refusals are counted; of one more, who was refused least recently begins anew."""
+"""Clients whose refusals are counted; the least recently refused is forgotten first."""
 TEXT_MAX = 200
-"""Letters of a call, and of a reason, in a line: a client may send 64 KiB of target."""
+"""Most characters of a call or a reason in a line: a client may send 64 KiB of target."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class RefusalLog:
-    """The first lines about each client, by its address. May be used from several threads.
+    """First refusals of each client, by its address. May be used from several threads.
 
-    A client is named as `kind:address:port`. Its port is told and not counted by, as each new
-    connection has another.
+    A client is named as `kind:address:port`. The port is shown but not counted by, because it
+    changes with each connection.
     """
 
     def __init__(self) -> None:
@@ -27,14 +27,14 @@ class RefusalLog:
         self._lock = threading.Lock()
 
     def refused(self, client: str, call: str, reason: str) -> None:
-        """A call of a client was refused."""
+        """Log a refused call."""
         if self._counted(client) <= LINES_MAX:
             _LOG.info("%s: %s is refused: %s", client, _line(call), _line(reason))
 
     def failed(self, client: str, call: str) -> None:
-        """A call met the exception that is being handled: a mistake of ours."""
+        """Log the current exception, an error of the driver."""
         if self._counted(client) <= LINES_MAX:
-            _LOG.exception("%s: %s met an error of the driver.", client, _line(call))
+            _LOG.exception("%s: %s failed with an unexpected error.", client, _line(call))
 
     def _counted(self, client: str) -> int:
         address, _, _ = client.rpartition(":")
@@ -44,7 +44,7 @@ class RefusalLog:
             if len(self._counts) > CLIENTS_MAX:
                 self._counts.popitem(last=False)
         if count == LINES_MAX + 1:
-            _LOG.info("%s: what else is refused of it is not told.", address)
+            _LOG.info("%s: further refusals are not logged.", address)
         return count
 
 

@@ -1,4 +1,4 @@
-"""The calls about shared memory: of the system, and of CUDA as a build without it answers."""
+"""Calls about shared memory of the system, and about CUDA's, which is not supported."""
 
 import enum
 from typing import Any, NoReturn
@@ -9,17 +9,17 @@ from tightship.driver.oip.regions import Code
 
 
 class Memory(enum.Enum):
-    """Whose memory a call is about."""
+    """Kinds of shared memory."""
 
     SYSTEM = enum.auto()
     CUDA = enum.auto()
 
 
 def status(files: RegionFiles, memory: Memory, name: str | None) -> list[dict[str, Any]]:
-    """All regions, or the one of a name.
+    """Return all regions, or the one with this name.
 
     Raises:
-        OipError, RegionError: There is none of that name.
+        OipError, RegionError: No region has this name.
     """
     if memory is Memory.CUDA:
         if name is None:
@@ -47,10 +47,10 @@ def register_cuda(files: RegionFiles, name: str) -> NoReturn:
 
 
 def unregister(files: RegionFiles, memory: Memory, name: str | None) -> None:
-    """Remove a region, or all; an unknown one is no error.
+    """Remove a region, or all; an unknown name is ignored.
 
     Raises:
-        RegionError: Clients may name no memory.
+        RegionError: Clients may not name memory.
     """
     files.check_enabled()
     if memory is Memory.SYSTEM:

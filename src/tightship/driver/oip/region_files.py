@@ -1,7 +1,7 @@
-"""The objects behind named regions, mapped behind a guard, read and written where they lie.
+"""Memory of named regions: objects mapped behind a guard and used in place.
 
-A client may truncate its object at any time. Bytes that it no longer has read as zeros, and the
-request that needed them is refused (`GuardedMapping`); the driver goes on.
+A client may truncate its object at any time. Missing bytes then read as zeros, and the request that
+needed them is refused (`GuardedMapping`).
 """
 
 import os
@@ -24,18 +24,18 @@ from tightship.errors import DriverError
 
 SHARED_MEMORY_FOLDER = Path("/dev/shm")
 REGIONS_MAX = 256
-"""Each has a descriptor and a mapping of the driver's."""
+"""Most regions, because each takes a descriptor and a mapping of the driver."""
 
 Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """Bytes of a region while a request uses them.
+    """Bytes of a region during a request.
 
     Attributes:
-        bytes: Where they are; they may change at any time.
-        offset_bytes: Into the region.
+        bytes: View of the bytes, which may change at any time.
+        offset_bytes: Offset into the region.
     """
 
     bytes: Bytes
@@ -49,29 +49,27 @@ class Window:
 
     @property
     def stop(self) -> int:
-        """Where they end in the object."""
+        """End of the bytes in the object."""
         return self._start + self.bytes.size
 
     def check(self) -> None:
-        """Refuse what was read or written, where the object has not had all of it.
+        """Check after an access that the object had all bytes.
 
         Raises:
-            OipError: It has become shorter, or its system had no memory left.
+            OipError: It has become shorter, or its pages could not be allocated.
         """
         mapped = self.mapped
         if mapped.guard.is_lost or os.fstat(mapped.file).st_size < self.stop:
             raise OipError("a shared memory region is shorter than when it was registered")
 
     def overlaps(self, other: "Window") -> bool:
-        """Whether both have bytes of one object, maybe under two names."""
+        """Whether both share bytes of an object, perhaps under two names."""
         is_one = self.mapped.identity == other.mapped.identity
         return is_one and max(self._start, other._start) < min(self.stop, other.stop)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mapped:
-    """The object of a region, open, and the region's bytes of it."""
-
     file: int
     identity: tuple[int, int]
     guard: GuardedMapping
@@ -79,12 +77,11 @@ class _Mapped:
 
 
 class RegionFiles:
-    """Regions, each with its object mapped. May be used from several threads.
+    """Regions with their mapped objects. May be used from several threads.
 
     Attributes:
-        on_unregistered: Called with a name, or None for all: who uses such a region again and
-            again is to let go of it.
-        on_closed: Called whenever a region is there no more: nobody may keep windows of it.
+        on_unregistered: Called with a name, or None for all; cached uses of the region must end.
+        on_closed: Called when a region was removed; its windows must not be kept.
     """
 
     def __init__(
@@ -94,7 +91,7 @@ class RegionFiles:
         folder: Path = SHARED_MEMORY_FOLDER,
         account: Account | None = None,
     ) -> None:
-        """`account` is of the user whose objects they are; what native clients have counts too."""
+        """Charge `account`, that of the objects' user, which native clients share."""
         self._account = account or Account(USER_LIMITS)
         self._regions = Regions(is_enabled=is_enabled)
         self._folder = folder
@@ -104,7 +101,7 @@ class RegionFiles:
         self.on_closed: Callable[[], None] = lambda: None
 
     def check_enabled(self) -> None:
-        """Refuse a call that changes regions where clients may not.
+        """Check that clients may change regions.
 
         Raises:
             RegionError: They may not.
@@ -112,12 +109,12 @@ class RegionFiles:
         self._regions.check_enabled()
 
     def register(self, region: Region) -> None:
-        """Open a region's object and add the region; nothing stays open if it is refused.
+        """Open a region's object and add the region; nothing stays open on failure.
 
         Raises:
-            RegionError, OipError: As `Regions.register`; or the object is not there, no regular
-                file, or another user's; or there are `REGIONS_MAX` of them, or
-                its user has as much memory registered as he may.
+            RegionError, OipError: As from `Regions.register`; or the object is missing, not a
+                regular file or another user's; or there are `REGIONS_MAX` regions, or the account
+                is full.
         """
         with self._lock, ExitStack() as undo:
             self._regions.check_key(region)
@@ -160,23 +157,23 @@ class RegionFiles:
         self._account.refund(Resource.POOLS)
 
     def unregister(self, name: str | None) -> None:
-        """As `Regions.unregister`; all where there is no name."""
+        """Remove a region as `Regions.unregister` does; all if there is no name."""
         with self._lock:
             regions = self._regions
             self._close(regions.unregister_all() if name is None else regions.unregister(name))
         self.on_unregistered(name)
 
     def status(self, name: str | None) -> list[Region]:
-        """As `Regions.status`."""
+        """Return the regions as `Regions.status` does."""
         with self._lock:
             return self._regions.status(name)
 
     @contextmanager
     def used(self, name: str, offset_bytes: int, size_bytes: int) -> Iterator[Window]:
-        """Bytes of a region, which stay mapped meanwhile.
+        """Keep bytes of a region mapped within a block.
 
         Raises:
-            RegionError: There is no such region, or the bytes are not in it.
+            RegionError: The region does not exist, or the bytes exceed it.
             OipError: Its object has become shorter.
         """
         with self._lock:
@@ -192,7 +189,7 @@ class RegionFiles:
                 self._close(self._regions.end_use(region))
 
     def begin_again(self, windows: Sequence[Window]) -> bool:
-        """Have windows of an earlier use stay mapped until `end`; False if one is there no more."""
+        """Use windows again until `end`; return False if one of the regions is gone."""
         with self._lock:
             if not self._are_there(windows):
                 return False
@@ -201,13 +198,13 @@ class RegionFiles:
             return True
 
     def end(self, windows: Sequence[Window]) -> None:
-        """What `begin_again` said is over."""
+        """End a use that `begin_again` began."""
         with self._lock:
             for each in windows:
                 self._close(self._regions.end_use(each.region))
 
     def are_there(self, windows: Sequence[Window]) -> bool:
-        """Whether the regions of windows are those of now, and stay."""
+        """Whether the regions of windows are current and not about to be removed."""
         with self._lock:
             return self._are_there(windows)
 
@@ -234,7 +231,7 @@ class RegionFiles:
         return found
 
     def _close(self, regions: list[Region]) -> None:
-        """Have mappings go with the last array that reads them, and those go who keep some."""
+        """Close regions; each mapping ends with the last array on it."""
         for region in regions:
             os.close(self._mapped.pop(region.name).file)
             self._refund(region)

@@ -1,7 +1,7 @@
-"""Named regions of shared memory, as the Open Inference Protocol's extension has them.
+"""Named regions of shared memory, an extension of the Open Inference Protocol.
 
-The texts of errors are those that clients of Triton look for. A region may be unregistered while
-requests use it: it is gone for nobody until the last has ended, and then by itself.
+The messages of errors are those that clients of Triton search for. A region that is unregistered
+while requests use it stays until the last of them has ended.
 """
 
 import enum
@@ -19,7 +19,7 @@ _KEY = re.compile(r"/?[^/\0]{1,254}")
 
 
 class Code(enum.Enum):
-    """What an error is called on gRPC."""
+    """Codes of errors on gRPC."""
 
     INVALID_ARGUMENT = enum.auto()
     ALREADY_EXISTS = enum.auto()
@@ -31,7 +31,7 @@ class Code(enum.Enum):
 
     @property
     def http_status(self) -> int:
-        """What it is on HTTP."""
+        """Status on HTTP."""
         statuses = {
             Code.NOT_FOUND: 404,
             Code.INTERNAL: 500,
@@ -46,7 +46,7 @@ class RegionError(DriverError):
     """A call about regions, or a use of one, is refused.
 
     Attributes:
-        code: Of the Open Inference Protocol.
+        code: Code of the Open Inference Protocol.
     """
 
     def __init__(self, message: str, code: Code = Code.INVALID_ARGUMENT) -> None:
@@ -56,11 +56,11 @@ class RegionError(DriverError):
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Bytes of a file that has a name of its own.
+    """Named bytes of a file.
 
     Attributes:
         key: Name of the shared memory object.
-        offset_bytes: Into the object, a multiple of the page size.
+        offset_bytes: Offset into the object, a multiple of the page size.
     """
 
     name: str
@@ -77,18 +77,18 @@ class _Entry:
 
 
 class Regions:
-    """The regions of a driver, by name; they belong to all clients of its HTTP and gRPC face."""
+    """Regions of a driver by name, shared by all clients of its inference endpoint."""
 
     def __init__(self, *, is_enabled: bool) -> None:
-        """Without `is_enabled` nothing can be registered, as is the default of the face."""
+        """Refuse changes unless `is_enabled`."""
         self._is_enabled = is_enabled
         self._entries: dict[str, _Entry] = {}
 
     def check_key(self, region: Region) -> None:
-        """Check what can be before the object is opened.
+        """Check a new region as far as possible before its object is opened.
 
         Raises:
-            RegionError: Also a name that is taken.
+            RegionError: Its key is invalid or its name taken; or regions are not enabled.
         """
         self.check_enabled()
         name, key = region.name, region.key
@@ -106,10 +106,10 @@ class Regions:
             )
 
     def register(self, region: Region, object_bytes: int) -> None:
-        """Add a region of an object that was opened.
+        """Add a region of an object of this size.
 
         Raises:
-            RegionError: It does not lie in the object; or as `check_key`.
+            RegionError: It exceeds the object; or as from `check_key`.
         """
         self.check_key(region)
         offset, size = region.offset_bytes, region.size_bytes
@@ -121,7 +121,7 @@ class Regions:
         self._entries[region.name] = _Entry(region)
 
     def unregister(self, name: str) -> list[Region]:
-        """Remove a region, or have it removed once nobody uses it; an unknown name is no error.
+        """Remove a region, now or after its last use; an unknown name is ignored.
 
         Returns:
             Regions to unmap now.
@@ -137,25 +137,25 @@ class Regions:
         return self._removed(entry)
 
     def unregister_all(self) -> list[Region]:
-        """`unregister` every region."""
+        """Remove every region, as `unregister` does."""
         self.check_enabled()
         return [region for name in list(self._entries) for region in self.unregister(name)]
 
     def status(self, name: str | None = None) -> list[Region]:
-        """All regions, or one; those that wait for their last use among them.
+        """Return all regions, or one; those that wait for their last use included.
 
         Raises:
-            RegionError: There is none of that name.
+            RegionError: No region has this name.
         """
         if name is None:
             return [entry.region for entry in self._entries.values()]
         return [self._entry(name).region]
 
     def begin_use(self, name: str, offset_bytes: int, size_bytes: int) -> Region:
-        """A request reads or writes bytes `[offset, offset + size)` of a region from now on.
+        """Register a use of bytes `[offset, offset + size)` of a region.
 
         Raises:
-            RegionError: There is no such region, or the bytes are not in it.
+            RegionError: The region does not exist, or the bytes exceed it.
         """
         entry = self._entry(name)
         check_range(entry.region, offset_bytes, size_bytes)
@@ -163,7 +163,7 @@ class Regions:
         return entry.region
 
     def end_use(self, region: Region) -> list[Region]:
-        """What `begin_use` said is over; regions to unmap now."""
+        """End a use; return regions to unmap now."""
         entry = self._entries[region.name]
         assert entry.use_count > 0, region
         entry.use_count -= 1
@@ -186,7 +186,7 @@ class Regions:
         return entry
 
     def check_enabled(self) -> None:
-        """Refuse to change anything where clients may not.
+        """Check that clients may change regions.
 
         Raises:
             RegionError: They may not.
@@ -216,7 +216,7 @@ def check_range(region: Region, offset_bytes: int, size_bytes: int) -> None:
 
 
 def check_input_bytes(model: str, name: str, needed: int, had: int) -> None:
-    """Check that an input in a region has the bytes of its value.
+    """Check that an input in a region has the size of its value.
 
     Raises:
         RegionError: It has not.
@@ -229,10 +229,10 @@ def check_input_bytes(model: str, name: str, needed: int, had: int) -> None:
 
 
 def check_output_bytes(name: str, needed: int, had: int) -> None:
-    """Check that a region holds an output.
+    """Check that a region is large enough for an output.
 
     Raises:
-        RegionError: It does not.
+        RegionError: It is not.
     """
     if had < needed:
         raise RegionError(

@@ -1,4 +1,4 @@
-"""The models that are served: which there are, which are loaded, what they say of themselves."""
+"""Repository of the models that are served: their sources, states and request metrics."""
 
 import enum
 import threading
@@ -21,12 +21,12 @@ from tightship.loading.first_shapes import first_shapes
 from tightship.model import Model
 
 VERSION = "1"
-"""Of every model: a file has no versions."""
+"""Version of every model, because files have none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Where a model comes from, and how it is loaded; all as `tightship.load` has it."""
+    """Source of a model, and arguments of `tightship.load`."""
 
     path: str | PathLike[str]
     shapes: Mapping[str, Sequence[int]] | None = None
@@ -36,7 +36,7 @@ class ModelSource:
 
 
 class State(enum.Enum):
-    """Of a model in the repository."""
+    """States of a model in the repository."""
 
     LOADING = enum.auto()
     READY = enum.auto()
@@ -56,21 +56,20 @@ class _Entry:
 
 
 Sources = Callable[[], Mapping[str, ModelSource]]
-"""Where models come from now, by name: a folder may gain and lose some."""
+"""Returns the current models by name: a folder may gain and lose some."""
 
 
 class Repository:
-    """Models by name, for all faces of a driver. May be used from several threads.
+    """Models by name, for all endpoints of a driver. May be used from several threads.
 
     Attributes:
-        arenas: What their runs take in turns.
+        arenas: Arenas that all runs share.
         changed: Notified when the state of a model has changed.
-        on_withdrawn: Each is called with a model that nobody is given any more, before it is
-            closed.
+        on_withdrawn: Callbacks for a model that is no longer handed out, before it is closed.
     """
 
     def __init__(self, find: Sources) -> None:
-        """Know the models that are found; none is loaded."""
+        """Find the models, without loading them."""
         self._find = find
         self.arenas = JointArenas()
         self._entries = {name: _Entry() for name in find()}
@@ -85,17 +84,17 @@ class Repository:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all models, in order."""
+        """Names of all models, in order."""
         return tuple(self._entries)
 
     def load(self, name: str) -> None:
-        """Load a model, or load it anew: then the one before is there until it is ready.
+        """Load or reload a model; the old one serves until the new one is ready.
 
-        Where memory does not hold both, the one before goes first.
+        If memory is too small for both, the old one is closed first.
 
         Raises:
-            OipError: There is no such model, or it cannot be loaded: the one before stays, unless
-                it went first, and else it is unavailable.
+            OipError: The model does not exist or cannot be loaded; the old one stays unless it was
+                closed.
         """
         source = self._polled().get(name)
         if source is None:
@@ -104,7 +103,9 @@ class Repository:
         with entry.changing:
             try:
                 model = self._loaded(entry, source)
-                _ = model.known_output_shapes  # may read the file, for which no request is to wait
+                _ = (
+                    model.known_output_shapes
+                )  # may read the file, so do it before any request waits
             except (TightshipError, OSError) as error:
                 if entry.model is None:
                     entry.state, entry.reason = State.UNAVAILABLE, str(error)
@@ -115,10 +116,10 @@ class Repository:
             self._withdraw(entry, State.READY, model)
 
     def _loaded(self, entry: _Entry, source: ModelSource) -> Model:
-        """Load a model, with lengths of our choice where neither its file nor its source has any.
+        """Load a model; lengths that neither its file nor its source gives are chosen here.
 
         Raises:
-            InputError: None that was tried fits the model.
+            InputError: No choice fits the model.
         """
         try:
             return self._loaded_with(entry, source)
@@ -135,7 +136,7 @@ class Repository:
         raise InputError(f"{reason} Lengths that were tried do not fit: {failed}") from failed
 
     def _loaded_with(self, entry: _Entry, source: ModelSource) -> Model:
-        """A model beside the one before, or once that has gone where there is no room for both."""
+        """Load a model beside the old one, or after closing that if memory is too small."""
         anew = partial(
             load,
             source.path,
@@ -154,12 +155,12 @@ class Repository:
         return anew()
 
     def unload(self, name: str) -> None:
-        """Give a model's memory back once its runs have ended and nobody holds it.
+        """Close a model once its runs have ended and it is not held.
 
         Harmless when repeated.
 
         Raises:
-            OipError: There is no such model.
+            OipError: The model does not exist.
         """
         entry = self._entries.get(name)
         if entry is None:
@@ -170,20 +171,20 @@ class Repository:
             self._notify()
 
     def close(self) -> None:
-        """Unload every model; nothing runs any more."""
+        """Unload every model; nothing may be running."""
         for name in self.names:
             self.unload(name)
         self.arenas.close()
 
     def hold(self, name: str) -> Model:
-        """As `Named.hold`."""
+        """Hold a model, as `Named.hold`."""
         with self._holding:
             model = self.model(name)[0]
             self._holders[model] += 1
             return model
 
     def hold_all(self) -> Mapping[str, Model]:
-        """As `Named.hold_all`."""
+        """Hold all models, as `Named.hold_all`."""
         with self._holding:
             known = {name: entry.model for name, entry in tuple(self._entries.items())}
             found = {name: model for name, model in known.items() if model is not None}
@@ -191,7 +192,7 @@ class Repository:
             return found
 
     def let_go(self, model: Model) -> None:
-        """As `Named.let_go`."""
+        """Release a model, as `Named.let_go`."""
         with self._holding:
             self._holders[model] -= 1
             is_over = model in self._withdrawn and not self._holders[model]
@@ -207,9 +208,9 @@ class Repository:
             self.changed.notify_all()
 
     def _withdraw(self, entry: _Entry, state: State, successor: Model | None = None) -> None:
-        """Have nobody find a model any more, and return once no request uses it.
+        """Stop handing out a model and wait for its requests.
 
-        It is closed, or will be by the last to let it go.
+        It is closed then, or when its last holder releases it.
         """
         with self._holding:
             model, entry.model, entry.state = entry.model, successor, state
@@ -229,10 +230,10 @@ class Repository:
 
     @contextmanager
     def used(self, name: str, version: str | None = None) -> Iterator[tuple[Model, Tally]]:
-        """As `model`; it stays open meanwhile, also when it is loaded anew.
+        """Return `model` and keep it open within a block, even if it is reloaded.
 
         Raises:
-            OipError: As `model`.
+            OipError: As from `model`.
         """
         with self._holding:
             model, tally = self.model(name, version)
@@ -247,14 +248,14 @@ class Repository:
                     self._unused.notify_all()
 
     def is_constant_time(self, name: str) -> bool:
-        """Whether runs of a model take about the same time, whatever is in its inputs.
+        """Whether runs of a model take equally long, whatever the contents of its inputs.
 
-        So it is where these have one shape and no step allocates, as steps that run graphs do.
+        This holds if inputs have one shape and no step runs graphs or allocates.
         """
         return self._entries[name].is_constant_time
 
     def is_ready(self, name: str, version: str | None = None) -> bool:
-        """Whether there is such a model and it can be run."""
+        """Whether the model exists and can be run."""
         try:
             return self._entry(name, version).state is State.READY
         except OipError:
@@ -262,15 +263,15 @@ class Repository:
 
     @property
     def ready_names(self) -> tuple[str, ...]:
-        """Of the models that can be run, in order."""
+        """Names of the models that can be run, in order."""
         entries = tuple(self._entries.items())
         return tuple(name for name, entry in entries if entry.state is State.READY)
 
     def model(self, name: str, version: str | None = None) -> tuple[Model, Tally]:
-        """A model that is ready, and where its requests are counted.
+        """Return a model that is ready, and its request metrics.
 
         Raises:
-            OipError: There is no such model, or it is not ready.
+            OipError: The model does not exist, or is not ready.
         """
         entry = self._entry(name, version)
         model = entry.model
@@ -279,23 +280,23 @@ class Repository:
         return model, entry.tally
 
     def has(self, model: Model) -> bool:
-        """Whether it is one of those that are run now."""
+        """Whether a model is the current one of its name."""
         return any(entry.model is model for entry in tuple(self._entries.values()))
 
     def counts(self, name: str) -> Counts:
-        """Of a model's requests since the start, whether it is loaded or not."""
+        """Return the counts of a model's requests since the start, loaded or not."""
         return counts_of(self._entries[name].tally)
 
     def tally(self, name: str | None) -> Tally:
-        """As `Named.tally`."""
+        """Return the metrics of native runs, as `Named.tally`."""
         return self._unnamed if name is None else self._entries[name].native_tally
 
     def native_counts(self, name: str | None) -> Counts:
-        """Of native clients' runs, as `tally` has them."""
+        """Return the counts of native clients' runs."""
         return counts_of(self.tally(name))
 
     def index(self, *, only_ready: bool = False) -> list[dict[str, str]]:
-        """Every model with its state, and why it is not ready.
+        """Return every model with its state, and why it is not ready.
 
         Raises:
             OipError: Two models would have one name.

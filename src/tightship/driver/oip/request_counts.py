@@ -1,4 +1,4 @@
-"""How many requests a model had and how long they took, as clients and Prometheus read it."""
+"""Counts and durations of a model's requests, for clients and Prometheus."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,13 +11,12 @@ PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Requests so far; times in nanoseconds.
+    """Requests so far, with durations in nanoseconds.
 
     Attributes:
-        phase_ns: Waiting for a turn, reading inputs, running, writing outputs; of those that ended
-            well.
-        last_ms: When the last ended, since 1970.
-        pending_count: Those that wait for a turn now.
+        phase_ns: Time of successful requests waiting, reading inputs, running, writing outputs.
+        last_ms: Milliseconds since 1970 at the end of the last request.
+        pending_count: Requests that wait for a run permit now.
     """
 
     success_count: int = 0
@@ -30,13 +29,13 @@ class Counts:
 
 
 def counts_of(tally: Tally) -> Counts:
-    """The counts of a model at one moment."""
+    """Return the counts of a model at one moment."""
     successes, failures, pending, fail_ns, phase_ns, last_ms = tally.now()
     return Counts(successes, failures, sum(phase_ns), fail_ns, phase_ns, last_ms, pending)
 
 
 def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:
-    """What the statistics call says of a model."""
+    """Return the reply to the statistics call for a model."""
     count = counts.success_count
     inference = {
         "success": {"count": count, "ns": counts.success_ns},
@@ -60,7 +59,7 @@ def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:
 
 
 def added(first: Counts, second: Counts) -> Counts:
-    """The counts of both."""
+    """Return the sum of two counts."""
     phases = zip(first.phase_ns, second.phase_ns, strict=True)
     queue_ns, input_ns, infer_ns, output_ns = (one + other for one, other in phases)
     return Counts(
@@ -75,10 +74,10 @@ def added(first: Counts, second: Counts) -> Counts:
 
 
 def prometheus_text(models: Iterable[tuple[str, str, str, Counts]]) -> str:
-    """Counts in Prometheus' text form, under Triton's names; durations in microseconds.
+    """Return counts in Prometheus' text format under Triton's names; durations in microseconds.
 
     Args:
-        models: Name, version, face and counts of each.
+        models: Name, version, endpoint and counts of each model.
     """
     known = list(models)
     lines = []

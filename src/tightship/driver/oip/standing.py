@@ -1,4 +1,4 @@
-"""Inferences one by one, counted; those that stand are bound once, however often they come."""
+"""Cached inferences: requests with all tensors in regions are bound once and repeated."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ Outputs = tuple[OutputTensor, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standing:
-    """A request that was run, and may be run again as it is.
+    """Request that was run, and may be repeated as it is.
 
     Attributes:
-        again: That run; None where it has a timeout, or an output of the model is not wanted.
-        windows: The last of each region.
-        outputs: What was answered.
-        tally: Of the model.
+        again: Bound run; None with a timeout, or if an output of the model is not requested.
+        windows: Last window of each region.
+        outputs: Outputs of the reply.
+        tally: Metrics of the model.
     """
 
     bound: Bound
@@ -38,14 +38,14 @@ class Standing:
 
     @property
     def model(self) -> Model:
-        """What is run."""
+        """Model to run."""
         return self.bound.model
 
 
 class Inferences:
     """Runs models on requests. May be used from several threads.
 
-    Who asks the same again gives the same request object, and gets the same outputs.
+    An equal request must be the same object to be repeated, and then gets the same outputs.
     """
 
     def __init__(self, regions: RegionFiles, repository: Repository) -> None:
@@ -63,7 +63,7 @@ class Inferences:
         asked_ns: int,
         stop: StopFlag,
     ) -> tuple[OutputTensor, ...]:
-        """Run a model on a request that came at `asked_ns`, and count how it ends.
+        """Run a model on a request that arrived at `asked_ns`, and count its result.
 
         Raises:
             OipError, RegionError: The request does not fit the model or the regions, or the run
@@ -87,12 +87,12 @@ class Inferences:
         return outputs
 
     def standing(self, request: InferRequest) -> Standing | None:
-        """What is known of a request, the object itself, that may be run again."""
+        """Return the cached inference of this request object, if it may be repeated."""
         found = self._standing.get(id(request))
         return found if found is not None and found.bound.request is request else None
 
     def _again(self, standing: Standing, asked_ns: int, stop: StopFlag) -> tuple[Outputs, int, int]:
-        """Outputs, when inputs were read, and when the run had ended; as `_first`."""
+        """Repeat a run; return outputs and the times after reading inputs and after the run."""
         try:
             read_ns = monotonic_ns()
             if standing.again is None:
@@ -134,7 +134,6 @@ class Inferences:
             self._standing.clear()
 
     def _forget(self, model: Model) -> None:
-        """Hold no program of a model."""
         for key, standing in tuple(self._standing.items()):
             if standing.model is model:
                 self._standing.pop(key, None)

@@ -1,4 +1,4 @@
-"""Arrays from and to what a message holds of them: raw bytes, or lists of JSON."""
+"""Conversion between arrays and their form in messages: raw bytes, or JSON lists."""
 
 import itertools
 import struct
@@ -22,10 +22,10 @@ _LENGTH = struct.Struct("<I")
 
 
 def from_bytes(model: str, name: str, dtype: DType, shape: tuple[int, ...], raw: Buffer) -> Array:
-    """An array of row-major little-endian bytes; it reads them where they are if aligned.
+    """Convert row-major little-endian bytes to an array, in place if aligned.
 
     Raises:
-        OipError, RegionError: They are not as many as the shape says, or end within a string.
+        OipError, RegionError: The size does not match the shape, or a string is cut short.
     """
     if dtype is DType.STRING:
         return _strings(name, shape, memoryview(raw))
@@ -38,10 +38,10 @@ def from_bytes(model: str, name: str, dtype: DType, shape: tuple[int, ...], raw:
 
 
 def from_list(name: str, dtype: DType, shape: tuple[int, ...], data: list[Any]) -> Array:
-    """An array of the elements of a list, flat or nested as the shape.
+    """Convert a list, flat or nested like the shape, to an array.
 
     Raises:
-        OipError: There are not as many as the shape says, or one is not of the type.
+        OipError: The count does not match the shape, or an element is not of the type.
     """
     if dtype in BINARY_ONLY:
         raise OipError(
@@ -66,17 +66,17 @@ def from_list(name: str, dtype: DType, shape: tuple[int, ...], data: list[Any]) 
 
 
 def to_bytes(array: Array, dtype: DType) -> memoryview:
-    """The row-major little-endian bytes of an array; of strings, each after its length."""
+    """Convert an array to row-major little-endian bytes; each string follows its length."""
     if dtype is DType.STRING:
         return memoryview(b"".join(counted(encoded(each)) for each in array.reshape(-1)))
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def to_list(name: str, array: Array, dtype: DType) -> list[Any]:
-    """The elements of an array in row-major order.
+    """Return the elements of an array in row-major order.
 
     Raises:
-        OipError: JSON has no form for the type, or for a string that is not UTF-8.
+        OipError: JSON cannot represent the type, or a string that is not UTF-8.
     """
     if dtype in BINARY_ONLY:
         raise OipError(
@@ -109,7 +109,7 @@ def _check_elements(name: str, dtype: DType, flat: list[Any]) -> None:
 
 
 def _flat(data: list[Any], depth: int) -> Iterator[Any]:
-    """Elements of nested lists; a list deeper than `depth` is left as an element."""
+    """Iterate over nested lists; a list deeper than `depth` is an element."""
     if depth > 1 and any(isinstance(each, list) for each in data):
         inner = (_flat(each, depth - 1) if isinstance(each, list) else [each] for each in data)
         return itertools.chain.from_iterable(inner)
@@ -140,5 +140,5 @@ def _strings(name: str, shape: tuple[int, ...], raw: memoryview) -> Array:
 
 
 def counted(element: bytes) -> bytes:
-    """A string as raw contents have it: after its length."""
+    """Return a string in the format of raw contents: after its length."""
     return _LENGTH.pack(len(element)) + element

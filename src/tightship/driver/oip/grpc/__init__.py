@@ -1,1 +1,1 @@
-"""Version 2 of the Open Inference Protocol over gRPC."""
+"""Open Inference Protocol, version 2, over gRPC."""

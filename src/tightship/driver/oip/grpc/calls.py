@@ -1,4 +1,4 @@
-"""Calls as gRPC has them: what each is answered, as messages."""
+"""gRPC calls of the protocol, from message to message."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from tightship.driver.oip.regions import Region, RegionError
 from tightship.driver.oip.repository import VERSION
 
 RAW_INPUTS, RAW_OUTPUTS, STREAMED = 7, 6, 2
-"""Numbers of fields: raw contents of requests and responses, the response within a streamed one."""
+"""Field numbers of raw contents in requests and responses, and of a stream's response."""
 
 
 class GrpcCalls:
     """Answers calls, bytes in and out. May be used from several threads.
 
     Attributes:
-        unary: By name, what answers one request of a caller.
+        unary: Functions by name that answer one request of a caller.
     """
 
     def __init__(self, face: Face) -> None:
@@ -43,18 +43,18 @@ class GrpcCalls:
         }
 
     def caller(self, peer: str) -> Caller:
-        """A client that makes one call, by its address as gRPC has it."""
+        """Return the caller of one call, by its address in gRPC's form."""
         return Caller(self._face.turns, account_of(peer), peer)
 
     def stream(
         self, requests: Iterator[bytes], caller: Caller, refused: Callable[[str], None]
     ) -> Iterator[bytes]:
-        """Answer inference requests of one stream in their order; an error ends none.
+        """Answer the inference requests of a stream in order; an error does not end it.
 
         Args:
-            requests: In bytes.
-            caller: Whose stream it is.
-            refused: Called with the reason for each that is.
+            requests: Encoded requests.
+            caller: Client of the stream.
+            refused: Called with the reason for each refused request.
         """
         for request in requests:
             try:
@@ -107,7 +107,7 @@ class GrpcCalls:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _InferCall:
-    """An inference that is asked for; `wants_final` if a stream is to say that it is answered."""
+    """Inference; `wants_final` if a stream must mark the last response."""
 
     model: str
     version: str
@@ -116,7 +116,7 @@ class _InferCall:
 
 
 def account_of(peer: str) -> str:
-    """The address of a client that gRPC names with its port, as HTTP has it; others as they are."""
+    """Return a client's address without the port that gRPC adds; others unchanged."""
     kind, _, where = unquote(peer).partition(":")
     return where.rpartition(":")[0].strip("[]") if kind in {"ipv4", "ipv6"} else peer
 

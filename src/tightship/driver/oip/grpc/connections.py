@@ -1,4 +1,4 @@
-"""Connections of gRPC, which its library accepts: where there are too many, idle ones end."""
+"""Connections of gRPC, accepted by its library: idle ones are closed if there are too many."""
 
 import errno
 import os
@@ -18,14 +18,14 @@ from tightship.driver.server.accepting import Shortage
 PERIOD_S = 0.2
 HANDSHAKE_S = 10
 _TRAFFIC = struct.Struct("=44x I 4x I")
-"""Of `tcp_info`: milliseconds since data was sent, and since some was received."""
+"""Fields of `tcp_info`: milliseconds since data was last sent and received."""
 
 Options = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A connection: its descriptor, its client's address and port, and how long it was silent."""
+    """Connection: descriptor, client's address and port, and how long it was silent."""
 
     file: int
     client: tuple[str, int]
@@ -33,12 +33,12 @@ class _Found:
 
 
 def room_for(limits: FaceLimits) -> int:
-    """Connections, and calls, that the library may have: some more than stay, for new ones."""
+    """Return the most connections, or calls, for the library: the limit, and some for new ones."""
     return limits.connections_max + limits.connections_max // 4 + 4
 
 
 def options_for(limits: FaceLimits) -> Options:
-    """Settings of the library that limit connections."""
+    """Return the library's options that limit connections."""
     return (
         ("grpc.max_allowed_incoming_connections", room_for(limits)),
         ("grpc.max_connection_idle_ms", int(limits.idle_s * 1000)),
@@ -47,14 +47,14 @@ def options_for(limits: FaceLimits) -> Options:
 
 
 class GrpcConnections:
-    """Ends the connections that make no call where more than the limit are open.
+    """Closes idle connections if more than the limit are open.
 
-    The library offers no list of its connections, so they are found among the descriptors of the
-    process, which are looked at only where there may be that many.
+    The library has no list of its connections. They are found among the descriptors of the process,
+    which are inspected only if there may be too many.
     """
 
     def __init__(self, limits: FaceLimits, slots: CallSlots) -> None:
-        """Keep the connections of calls that have slots, and look after these calls as well."""
+        """Keep the connections of calls in `slots`, and end late ones of these calls."""
         self._max = limits.connections_max
         self._slots = slots
         self._ended = threading.Event()
@@ -63,19 +63,19 @@ class GrpcConnections:
         self._port = 0
 
     def start(self, port: int) -> None:
-        """End idle connections to a port from now on."""
+        """Begin to close idle connections to a port."""
         self._port = port
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop that."""
+        """Stop closing connections."""
         self._ended.set()
         self._thread.join()
 
     def _watch(self) -> None:
         while not self._ended.wait(PERIOD_S):
             self._slots.end_late()
-            with suppress(OSError):  # no descriptor is left to look with
+            with suppress(OSError):  # no descriptor is left to inspect others
                 if _lowest_free() > self._max:
                     self._make_room()
         self._crowd.end()
@@ -96,20 +96,19 @@ class GrpcConnections:
 
 
 def port_of(peer: str) -> int | None:
-    """The port that the library's name of a client ends with; None once the client is gone."""
+    """Return the port in the library's name of a client; None once the client is gone."""
     number = peer.rpartition(":")[2]
     return int(number) if number.isdigit() else None
 
 
 def _lowest_free() -> int:
-    """The lowest descriptor that is free; as many are in use at least as its number says."""
+    """Return the lowest free descriptor, a lower bound of those in use."""
     file = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     os.close(file)
     return file
 
 
 def _connections(port: int) -> list[_Found]:
-    """Connections that were accepted at a port of this machine."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         with suppress(OSError), _borrowed(int(name)) as connection:
@@ -122,11 +121,11 @@ def _connections(port: int) -> list[_Found]:
 
 @contextmanager
 def _borrowed(file: int) -> Iterator[socket.socket]:
-    """A socket by a descriptor of its own, which its owner may close meanwhile.
+    """Duplicate a socket, because its owner may close it meanwhile.
 
     Raises:
-        OSError: It is not a socket. Other files are not opened anew: closing one would end the
-            locks that this process has on it.
+        OSError: It is not a socket. Other files are not duplicated, because closing the duplicate
+            would release this process's locks on them.
     """
     if not stat.S_ISSOCK(os.fstat(file).st_mode):
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
@@ -135,7 +134,7 @@ def _borrowed(file: int) -> Iterator[socket.socket]:
 
 
 def _client_at(connection: socket.socket, port: int) -> tuple[str, int] | None:
-    """The address and port of the client of a connection at a port; None if it is another's.
+    """Return the client's address and port of a connection at `port`; None for others.
 
     Raises:
         OSError: It is not connected.
@@ -149,7 +148,7 @@ def _client_at(connection: socket.socket, port: int) -> tuple[str, int] | None:
 
 
 def _end(found: _Found, port: int) -> None:
-    """Shut a connection down, unless its descriptor is another's by now; the library closes it."""
+    """Shut a connection down, unless its descriptor was reused; the library closes it."""
     with suppress(OSError), _borrowed(found.file) as connection:
         if _client_at(connection, port) == found.client:
             connection.shutdown(socket.SHUT_RDWR)

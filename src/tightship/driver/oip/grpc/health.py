@@ -1,6 +1,6 @@
-"""The health service of gRPC (`grpc.health.v1.Health`): `Check`, `List` and `Watch`.
+"""Health service of gRPC (`grpc.health.v1.Health`): `Check`, `List` and `Watch`.
 
-The service `""`, and `inference.GRPCInferenceService`, is the server; any other is a model by its
+The services `""` and `inference.GRPCInferenceService` are the server; any other is a model by its
 name.
 """
 
@@ -22,17 +22,17 @@ class Health:
     """Answers calls of the health service, bytes in and out. May be used from several threads."""
 
     def __init__(self, face: Face, watchers_max: int) -> None:
-        """Answer for a face; each client that watches has a thread, so there are `watchers_max`."""
+        """Answer for an endpoint; at most `watchers_max` clients watch, one thread each."""
         self._face = face
         self._watchers_max = watchers_max
         self._watcher_count = 0
         self._messages = message_classes(HEALTH)
 
     def check(self, data: bytes) -> bytes:
-        """Say whether a service takes requests.
+        """Return whether a service accepts requests.
 
         Raises:
-            OipError: There is no such service, or the bytes are not a request.
+            OipError: The service is unknown, or the bytes are not a request.
         """
         service = self._service(data)
         status = self._status(service)
@@ -41,7 +41,7 @@ class Health:
         return self._encoded(status)
 
     def list(self, data: bytes) -> bytes:
-        """Say of the server and of each model whether it takes requests.
+        """Return whether the server and each model accept requests.
 
         Raises:
             OipError: The bytes are not a request.
@@ -53,11 +53,11 @@ class Health:
         return bytes(response.SerializeToString())
 
     def watch(self, data: bytes, is_active: Callable[[], bool]) -> Iterator[bytes]:
-        """Say whether a service takes requests, now and whenever that changes.
+        """Yield whether a service accepts requests, now and at each change.
 
         Args:
-            data: The request.
-            is_active: Whether the client still waits; `notify` is called when it does no longer.
+            data: Encoded request.
+            is_active: Whether the client still waits; call `notify` when this changes.
 
         Raises:
             OipError: Too many clients watch, the server ends, or the bytes are not a request.
@@ -73,7 +73,7 @@ class Health:
                     raise OipError("the server has ended", Code.UNAVAILABLE)
 
     def _next(self, service: str, said: str, is_active: Callable[[], bool]) -> str:
-        """Wait for another status than `said`; return that, or `said` where there is no other."""
+        """Wait for a status other than `said`, for the end of the server or of the client."""
 
         def is_due() -> bool:
             is_over = self._face.is_ending or not is_active()
@@ -84,16 +84,16 @@ class Health:
             return self._status(service)
 
     def notify(self) -> None:
-        """Have those that watch look whether their clients are still there."""
+        """Have watching calls check whether their clients are still there."""
         with self._face.changed:
             self._face.changed.notify_all()
 
     @contextmanager
     def _watching(self) -> Iterator[None]:
-        """Count a client that watches.
+        """Count a watching client.
 
         Raises:
-            OipError: There are as many already as may be.
+            OipError: Too many clients watch.
         """
         with self._face.changed:
             if self._watcher_count >= self._watchers_max:

@@ -1,4 +1,4 @@
-"""Inference as gRPC has it: requests from messages, messages from outputs."""
+"""Conversion of inferences from and to gRPC messages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -33,21 +33,21 @@ CONTENTS: Mapping[DType, str] = {
     DType.FLOAT64: "fp64_contents",
     DType.STRING: "bytes_contents",
 }
-"""The field that holds elements of a type, where they do not come raw."""
+"""Field with the elements of a type, if they are not sent raw."""
 
 Message = Any
 Value = TypeVar("Value", str, int)
 
 
 def request_of(message: Message, raw: Sequence[memoryview]) -> InferRequest:
-    """The request of a `ModelInferRequest`.
+    """Convert a `ModelInferRequest`.
 
     Args:
-        message: Without raw contents.
-        raw: These.
+        message: Message without raw contents.
+        raw: Raw contents.
 
     Raises:
-        OipError: It is no request.
+        OipError: It is not a valid request.
     """
     left = iter(raw)
     inputs = tuple(_input(tensor, left, has_raw=bool(raw)) for tensor in message.inputs)
@@ -86,7 +86,6 @@ def _input(tensor: Message, raw: Iterator[memoryview], *, has_raw: bool) -> Inpu
 
 
 def _contents(name: str, dtype: DType, contents: Message) -> memoryview:
-    """Elements of a message as raw bytes."""
     if dtype in BINARY_ONLY:
         raise OipError(f"{NAMES[dtype]} comes in raw_input_contents only; input '{name}' does not")
     elements = getattr(contents, CONTENTS[dtype])
@@ -141,7 +140,7 @@ def fill(message: Message, outputs: Sequence[OutputTensor]) -> list[bytes | memo
     """Describe outputs in a `ModelInferResponse`.
 
     Returns:
-        Its raw contents, of which each output has one: an empty one, where a region has it.
+        Raw contents of each output, empty if a region has it.
     """
     raw: list[bytes | memoryview] = []
     for output in outputs:

@@ -99,7 +99,7 @@ class Methods:
             yield call
         except grpc.RpcError as gone:
             # The call was cancelled. grpcio keeps the error in the state of the call, so its
-            # traceback, with the last message in it, would be a cycle.
+            # traceback, which refers to the last message, would be a reference cycle.
             gone.with_traceback(None)
         except (OipError, RegionError) as error:
             self._log.refused(peer, name, str(error))
@@ -124,7 +124,7 @@ def _only(messages: Iterator[bytes], call: OpenCall) -> bytes:
     """Read the message of a method that takes one; further messages are not read.
 
     Raises:
-        OipError: There is none.
+        OipError: No message came.
         RpcError: The call was cancelled.
     """
     message = next(messages, None)

@@ -1,7 +1,7 @@
-"""Tensors of a message's bytes, left where they are: its raw fields are cut out and put back.
+"""Raw tensors in encoded messages, cut out and joined without copying.
 
-In a message of protobuf a field is its key, a varint of number and kind; then, for the kind of
-strings and messages, a length and that many bytes.
+In protobuf a field is a key, a varint of number and kind; strings and messages follow as a length
+and that many bytes.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ _ENDS_EARLY = "the message ends within a field"
 
 
 def cut(data: bytes, number: int) -> tuple[bytes, list[memoryview]]:
-    """A message without a field of bytes, and what that field holds.
+    """Split an encoded message into the rest and the contents of a field of bytes.
 
     Args:
-        data: The message.
-        number: Of the field.
+        data: Encoded message.
+        number: Number of the field.
 
     Raises:
-        OipError: It is no message.
+        OipError: It is not a valid message.
     """
     whole, rest, raw = memoryview(data), [], []
     at = kept = 0
@@ -48,7 +48,7 @@ def cut(data: bytes, number: int) -> tuple[bytes, list[memoryview]]:
 
 
 def joined(message: bytes, number: int, raw: Sequence[bytes | memoryview]) -> bytes:
-    """A message with a field of bytes, once for each of `raw`."""
+    """Append a field of bytes to an encoded message, once for each of `raw`."""
     key = _encoded(number << 3 | COUNTED)
     pieces: list[bytes | memoryview] = [message]
     for each in raw:
@@ -57,7 +57,6 @@ def joined(message: bytes, number: int, raw: Sequence[bytes | memoryview]) -> by
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends."""
     value = shift = 0
     while shift < 70:
         if at >= len(data):

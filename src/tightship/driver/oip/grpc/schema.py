@@ -1,8 +1,8 @@
-"""The messages of the gRPC services, made from tables when they are first needed.
+"""Messages of the gRPC services, created from tables on first use.
 
-A line is a message, and then its fields: type, name, number. `*` after a type is a list of it, `?`
-one of several of which a message has one, `map:` a map from strings. They live in a pool of their
-own: a process may have other classes for the same messages, as `tritonclient` has.
+A line is a message and its fields: type, name, number. After a type, `*` means a list and `?` a
+member of the message's `oneof`; `map:` before it means a map from strings. The messages live in
+their own pool, because a process may have other classes for them, as with `tritonclient`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -122,10 +122,10 @@ DATA_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The messages of a package.
+    """Messages of a package.
 
     Attributes:
-        messages: The table.
+        messages: Table of messages.
         enums: Values by the name of their type, in the order of their numbers.
     """
 
@@ -143,7 +143,7 @@ HEALTH = Schema(
 
 
 def message_classes(schema: Schema = INFERENCE) -> Mapping[str, Any]:
-    """Make a class for every message, by its name."""
+    """Create a class for every message, by its name."""
     package = schema.package
     file = FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for kind, values in schema.enums.items():
@@ -172,7 +172,7 @@ def parsed(kind: Any, data: bytes) -> Any:  # noqa: ANN401
     try:
         return kind.FromString(data)
     except DecodeError:
-        raise OipError("the bytes of the request are no message") from None
+        raise OipError("the bytes of the request are not a message") from None
 
 
 def _add_field(schema: Schema, message: DescriptorProto, kind: str, name: str, number: str) -> None:

@@ -1,4 +1,4 @@
-"""The server of the gRPC face: threads that answer, started and ended with the driver."""
+"""Server of gRPC: threads that answer, started and ended with the driver."""
 
 import grpc
 
@@ -64,7 +64,7 @@ class GrpcServer:
             self.port = self._server.add_insecure_port(where)
         except RuntimeError:
             raise InputError(
-                f"The gRPC face cannot listen at `{where}`; name another port."
+                f"The gRPC endpoint cannot listen at `{where}`; name another port."
             ) from None
 
     def start(self) -> None:
@@ -74,7 +74,7 @@ class GrpcServer:
 
     def discard(self) -> None:
         """Close the server, which was never started."""
-        self._server.start()  # a server that was never started keeps its socket
+        self._server.start()  # stopping a server that was never started leaks its socket
         self._server.stop(None).wait()
 
     def begin_stop(self) -> None:

@@ -1,1 +1,1 @@
-"""Version 2 of the Open Inference Protocol over HTTP, and the live page."""
+"""Open Inference Protocol, version 2, over HTTP, and the live page."""

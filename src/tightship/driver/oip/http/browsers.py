@@ -1,4 +1,4 @@
-"""Requests of pages that other servers gave to a browser, which are refused by their headers."""
+"""Protection from pages of other servers that a browser has loaded, by the headers of requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,22 +7,22 @@ from ipaddress import ip_address
 
 @dataclass(frozen=True, slots=True)
 class AllowedOrigins:
-    """The names that browsers may call a server by.
+    """Names by which browsers may reach a server.
 
-    A page that asks across origins names its own as `Origin`. One whose name was made to stand for
-    this machine after it was loaded names that as `Host`: a server that listens for this machine
-    alone is called by an address, by `localhost`, or by one of its names.
+    A page that requests across origins sends its own name as `Origin`. A page whose name was
+    rebound to this machine after loading sends that name as `Host`; so a server for this machine
+    alone accepts only addresses, `localhost` and its own names.
 
     Attributes:
         is_local: Whether the server listens for this machine alone.
-        names: Host names of the server in lower case, such as that of a reverse proxy before it.
+        names: Host names of the server in lower case, such as that of a reverse proxy.
     """
 
     is_local: bool
     names: frozenset[str] = frozenset()
 
     def refusal(self, headers: Mapping[str, str]) -> str | None:
-        """Why a request is refused, for a 403; None if it may be answered."""
+        """Return why a request is refused, for a 403; None to accept it."""
         host = headers.get("host", "")
         is_own = _bare(host) in self.names
         if self.is_local and host and not (is_own or _is_address(_bare(host))):
@@ -42,7 +42,7 @@ ANY_HOST = AllowedOrigins(is_local=False)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Whether an address is reachable from this machine alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -50,7 +50,6 @@ def is_loopback(host: str) -> bool:
 
 
 def _bare(host: str) -> str:
-    """A host without its port, in lower case."""
     name, _, port = host.rpartition(":")
     return (name if name and port.isdecimal() else host).lower()
 

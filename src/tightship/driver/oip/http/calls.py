@@ -1,4 +1,4 @@
-"""Calls as HTTP has them: requests and responses as values, without a socket."""
+"""HTTP calls of the protocol: requests and responses as values, without a socket."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -34,17 +34,17 @@ from tightship.driver.oip.repository import VERSION
 from tightship.driver.oip.standing import Standing
 
 QUICK_NS = 500_000
-"""Calls that take less are answered where they are read: a thread of their own costs 100 us."""
+"""Duration below which calls are answered on the event loop: another thread costs 100 us."""
 
 BRIEF_NS = 50_000_000
-"""Runs that take less may go on for a client that is gone."""
+"""Duration below which a run may continue for a client that is gone."""
 BODY_SMALL_BYTES = 64 << 10
 TARGETS_MAX = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inference:
-    """An inference that is asked for at a target, as it was read, and when it came."""
+    """Decoded inference request with its target and time of arrival."""
 
     target: str
     name: str
@@ -55,7 +55,7 @@ class Inference:
 
 
 Asked = HttpRequest | Inference
-"""What is to be answered: as it came, or as it was read before."""
+"""Request to answer, raw or decoded earlier."""
 
 
 class HttpCalls:
@@ -69,13 +69,13 @@ class HttpCalls:
         *,
         origins: AllowedOrigins = ANY_HOST,
     ) -> None:
-        """Answer for a face.
+        """Answer for an endpoint.
 
         Args:
-            face: Of the protocol.
-            body_bytes_max: Of a request once it is unpacked.
-            monitor: What the page shows; None for no page.
-            origins: The names that browsers may call the server by.
+            face: Inference endpoint.
+            body_bytes_max: Largest unpacked body.
+            monitor: Contents of the page; None for no page.
+            origins: Names by which browsers may reach the server.
         """
         self._face = face
         self._origins = origins
@@ -97,13 +97,13 @@ class HttpCalls:
         face.repository.on_withdrawn.append(lambda _: self._took_ns.clear())
 
     def caller(self, account: str, client: str) -> Caller:
-        """A client of an account, on one connection."""
+        """Create the caller of a connection."""
         return Caller(self._face.turns, account, client)
 
     def is_long(self, asked: Asked, caller: Caller | None = None) -> bool:
         """Whether answering may take long: loading a model, or running one that is not quick.
 
-        For a quick run the caller reserves a turn; where none is free the run may have to wait.
+        For a quick run, the caller reserves a permit; without a free one the run may have to wait.
         """
         is_small = True
         if isinstance(asked, HttpRequest):
@@ -116,11 +116,11 @@ class HttpCalls:
         return not (self._face.is_free if caller is None else caller.reserve())
 
     def respond(self, asked: Asked, caller: Caller | None = None) -> HttpResponse:
-        """The response to a request; a refused one has its reason as `{"error": ...}`.
+        """Return the response to a request; a refusal has its reason as `{"error": ...}`.
 
         Args:
-            asked: The request.
-            caller: Whose turn a run takes; None for one who stays until it is answered.
+            asked: Request.
+            caller: Client of the request; None for one that stays.
         """
         try:
             if isinstance(asked, Inference):
@@ -154,7 +154,7 @@ class HttpCalls:
         return response
 
     def remember(self, data: bytes, request: HttpRequest) -> None:
-        """Have these bytes, all of a request that was granted, be known by `known`."""
+        """Make the bytes of a successful request recognizable to `known`."""
         is_small = len(request.body) <= REPEATED_BYTES_MAX
         is_plain = not {HEADER_LENGTH, "content-encoding", "origin"} & request.headers.keys()
         found = self._paths.find(request.target)
@@ -167,14 +167,14 @@ class HttpCalls:
         self._repeated[data] = Inference(request.target, name, version, asked, request.came_ns)
 
     def known(self, data: bytes) -> Inference | None:
-        """The inference that bytes of a request by themselves were, if it was remembered."""
+        """Return the inference that these bytes were decoded to before, if any."""
         found = self._repeated.get(data)
         return None if found is None else replace(found, came_ns=monotonic_ns())
 
     def standing(self, inference: Inference) -> tuple[Standing, bytes] | None:
-        """How an inference may be run again as it is, and its response; None if it may not.
+        """Return the cached inference and its encoded response; None if it cannot be repeated.
 
-        One that is not brief may not: nobody would notice that its client hangs up.
+        Long ones cannot: while they run, a client that disconnects would go unnoticed.
         """
         if self._took_ns.get(inference.target, sys.maxsize) >= BRIEF_NS:
             return None
@@ -188,7 +188,6 @@ class HttpCalls:
         return standing, b"".join([response.head, b"\r\n", *response.parts])
 
     def _note(self, target: str, name: str, duration_ns: int) -> None:
-        """Remember how long a call took, if others take as long."""
         is_alike = self._face.repository.is_constant_time(name)
         if target not in self._took_ns and len(self._took_ns) >= TARGETS_MAX:
             self._took_ns.clear()

@@ -1,4 +1,4 @@
-"""One connection of a client: requests read and answered, one at a time."""
+"""HTTP connection: requests are read and answered one at a time."""
 
 import asyncio
 import struct
@@ -20,21 +20,21 @@ from tightship.driver.oip.limits import UNREAD_NS, FaceLimits
 from tightship.driver.oip.refusal_log import RefusalLog
 
 LINGER_S = 5.0
-"""Seconds a refused client may go on sending, so that it comes to read why."""
+"""Seconds that a refused client may go on sending, so that it gets to read the reason."""
 BODY_BYTES_PER_S = 16 << 10
-"""A connection whose body comes more slowly makes room where there are too many."""
+"""Rate below which a connection that sends a body may be closed to make room."""
 JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are written as one piece."""
 
 
 @dataclass(slots=True, eq=False)
 class Shared:
-    """What the connections of a server share.
+    """State common to the connections of a server.
 
     Attributes:
-        executor: Threads that run models, or wait for a turn to: one for each connection.
-        loaders: Threads that load and unload them, which keeps no run waiting.
-        hang_ups: Watches clients while they wait for such an answer.
+        executor: Threads that run models, or wait for a permit: one for each connection.
+        loaders: Threads that load and unload models, apart so that runs need not wait.
+        hang_ups: Watches clients that wait for such a reply.
     """
 
     calls: HttpCalls
@@ -50,10 +50,10 @@ class Shared:
 
 
 class HttpConnection(asyncio.Protocol):
-    """The state of a connection; all but the answers happens on the event loop.
+    """State of a connection; everything but replies happens on the event loop.
 
-    While a call is answered nothing more is read than what has come with it, and the next answer
-    is begun once the client has taken the one before: so a client fills no memory by haste.
+    Nothing is read while a call is answered, and the next reply begins once the client has accepted
+    the one before, so that no client can fill memory.
     """
 
     def __init__(self, server: Shared) -> None:
@@ -69,7 +69,7 @@ class HttpConnection(asyncio.Protocol):
         self._received_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for a place; nothing is read before there is one."""
+        """Request a place; nothing is read before it is granted."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         host, port, *_ = transport.get_extra_info("peername") or ("gone", 0)
@@ -89,13 +89,13 @@ class HttpConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def admitted(self) -> None:
-        """There is a place now: read what comes."""
+        """Begin to read, on the place that was granted."""
         self._has_place = True
         self._used_ns = monotonic_ns()
         self._transport.resume_reading()
 
     def turned_away(self) -> None:
-        """There is none."""
+        """Refuse the client, as there is no place."""
         count = self._server.limits.connections_max
         self.refuse(
             503,
@@ -105,7 +105,7 @@ class HttpConnection(asyncio.Protocol):
         self._end_if_refused()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Release what the connection holds; an answer that is on its way goes nowhere."""
+        """Release what the connection holds; a reply under way is dropped."""
         self._is_ending = True
         self._waiting.clear()
         self._stop_timer()
@@ -119,7 +119,7 @@ class HttpConnection(asyncio.Protocol):
             self._server.is_empty.set()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request, or of several."""
+        """Process bytes of one or several requests."""
         if self._is_ending:
             return
         self._received_bytes += len(data)
@@ -136,12 +136,12 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing of a request is here, and nothing is to be written."""
+        """Whether no request and no reply is under way."""
         is_busy = self._is_receiving or self._is_answering or self._is_choked or self._waiting
         return not (is_busy or self._is_ending or self._is_draining or self._refusal)
 
     def removable(self) -> Removable | None:
-        """As `Occupant`."""
+        """Implement `Occupant`."""
         if self._is_idle and self._loan.is_out:
             since_ns = self._loan.idle_since_ns()
             return None if since_ns is None else (Stage.IDLE, since_ns)
@@ -157,7 +157,7 @@ class HttpConnection(asyncio.Protocol):
         return (Stage.HEAD, self._begun_ns) if self._is_receiving else (Stage.IDLE, self._used_ns)
 
     def vacate(self) -> bool:
-        """As `Occupant`."""
+        """Implement `Occupant`."""
         removable, was_out = self.removable(), self._loan.is_out
         if removable is None or not self._loan.recall():
             return False
@@ -176,7 +176,7 @@ class HttpConnection(asyncio.Protocol):
         return True
 
     def _say_late(self, why: str) -> None:
-        """Refuse the rest of a request, where the client may still read why."""
+        """Refuse the rest of a request, if the client may still read the reason."""
         response = error_response(408, why)
         self._server.log.refused(self._client, "what came", str(response.parts[0], "utf-8"))
         if self._is_receiving and not self._transport.get_write_buffer_size():
@@ -188,7 +188,7 @@ class HttpConnection(asyncio.Protocol):
             self._loan.settle(self._transport, is_granted=self._is_granted)
 
     def _go_on_after(self, unsent: bytes) -> None:
-        """The connection was lent; what comes next is read here again."""
+        """Resume reading after a loan to the native core."""
         self._used_ns = monotonic_ns()
         if self._is_ending or self._transport.is_closing():
             return
@@ -200,12 +200,12 @@ class HttpConnection(asyncio.Protocol):
             self.drain()
 
     def pause_writing(self) -> None:
-        """The client is slow to read."""
+        """Note that the client reads slowly."""
         self._is_choked = True
         self._start_timer()
 
     def resume_writing(self) -> None:
-        """It has read."""
+        """Note that the client has read."""
         self._is_choked = False
         self._used_ns = monotonic_ns()
         self._stop_timer()
@@ -214,7 +214,7 @@ class HttpConnection(asyncio.Protocol):
             self.drain()
 
     def drain(self) -> None:
-        """End once the requests that have begun are answered."""
+        """Close the connection once the requests that have begun are answered."""
         self._is_draining = True
         if not self._loan.recall():
             return
@@ -222,29 +222,29 @@ class HttpConnection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once; an inference that it waits for is given up."""
+        """Close the connection at once and abandon its inference."""
         self._caller.leave()
         self._loan.recall()
         self._transport.abort()
 
     def request_begun(self) -> None:
-        """As `Receiver`."""
+        """Implement `Receiver`."""
         self._is_receiving, self._has_head = True, False
         self._begun_ns, self._received_bytes = monotonic_ns(), 0
         self._start_timer(min(self._server.limits.head_s, self._server.limits.transfer_s))
 
     def head_came(self) -> None:
-        """As `Receiver`."""
+        """Implement `Receiver`."""
         self._has_head = True
         self._start_timer()
 
     def body_awaited(self) -> None:
-        """As `Receiver`."""
+        """Implement `Receiver`."""
         if not self._is_answering:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def request_came(self, request: HttpRequest, *, is_kept: bool) -> None:
-        """As `Receiver`."""
+        """Implement `Receiver`."""
         self._is_receiving = False
         if not self._is_choked:
             self._stop_timer()
@@ -253,22 +253,21 @@ class HttpConnection(asyncio.Protocol):
         self._next()
 
     def refuse(self, status: int, message: str) -> None:
-        """As `Receiver`: remember what is wrong, and say it once it is its turn."""
+        """Implement `Receiver`: keep the refusal until earlier requests are answered."""
         if self._refusal is None:
             self._refusal = error_response(status, message)
 
     def _end_if_refused(self) -> None:
-        """Say why, once the requests before have been answered."""
+        """Send a refusal once earlier requests are answered."""
         if self._refusal is None or self._is_answering or self._waiting or self._is_ending:
             return
         self._server.log.refused(self._client, "what came", str(self._refusal.parts[0], "utf-8"))
         self._write(self._refusal, is_kept=False)
 
     def _next(self) -> None:
-        """Answer the request that waits longest."""
         while self._waiting and not (self._is_answering or self._is_choked or self._is_ending):
             if self._transport.is_closing():
-                return  # nobody reads it
+                return  # a reply would not be read
             asked, is_kept = self._waiting.popleft()
             if self._server.calls.is_long(asked, self._caller):
                 self._answer_beside(asked, is_kept=is_kept)
@@ -278,20 +277,19 @@ class HttpConnection(asyncio.Protocol):
                 self._write(response, is_kept=is_kept)
 
     def _go_on(self) -> None:
-        """Answer what waits, then read more."""
         self._next()
         if not (self._is_answering or self._is_choked or self._is_ending):
             self._transport.resume_reading()
             self._end_if_refused()
 
     def _respond(self, asked: Asked) -> HttpResponse:
-        """The response to a request; in whatever thread, which may have had others to answer."""
+        """Return the response to a request; called on any thread."""
         if self._caller.stop.is_set():
             return error_response(503, "the client is gone")
         said = (self._client, f"{asked.method} {asked.target}")
         try:
             response = self._server.calls.respond(asked, self._caller)
-        except Exception:  # noqa: BLE001 - a mistake of ours, of which a client is told no more
+        except Exception:  # noqa: BLE001 - an error of ours; clients get no details
             self._server.log.failed(*said)
             return error_response(500, "internal error")
         if response.status >= 400 and response.parts:
@@ -333,7 +331,7 @@ class HttpConnection(asyncio.Protocol):
             self._end()
 
     def _end(self) -> None:
-        """Say no more, and let the client finish its sentence."""
+        """Close our side, and let the client finish sending."""
         self._is_ending = True
         if not self._is_choked:
             self._server.places.leave(self)
@@ -344,7 +342,7 @@ class HttpConnection(asyncio.Protocol):
             return
         try:
             self._transport.write_eof()
-        except OSError:  # the client has reset the connection, which asyncio does not know yet
+        except OSError:  # the client has reset the connection, unnoticed by asyncio so far
             self._transport.abort()
             return
         patience_s = self._server.limits.transfer_s if self._is_choked else LINGER_S
@@ -372,7 +370,6 @@ class HttpConnection(asyncio.Protocol):
 
 
 def _has_unread(transport: asyncio.Transport) -> bool:
-    """Whether bytes have come that nobody has looked at."""
     file = transport.get_extra_info("socket").fileno()
     (count,) = struct.unpack("i", ioctl(file, FIONREAD, bytes(4)))
     return bool(count)

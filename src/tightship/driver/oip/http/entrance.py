@@ -1,4 +1,4 @@
-"""Where connections of HTTP come in: accepted while there are descriptors, and not too many end."""
+"""Acceptance of HTTP connections while there are descriptors and places."""
 
 import asyncio
 import socket
@@ -9,22 +9,22 @@ from tightship.driver.oip.http.message import error_response
 from tightship.driver.server.accepting import Acceptor, Shortage
 
 AT_ONCE = 64
-"""Connections accepted before others are attended to."""
+"""Connections accepted in one step of the event loop."""
 STUCK_S = 0.05
-"""Between two looks at a client for whom no descriptor is left."""
+"""Seconds between attempts to accept a client for which no descriptor is left."""
 EXTRA = 64
-"""Connections beside those with places, which wait for one or are told why they have none."""
+"""Connections beyond those with places, which wait for one or are being refused."""
 
 
 class HttpEntrance:
     """Accepts connections on the event loop.
 
-    asyncio's own servers log a traceback for each attempt to accept without a descriptor, a
-    hundred in a row, and double these attempts every second.
+    asyncio's own servers log a traceback for each attempt to accept without a descriptor, a hundred
+    in a row, and double these attempts every second.
     """
 
     def __init__(self, listener: socket.socket, shared: Shared) -> None:
-        """Take over a socket that listens."""
+        """Take over a listening socket."""
         listener.settimeout(0)
         self._shared = shared
         self._open_max = 2 * shared.limits.connections_max + EXTRA
@@ -36,11 +36,11 @@ class HttpEntrance:
         self._arriving = set[asyncio.Task[Any]]()
 
     def open(self) -> None:
-        """Accept from now on."""
+        """Begin to accept."""
         self._loop.add_reader(self._acceptor.fileno(), self._accept)
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting."""
         self._crowd.end()
         if self._acceptor.fileno() >= 0:
             self._loop.remove_reader(self._acceptor.fileno())

@@ -1,4 +1,4 @@
-"""Connections lent to the native core, which answers requests that have come before: no Python."""
+"""Fast-path connections: the native core answers known requests without Python."""
 
 import threading
 from collections.abc import Callable
@@ -13,21 +13,21 @@ from tightship.driver.oip.standing import Standing
 from tightship.model import Model
 
 REQUEST_BYTES_MAX = 8191
-"""Of a request that is answered so, and of its response."""
+"""Largest request, and largest response, of the fast path."""
 KEPT_MAX = 256
-"""Requests that are known; one more, and the oldest is not."""
+"""Known requests, above which the oldest is forgotten."""
 
 Back = Callable[[bool, bytes], None]
-"""Takes a connection back: whether what has come was answered, and what is still to be sent."""
+"""Takes a connection back: whether the last request was known, and bytes still to be sent."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
-    """What a request uses until it is released.
+    """Everything that a request uses until it is released.
 
     Attributes:
-        context: Of a run that needs neither arena nor Python.
-        call: Of any other.
+        context: Native form of a run that needs neither arena nor Python.
+        call: Python form of other runs.
     """
 
     request: bytes
@@ -39,9 +39,9 @@ class _Kept:
 
 
 class Lending:
-    """Requests that are known, and connections on which they come. May be used from any thread.
+    """Known requests and the connections they come on. May be used from any thread.
 
-    A request is known no more before its model or one of its regions is another's.
+    A request is forgotten before its model or one of its regions is replaced.
     """
 
     def __init__(self, face: Face) -> None:
@@ -56,11 +56,11 @@ class Lending:
         face.repository.on_withdrawn.append(self._forget_model)
 
     def knows(self, request: bytes) -> bool:
-        """Whether these bytes, all of a request, are answered on connections that are lent."""
+        """Whether these bytes are a known request."""
         return request in self._known
 
     def keep(self, request: bytes, response: bytes, standing: Standing) -> None:
-        """Answer a request that has been run twice from now on, unless something has changed."""
+        """Answer a request that has been run twice natively, unless something has changed."""
         regions, again = self._face.regions, standing.again
         if max(len(request), len(response)) > REQUEST_BYTES_MAX or again is None:
             return
@@ -98,12 +98,12 @@ class Lending:
             self._native.remember(number, exchange, run, mapped, kept.released, model)
 
     def lend(self, file: int, back: Back, account: str = "", client: str = "") -> int:
-        """Have what comes by a socket be answered while it is known; the number of the loan.
+        """Have the native core answer known requests on a socket; return the number of the loan.
 
-        Its runs take turns as those of a `Caller` of this account and client.
+        Its runs alternate like those of a `Caller` of this account and client.
 
         Raises:
-            RuntimeError: The system has no file left.
+            RuntimeError: The system has no descriptor left.
         """
         number = next(self._numbers)
         self._backs[number] = back
@@ -115,14 +115,14 @@ class Lending:
         return number
 
     def recall(self, number: int) -> bool:
-        """End a loan at once; False if a request is being answered: the connection comes back."""
+        """End a loan at once; False during a request, after which the connection comes back."""
         is_back = self._native.recall(number)
         if is_back:
             del self._backs[number]
         return is_back
 
     def idle_since_ns(self, number: int) -> int | None:
-        """When a connection was lent or last answered; None if one is being, or it comes back."""
+        """Return when a loan began or was last used; None during a request or its return."""
         return self._native.idle_since(number)
 
     def serve(self, deliver: Callable[..., object]) -> None:
@@ -132,17 +132,17 @@ class Lending:
             deliver(self._backs.pop(number), is_known, unsent)
 
     def close(self) -> None:
-        """Have every `serve` return."""
+        """End every `serve`."""
         self._native.close()
 
     def forget_all(self) -> None:
-        """Know nothing, once nobody serves any more."""
+        """Forget all requests, after every `serve` has ended."""
         self._forget(list(self._kept))
 
     def _release(self, number: int) -> None:
-        """Nothing of a request runs, or will."""
+        """Release what a request uses, after its last run."""
         kept = self._kept.pop(number)
-        if self._known.get(kept.request) == number:  # another of these bytes was known still
+        if self._known.get(kept.request) == number:  # the same bytes may be known anew
             self._known.pop(kept.request, None)
         self._face.regions.end(kept.standing.windows)
         kept.is_over.set()
@@ -172,7 +172,7 @@ class Lending:
         )
 
     def _forget_model(self, model: Model) -> None:
-        """Return once it does not run."""
+        """Forget a model's requests and wait for their runs."""
         for kept in self._forget(self._numbers_of(lambda standing: standing.model is model)):
             kept.is_over.wait()
 

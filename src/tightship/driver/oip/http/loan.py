@@ -1,4 +1,4 @@
-"""A connection's part in lending: what comes again on it, and when the native core has it."""
+"""Connection's use of the fast path: which requests recur, and when the native core takes over."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from tightship.driver.oip.http.lending import REQUEST_BYTES_MAX, Lending
 from tightship.driver.oip.http.message import HttpRequest
 
 PATIENCE_MAX = 64
-"""Known requests in a row, at most, before a connection is lent that was lent in vain."""
+"""Most known requests in a row before lending again a connection that was lent in vain."""
 
 
 class Loan:
-    """What has come on a connection by itself, and whether the connection is lent for that.
+    """Requests that arrived alone on a connection, and its loan to the native core.
 
-    Bytes are by themselves that come while nothing of a request is there or to be written.
+    Bytes arrive alone if no request or reply is under way.
     """
 
     def __init__(
@@ -25,9 +25,9 @@ class Loan:
         caller: Caller,
         came_back: Callable[[bytes], None],
     ) -> None:
-        """Lend the connection of a caller.
+        """Prepare to lend the connection of a caller.
 
-        `came_back` is given what of a response is still to be sent, and reads from then on.
+        `came_back` gets the bytes of a response still to be sent, and resumes reading.
         """
         self._calls, self._lending, self._came_back = calls, lending, came_back
         self._caller = caller
@@ -41,21 +41,21 @@ class Loan:
         return bool(self._number)
 
     def known(self, data: bytes) -> Inference | None:
-        """What bytes ask, if they came by themselves and that is known; empty ones did not."""
+        """Return the known inference of these bytes, if they arrived alone; empty ones did not."""
         self._fresh = data if len(data) <= REQUEST_BYTES_MAX else b""
         found = self._calls.known(self._fresh)
         self._asked = [] if found is None else [found]
         return found
 
     def note(self, request: HttpRequest) -> None:
-        """A request ended in the bytes that were given last."""
-        if self._fresh:  # else it is of no use, and its body may be large
+        """Note the request at the end of the latest bytes."""
+        if self._fresh:  # others cannot be repeated, and their bodies may be large
             self._asked.append(request)
 
     def settle(self, transport: asyncio.Transport, *, is_granted: bool) -> None:
-        """Once all is answered, remember what was granted; lend the connection if it was known.
+        """Remember a successful request after its reply; lend the connection if it was known.
 
-        Of known bytes nobody asks again whether they may be answered.
+        Known bytes skip the checks of `AllowedOrigins`, hence only granted requests are remembered.
         """
         if not self._fresh or len(self._asked) != 1:
             return
@@ -73,9 +73,10 @@ class Loan:
             self._lend(transport)
 
     def _is_known(self, data: bytes, asked: Inference) -> bool:
-        """Whether the core knows it by now; what it is bound to is held here no longer than this.
+        """Whether the core knows the request, after passing it on if it is new.
 
-        Once the connection is lent, its client may have an answer and unregister a region.
+        What the request is bound to is referenced only here: once the connection is lent, its
+        client may get a reply and unregister a region.
         """
         if not self._lending.knows(data) and (found := self._calls.standing(asked)):
             standing, response = found
@@ -99,22 +100,22 @@ class Loan:
         self._came_back(unsent)
 
     def recall(self) -> bool:
-        """End it; False if a request is being answered: the connection will come back by itself."""
+        """End the loan; False during a request, after which the connection comes back by itself."""
         if self._number and self._lending.recall(self._number):
             self._number = 0
         return not self._number
 
     def end(self) -> None:
-        """Recall a connection that is lost, and drop its callback, which refers to its owner."""
+        """Recall a lost connection, and drop its callback, which refers to its owner."""
         self.recall()
         self._came_back = _ignore
         self._fresh = b""
         self._asked.clear()
 
     def idle_since_ns(self) -> int | None:
-        """Since when nothing was answered, by `monotonic_ns`; None if something is just now."""
+        """Return the time of the last reply, by `monotonic_ns`; None during a request."""
         return self._lending.idle_since_ns(self._number)
 
 
 def _ignore(unsent: bytes) -> None:
-    """Take back a connection that is lost."""
+    """Ignore the return of a lost connection."""

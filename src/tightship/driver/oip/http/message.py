@@ -1,4 +1,4 @@
-"""Requests and responses of HTTP as values, and errors as the protocol has them."""
+"""HTTP requests and responses as values, and errors in the protocol's format."""
 
 import json
 import zlib
@@ -17,7 +17,7 @@ HEADER_LENGTH = "inference-header-content-length"
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A whole request, when it came and from whom; names of headers are in lower case."""
+    """Whole request with time of arrival and caller; names of headers are in lower case."""
 
     method: str
     target: str
@@ -27,7 +27,7 @@ class HttpRequest:
     caller: Caller | None = None
 
     def content(self, bytes_max: int) -> bytes | bytearray:
-        """The body, unpacked if it came packed by `gzip` or `deflate`.
+        """Return the body, unpacked from `gzip` or `deflate`.
 
         Raises:
             OipError: It does not unpack, or to more than `bytes_max` bytes.
@@ -52,10 +52,10 @@ class HttpRequest:
 
     @property
     def header_bytes(self) -> int | None:
-        """Where the JSON of the body ends; None if the body is nothing else.
+        """Size of the JSON header in the body; None if all is JSON.
 
         Raises:
-            OipError: The header that says so is no number.
+            OipError: `Inference-Header-Content-Length` is not a number.
         """
         said = self.headers.get(HEADER_LENGTH)
         if said is None:
@@ -67,11 +67,11 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """A response whose body is in parts.
+    """Response whose body is in parts.
 
     Attributes:
-        has_body: Whether the body is sent, and not its length alone.
-        allowed: Methods that the path has, of a response to another method.
+        has_body: Whether to send the body, not only its length.
+        allowed: Methods of the path, in the response to another method.
     """
 
     status: int = 200
@@ -83,7 +83,7 @@ class HttpResponse:
 
     @cached_property
     def head(self) -> bytes:
-        """The lines before the body, except those of the connection and the empty one."""
+        """Lines before the body, except those of the connection and the empty one."""
         lines = [
             f"HTTP/1.1 {self.status} {REASONS[self.status]}",
             f"Content-Length: {sum(memoryview(part).nbytes for part in self.parts)}",
@@ -113,10 +113,10 @@ REASONS: Mapping[int, str] = {
 
 
 def json_response(said: Any) -> HttpResponse:  # noqa: ANN401
-    """A response that is a value of JSON."""
+    """Return a response with a JSON value."""
     return HttpResponse(parts=(json.dumps(said).encode(),))
 
 
 def error_response(status: int, message: str) -> HttpResponse:
-    """A response that says what is wrong."""
+    """Return a response with an error message."""
     return HttpResponse(status, (json.dumps({"error": message}).encode(),))

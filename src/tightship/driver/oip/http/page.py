@@ -1,4 +1,4 @@
-"""The live page of a driver: one HTML document that asks nobody but the driver itself."""
+"""Live page of a driver: one HTML document that sends requests to the driver alone."""
 
 from base64 import b64encode
 from functools import cache
@@ -9,7 +9,7 @@ from string import Template
 
 @cache
 def page() -> bytes:
-    """The page; it reads `/status` every second, and its policy forbids every other request."""
+    """Return the page; it reads `/status` every second, and its policy forbids other requests."""
     style, script = _asset("live.css"), f"'use strict';\n{{\n{_asset('live.js')}}}\n"
     policy = (
         f"default-src 'none'; connect-src 'self'; img-src data:; script-src '{_hash(script)}'; "

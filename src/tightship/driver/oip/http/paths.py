@@ -1,4 +1,4 @@
-"""Paths of HTTP calls, and what answers each of their methods."""
+"""Routing of HTTP calls by path and method."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from tightship.driver.oip.http.message import HttpRequest, HttpResponse, error_response
 
 Values = Mapping[str, str]
-"""Of the named segments of a path."""
+"""Values of a path's named segments."""
 Call = Callable[[HttpRequest, Values], HttpResponse]
 Methods = Mapping[str, Call]
 
@@ -15,10 +15,10 @@ VERSIONED = "/v2/models/{name}[/versions/{version}]"
 
 
 class Paths:
-    """Calls by path and method. A segment `{name}` stands for any; `[...]` may be missing."""
+    """Calls by path and method. A segment `{name}` matches any; `[...]` is optional."""
 
     def __init__(self, calls: Mapping[str, Methods]) -> None:
-        """Know paths; of two that match one target, the first in `calls` answers."""
+        """Add paths; of two that match a target, the first in `calls` answers."""
         self._known: dict[int, list[tuple[list[str], Methods]]] = {}
         for path, methods in calls.items():
             head, _, rest = path.partition("[")
@@ -28,7 +28,7 @@ class Paths:
                 self._known.setdefault(len(segments), []).append((segments, methods))
 
     def find(self, target: str) -> tuple[Methods, Values] | None:
-        """The methods of a request's target, and its named segments; None if it is unknown."""
+        """Return the methods of a target and its named segments; None if it is unknown."""
         given = [unquote(segment) for segment in _segments(target.partition("?")[0])]
         for segments, methods in self._known.get(len(given), ()):
             pairs = list(zip(segments, given, strict=True))
@@ -37,7 +37,7 @@ class Paths:
         return None
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """The response to a request; 404 or 405 where no call has its path or its method."""
+        """Return the response to a request; 404 or 405 if its path or method is unknown."""
         found, said = self.find(request.target), f"{request.method} {request.target}"
         if found is None:
             return error_response(404, f"there is no call {said}")

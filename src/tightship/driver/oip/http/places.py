@@ -1,4 +1,4 @@
-"""Which connections may stay: those that make no request make room for new ones."""
+"""Places for connections: those without a request are closed to make room for new ones."""
 
 import asyncio
 import enum
@@ -12,7 +12,7 @@ TICK_S = 0.05
 
 
 class Stage(enum.IntEnum):
-    """Why a connection can make room; the first to do so first."""
+    """States in which a connection may be closed to make room, in this order."""
 
     IDLE = 0
     """No request has begun."""
@@ -23,35 +23,35 @@ class Stage(enum.IntEnum):
 
 
 Removable = tuple[Stage, int]
-"""Why a connection can make room, and since when, by `monotonic_ns`."""
+"""State of a connection that can make room, and since when, by `monotonic_ns`."""
 
 
 class Occupant(Protocol):
-    """A connection that asks for a place, or has one.
+    """Connection that waits for a place or has one.
 
     Attributes:
-        peer: The address that it comes from.
+        peer: Address of the client.
     """
 
     peer: str
 
     def admitted(self) -> None:
-        """It has one now."""
+        """Handle the grant of a place."""
 
     def turned_away(self) -> None:
-        """There is none."""
+        """Handle the lack of a place."""
 
     def removable(self) -> Removable | None:
-        """Why it can make room; None while a request is served."""
+        """Return state and time if it can make room; None while a request is served."""
 
     def vacate(self) -> bool:
-        """End at once; False if bytes have come meanwhile."""
+        """Close at once; return False if bytes have come meanwhile."""
 
 
 class Places:
-    """As many connections as there are places, the others waiting for one; of one event loop.
+    """Limited places for connections, others wait; for one event loop.
 
-    Room is made by the peer with the most connections, so that one peer cannot keep others out.
+    Room is made by the peer with the most connections, so that one peer cannot exclude others.
     """
 
     def __init__(self, limits: FaceLimits) -> None:
@@ -62,7 +62,7 @@ class Places:
         self._timer: asyncio.TimerHandle | None = None
 
     def enter(self, connection: Occupant) -> bool:
-        """Whether it has a place; else it will be admitted or turned away."""
+        """Whether it has a place at once; otherwise it will be admitted or turned away."""
         if not self._waiting and self._has_room():
             self._place(connection)
             return True
@@ -71,14 +71,14 @@ class Places:
         return False
 
     def leave(self, connection: Occupant) -> None:
-        """It needs no place any more. Harmless when repeated."""
+        """Release a place. Harmless when repeated."""
         self._waiting.pop(connection, None)
         if connection in self._placed:
             self._remove(connection)
             self._serve()
 
     def end_idle(self) -> None:
-        """End connections that have been idle for longer than the limits say."""
+        """Close connections that have been idle for longer than the limit."""
         first_ns = monotonic_ns() - int(self._limits.idle_s * 1e9)
         for connection in tuple(self._placed):
             match connection.removable():
@@ -97,7 +97,7 @@ class Places:
             del self._counts[connection.peer]
 
     def _serve(self) -> None:
-        """Admit those that wait, or turn them away; first the peers with fewest connections."""
+        """Admit waiting connections, those of peers with fewest first, and turn away late ones."""
         while self._waiting and self._has_room():
             connection = min(self._waiting, key=lambda each: self._counts[each.peer])
             del self._waiting[connection]
@@ -119,11 +119,11 @@ class Places:
         self._serve()
 
     def _has_room(self) -> bool:
-        """Whether there is a place, if need be that of another connection."""
+        """Whether there is a place, if need be after closing a connection."""
         return len(self._placed) < self._limits.connections_max or self._make_room()
 
     def _make_room(self) -> bool:
-        """End a connection that has been removable for some time."""
+        """Close a connection that has been removable for some time."""
         last_ns = monotonic_ns() - RECENT_NS
         found = []
         for connection in self._placed:

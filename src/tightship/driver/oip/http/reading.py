@@ -1,4 +1,4 @@
-"""Bytes of a connection read as requests of HTTP/1.1, within limits."""
+"""Parser of HTTP/1.1 requests, within limits."""
 
 from typing import Protocol
 
@@ -9,28 +9,28 @@ from tightship.driver.oip.limits import FaceLimits
 
 
 class Receiver(Protocol):
-    """Is told what bytes are found to be."""
+    """Receives the events of a parser."""
 
     def request_begun(self) -> None:
-        """The first bytes of a request are there."""
+        """Handle the first bytes of a request."""
 
     def head_came(self) -> None:
-        """The headers of a request are complete."""
+        """Handle the end of the headers."""
 
     def body_awaited(self) -> None:
-        """The client waits to be told that it may send the body of a request."""
+        """Handle a client that waits for permission to send the body."""
 
     def request_came(self, request: HttpRequest, *, is_kept: bool) -> None:
-        """A request is whole; its connection stays for another one if `is_kept`."""
+        """Handle a whole request; its connection stays open if `is_kept`."""
 
     def refuse(self, status: int, message: str) -> None:
-        """Bytes are not understood from here on, for a reason."""
+        """Handle bytes that cannot be parsed."""
 
 
 class RequestReader:
-    """Finds requests in bytes, however these are cut.
+    """Finds requests in bytes that come in any pieces.
 
-    Nothing is told of what comes behind bytes that were refused.
+    Nothing is reported after a refusal.
     """
 
     def __init__(self, limits: FaceLimits, receiver: Receiver) -> None:
@@ -44,7 +44,7 @@ class RequestReader:
         self._head_bytes, self._has_head = 0, False
 
     def read(self, data: bytes) -> None:
-        """Tell what bytes are, behind those before."""
+        """Parse further bytes."""
         rest = memoryview(data)
         while rest:
             try:
@@ -53,23 +53,23 @@ class RequestReader:
                 rest = self._declined(rest[upgrade.args[0] :])
                 continue
             except httptools.HttpParserError as error:
-                self._refuse(400, f"the request is no HTTP/1.1: {error}")
+                self._refuse(400, f"the request is not HTTP/1.1: {error}")
             return
 
     def discard(self) -> None:
-        """Drop what has come of a request, and ignore the bytes that follow."""
+        """Drop an incomplete request, and ignore the bytes that follow."""
         self._is_refused = True
         self._clear()
 
     def close(self) -> None:
-        """Drop the parser and the receiver, with which this is a reference cycle; read no more."""
+        """Drop parser and receiver, which form a reference cycle; nothing may be read after."""
         self.discard()
         del self._parser, self._receiver
 
     def _declined(self, rest: memoryview) -> memoryview:
-        """A request that offers to speak another protocol, as one that does not.
+        """Rewrite a request that offers another protocol as one that does not.
 
-        The parser takes such a request to end with its head, and `rest` to be of that protocol.
+        The parser ends such a request with its head, and takes `rest` to be of that protocol.
         """
         method, version = self._parser.get_method(), self._parser.get_http_version()
         if self._is_refused or method == b"CONNECT":
@@ -84,23 +84,23 @@ class RequestReader:
         return memoryview(head + "\r\n".join([*lines, "", ""]).encode("latin-1") + rest)
 
     def on_message_begin(self) -> None:
-        """The parser found the first bytes of a request."""
+        """Begin a request."""
         self._clear()
         self._receiver.request_begun()
 
     def on_url(self, url: bytes) -> None:
-        """The parser found a piece of the target."""
+        """Append a piece of the target."""
         self._target += self._counted(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser found a header; one behind the body says nothing of it."""
+        """Add a header; those after the body are ignored."""
         key = self._counted(name).decode("latin-1").lower()
         said = self._counted(value).decode("latin-1")
         if not self._has_head:
             self._headers[key] = said
 
     def on_headers_complete(self) -> None:
-        """The parser found the end of the headers: the length of the body is known, if it is."""
+        """Check the headers, and the length of the body if it is known."""
         self._has_head = True
         if self._parser.should_upgrade():
             return
@@ -112,7 +112,7 @@ class RequestReader:
             self._receiver.body_awaited()
 
     def on_body(self, body: bytes) -> None:
-        """The parser found a piece of the body."""
+        """Append a piece of the body."""
         if self._is_refused:
             return
         if len(self._body) + len(body) > self._limits.body_bytes_max:
@@ -121,13 +121,14 @@ class RequestReader:
             self._body += body
 
     def on_message_complete(self) -> None:
-        """The parser found the end of a request."""
+        """Pass a whole request on."""
         if self._is_refused or self._parser.should_upgrade():
             return
         method = self._parser.get_method().decode("latin-1")
         target = self._target.decode("latin-1")
         request = HttpRequest(method, target, self._headers, self._body)
-        is_recent = self._parser.get_http_version() != "1.0"  # else it would want to be told
+        # HTTP/1.0 clients expect a keep-alive header, which is not sent.
+        is_recent = self._parser.get_http_version() != "1.0"
         is_kept = is_recent and self._parser.should_keep_alive()
         self._clear()  # an idle connection keeps no body
         self._receiver.request_came(request, is_kept=is_kept)
@@ -144,8 +145,8 @@ class RequestReader:
         limit = self._limits.body_bytes_max
         self._refuse(
             413,
-            f"the body of a request may have {limit} bytes; the server takes more when it is "
-            "started with a larger `--max-body`",
+            f"the body of a request may have {limit} bytes; start the server with a larger "
+            "`--max-body`",
         )
 
     def _refuse(self, status: int, message: str) -> None:

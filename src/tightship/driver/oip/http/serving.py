@@ -1,4 +1,4 @@
-"""The server of the HTTP face: an event loop in a thread, started and ended with the driver."""
+"""HTTP server: an event loop in a thread, started and ended with the driver."""
 
 import asyncio
 import socket
@@ -20,17 +20,17 @@ from tightship.driver.threads import Threads
 from tightship.errors import InputError
 
 IDLE_CHECK_S = 60.0
-"""How often connections that are idle for too long are looked for."""
+"""Most seconds between checks for idle connections."""
 
 LOADS_MAX = 4
 """Models that are loaded or unloaded at once."""
 
 
 class HttpServer:
-    """Answers requests of HTTP once it is started.
+    """Answers HTTP requests once it is started.
 
     Attributes:
-        port: Where it listens.
+        port: Port that it listens at.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class HttpServer:
         """Listen at an address.
 
         Args:
-            face: Answers the calls.
-            limits: What clients may take.
-            address: A host, and a port; 0 is any that is free.
-            monitor: What the page shows.
-            host_names: Names that browsers may call the server by, besides addresses and
-                `localhost`; a server that others reach has any.
+            face: Inference endpoint.
+            limits: Limits on clients.
+            address: Host and port; port 0 is any free one.
+            monitor: Contents of the page.
+            host_names: Names by which browsers may reach the server, besides addresses and
+                `localhost`.
 
         Raises:
-            InputError: The address cannot be listened at.
+            InputError: The address is not available.
         """
         host, port = address
         origins = AllowedOrigins(is_loopback(host), host_names)
@@ -64,8 +64,9 @@ class HttpServer:
         try:
             self._listener = socket.create_server((host, port), family=family)
         except OSError as error:
+            where, why = f"{host}:{port}", error.strerror
             raise InputError(
-                f"The HTTP face cannot listen at `{host}:{port}`: {error.strerror}; name another."
+                f"The HTTP endpoint cannot listen at `{where}`: {why}; name another."
             ) from None
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
@@ -73,17 +74,17 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name="tightship-http")
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Begin to answer."""
         self._monitor.start()
         self._thread.start()
 
     def discard(self) -> None:
-        """Listen no more, instead of `start`."""
+        """Stop listening; for a server that was not started."""
         self._listener.close()
         self._loop.close()
 
     def begin_stop(self) -> None:
-        """Take no more connections, and answer what has begun as long as the limits say."""
+        """Accept no more connections, and answer what has begun within the limits."""
         self._loop.call_soon_threadsafe(self._ended.set)
 
     def join(self) -> None:
@@ -120,7 +121,7 @@ class HttpServer:
             lending.forget_all()
 
     async def _ending_idle(self, places: Places) -> None:
-        """Until the server is to end."""
+        """Close idle connections until the server is to end."""
         interval_s = min(self._limits.idle_s / 4, IDLE_CHECK_S)
         while not self._ended.is_set():
             with suppress(TimeoutError):
@@ -129,7 +130,7 @@ class HttpServer:
 
 
 async def _drain(shared: Shared) -> None:
-    """Wait for requests that have begun; cut off those that take too long."""
+    """Wait for requests that have begun; abort those that take too long."""
     for connection in tuple(shared.connections):
         connection.drain()
     try:

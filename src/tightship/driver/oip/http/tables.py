@@ -1,4 +1,4 @@
-"""The HTTP calls of the protocol except inference, by path and method."""
+"""HTTP calls of the protocol except inference, by path and method."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ Table = Mapping[str, Methods]
 
 
 def server_calls(face: Face, monitor: Monitor | None) -> Table:
-    """Calls about the server; those of its page where there is a monitor."""
+    """Return the calls about the server, with those of its page if there is a monitor."""
     return {
         **({} if monitor is None else _page_calls(monitor)),
         "/metrics": {"GET": lambda *_: _metrics(face, monitor)},
@@ -41,12 +41,12 @@ def _metrics(face: Face, monitor: Monitor | None) -> HttpResponse:
 
 
 def _health(said: Said) -> HttpResponse:
-    """A response with Triton's status: 400 unless the server or the model is ready."""
+    """Return a response with Triton's status: 400 unless the server or the model is ready."""
     return replace(json_response(said), status=200 if said["ready"] else 400)
 
 
 def model_calls(face: Face) -> Table:
-    """Calls that tell about models."""
+    """Return the calls that query models."""
 
     def ready(name: str, version: str | None) -> HttpResponse:
         return _health({"name": name, "ready": face.is_model_ready(name, version)})
@@ -62,12 +62,12 @@ def model_calls(face: Face) -> Table:
 
 
 def named(values: Values) -> tuple[str, str | None]:
-    """Name and version of the model that a path is about."""
+    """Return name and version of the model in a path."""
     return values["name"], values.get("version")
 
 
 def repository_calls(face: Face, body_bytes_max: int) -> Table:
-    """Calls that list, load and unload models."""
+    """Return the calls that list, load and unload models."""
 
     def index(request: HttpRequest, _: Values) -> HttpResponse:
         body = parse(request.content(body_bytes_max))
@@ -92,7 +92,7 @@ def repository_calls(face: Face, body_bytes_max: int) -> Table:
 
 
 def region_calls(face: Face, memory: Memory, body_bytes_max: int) -> Table:
-    """Calls about named regions of a kind of memory."""
+    """Return the calls about named regions of a kind of memory."""
     regions = face.regions
     prefix = f"/v2/{memory.name.lower()}sharedmemory"
 
@@ -121,7 +121,7 @@ def region_calls(face: Face, memory: Memory, body_bytes_max: int) -> Table:
 
 
 def settings_calls(body_bytes_max: int) -> Table:
-    """Calls about settings of tracing and logging, which can be read only."""
+    """Return the calls about settings of tracing and logging, which are read-only."""
 
     def change(kind: str, said: Mapping[str, Any]) -> Call:
         def answer(request: HttpRequest, _: Values) -> HttpResponse:
