@@ -1,4 +1,4 @@
-"""Foreign models as graphs; each frontend imports its framework when it reads."""
+"""Conversion of foreign models to graphs; each frontend imports its framework on first use."""
 
 PROGRAM_SUFFIX = ".pt2"
-"""Of files that `torch.export.save` writes."""
+"""Suffix of files that `torch.export.save` writes."""

@@ -1,4 +1,4 @@
-"""Graphs of a node under construction: bodies, which read what is around them by its name."""
+"""Bodies of control-flow nodes under construction, which read outer values by name."""
 
 from collections.abc import Sequence
 from operator import index
@@ -9,7 +9,7 @@ from tightship.graph.ir import leading_to
 
 
 def inner_writer(around: Writer) -> Writer:
-    """A writer of a body, which knows what is around it; none of its values has a name of that."""
+    """Return a writer of a body that knows the outer values and avoids their names."""
     return Writer(
         values={**around.values}, constants={**around.constants}, makers={**around.makers}
     )
@@ -18,13 +18,13 @@ def inner_writer(around: Writer) -> Writer:
 def body_of(
     writer: Writer, around: Writer, inputs: Sequence[Operand], results: Sequence[Operand]
 ) -> Graph:
-    """What an inner writer has written, whose constants the graph around it holds from now on.
+    """Return the graph of a body; outer constants that it reads are added to `around`.
 
     Args:
-        writer: What `inner_writer` gave.
-        around: What it was given.
-        inputs: What a run of the body is given.
-        results: What it gives; of what no node of the body makes, a copy.
+        writer: Writer from `inner_writer`.
+        around: Outer writer.
+        inputs: Inputs of the body.
+        results: Outputs of the body; those that none of its nodes computes are copied.
     """
     made = {each for node in writer.nodes for each in node.writes}
     outputs: list[str] = []
@@ -53,5 +53,5 @@ def body_of(
 
 
 def _fixed(operand: Operand) -> Value:
-    """Its type, lengths as numbers: a body is translated for each, where lengths are followed."""
+    """Return the type with lengths as numbers: a body is translated again for other lengths."""
     return Value(operand.name, operand.dtype, tuple(map(index, operand.shape)))

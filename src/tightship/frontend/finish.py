@@ -1,4 +1,4 @@
-"""What a frontend has written, as a graph."""
+"""Conversion of a frontend's writer to a graph."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,14 +11,14 @@ from tightship.graph.renamed import renamed_node
 def finished(
     writer: Writer, name: str, inputs: Sequence[str], outputs: Iterable[tuple[str, Operand]]
 ) -> Graph:
-    """The graph, without what leads to no output.
+    """Return the graph, without nodes that no output needs.
 
     Args:
-        writer: What has been written.
-        name: Of the graph.
-        inputs: Values that are given.
-        outputs: What each is called, and what it is. A value that a node writes takes the name;
-            of an input, a constant or the same value once more there is a copy.
+        writer: Written nodes and values.
+        name: Name of the graph.
+        inputs: Names of the inputs.
+        outputs: Name and value of each output. A value that a node writes is renamed; inputs,
+            constants and repeated values are copied.
     """
     final: dict[str, str] = {}
     ends: list[str] = []

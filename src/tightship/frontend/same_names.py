@@ -1,4 +1,4 @@
-"""Functions of one tensor that torch and jax call alike."""
+"""Unary functions with the same names in torch and jax."""
 
 UNARY = {
     "abs": "Abs",
@@ -23,4 +23,4 @@ UNARY = {
     "tan": "Tan",
     "tanh": "Tanh",
 }
-"""The operator of ONNX by that name."""
+"""ONNX operator of each function."""

@@ -1,4 +1,4 @@
-"""Nodes of a graph under construction, for the frontends that write operators of ONNX."""
+"""Graph under construction, for frontends that write ONNX operators."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from tightship.graph.ir import AttributeValue
 from tightship.graph.length import is_length, same_for_all
 
 OPSET = 23
-"""Of ONNX's own domain: the meaning of every operator that is written."""
+"""Opset of ONNX's own domain, for every operator that is written."""
 
 Type = tuple[DType, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor of the graph."""
+    """Tensor of the graph."""
 
     name: str
     dtype: DType
@@ -36,16 +36,16 @@ class Operand:
 
 @dataclass(slots=True)
 class Writer:
-    """What has been written of a graph."""
+    """Nodes, values and constants written so far."""
 
     nodes: list[Node] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     makers: dict[str, Node] = field(default_factory=dict)
-    """The node that writes a value."""
+    """Node that writes each value."""
 
     def define(self, stem: str, dtype: DType, shape: Sequence[int]) -> Operand:
-        """A value with a name that no other has."""
+        """Add a value under a new name that begins with `stem`."""
         name, count = stem, 0
         while name in self.values:
             count += 1
@@ -55,13 +55,13 @@ class Writer:
         return operand
 
     def operand(self, name: str) -> Operand:
-        """A value of a static type that was defined."""
+        """Return a defined value of static type."""
         value = self.values[name]
         assert value.dtype is not None, value
         return Operand(name, value.dtype, value.static_shape)
 
     def constant(self, stem: str, constant: Constant) -> Operand:
-        """A value that is known."""
+        """Add a constant."""
         operand = self.define(stem, constant.dtype, constant.shape)
         self.constants[operand.name] = constant
         return operand
@@ -74,7 +74,7 @@ class Writer:
         attributes: Mapping[str, AttributeValue],
         domain: str = "",
     ) -> None:
-        """An operator of a domain, ONNX's own unless said, applied; None is an absent operand."""
+        """Add a node of ONNX's or another domain; None is an absent operand."""
         first = next(output.name for output in outputs if output is not None)
         names = [operand.name if operand else "" for operand in inputs]
         while names and not names[-1]:
@@ -86,7 +86,7 @@ class Writer:
         self.makers.update((output, node) for output in written if output)
 
     def unturned(self, operand: Operand) -> tuple[Operand, bool]:
-        """A matrix, or a stack of them, before its last two axes were exchanged, and whether."""
+        """Undo an exchange of the last two axes; return the operand and whether there was one."""
         maker = self.makers.get(operand.name)
         if maker is None or maker.operator != "Transpose" or operand.rank < 2:
             return operand, False
@@ -98,12 +98,12 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One operation of a foreign program being written.
+    """Operation of a foreign program that is being written.
 
     Attributes:
-        writer: The graph under construction.
-        stem: What values that are written are called.
-        types: Of its results; None of those that are no tensors.
+        writer: Graph under construction.
+        stem: Prefix of the names of new values.
+        types: Types of its results; None for those that are not tensors.
     """
 
     writer: Writer
@@ -125,7 +125,7 @@ class Site:
     def result(
         self, operator: str, *inputs: Operand | None, **attributes: AttributeValue
     ) -> Operand:
-        """The first result, written by this operator."""
+        """Write a node that computes the first result."""
         return self.add(operator, (self.dtype, self.shape), *inputs, **attributes)
 
     def add(
@@ -135,7 +135,7 @@ class Site:
         *inputs: Operand | None,
         **attributes: AttributeValue,
     ) -> Operand:
-        """A value of this type, written by this operator."""
+        """Write a node that computes a value of this type."""
         output = self.writer.define(self.stem, *type_)
         self.writer.node(operator, inputs, (output,), attributes)
         return output
@@ -147,7 +147,7 @@ class Site:
         attributes: Mapping[str, AttributeValue],
         keep: Sequence[bool] = (True,),
     ) -> tuple[Operand | None, ...]:
-        """The results of an operator of training; None where one is not kept."""
+        """Write an operator of the training domain; return its results, None for those not kept."""
         given = [None if each is None else (each.dtype, each.shape) for each in inputs]
         types = types_of(operator, given, attributes)
         outputs = tuple(
@@ -161,16 +161,16 @@ class Site:
     def like(
         self, operator: str, first: Operand, *others: Operand, **attributes: AttributeValue
     ) -> Operand:
-        """A value of the type of the operator's first input."""
+        """Write a node whose result has the type of its first input."""
         return self.add(operator, (first.dtype, first.shape), first, *others, **attributes)
 
     def held(self, array: Array) -> Operand:
-        """A small constant."""
+        """Add a small constant, which becomes read-only."""
         array.flags.writeable = False
         return self.writer.constant(f"{self.stem}.held", Inline(array))
 
     def integers(self, *numbers: int) -> Operand:
-        """A list of lengths, axes or positions."""
+        """Add a constant list of lengths, axes or positions."""
         if any(map(is_length, numbers)):
             return self._followed(DType.INT64, np.array(numbers, object))
         return self.held(np.array(numbers, np.int64))
@@ -179,11 +179,11 @@ class Site:
         return self.writer.constant(f"{self.stem}.held", Followed(dtype, elements))
 
     def numbers(self, *numbers: float) -> Operand:
-        """A list of factors."""
+        """Add a constant list of float32 numbers."""
         return self.held(np.array(numbers, np.float32))
 
     def scalar(self, number: complex, dtype: DType) -> Operand:
-        """A number of this element type, without dimensions."""
+        """Add a scalar constant of this element type."""
         if is_length(number):
             element = np.empty((), object)
             element[()] = number
@@ -191,20 +191,20 @@ class Site:
         return self.held(np.array(number).astype(dtype.numpy))
 
     def cast(self, operand: Operand, dtype: DType) -> Operand:
-        """The operand in this element type."""
+        """Convert an operand to this element type."""
         if operand.dtype is dtype:
             return operand
         return self.add("Cast", (dtype, operand.shape), operand, to=_NUMBERS[dtype])
 
     def reshaped(self, operand: Operand, shape: Sequence[int]) -> Operand:
-        """The operand's elements under another shape."""
+        """Reshape an operand."""
         if same_for_all(operand.shape, shape):
             return operand
         sizes = self.integers(*shape)
         return self.add("Reshape", (operand.dtype, tuple(shape)), operand, sizes, allowzero=1)
 
     def number_or_tensor(self, value: Operand | complex, dtype: DType) -> Operand:
-        """An argument that may be a number, in this element type."""
+        """Convert a number or tensor to an operand of this element type."""
         return self.cast(value, dtype) if isinstance(value, Operand) else self.scalar(value, dtype)
 
 
@@ -215,9 +215,9 @@ _NUMBERS = {
     DType.BFLOAT16: 16, DType.FLOAT8E4M3FN: 17, DType.FLOAT8E4M3FNUZ: 18, DType.FLOAT8E5M2: 19,
     DType.FLOAT8E5M2FNUZ: 20, DType.FLOAT8E8M0FNU: 24,
 }  # fmt: skip
-"""`to` of Cast: numbers of `TensorProto.DataType`."""
+"""Numbers of `TensorProto.DataType`, the values of `to` in Cast."""
 
 
 def axis_of(number: int, rank: int) -> int:
-    """An axis counted from the front."""
+    """Return an axis counted from the front."""
     return number % max(rank, 1)

@@ -1,4 +1,4 @@
-"""Functions that jax has traced as graphs; jax itself is imported when the first is read."""
+"""Conversion of functions traced by jax to graphs; jax itself is imported on first use."""
 
 from tightship.frontend.jax.program import JaxProgram, read
 

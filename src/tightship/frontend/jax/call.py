@@ -1,4 +1,4 @@
-"""One equation of a jaxpr being written."""
+"""Equation of a jaxpr that is being written."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,12 @@ from tightship.frontend.writer import Operand, Site
 from tightship.graph import DType, Fill, Inline
 
 LOOKED_INTO_MAX = 4096
-"""Elements of a constant that a translation may look into."""
+"""Most elements of a constant that a translation may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Site):
-    """One equation: its operands in order, its parameters by name, and where the user wrote it."""
+    """Equation with operands in order, parameters by name, and its place in the user's source."""
 
     equation: JaxprEqn
     operands: tuple[Operand, ...]
@@ -29,24 +29,24 @@ class Call(Site):
 
     @property
     def operand(self) -> Operand:
-        """The first operand."""
+        """First operand."""
         return self.operands[0]
 
     def known(self, operand: Operand) -> NDArray[Any] | None:
-        """The elements of a small constant; None if it is computed, given or large."""
+        """Return the elements of a small constant; None for other operands."""
         constant = self.writer.constants.get(operand.name)
         is_small = constant is not None and np.prod(constant.shape) <= LOOKED_INTO_MAX
         return constant.array() if constant is not None and is_small else None
 
     def is_zero(self, operand: Operand) -> bool:
-        """Whether an operand is known to hold nothing but zeros."""
+        """Whether an operand is known to be all zeros."""
         constant = self.writer.constants.get(operand.name)
         if isinstance(constant, Fill | Inline):
             return not np.any(constant.value)
         return False
 
     def narrow(self, operand: Operand) -> Operand:
-        """An operand as it was before it was repeated along axes, which an operator does itself."""
+        """Undo an expansion of an operand, for operators that broadcast."""
         constant = self.writer.constants.get(operand.name)
         if isinstance(constant, Fill) and operand.rank:
             return self.held(np.array(constant.value))
@@ -56,14 +56,14 @@ class Call(Site):
         return operand
 
     def elementwise(self, operator: str, *operands: Operand, dtype: DType | None = None) -> Operand:
-        """The first result, each element from those at its place."""
+        """Write an elementwise operator of the first result's shape."""
         narrow = [self.narrow(each) for each in operands]
         shape = np.broadcast_shapes(*(each.shape for each in narrow))
         chosen = narrow if shape == self.shape else [operands[0], *narrow[1:]]
         return self.add(operator, (dtype or self.dtype, self.shape), *chosen)
 
     def permuted(self, operand: Operand, order: tuple[int, ...]) -> Operand:
-        """An operand with its axes in another order; itself if that is the same."""
+        """Permute the axes of an operand, unless the order is the same."""
         maker = self.writer.makers.get(operand.name)
         if maker is not None and maker.operator == "Transpose":
             before = maker.attributes["perm"]
@@ -76,9 +76,9 @@ class Call(Site):
         return self.add("Transpose", (operand.dtype, shape), operand, perm=order)
 
     def only(self, found: tuple[Operand | None, ...]) -> Operand:
-        """The one result that was kept."""
+        """Return the one result that was kept."""
         return next(each for each in found if each is not None)
 
     def refuse(self, why: str) -> GraphError:
-        """The error that says why the equation has no translation."""
+        """Return an error that explains why the equation has no translation."""
         return refused(self.equation, self.place, why)

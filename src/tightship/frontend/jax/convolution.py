@@ -1,4 +1,4 @@
-"""Convolutions, and the forms that they have in the gradients of others."""
+"""Convolutions, and the forms they take in gradients."""
 
 import math
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from tightship.graph.ir import AttributeValue
 
 @dataclass(frozen=True, slots=True)
 class _Convolution:
-    """A convolution of images and filters in the order of ONNX: batch, channels, space.
+    """Convolution of images and filters in ONNX's order: batch, channels, space.
 
-    `pads` are what comes before and behind each axis, less than 0 where some is cut off; `inner`
-    is how far apart the elements of the image are, `steps` and `spread` those of windows and taps.
+    `pads` are before and after each axis, negative to cut elements off; `inner` is the dilation of
+    the image, `steps` the stride and `spread` the dilation of the filter.
     """
 
     image: Operand
@@ -27,12 +27,12 @@ class _Convolution:
     groups: int
 
     def reach(self, axis: int) -> int:
-        """From the first tap of a filter to behind the last."""
+        """Return the length of a dilated filter."""
         return (self.filters.shape[axis + 2] - 1) * self.spread[axis] + 1
 
 
 def convolved(call: Call) -> Operand:
-    """A convolution whose axes are in any order."""
+    """Translate a convolution with axes in any order."""
     numbers = call["dimension_numbers"]
     image, filters = call.operands
     found = _Convolution(
@@ -55,7 +55,7 @@ def _whole(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _written(call: Call, at: _Convolution, batches: int, shape: tuple[int, ...]) -> Operand:
-    """The convolution as the operator that it is, or is the gradient of."""
+    """Write the convolution as an operator, or as the gradient that it is of another one."""
     is_plain = all(step == 1 for step in at.inner) and all(low >= 0 for low, _ in at.pads)
     taps, places = math.prod(at.filters.shape[2:]), math.prod(shape[2:])
     if is_plain and at.groups == 1 and taps > places:
@@ -73,7 +73,6 @@ def _written(call: Call, at: _Convolution, batches: int, shape: tuple[int, ...])
 
 
 def _with_groups(call: Call, at: _Convolution, batches: int) -> _Convolution:
-    """Groups of the batch as groups of channels."""
     count, channels, *space = at.image.shape
     apart_ = call.reshaped(at.image, (batches, count // batches, channels, *space))
     order = (1, 0, *range(2, len(space) + 3))
@@ -84,7 +83,7 @@ def _with_groups(call: Call, at: _Convolution, batches: int) -> _Convolution:
 
 
 def _of_weights(call: Call, at: _Convolution, batches: int, shape: tuple[int, ...]) -> Operand:
-    """What a convolution with large filters is: a gradient of weights, which are its result."""
+    """Write a convolution with large filters as the gradient of weights that it is."""
     back = (1, 0, *range(2, at.image.rank))
     image, dy = call.permuted(at.image, back), call.permuted(at.filters, back)
     weights = (shape[1], shape[0], *shape[2:])
@@ -112,7 +111,7 @@ def _of_weights(call: Call, at: _Convolution, batches: int, shape: tuple[int, ..
 def _of_image(
     call: Call, at: _Convolution, pads: list[tuple[int, int]], shape: tuple[int, ...]
 ) -> Operand:
-    """What a convolution of an image with gaps is: a transposed one, by filters turned around."""
+    """Write a convolution of a dilated image as a transposed one, with filters reversed."""
     count, channels, *taps = at.filters.shape
     groups = at.groups
     filters = _turned(call, at.filters)
@@ -136,7 +135,7 @@ def _of_image(
 
 
 def _turned(call: Call, filters: Operand) -> Operand:
-    """Filters with all axes of space backwards; as they were if they are backwards already."""
+    """Reverse all spatial axes of filters, or undo their reversal."""
     axes = tuple(range(2, filters.rank))
     source, order = filters, tuple(range(filters.rank))
     maker = call.writer.makers.get(source.name)

@@ -1,4 +1,4 @@
-"""Primitives that read or write positions which arrays give."""
+"""Primitives that read or write positions given by arrays."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from tightship.graph import DType
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """Which axes of an array positions are of, in gather and scatter alike.
+    """Dimension numbers of a gather or scatter.
 
     Attributes:
-        axes: Of the array, in the order of the numbers of one position.
-        batch: Of the array, that go along with `places` of the indices.
-        places: Axes of the indices that go along with `batch`.
-        gone: Axes of the array that the windows do not have.
-        windows: Axes of what is read or written that are those of a window.
+        axes: Axes of the array that a position refers to, in order.
+        batch: Batch axes of the array.
+        places: Batch axes of the indices, which correspond to `batch`.
+        gone: Axes of the array that windows lack.
+        windows: Axes of the result or update that belong to windows.
     """
 
     axes: tuple[int, ...]
@@ -31,7 +31,7 @@ class _Numbers:
 
 
 def gathered(call: Call) -> Operand:
-    """Rows, elements or one window of an array."""
+    """Translate a gather of rows, elements or one window."""
     given = call["dimension_numbers"]
     at = _Numbers(
         _whole(given.start_index_map),
@@ -67,7 +67,7 @@ def gathered(call: Call) -> Operand:
 
 
 def scattered(reduction: str, call: Call) -> Operand:
-    """Rows, elements or one window of an array replaced, or combined with what is there."""
+    """Translate a scatter of rows, elements or one window."""
     given = call["dimension_numbers"]
     at = _Numbers(
         _whole(given.scatter_dims_to_operand_dims),
@@ -103,14 +103,14 @@ def scattered(reduction: str, call: Call) -> Operand:
 
 
 def _added(call: Call, operator: str, values: tuple[Operand, Operand], axis: int) -> Operand:
-    """What is added at each place, and the array if it is not of zeros."""
+    """Write a sum of values at positions, added to the array unless that is zero."""
     operand = call.operand
     more = call.only(call.own(operator, values, {"axis": axis, "shape": operand.shape}))
     return more if call.is_zero(operand) else call.result("Add", operand, more)
 
 
 def _elements(call: Call, at: _Numbers) -> Operand:
-    """One element along an axis for each index, at its place on all other axes."""
+    """Write a gather of one element along an axis for each index, aligned on all other axes."""
     operand, indices = call.operands
     axis, lines, order = _lines(call, at, operand, indices)
     kind = (operand.dtype, lines.shape)
@@ -132,10 +132,10 @@ def _put_elements(call: Call, at: _Numbers, reduction: str) -> Operand:
 def _lines(
     call: Call, at: _Numbers, operand: Operand, indices: Operand
 ) -> tuple[int, Operand, tuple[int, ...]]:
-    """The axis, indices with the axes of the array, and the order that these have of theirs."""
+    """Return the axis, indices with the array's axes, and the permutation of their own."""
     others = [place for place in range(indices.rank - 1) if place not in at.places]
     if len(at.axes) != 1 or len(at.batch) != operand.rank - 1 or len(others) > 1:
-        raise call.refuse("reads or writes windows at places of their own for each of a batch")
+        raise call.refuse("reads or writes windows at different positions for each of a batch")
     (axis,) = at.axes
     order: list[int] = []
     for each in range(operand.rank):
@@ -152,7 +152,7 @@ def _unlined(call: Call, found: Operand, order: tuple[int, ...], shape: Sequence
 
 
 def _starts(call: Call, at: _Numbers, operand: Operand, indices: Operand) -> list[Start]:
-    """Where the one window starts on each axis."""
+    """Return the start of a single window on each axis."""
     found: list[Start] = [0] * operand.rank
     for axis, start in zip(at.axes, starts_of(call, indices), strict=True):
         found[axis] = start
@@ -160,7 +160,7 @@ def _starts(call: Call, at: _Numbers, operand: Operand, indices: Operand) -> lis
 
 
 def _window_sizes(operand: Operand, at: _Numbers, updates: Operand) -> tuple[int, ...]:
-    """Lengths of a window on all axes of the array."""
+    """Return the lengths of a window on all axes of the array."""
     given = iter(updates.shape[place] for place in at.windows)
     return tuple(
         1 if axis in at.gone or axis in at.batch else next(given) for axis in range(operand.rank)
@@ -168,7 +168,7 @@ def _window_sizes(operand: Operand, at: _Numbers, updates: Operand) -> tuple[int
 
 
 def _are_rows(operand: Operand, at: _Numbers, sizes: tuple[int, ...]) -> bool:
-    """Whether windows have one position of the axes that are indexed, and all of the others."""
+    """Whether windows have one position of indexed axes, and all of the others."""
     single = {*at.axes, *at.batch}
     wanted = [1 if axis in single else length for axis, length in enumerate(operand.shape)]
     return list(sizes) == wanted
@@ -183,7 +183,7 @@ def _check_windows(call: Call, operand: Operand, at: _Numbers, sizes: tuple[int,
 
 
 def _places(at: _Numbers, operand: Operand, result: Operand) -> list[int]:
-    """Axes of what is read or written, but for those that have one position of an index."""
+    """Return the axes of a result or update, except those of length 1 for an indexed axis."""
     kept = [axis for axis in range(operand.rank) if axis not in (*at.gone, *at.batch)]
     single = [at.windows[place] for place, axis in enumerate(kept) if axis in at.axes]
     return [place for place in range(result.rank) if place not in single]
@@ -192,10 +192,10 @@ def _places(at: _Numbers, operand: Operand, result: Operand) -> list[int]:
 def _order(
     at: _Numbers, operand: Operand, result: Operand, where: tuple[int, int]
 ) -> tuple[int, ...]:
-    """For each axis of what is read or written, which it is of rows.
+    """Map each axis of a result or update to the axis of rows.
 
-    Rows have the axes of the array; at one of them, or first, those of the indices instead, whose
-    axis and count are `where`.
+    Rows have the array's axes, but those of the indices in place of one, or first; `where` is the
+    position and the number of these.
     """
     axis, count = where
     windows = batches = 0

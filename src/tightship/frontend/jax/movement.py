@@ -1,4 +1,4 @@
-"""Primitives that put elements elsewhere, at places that are fixed."""
+"""Primitives that move elements to fixed positions."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ INT64_MAX = (1 << 63) - 1
 
 
 def reshaped(call: Call) -> Operand:
-    """The same elements in the same order under another shape."""
+    """Translate a reshape."""
     operand = call.operand
     order = call["dimensions"]
     if order is not None:
@@ -21,12 +21,12 @@ def reshaped(call: Call) -> Operand:
 
 
 def viewed(call: Call) -> Operand:
-    """Axes of length 1 taken out or put in."""
+    """Translate removal or insertion of axes of length 1."""
     return call.reshaped(call.operand, call.shape)
 
 
 def spread(call: Call) -> Operand:
-    """Axes put in, and repeated."""
+    """Translate the insertion and expansion of axes."""
     operand = call.operand
     constant = call.writer.constants.get(operand.name)
     if constant is not None and not operand.rank:
@@ -40,12 +40,12 @@ def spread(call: Call) -> Operand:
 
 
 def transposed(call: Call) -> Operand:
-    """Axes in another order."""
+    """Translate a permutation of axes."""
     return call.permuted(call.operand, tuple(int(axis) for axis in call["permutation"]))
 
 
 def sliced(call: Call) -> Operand:
-    """Every so many positions of ranges of axes."""
+    """Translate a slice of all axes."""
     operand = call.operand
     steps = call["strides"] or (1,) * operand.rank
     ranges = zip(call["start_indices"], call["limit_indices"], steps, strict=True)
@@ -53,7 +53,7 @@ def sliced(call: Call) -> Operand:
 
 
 def cut(call: Call, operand: Operand, ranges: Sequence[tuple[int, ...]]) -> Operand:
-    """Ranges of all axes: where each starts, where it stops, and its step."""
+    """Write a slice by start, stop and step of each axis."""
     chosen = [
         (start, stop, axis, step)
         for axis, (start, stop, step) in enumerate(ranges)
@@ -67,7 +67,7 @@ def cut(call: Call, operand: Operand, ranges: Sequence[tuple[int, ...]]) -> Oper
 
 
 def backwards(call: Call) -> Operand:
-    """Axes backwards."""
+    """Translate a reversal of axes."""
     axes = [int(axis) for axis in call["dimensions"]]
     if not axes:
         return call.operand
@@ -80,7 +80,7 @@ def backwards(call: Call) -> Operand:
 
 
 def joined(call: Call) -> Operand:
-    """Arrays one after another along an axis."""
+    """Translate a concatenation."""
     parts = [each for each in call.operands if 0 not in each.shape]
     if len(parts) < 2:
         return parts[0] if parts else call.operand
@@ -88,7 +88,7 @@ def joined(call: Call) -> Operand:
 
 
 def stacked(call: Call) -> Operand:
-    """Arrays one after another along an axis of its own."""
+    """Translate a concatenation along a new axis."""
     axis = int(call["axis"])
     shape = (*call.shape[:axis], 1, *call.shape[axis + 1 :])
     rows = [call.reshaped(each, shape) for each in call.operands]
@@ -96,7 +96,7 @@ def stacked(call: Call) -> Operand:
 
 
 def unstacked(call: Call) -> tuple[Operand, ...]:
-    """Each position of an axis, which goes."""
+    """Translate `unstack`: each position of an axis, which is removed."""
     operand, axis = call.operand, int(call["axis"])
     kind = (operand.dtype, (*operand.shape[:axis], *operand.shape[axis + 1 :]))
     places = [call.scalar(place, DType.INT64) for place in range(operand.shape[axis])]
@@ -104,12 +104,12 @@ def unstacked(call: Call) -> tuple[Operand, ...]:
 
 
 def tiled(call: Call) -> Operand:
-    """The whole array again and again along each axis."""
+    """Translate a repetition of the whole array along each axis."""
     return call.result("Tile", call.operand, call.integers(*(int(n) for n in call["reps"])))
 
 
 def parts(call: Call) -> tuple[Operand, ...]:
-    """Parts of these lengths along an axis."""
+    """Translate a split along an axis."""
     kinds = [kind for kind in call.types if kind is not None]
     if len(kinds) == 1:
         return (call.operand,)
@@ -121,7 +121,7 @@ def parts(call: Call) -> tuple[Operand, ...]:
 
 
 def padded(call: Call) -> Operand:
-    """An element around the others, and between them; less than none cuts some off."""
+    """Translate padding around and between elements; negative amounts cut elements off."""
     operand, element = call.operands
     config = [tuple(int(number) for number in each) for each in call["padding_config"]]
     between = [inner for _, _, inner in config]
@@ -137,7 +137,7 @@ def padded(call: Call) -> Operand:
 def apart(
     call: Call, operand: Operand, between: Sequence[int], element: Operand | None = None
 ) -> Operand:
-    """So many elements put between neighbours of each axis; zeros unless said."""
+    """Insert elements between neighbours of each axis; zeros by default."""
     zero = element or call.scalar(0, operand.dtype)
     shape = operand.shape
     open_ = tuple(number for length in shape for number in (length, 1))

@@ -1,4 +1,4 @@
-"""Primitives that compute each element from those at its place."""
+"""Elementwise primitives."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,22 +14,22 @@ _FLOATS = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
 
 
 def same(call: Call) -> Operand:
-    """The operand itself."""
+    """Return the operand itself."""
     return call.operand
 
 
 def plain(operator: str, call: Call) -> Operand:
-    """One operator of all operands."""
+    """Translate to one operator of all operands."""
     return call.elementwise(operator, *call.operands)
 
 
 def by_type(of_numbers: str, of_booleans: str, call: Call) -> Operand:
-    """An operator that has another name for booleans."""
+    """Translate to an operator that has another name for booleans."""
     return plain(of_booleans if call.operand.dtype is DType.BOOL else of_numbers, call)
 
 
 def greatest(call: Call) -> Operand:
-    """The larger; what is above 0 if the other is 0."""
+    """Translate the maximum; Relu if one operand is 0."""
     left, right = call.operands
     for one, other in ((left, right), (right, left)):
         if call.is_zero(other) and one.dtype in _FLOATS and one.shape == call.shape:
@@ -38,24 +38,24 @@ def greatest(call: Call) -> Operand:
 
 
 def unequal(call: Call) -> Operand:
-    """Whether two elements differ."""
+    """Translate inequality."""
     return call.like("Not", call.elementwise("Equal", *call.operands))
 
 
 def remainder(call: Call) -> Operand:
-    """What a quotient cut towards 0 leaves."""
+    """Translate the remainder of a quotient rounded towards 0."""
     left, right = call.operands
     return call.result("Mod", left, right, fmod=1)
 
 
 def power(call: Call) -> Operand:
-    """A power of any exponent."""
+    """Translate a power of any exponent."""
     base, exponent = call.operands
     return call.elementwise("Pow", base, call.cast(exponent, base.dtype))
 
 
 def whole_power(call: Call) -> Operand:
-    """A power of a fixed whole exponent."""
+    """Translate a power of a fixed integer exponent."""
     exponent, operand = call["y"], call.operand
     if exponent == 2:
         return call.result("Mul", operand, operand)
@@ -67,46 +67,46 @@ def whole_power(call: Call) -> Operand:
 
 
 def square(call: Call) -> Operand:
-    """An operand times itself."""
+    """Translate a square."""
     return call.result("Mul", call.operand, call.operand)
 
 
 def inverse_root(call: Call) -> Operand:
-    """1 / sqrt."""
+    """Translate 1 / sqrt(x)."""
     return call.result("Reciprocal", call.like("Sqrt", call.operand))
 
 
 def logarithm_of_more(call: Call) -> Operand:
-    """log(1 + x)."""
+    """Translate log(1 + x)."""
     one = call.scalar(1, call.dtype)
     return call.result("Log", call.like("Add", call.operand, one))
 
 
 def exponential_less(call: Call) -> Operand:
-    """exp(x) - 1."""
+    """Translate exp(x) - 1."""
     return call.result("Sub", call.like("Exp", call.operand), call.scalar(1, call.dtype))
 
 
 def power_of_two(call: Call) -> Operand:
-    """2 to the power of x."""
+    """Translate 2 to the power of x."""
     scaled = call.like("Mul", call.operand, call.scalar(np.log(2), call.dtype))
     return call.result("Exp", scaled)
 
 
 def rest_of_error_function(call: Call) -> Operand:
-    """1 - erf(x)."""
+    """Translate 1 - erf(x)."""
     return call.result("Sub", call.scalar(1, call.dtype), call.like("Erf", call.operand))
 
 
 def is_finite(call: Call) -> Operand:
-    """Whether an element is neither infinite nor NaN."""
+    """Translate the test for neither infinity nor NaN."""
     kind = (DType.BOOL, call.shape)
     infinite = call.add("IsInf", kind, call.operand)
     return call.result("Not", call.like("Or", infinite, call.add("IsNaN", kind, call.operand)))
 
 
 def chosen(call: Call) -> Operand:
-    """One of two operands, as a condition says."""
+    """Translate a choice between two operands."""
     which, *cases = call.operands
     if len(cases) == 1:
         return cases[0]
@@ -116,7 +116,7 @@ def chosen(call: Call) -> Operand:
 
 
 def clipped(call: Call) -> Operand:
-    """Cut at numbers, or at arrays."""
+    """Translate clamping by numbers or arrays."""
     low, operand, high = call.operands
     low, high = call.narrow(low), call.narrow(high)
     if not low.rank and not high.rank:
@@ -126,7 +126,7 @@ def clipped(call: Call) -> Operand:
 
 
 def rounded(call: Call) -> Operand:
-    """To the nearest whole number; halves away from 0, or to the even one."""
+    """Translate rounding; halves away from 0, or to even."""
     if int(call["rounding_method"]) == 1:
         return call.result("Round", call.operand)
     size = call.like("Add", call.like("Abs", call.operand), call.scalar(0.5, call.dtype))
@@ -134,7 +134,7 @@ def rounded(call: Call) -> Operand:
 
 
 def converted(call: Call) -> Operand:
-    """The operand in another element type."""
+    """Translate a conversion to another element type."""
     return call.cast(call.operand, call.dtype)
 
 

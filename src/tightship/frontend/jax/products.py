@@ -9,9 +9,9 @@ from tightship.graph import DType
 
 
 def contracted(call: Call) -> Operand:
-    """Sums of products over contracted axes, for each place of the batch and of the free axes.
+    """Translate sums of products over contracted axes.
 
-    The result has the axes of the batch, then the free ones of the left and of the right operand.
+    The result has the batch axes, then the free axes of the left and of the right operand.
     """
     (left_sum, right_sum), (left_batch, right_batch) = (
         tuple(tuple(int(axis) for axis in side) for side in pair)
@@ -33,7 +33,7 @@ def contracted(call: Call) -> Operand:
 
 
 def _matrices(call: Call, operand: Operand, *groups: Sequence[int]) -> tuple[Operand, bool]:
-    """Matrices, a stack of them if there is a batch; whether rows and columns are exchanged.
+    """Return a stack of matrices, and whether rows and columns are exchanged.
 
     `groups` are axes of the batch, of the rows and of the columns.
     """

@@ -1,4 +1,4 @@
-"""The entry: a traced function of jax as a graph."""
+"""Entry point: a traced function of jax as a graph."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class JaxProgram:
-    """A traced function; arrays that it captured stay where jax has them."""
+    """Traced function; arrays that it captured stay in jax's memory."""
 
     def __init__(self, traced: "jax.stages.Traced") -> None:
         """Translate the function.
 
         Raises:
-            GraphError: It has a primitive that has no translation.
+            GraphError: A primitive has no translation.
         """
         from tightship.frontend.jax.translate import translated
 
@@ -30,10 +30,10 @@ class JaxProgram:
         return {name: self._graph.values[name].shape for name in self._graph.inputs}
 
     def graph(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
-        """The function as a graph; `shapes` can only repeat what it was traced with.
+        """Return the function as a graph; `shapes` can only repeat those it was traced with.
 
         Raises:
-            InputError: A shape is for no input, or differs.
+            InputError: A shape is of an unknown input, or differs.
         """
         declared = self.declared
         for name, shape in (shapes or {}).items():
@@ -48,19 +48,19 @@ class JaxProgram:
 
 @public_call
 def read(traced: "jax.stages.Traced") -> Graph:
-    """A traced function of jax as a graph of ONNX's operators, and those of training.
+    """Convert a traced function of jax to a graph of operators of ONNX and of training.
 
-    Inputs have the names of the function's arguments with their places in its trees, as
+    Inputs have the names of the function's arguments with their places in its trees, such as
     `params.layers.0.w`; outputs are `result` and places in it. Arrays that the function captured
-    are constants that refer to jax's memory. Positions that data give must lie within their axes:
-    what jax does with others (to drop, clip or fill) is not done.
+    are constants that refer to jax's memory. Computed positions must lie within their axes: jax's
+    treatment of others (to drop, clip or fill) is not supported.
 
     Args:
-        traced: What `jax.jit(function).trace(...)` gives; the function may be one that
-            `jax.grad` or `jax.value_and_grad` made.
+        traced: Result of `jax.jit(function).trace(...)`; the function may come from `jax.grad` or
+            `jax.value_and_grad`.
 
     Raises:
-        GraphError: A primitive has no translation; names it, the line of the user's source, and
-            what to do.
+        GraphError: A primitive has no translation; the message names it, the line of the user's
+            source and a remedy.
     """
     return JaxProgram(traced).graph()

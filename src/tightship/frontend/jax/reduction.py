@@ -1,4 +1,4 @@
-"""Primitives that take many elements to one, or one after another."""
+"""Reductions, running sums and sorting."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,7 @@ from tightship.graph import DType
 
 
 def reduced(operator: str, call: Call) -> Operand:
-    """A reduction over some axes, which go."""
+    """Translate a reduction over some axes, which are removed."""
     return _reduced(operator, call, call.operand)
 
 
@@ -22,12 +22,12 @@ def _reduced(operator: str, call: Call, operand: Operand) -> Operand:
 
 
 def of_booleans(operator: str, call: Call) -> Operand:
-    """Whether any or all of the elements are true."""
+    """Translate the test for any or all true elements."""
     return call.cast(_reduced(operator, call, call.cast(call.operand, DType.INT32)), DType.BOOL)
 
 
 def position(operator: str, call: Call) -> Operand:
-    """Where the largest or smallest element is, the first of equal ones."""
+    """Translate the position of the largest or smallest element, the first of equal ones."""
     (axis,) = call["axes"]
     kind = (DType.INT64, call.shape)
     found = call.add(operator, kind, call.operand, axis=int(axis), keepdims=0)
@@ -35,13 +35,13 @@ def position(operator: str, call: Call) -> Operand:
 
 
 def running_sum(call: Call) -> Operand:
-    """Sums of all elements up to each along an axis, or from each on."""
+    """Translate a cumulative sum, forward or reverse."""
     axis = call.scalar(int(call["axis"]), DType.INT64)
     return call.result("CumSum", call.operand, axis, reverse=int(call["reverse"]))
 
 
 def in_order(call: Call) -> tuple[Operand, ...]:
-    """The first operand along an axis in order, and the others in the order of the first."""
+    """Translate a sort by the first operand."""
     if call["num_keys"] != 1:
         raise call.refuse(f"orders by {call['num_keys']} keys")
     axis = int(call["dimension"])
@@ -52,7 +52,7 @@ def in_order(call: Call) -> tuple[Operand, ...]:
 
 
 def largest(call: Call) -> tuple[Operand, ...]:
-    """The `k` largest along an axis, and where they are."""
+    """Translate the `k` largest along an axis, with their positions."""
     axis = int(call.equation.params.get("axis", call.operand.rank - 1)) % call.operand.rank
     values, places = _largest(call, call.operand, int(call["k"]), axis, is_largest=True)
     assert call.types[1] is not None

@@ -1,4 +1,4 @@
-"""What cannot be translated, told with the line of the user's source."""
+"""Errors for equations that cannot be translated, with the line of the user's source."""
 
 from jax._src import source_info_util
 from jax.extend.core import JaxprEqn
@@ -15,12 +15,12 @@ ADVICE = {
 
 
 def place_of(equation: JaxprEqn) -> str:
-    """Where the user wrote an equation; empty if it is jax's own."""
+    """Return the user's source line of an equation; empty for jax's own."""
     return str(source_info_util.summarize(equation.source_info))
 
 
 def refused(equation: JaxprEqn, place: str, why: str) -> GraphError:
-    """An error for an equation: its primitive, where the user wrote it, and what to do."""
+    """Return an error with the equation's primitive, source line and a remedy."""
     name = equation.primitive.name
     help_ = ADVICE.get(name, "write it with other operations, or leave it outside the function")
     return GraphError(f"`{name}` ({place}) {why}; {help_}.")

@@ -1,4 +1,4 @@
-"""Windows of an array that start at numbers, which may be computed."""
+"""Windows of an array at fixed or computed positions."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,21 +13,21 @@ Start = int | Operand
 
 
 def sliced(call: Call) -> Operand:
-    """A window of a fixed size."""
+    """Translate reading of a window."""
     operand, *given = call.operands
     sizes = tuple(int(size) for size in call["slice_sizes"])
     return read_window(call, operand, [_start(call, each) for each in given], sizes)
 
 
 def updated(call: Call) -> Operand:
-    """A window replaced."""
+    """Translate replacement of a window."""
     operand, window, *given = call.operands
     starts = [_start(call, each) for each in given]
     return write_window(call, operand, window, starts, is_added=False)
 
 
 def starts_of(call: Call, indices: Operand) -> list[Start]:
-    """The numbers of a vector, each known or a scalar."""
+    """Return the elements of a vector, each a number or a scalar operand."""
     known = call.known(indices)
     if known is not None:
         return [int(number) for number in known.reshape(-1)]
@@ -46,7 +46,7 @@ def _start(call: Call, operand: Operand) -> Start:
 def read_window(
     call: Call, operand: Operand, starts: Sequence[Start], sizes: Sequence[int]
 ) -> Operand:
-    """A window, moved to lie within the array if it does not."""
+    """Read a window, clamped to lie within the array."""
     ranges = []
     for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         length = operand.shape[axis]
@@ -64,12 +64,12 @@ def read_window(
 def write_window(
     call: Call, operand: Operand, window: Operand, starts: Sequence[Start], *, is_added: bool
 ) -> Operand:
-    """A window replaced, or added to, moved to lie within the array if it does not."""
+    """Replace, or add to, a window clamped to lie within the array."""
     open_ = [axis for axis, start in enumerate(starts) if isinstance(start, Operand)]
     narrow = [axis for axis in range(operand.rank) if window.shape[axis] != operand.shape[axis]]
     open_ = [axis for axis in open_ if axis in narrow]
     if open_ and len(narrow) > 1:
-        raise call.refuse(f"writes at computed positions of {len(narrow)} axes; one is known")
+        raise call.refuse(f"writes at computed positions of {len(narrow)} axes; one is supported")
     if open_:
         start = starts[open_[0]]
         assert isinstance(start, Operand)
@@ -116,7 +116,6 @@ def _at_computed(
 
 
 def _places(call: Call, start: Operand, size: int, length: int) -> Operand:
-    """Positions of a window of one axis."""
     least = call.add("Max", (start.dtype, ()), start, call.scalar(0, start.dtype))
     most = call.scalar(length - size, start.dtype)
     first = call.add("Min", (start.dtype, ()), least, most)

@@ -1,4 +1,4 @@
-"""The translation of each primitive of jax that has one."""
+"""Table of the translations of jax primitives."""
 
 from collections.abc import Callable, Mapping
 
@@ -29,10 +29,10 @@ TRANSLATIONS: Mapping[str, Translation] = {
 }
 
 MADE = frozenset(("iota",))
-"""Primitives that make an array of numbers alone."""
+"""Primitives that create an array from numbers alone."""
 
 UNSET = frozenset(("empty", "empty2"))
-"""Primitives that make an array whose elements nothing reads."""
+"""Primitives that create an array of unspecified elements."""
 
 INLINED: Mapping[str, str] = {
     "checkpoint": "jaxpr",
@@ -47,4 +47,4 @@ INLINED: Mapping[str, str] = {
     "remat": "jaxpr",
     "remat2": "jaxpr",
 }
-"""Primitives that call a jaxpr, and the parameter that has it."""
+"""Primitives that call a jaxpr, and the parameter that contains it."""

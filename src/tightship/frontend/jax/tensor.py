@@ -1,4 +1,4 @@
-"""Arrays of jax as constants; the bytes stay where jax has them."""
+"""Conversion of jax's arrays to constants; the bytes stay in jax's memory."""
 
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from tightship.graph import Constant, DType, Inline, Mapped, MappedFile
 
 HELD_BYTES_MAX = 512
-"""Bytes up to which a constant is small: passes may look at its elements."""
+"""Size up to which a constant is small, so that passes may read its elements."""
 
 
 def constant_of(array: NDArray[Any], name: str) -> Constant:
-    """An array as a constant that refers to its memory."""
+    """Return an array as a constant that refers to its memory."""
     dense = np.ascontiguousarray(array)
     if dense.nbytes <= HELD_BYTES_MAX:
         held = dense.reshape(array.shape).copy()

@@ -1,4 +1,4 @@
-"""The equations of a traced function, one after another, written as operators."""
+"""Translation of a traced function's equations to operators."""
 
 import re
 from collections.abc import Sequence
@@ -22,23 +22,23 @@ from tightship.graph import AttributeValue, DType, Fill, Graph
 
 Array = NDArray[Any]
 Atom = Any
-"""A variable or a literal of a jaxpr."""
+"""Variable or literal of a jaxpr."""
 Environment = dict[Var, Operand]
 
 FOLDED_ELEMENTS_MAX = 1 << 24
-"""Elements of a constant that is computed while a function is read."""
+"""Most elements of a constant that is computed while a function is read."""
 
 STEPS_MAX = 64
-"""Steps of a `scan` that are written one after another."""
+"""Most steps of a `scan` that are unrolled."""
 
 _PLACE = re.compile(r"[^\w]+")
 
 
 def translated(traced: jax.stages.Traced) -> Graph:
-    """The function as a graph.
+    """Return the function as a graph.
 
     Raises:
-        GraphError: As `frontend.jax.read`.
+        GraphError: As from `frontend.jax.read`.
     """
     closed = traced.jaxpr
     names = closed.jaxpr.debug_info
@@ -55,12 +55,12 @@ def translated(traced: jax.stages.Traced) -> Graph:
 
 
 def _name(path: str) -> str:
-    """A place in a tree, as `params.layers.0.w`."""
+    """Return a place in a tree, such as `params.layers.0.w`."""
     return _PLACE.sub(".", path).strip(".")
 
 
 def _type(aval: jax.core.ShapedArray, owner: str) -> Type:
-    """Element type and shape.
+    """Return element type and shape.
 
     Raises:
         GraphError: It is a key of random numbers, or has an element type of jax's own.
@@ -77,9 +77,9 @@ def _type(aval: jax.core.ShapedArray, owner: str) -> Type:
 class _Translator:
     writer: Writer = field(default_factory=Writer)
     known: dict[str, Array] = field(default_factory=dict)
-    """Elements of constants that are folded, by their names."""
+    """Elements of constants that may be folded, by name."""
     place: str = ""
-    """Where the user wrote what is being written."""
+    """Place in the user's source of the current equation."""
 
     def run(
         self,
@@ -142,7 +142,7 @@ class _Translator:
         return results
 
     def _folded(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand] | None:
-        """Compute what depends on no input; small, as masks and positions are."""
+        """Compute what depends on no input, if it is small, such as masks and positions."""
         name = equation.primitive.name
         is_filled = name == "broadcast_in_dim" and not operands[0].rank
         elements = sum(each.aval.size for each in equation.outvars)
@@ -158,7 +158,6 @@ class _Translator:
         return [self._constant(np.asarray(each), name) for each in results]
 
     def _unrolled(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
-        """A scan over few steps, written one after another."""
         given = equation.params
         fixed, carried = given["num_consts"], given["num_consts"] + given["num_carry"]
         constants, carry, rows = operands[:fixed], operands[fixed:carried], operands[carried:]
@@ -191,7 +190,7 @@ class _Translator:
         return [*carry, *stacked]
 
     def _inner(self) -> "_Translator":
-        """A translator of a body, which reads what is here."""
+        """Return a translator of a body, which can read outer values."""
         return _Translator(inner_writer(self.writer), self.known, self.place)
 
     def _closed(self, closed: ClosedJaxpr, operands: Sequence[Operand]) -> list[Operand]:
@@ -207,11 +206,11 @@ class _Translator:
         return (self._unrolled if is_short else self._scanned)(equation, operands)
 
     def _scanned(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
-        """A scan over many steps: a Scan."""
+        """Translate a scan of many steps to a Scan."""
         given = equation.params
         fixed, carried = given["num_consts"], given["num_consts"] + given["num_carry"]
         carry, rows = operands[fixed:carried], operands[carried:]
-        if not rows:  # a Scan has something to be over
+        if not rows:  # ONNX's Scan needs an input to iterate over
             rows = (self._constant(np.arange(given["length"]), "step"),)
         inner = self._inner()
         states = [inner.writer.define("carry", each.dtype, each.shape) for each in carry]
@@ -231,7 +230,7 @@ class _Translator:
         return outputs
 
     def _looped(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
-        """A loop that data end: a Loop."""
+        """Translate `while` to a Loop."""
         given = equation.params
         ends, fixed = given["cond_nconsts"], given["cond_nconsts"] + given["body_nconsts"]
         carry = operands[fixed:]
@@ -248,7 +247,7 @@ class _Translator:
         return outputs
 
     def _chosen(self, equation: JaxprEqn, operands: tuple[Operand, ...]) -> list[Operand]:
-        """One of the branches where it is known; else an If, of Ifs where there are many."""
+        """Translate a known choice to its branch; others to an If, nested for several branches."""
         index, *given = operands
         branches = equation.params["branches"]
         if index.name in self.known:
@@ -280,4 +279,4 @@ CONTROL = {
     "scan": _Translator._scan,
     "while": _Translator._looped,
 }
-"""Primitives that run jaxprs, not always and not once."""
+"""Functions of primitives that run a jaxpr conditionally or repeatedly."""

@@ -1,4 +1,4 @@
-"""Pools: reductions over windows."""
+"""Reductions over windows."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class _Pool:
     attributes: dict[str, Any]
 
     def image(self, call: Call, operand: Operand) -> Operand:
-        """An array as images: what has no window as batch and channels."""
+        """Convert an array to images: axes without windows become batch and channels."""
         moved = call.permuted(operand, self.order)
         count = len(self.axes)
         others, space = moved.shape[:-count], moved.shape[-count:]
@@ -26,7 +26,7 @@ class _Pool:
         return call.reshaped(moved, (*batch, *space))
 
     def back(self, call: Call, image: Operand, shape: tuple[int, ...]) -> Operand:
-        """Images as the array that they are, of this shape."""
+        """Convert images back to an array of this shape."""
         moved = call.reshaped(image, [shape[axis] for axis in self.order])
         order = tuple(self.order.index(axis) for axis in range(len(shape)))
         return call.permuted(moved, order)
@@ -41,7 +41,7 @@ def _pool_of(call: Call) -> _Pool:
     axes = [axis for axis, size in enumerate(sizes) if size > 1 or steps[axis] > 1]
     axes = axes or [len(sizes) - 1]
     if len(axes) > 3 or any(any(pads[a]) for a in range(len(sizes)) if a not in axes):
-        raise call.refuse(f"pools over {len(axes)} axes, or pads others; up to 3 are known")
+        raise call.refuse(f"pools over {len(axes)} axes, or pads others; up to 3 are supported")
     others = tuple(axis for axis in range(len(sizes)) if axis not in axes)
     attributes = {
         "kernel_shape": tuple(int(sizes[axis]) for axis in axes),
@@ -53,12 +53,12 @@ def _pool_of(call: Call) -> _Pool:
 
 
 def largest(call: Call) -> Operand:
-    """The largest of each window."""
+    """Translate the maximum of each window."""
     return _pooled(call, "MaxPool", _pool_of(call))
 
 
 def total(call: Call) -> Operand:
-    """The sum of each window: its mean, as many times as it has elements."""
+    """Translate the sum of each window: its mean times the number of its elements."""
     pool = _pool_of(call)
     pool.attributes["count_include_pad"] = 1
     count = math.prod(pool.attributes["kernel_shape"])
@@ -74,7 +74,7 @@ def _pooled(call: Call, operator: str, pool: _Pool) -> Operand:
 
 
 def of_largest(call: Call) -> Operand:
-    """The gradient of a pool of maxima: the first of equal elements has it."""
+    """Translate the gradient of a maximum pool, which goes to the first of equal elements."""
     if call["select_prim"].name != "ge":
         raise call.refuse("spreads gradients to the smallest of each window")
     source, operand = call.operands

@@ -1,4 +1,4 @@
-"""ONNX models as graphs; onnx itself is imported when the first model is read."""
+"""Reading of ONNX models as graphs; onnx itself is imported with the first model."""
 
 from tightship.frontend.onnx.file import OnnxFile, open_bytes, open_file, read, read_bytes
 

@@ -1,4 +1,4 @@
-"""Attributes of a node as plain values; graphs are handed back to be read in their scope."""
+"""Attributes of a node as plain values; graphs are returned apart, to be read in their scope."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,7 @@ _PLAIN: dict[int, Callable[[AttributeProto], AttributeValue]] = {
 def read_attributes(
     node: NodeProto, tensors: Tensors
 ) -> tuple[dict[str, AttributeValue], dict[str, GraphProto]]:
-    """The attributes of a node, and apart from them those that are graphs.
+    """Return the attributes of a node without graphs, and its graphs.
 
     Raises:
         FormatError: A tensor's bytes do not fit.
@@ -76,7 +76,7 @@ def plain_attributes(node: NodeProto) -> dict[str, AttributeValue]:
 
 
 def _type_by_field(attribute: AttributeProto) -> int:
-    """The type of an attribute from a writer that did not record it (IR version 1)."""
+    """Return the type of an attribute whose writer did not record it (IR version 1)."""
     for field, type_ in _FIELDS.items():
         if attribute.HasField(field):
             return int(type_)

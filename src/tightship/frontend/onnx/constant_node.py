@@ -1,4 +1,4 @@
-"""The value that a Constant node holds in one of its attributes."""
+"""Values of Constant nodes."""
 
 from collections.abc import Mapping
 
@@ -20,10 +20,10 @@ _DTYPES = {
 
 
 def constant_value(node: NodeProto, attributes: Mapping[str, AttributeValue]) -> Constant:
-    """The constant that a Constant node stands for.
+    """Return the constant of a Constant node.
 
     Raises:
-        GraphError: It does not hold exactly one value, or gives more than one output.
+        GraphError: It does not have exactly one value and one output.
     """
     if len(attributes) != 1 or len(node.output) != 1 or not node.output[0] or node.input:
         raise GraphError(
@@ -33,11 +33,14 @@ def constant_value(node: NodeProto, attributes: Mapping[str, AttributeValue]) ->
     ((name, value),) = attributes.items()
     if name in ("value", "sparse_value"):
         if isinstance(value, (str, bytes, int, float, tuple, Graph, Layer)):
-            raise GraphError(f"Node {label(node)} holds no tensor in its attribute `{name}`.")
+            raise GraphError(f"Attribute `{name}` of node {label(node)} must be a tensor.")
         return value
     plain = isinstance(value, tuple) if name.endswith("s") else not isinstance(value, tuple)
     if name not in _DTYPES or not plain:
-        raise GraphError(f"Node {label(node)} holds its value in the attribute `{name}`.")
+        raise GraphError(
+            f"Node {label(node)} has a bad or unknown attribute `{name}`; it must be `value`, "
+            f"`sparse_value` or one of {', '.join(f'`{each}`' for each in _DTYPES)}."
+        )
     array = np.empty(len(value) if isinstance(value, tuple) else (), _DTYPES[name])
     try:
         array[...] = value

@@ -16,12 +16,12 @@ from tightship.graph.refusal import refusing_graph
 
 _EXACT_LOOP_DEPTH_MAX = 3
 _UNBATCHED_SCAN_VERSION = 9
-"""Before this opset a Scan had a batch axis; its shapes stay unknown."""
+"""Opset from which Scan has no batch axis; shapes of older ones stay unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A subgraph, read for certain input types."""
+    """Subgraph, read for certain input types."""
 
     graph: Graph
     outputs: tuple[TypeProto, ...]
@@ -33,7 +33,7 @@ ReadBody = Callable[[GraphProto, Sequence[TypeProto] | None], Body]
 
 @dataclass(frozen=True, slots=True)
 class ControlNode:
-    """A node with subgraphs, and how to read them."""
+    """Node with subgraphs, and the means to read them."""
 
     proto: NodeProto
     attributes: Mapping[str, AttributeValue]
@@ -42,18 +42,18 @@ class ControlNode:
     read_body: ReadBody
     version: int
     depth: int
-    """How many graphs are around the node's own."""
+    """Number of graphs around the node's own."""
 
     @property
     def owner(self) -> str:
-        """What messages call the node."""
+        """Name of the node in messages."""
         return f"Node {label(self.proto)}"
 
     def body(self, name: str, inputs: Sequence[TypeProto] | None) -> Body:
         """Read the subgraph in an attribute.
 
         Raises:
-            GraphError: There is none, or it takes another number of inputs.
+            GraphError: The attribute is missing, or the subgraph has another number of inputs.
         """
         graph = self.graphs.get(name)
         if graph is None:
@@ -66,18 +66,18 @@ class ControlNode:
         return self.read_body(graph, inputs)
 
     def type_of(self, name: str) -> TypeProto:
-        """The type of an input; unknown where it is absent."""
+        """Return the type of an input; unknown if it is absent."""
         return self.scope.type_of(name, self.owner) if name else TypeProto()
 
     def known(self, index: int) -> Constant | None:
-        """The value of an input if it is known and has one element."""
+        """Return the value of an input if it is known and has one element."""
         name = self.proto.input[index] if index < len(self.proto.input) else ""
         constant = self.scope.small_constant_of(name) if name else None
         return constant if constant is not None and constant.array().size == 1 else None
 
 
 def type_control(node: ControlNode) -> tuple[dict[str, Graph], list[TypeProto]]:
-    """The subgraphs of a node by attribute, and the types of its outputs.
+    """Return the subgraphs of a node by attribute, and the types of its outputs.
 
     Raises:
         GraphError: The subgraphs do not fit the node.
@@ -122,7 +122,7 @@ _BRANCHES = ("then_branch", "else_branch")
 
 
 def _branch(node: ControlNode, name: str, excused: type[GraphError]) -> Body | GraphError:
-    """A branch without inputs, or the error of its reading if that is of a class excused here."""
+    """Read a branch without inputs; return the error if it is of the class `excused`."""
     try:
         return node.body(name, ())
     except excused as error:
@@ -130,7 +130,7 @@ def _branch(node: ControlNode, name: str, excused: type[GraphError]) -> Body | G
 
 
 def _branches(node: ControlNode, found: Mapping[str, Body | GraphError]) -> dict[str, Graph]:
-    """Graphs of an If; one that could not be read refuses to run, with outputs as the other's."""
+    """Return the graphs of an If; an unreadable branch becomes a graph that refuses to run."""
     (model,) = [branch for branch in found.values() if isinstance(branch, Body)][:1]
     outputs = [model.graph.value(name) for name in model.graph.outputs]
     return {
@@ -138,8 +138,8 @@ def _branches(node: ControlNode, found: Mapping[str, Body | GraphError]) -> dict
         if isinstance(branch, Body)
         else refusing_graph(
             f"{next(iter(node.proto.output), node.proto.name)}/{name}",
-            f"{node.owner} takes its branch `{name}`, which the shapes of this model's inputs do "
-            f"not fit. {branch}",
+            f"{node.owner} takes its branch `{name}`, which does not fit the shapes of this "
+            f"model's inputs. {branch}",
             outputs,
         )
         for name, branch in found.items()
@@ -205,10 +205,10 @@ def _settle(
     after: Sequence[TypeProto],
     skipped: int,
 ) -> tuple[Body, list[TypeProto]]:
-    """Read a body for state types that each turn gives back as it took them.
+    """Read a body for state types that it returns unchanged.
 
-    A dimension that changes from turn to turn is unknown; where even the rank does, the
-    shape is. `skipped` outputs of the body come before the state.
+    A dimension that changes between iterations becomes unknown; if even the rank does, the whole
+    shape. `skipped` outputs of the body come before the state.
     """
     if node.depth > _EXACT_LOOP_DEPTH_MAX:
         state = [_shapeless(type_) for type_ in state]
@@ -236,7 +236,7 @@ def _widen_all(
             if numbers[0] != numbers[1]:
                 raise GraphError(
                     f"{node.owner} has a value of type {types.element_name(numbers[0])} on one "
-                    f"way and {types.element_name(numbers[1])} on another."
+                    f"path and {types.element_name(numbers[1])} on another."
                 )
     return [types.widen(left, right) for left, right in zip(first, second, strict=True)]
 

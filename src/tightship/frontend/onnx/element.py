@@ -1,4 +1,4 @@
-"""Element types of ONNX, and how their elements are packed in bytes."""
+"""Element types of ONNX, and the packing of small elements in bytes."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ DTYPES: dict[int, DType] = {
     }.items()
     if hasattr(TensorProto, name)
 }
-"""Types by their number in `TensorProto.DataType`, as far as the installed onnx has them."""
+"""Types by their number in `TensorProto.DataType`, if the installed onnx has them."""
 
 NUMBERS: dict[DType, int] = {dtype: number for number, dtype in DTYPES.items()}
 
@@ -62,16 +62,16 @@ def is_packed(dtype: DType) -> bool:
 
 
 def packed_bytes(dtype: DType, shape: tuple[int, ...]) -> int:
-    """Bytes the elements take in a file: whole bytes, the last one filled up."""
+    """Return the bytes that the elements take in a file: whole bytes, the last one padded."""
     bits = _BITS.get(dtype)
     count = element_count(shape)
     return count * dtype.itemsize if bits is None else -(-count * bits // 8)
 
 
 def unpack(raw: NDArray[np.uint8], dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Elements from their bytes in a file; `packed_bytes(dtype, shape)` of them.
+    """Return elements from their `packed_bytes(dtype, shape)` bytes in a file.
 
-    Returns a view of `raw` unless elements take less than a byte or are bools.
+    The result is a view of `raw` unless elements take less than a byte or are bools.
     """
     if dtype is DType.BOOL:
         flags: Array = (raw != 0).reshape(shape)

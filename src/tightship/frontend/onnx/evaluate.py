@@ -1,4 +1,4 @@
-"""Operators of shape arithmetic on small arrays, by name."""
+"""Evaluation of shape arithmetic on small arrays, by operator."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,37 +12,37 @@ from tightship.graph.constant import Array
 
 
 class NotEvaluatedError(Exception):
-    """This form of an operator is left to the run."""
+    """Operator in a form that is evaluated only at run time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operator applied to known inputs; None where an input is absent."""
+    """Operator applied to known inputs; None where an input is absent."""
 
     inputs: tuple[Array | None, ...]
     attributes: Mapping[str, AttributeValue]
     version: int
 
     def input(self, index: int = 0) -> Array:
-        """An input that must be there."""
+        """Return a required input."""
         array = self.optional(index)
         if array is None:
             raise NotEvaluatedError
         return array
 
     def optional(self, index: int) -> Array | None:
-        """An input that may be absent."""
+        """Return an optional input."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def integer(self, name: str, default: int) -> int:
-        """An attribute that is one integer."""
+        """Return an attribute that is one integer."""
         value = self.attributes.get(name, default)
         if not isinstance(value, int):
             raise NotEvaluatedError
         return value
 
     def integers(self, name: str, index: int) -> tuple[int, ...] | None:
-        """A list given as an attribute, or by newer opsets as an input; None if absent."""
+        """Return a list from an attribute, or, in newer opsets, an input; None if absent."""
         value = self.attributes.get(name)
         if isinstance(value, tuple):
             return tuple(int(element) for element in value)
@@ -254,4 +254,4 @@ EVALUATORS: dict[str, Evaluator] = {
     "Where": _where,
     "Xor": _binary(np.logical_xor),
 }
-"""Each gives the output of its operator, or a list of them."""
+"""Functions that return the output of an operator, or a list of its outputs."""

@@ -1,4 +1,4 @@
-"""Tensor bytes in files beside the model."""
+"""Tensors in files beside the model."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -15,13 +15,13 @@ from tightship.graph import MappedFile
 
 @dataclass(frozen=True, slots=True)
 class ExternalFiles:
-    """Data files of one model, each mapped once.
+    """Data files of a model, each mapped once.
 
-    No file outside the model's folder is opened. Where the model is a symbolic link,
-    the folder that the link leads to counts as well.
+    No file outside the model's folder is opened. If the model is a symbolic link, the folder of its
+    target is allowed as well.
 
     Attributes:
-        given: Files by the names that a model without a folder has for them.
+        given: Files by the names used in a model without a folder.
     """
 
     model: Path | None
@@ -29,11 +29,10 @@ class ExternalFiles:
     _mapped: dict[Path, MappedFile] = field(default_factory=dict)
 
     def find(self, tensor: TensorProto, size_bytes: int) -> tuple[MappedFile, int]:
-        """The file and the offset of a tensor's `size_bytes` bytes.
+        """Return the file and the offset of a tensor's `size_bytes` bytes.
 
         Raises:
-            FormatError: The location is not allowed, the file is missing, or the range
-                leaves it.
+            FormatError: The location is not allowed, the file is missing, or the range exceeds it.
         """
         entries = {
             utf8(entry.key, "key"): utf8(entry.value, "external data")
@@ -56,7 +55,7 @@ class ExternalFiles:
         return file, offset
 
     def files_of(self, model: Message) -> tuple[Path, ...]:
-        """Every file that a tensor within a message names, in the order they come in.
+        """Return the files that tensors within a message name, in order of appearance.
 
         Raises:
             FormatError: A location is not allowed.
@@ -64,7 +63,7 @@ class ExternalFiles:
         return tuple(dict.fromkeys(self.named_files_of(model).values()))
 
     def named_files_of(self, model: Message) -> dict[str, Path]:
-        """`files_of` by the names that the tensors have for them."""
+        """Return `files_of` by their names in the message."""
         if self.model is None:
             return {}
         return {
@@ -87,7 +86,7 @@ class ExternalFiles:
 
 
 def _outside(message: Message) -> Iterator[TensorProto]:
-    """Tensors within a message, itself perhaps, whose elements are in another file."""
+    """Yield the tensors within a message, or the message itself, that are external."""
     if isinstance(message, TensorProto):
         if message.data_location == TensorProto.EXTERNAL:
             yield message
@@ -104,7 +103,7 @@ def _location(tensor: TensorProto) -> str:
 
 
 def _resolve(model: Path, tensor_name: str, location: str) -> Path:
-    """Where a location leads to, symbolic links followed."""
+    """Return the path of a location, with symbolic links followed."""
     parts = (*PurePosixPath(location).parts, *PureWindowsPath(location).parts)
     absolute = location.startswith("/") or PureWindowsPath(location).is_absolute()
     if not location or "\0" in location or absolute or ".." in parts:

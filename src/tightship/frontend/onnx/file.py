@@ -1,4 +1,4 @@
-"""The entry: an ONNX model file, or its bytes, as a graph."""
+"""Entry point: an ONNX model file, or its bytes, as a graph."""
 
 import os
 import sys
@@ -16,15 +16,15 @@ NO_FILES: Mapping[str, MappedFile] = {}
 
 
 class OnnxFile:
-    """A model, parsed once; each graph made of it is for some shapes of its inputs.
+    """Model that is parsed once, and read as a graph for given input shapes.
 
-    The bytes of its weights stay in the file, mapped.
+    The bytes of its weights stay in the mapped file.
     """
 
     def __init__(
         self, file: MappedFile, path: Path | None, given: Mapping[str, MappedFile] = NO_FILES
     ) -> None:
-        """`path` is the file's own, beside which external data lies; bytes have `given` files.
+        """Parse a file; external data is beside its `path`, or in `given` files if it has none.
 
         Raises:
             FormatError: The file is not an ONNX model.
@@ -46,9 +46,9 @@ class OnnxFile:
 
     @property
     def declared(self) -> dict[str, Shape | None]:
-        """Shapes of the inputs as the file has them; None for any rank, and for what is no tensor.
+        """Declared shapes of the inputs; None for an unknown rank and for non-tensors.
 
-        A dimension that the file leaves open is a symbol's name, or None.
+        An unknown dimension is the name of a symbol, or None.
         """
         from tightship.frontend.onnx.types import shape_of
 
@@ -58,7 +58,7 @@ class OnnxFile:
         return {v.name: shape_of(v.type) for v in graph.input if v.name not in constants}
 
     def data_files(self) -> tuple[Path, ...]:
-        """Files beside the model's own that hold bytes of its tensors.
+        """Return the files of external data.
 
         Raises:
             FormatError: A tensor names one outside the model's folder.
@@ -67,7 +67,7 @@ class OnnxFile:
             return self._tensors.external.files_of(self._model)
 
     def named_data_files(self) -> dict[str, Path]:
-        """`data_files` by the names that tensors have for them.
+        """Return the files of external data by their names in the model.
 
         Raises:
             FormatError: A tensor names one outside the model's folder.
@@ -81,10 +81,10 @@ class OnnxFile:
         *,
         allow_symbolic: bool = False,
     ) -> Graph:
-        """The model for these shapes.
+        """Return the graph for these shapes; arguments and errors as for `read`.
 
         Raises:
-            FormatError, GraphError, InputError: As `read`.
+            FormatError, GraphError, InputError: As from `read`.
         """
         from tightship.frontend.onnx.functions import Origin
         from tightship.frontend.onnx.infer import Inference
@@ -98,7 +98,7 @@ class OnnxFile:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Errors name the file; its pages and the parser's code are dropped at the end."""
+        """Name the file in errors, and drop its pages and the parser's code at the end."""
         try:
             yield
         except UnicodeDecodeError as error:
@@ -112,11 +112,11 @@ class OnnxFile:
 
 @public_call
 def open_file(path: str | os.PathLike[str]) -> OnnxFile:
-    """An ONNX model file; external data is looked for in its folder.
+    """Open an ONNX model file; external data is searched for in its folder.
 
     Raises:
         FormatError: The file is not an ONNX model.
-        InputError: There is no such file.
+        InputError: The file does not exist.
     """
     path = Path(path)
     if not path.is_file():
@@ -135,13 +135,12 @@ def open_bytes(
     external: Mapping[str, MappedFile] = NO_FILES,
     path: Path = Path("<bytes>"),
 ) -> OnnxFile:
-    """A serialized ONNX model; constants refer to `data`, which must not change.
+    """Open a serialized ONNX model; constants refer to `data`, which must not change.
 
     Args:
-        data: What a model file would hold.
-        external: Files of external data, by the names that tensors have for them; a tensor in
-            any other is refused.
-        path: What messages call the model.
+        data: Contents of a model file.
+        external: Files of external data, by their names in the model; others are refused.
+        path: Name of the model in messages.
 
     Raises:
         FormatError: The bytes are not an ONNX model.
@@ -159,14 +158,14 @@ def read(
     """Read an ONNX model; its weights stay in the file, mapped.
 
     Args:
-        path: The model. External data is looked for in its folder.
+        path: Model file. External data is searched for in its folder.
         shapes: Lengths of all dimensions of an input, by its name.
-        allow_symbolic: Keep input dimensions that nothing binds as symbols.
+        allow_symbolic: Whether unknown input dimensions stay symbolic.
 
     Raises:
         FormatError: The file is not an ONNX model, or a tensor's bytes do not fit.
         GraphError: The graph is not valid, or cannot be typed.
-        InputError: There is no such file, or the shapes do not fit the inputs.
+        InputError: The file does not exist, or the shapes do not fit the inputs.
     """
     return open_file(path).graph(shapes, allow_symbolic=allow_symbolic)
 
@@ -181,9 +180,9 @@ def read_bytes(
     """Read a serialized ONNX model; constants refer to `data`, which must not change.
 
     Args:
-        data: What a model file would hold. External data is refused.
+        data: Contents of a model file. External data is refused.
         shapes: Lengths of all dimensions of an input, by its name.
-        allow_symbolic: Keep input dimensions that nothing binds as symbols.
+        allow_symbolic: Whether unknown input dimensions stay symbolic.
 
     Raises:
         FormatError: The bytes are not an ONNX model, or a tensor's bytes do not fit.
@@ -194,7 +193,7 @@ def read_bytes(
 
 
 def _release_code() -> None:
-    """Drop the pages of the code that has done its work."""
+    """Drop the pages of onnx's and protobuf's code after reading."""
     for name in ("onnx.onnx_cpp2py_export", "google._upb._message"):
         path = getattr(sys.modules.get(name), "__file__", None)
         if path is not None:

@@ -1,4 +1,4 @@
-"""Functions that a model defines for itself, put in place of the nodes that call them."""
+"""Inlining of functions that a model defines."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ FunctionKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where nodes come from: the opsets they are written in, and their function."""
+    """Opsets of a node, and the depth of function calls that led to it."""
 
     opsets: Opsets
     depth: int = 0
-    """How many calls of functions led there."""
+    """Number of nested function calls."""
 
 
 @dataclass(slots=True)
 class Functions:
-    """The functions of a model."""
+    """Functions of a model."""
 
     by_key: dict[FunctionKey, FunctionProto] = field(default_factory=dict)
     _opsets: dict[FunctionKey, Opsets] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Functions:
     _node_count: int = 0
 
     def add(self, functions: Iterable[FunctionProto]) -> None:
-        """Take the functions of a model.
+        """Add the functions of a model.
 
         Raises:
             GraphError: Two have the same domain, name and overload.
@@ -54,10 +54,10 @@ class Functions:
     def expand(
         self, nodes: Iterable[NodeProto], origin: Origin
     ) -> Iterator[tuple[NodeProto, Origin]]:
-        """The nodes, each call of a function replaced by the nodes of its body.
+        """Yield the nodes, with each call of a function replaced by its body.
 
         Raises:
-            GraphError: A function calls itself, or its bodies multiply without end.
+            GraphError: Calls are recursive or too deep, or the bodies have too many nodes.
         """
         if not self.by_key:
             for node in nodes:
@@ -83,7 +83,6 @@ class Functions:
 
 
 def _instantiate(function: FunctionProto, call: NodeProto, prefix: str) -> list[NodeProto]:
-    """The nodes of a function's body, in the names and attributes of one call."""
     if len(call.input) > len(function.input) or len(call.output) > len(function.output):
         raise GraphError(
             f"Node {label(call)} has {len(call.input)} inputs and {len(call.output)} outputs; "
@@ -112,7 +111,7 @@ class _Rewriting:
     attributes: Mapping[str, AttributeProto]
 
     def rename(self, name: str) -> str:
-        """A name of the body in the graph that calls it; absent stays absent."""
+        """Return the outer name of a name in the body; absent stays absent."""
         if not name:
             return ""
         actual = self.names.get(name)

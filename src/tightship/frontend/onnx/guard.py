@@ -1,4 +1,4 @@
-"""Attributes on which the inference of onnx would hang or abort, refused before it sees them."""
+"""Refusal of attributes on which onnx's shape inference would hang or abort."""
 
 import re
 
@@ -10,7 +10,7 @@ _EINSUM = re.compile(rb"[A-Za-z.,\s]*(->[A-Za-z.\s]*)?")
 
 
 def check_node(node: NodeProto, owner: str) -> None:
-    """Refuse a node that the inference cannot be given.
+    """Check a node before it is passed to the inference.
 
     Raises:
         GraphError: An attribute is malformed.

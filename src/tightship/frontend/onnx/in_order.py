@@ -1,7 +1,7 @@
-"""Nodes in an order in which each follows what it reads.
+"""Topological order of nodes.
 
-ONNX asks files for it; ONNX Runtime does not, and its converter to float16 appends casts of
-inputs behind all that reads them.
+ONNX requires it of files; ONNX Runtime does not, and its converter to float16 appends casts of
+inputs after the nodes that read them.
 """
 
 import heapq
@@ -11,9 +11,9 @@ from onnx import GraphProto, NodeProto
 
 
 def in_order(nodes: Sequence[NodeProto]) -> Sequence[NodeProto]:
-    """The nodes as they are if they are in order, else the order nearest to theirs.
+    """Return the nodes unchanged if they are in order, else in the nearest order.
 
-    What lies on a cycle, or behind one, is last.
+    Nodes on a cycle, or behind one, come last.
     """
     makers: dict[str, int] = {}
     for index, node in enumerate(nodes):
@@ -40,7 +40,7 @@ def in_order(nodes: Sequence[NodeProto]) -> Sequence[NodeProto]:
 
 
 def _read(node: NodeProto) -> Iterator[str]:
-    """Names that a node reads, or that its subgraphs may take from around them."""
+    """Yield names that a node reads, or that its subgraphs may capture."""
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):

@@ -1,4 +1,4 @@
-"""The output types of one node."""
+"""Inference of one node's output types."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from tightship.frontend.onnx.schema import Opsets
 from tightship.graph import Constant
 
 _SAME_SHAPE = frozenset({"Dropout", "GroupNormalization", "MeanVarianceNormalization"})
-"""Operators whose outputs have the shape of their first input, though no rule says so."""
+"""Operators without an inference rule whose outputs have the shape of their first input."""
 
 _ELEMENT_NUMBERS = {
     "tensor(float)": 1,
@@ -28,43 +28,43 @@ _ELEMENT_NUMBERS = {
 
 
 class UntypedError(GraphError):
-    """A node does not take operands of these types or shapes; those of other inputs it may take.
+    """A node does not accept operands of these types or shapes, but might accept others.
 
-    Whoever calls the frontend gets it as a `GraphError`; a branch of an If may be left with it.
+    Callers of the frontend get a `GraphError`; a branch of an If may remain untyped.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class InferenceCall:
-    """A node, the types of its inputs, and those inputs whose values may give shapes."""
+    """Node, types of its inputs, and values of inputs that may determine shapes."""
 
     node: NodeProto
     schema: OpSchema
     inputs: Mapping[str, TypeProto]
     data: Mapping[str, Constant]
     owner: str
-    """What messages call the node."""
+    """Name of the node in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """The inference of one model's nodes; what equal layers have in common is done once.
+    """Inference of a model's nodes, with results shared by equal nodes.
 
-    Nodes are equal where operator, attributes, known values and, as objects, the types of the
-    inputs are. Equal types that it gives are the same object, which nobody may change.
+    Nodes are equal if operator, attributes, known values and, by identity, types of inputs are.
+    Equal types that it returns are the same object and must not be changed.
     """
 
     ir_version: int
     _found: dict[Hashable, tuple[InferenceCall, Sequence[TypeProto]]] = field(default_factory=dict)
-    """The calls are kept, so that no other type gets the identity of one of theirs."""
+    """Results with their calls, kept so that no other type gets the identity of one of theirs."""
     _types: dict[bytes, TypeProto] = field(default_factory=dict)
 
     def outputs(self, call: InferenceCall, opsets: Opsets) -> Sequence[TypeProto]:
-        """Types of a node's outputs, each unknown where nothing follows.
+        """Return the types of a node's outputs, unknown if they cannot be inferred.
 
         Raises:
             GraphError: An attribute is malformed.
-            UntypedError: The operator does not take these inputs.
+            UntypedError: The operator does not accept these inputs.
         """
         key = _key(call, opsets)
         found = self._found.get(key)
@@ -78,7 +78,7 @@ class Inference:
 
 
 def _key(call: InferenceCall, opsets: Opsets) -> Hashable:
-    """What the types of a node's outputs follow from, names left out."""
+    """Return everything that determines the types of a node's outputs, without names."""
     node, inputs, data = call.node, call.inputs, call.data
     return (
         id(call.schema),
@@ -126,7 +126,6 @@ def _infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[Typ
 
 
 def _of_first_input(call: InferenceCall, index: int, type_: TypeProto) -> TypeProto:
-    """An output type with the shape of the node's first input."""
     known = type_ if types.is_tensor(type_) else _by_constraint(call, index)
     if not types.is_tensor(known) or known.tensor_type.HasField("shape"):
         return known
@@ -136,7 +135,7 @@ def _of_first_input(call: InferenceCall, index: int, type_: TypeProto) -> TypePr
 
 
 def _by_constraint(call: InferenceCall, index: int) -> TypeProto:
-    """The element type that an operator's signature alone gives to an output."""
+    """Return the element type that an operator's signature alone determines."""
     schema, inputs = call.schema, call.inputs
     text = schema.outputs[min(index, len(schema.outputs) - 1)].type_str
     if text in _ELEMENT_NUMBERS:

@@ -1,4 +1,4 @@
-"""The caller's shapes bound to the inputs a model declares."""
+"""Binding of the caller's shapes to a model's inputs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,7 @@ def bind_inputs(
     Args:
         declared: Types of the inputs, by name.
         shapes: One length for each dimension of an input.
-        allow_symbolic: Leave dimensions that no shape binds as they are.
+        allow_symbolic: Whether dimensions that no shape binds stay as they are.
 
     Returns:
         The types of the inputs, and the number that each symbol stands for.

@@ -1,4 +1,4 @@
-"""Operands of a node held against each other, which onnx's inference does not do."""
+"""Checks of a node's operands against each other, which onnx's inference omits."""
 
 from collections.abc import Mapping
 
@@ -16,12 +16,12 @@ from tightship.graph.recurrent_shapes import DIRECTIONS, GATES
 def misfit(
     node: NodeProto, inputs: Mapping[str, TypeProto], owner: str, version: int
 ) -> str | None:
-    """Return why the operands of a node do not fit each other; None where nothing says so.
+    """Return why the operands of a node do not fit each other; None if they may.
 
-    `version` is the opset that the operator has its meaning from.
+    `version` is the opset in which the operator got its meaning.
 
     Raises:
-        GraphError: `direction` or `layout` is none that the operator has.
+        GraphError: `direction` or `layout` has an invalid value.
     """
     if node.domain not in ("", "ai.onnx") or node.op_type not in RULES:
         return None

@@ -1,4 +1,4 @@
-"""Values that follow from shapes and small constants, found while types are inferred."""
+"""Values that follow from shapes and small constants, found during type inference."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ from tightship.graph import Constant, DType, Fill, Inline, Node, element_count
 from tightship.graph.constant import Array
 
 _BOUNDED = frozenset({"NonZero", "Compress", "Unique"})
-"""Operators whose output shape depends on data, and is no larger than their input."""
+"""Operators whose output shape depends on data, but is at most as large as their input."""
 
 _FAILURES = (
     NotEvaluatedError,
@@ -26,9 +26,9 @@ _FAILURES = (
 
 
 def foresee(node: Node, scope: Scope) -> Sequence[Constant] | None:
-    """The values of a node's outputs where they follow without inferring its types.
+    """Return the values of a node's outputs if they follow without inferring types.
 
-    A node that is not well formed is left to the inference, which says what is wrong.
+    A malformed node is left to the inference, which reports the error.
     """
     rule = _FORESEEN.get(node.operator)
     if rule is None or node.domain or len(node.inputs) != 1 or len(node.outputs) != 1:
@@ -37,9 +37,9 @@ def foresee(node: Node, scope: Scope) -> Sequence[Constant] | None:
 
 
 def evaluate(node: Node, scope: Scope, inferred: Sequence[TypeProto]) -> Sequence[Constant] | None:
-    """The values of a node's outputs, if its inputs are known and small.
+    """Return the values of a node's outputs, if its inputs are known and small.
 
-    A node that cannot be evaluated is left to the run, which says what is wrong with it.
+    A node that cannot be evaluated is left to the run, which reports the error.
     """
     evaluator = EVALUATORS.get(node.operator)
     if node.domain or evaluator is None:

@@ -1,4 +1,4 @@
-"""A parsed model as a graph: names checked, functions inlined, every value typed."""
+"""Conversion of a parsed model to a graph: names checked, functions inlined, values typed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ from tightship.graph import Constant, Graph, Node
 from tightship.graph.consumed import consumed
 
 BindInputs = Callable[[Mapping[str, TypeProto]], tuple[dict[str, TypeProto], dict[str, int]]]
-"""From declared input types to types, and to the numbers that symbols stand for."""
+"""Binds declared input types; returns the types, and the numbers of symbols."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What all graphs of one model share."""
+    """State common to all graphs of a model."""
 
     tensors: Tensors
     functions: Functions
@@ -38,12 +38,12 @@ class Reader:
     symbols: dict[str, int] = field(default_factory=dict)
 
     def model_graph(self, proto: GraphProto, origin: Origin, bind: BindInputs) -> Graph:
-        """The main graph; initializers that are also inputs are constants.
+        """Return the main graph; initializers that are also inputs are constants.
 
         Raises:
             FormatError: A tensor's bytes do not fit.
             GraphError: The graph is not valid, or cannot be typed.
-            InputError: The shapes given do not fit the inputs.
+            InputError: The given shapes do not fit the inputs.
         """
         initialized = {tensor.name for tensor in proto.initializer}
         initialized.update(sparse.values.name for sparse in proto.sparse_initializer)
@@ -62,8 +62,6 @@ class Reader:
 
 @dataclass(slots=True)
 class _GraphReader:
-    """Reads one graph, node by node."""
-
     reader: Reader
     proto: GraphProto
     scope: Scope
@@ -76,7 +74,7 @@ class _GraphReader:
     node_names: set[str] = field(default_factory=set)
 
     def read(self, inputs: Mapping[str, TypeProto]) -> Body:
-        """The graph for these input types, and the types of its outputs."""
+        """Return the graph for these input types, and the types of its outputs."""
         owner = f"Graph `{self.proto.name}`"
         for name, type_ in inputs.items():
             self.scope.define(name, type_, owner)
@@ -117,7 +115,7 @@ class _GraphReader:
         self.scope.constants[name] = self.constants[name] = constant
 
     def _read_contributed(self, proto: NodeProto, origin: Origin) -> None:
-        """Read a node, or in its place the nodes that spell what ONNX Runtime has added to ONNX."""
+        """Read a node, or the decomposition of an operator that ONNX Runtime adds to ONNX."""
         owner = f"Node {label(proto)}"
         around = Around(
             lambda name: self.scope.type_of(name, owner),
@@ -218,7 +216,7 @@ class _GraphReader:
         return name
 
     def _checked(self, owner: str, name: str, inferred: TypeProto) -> TypeProto:
-        """What was inferred, completed by the declared type of the same element type."""
+        """Complete an inferred type by the declared one, and check that element types agree."""
         declared = self.declared.get(name)
         if declared is None or declared == inferred:
             return inferred

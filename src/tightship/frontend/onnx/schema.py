@@ -1,4 +1,4 @@
-"""Operators as the installed onnx defines them, looked up once each."""
+"""Operators as the installed onnx defines them, each looked up once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tightship.frontend.onnx.text import utf8
 
 @dataclass(frozen=True, slots=True)
 class Opsets:
-    """The opset version of each domain; the default domain is `""`."""
+    """Opset version of each domain; the default domain is `""`."""
 
     versions: Mapping[str, int]
     protos: list[onnx.OperatorSetIdProto]
@@ -29,12 +29,12 @@ _NEWEST_KNOWN = {
 
 
 def normal_domain(domain: str) -> str:
-    """A domain by the one name used here: the default one has two."""
+    """Return the unique name of a domain: the default one has two."""
     return "" if domain == "ai.onnx" else domain
 
 
 def read_opsets(imports: Sequence[onnx.OperatorSetIdProto], owner: str) -> Opsets:
-    """The opset versions a model or function imports.
+    """Return the opset versions that a model or function imports.
 
     Raises:
         GraphError: A domain is imported in two versions, or in one that is too new.
@@ -58,11 +58,11 @@ def read_opsets(imports: Sequence[onnx.OperatorSetIdProto], owner: str) -> Opset
 
 
 def model_opsets(model: onnx.ModelProto) -> Opsets:
-    """The opset versions of a model; one too old to import any means opset 1.
+    """Return the opset versions of a model; one too old to import any has opset 1.
 
     Raises:
         FormatError: The IR version is newer than the installed onnx, or no opset is imported.
-        GraphError: An opset version is not known.
+        GraphError: An opset version is unknown.
     """
     if model.ir_version > onnx.IR_VERSION:
         raise FormatError(
@@ -83,10 +83,10 @@ class Schemas:
     _found: dict[tuple[str, str, int], OpSchema] = field(default_factory=dict)
 
     def find(self, node: onnx.NodeProto, domain: str, opsets: Opsets) -> OpSchema:
-        """The schema that gives a node its meaning.
+        """Return the schema that defines a node.
 
         Raises:
-            GraphError: The domain is not imported, or has no such operator.
+            GraphError: The domain is not imported, or lacks the operator.
         """
         operator = utf8(node.op_type, "operator")
         version = opsets.versions.get(utf8(domain, "domain"))
@@ -109,6 +109,6 @@ class Schemas:
 
 
 def label(node: onnx.NodeProto) -> str:
-    """What messages call a node: its name, or its first output, and its operator."""
+    """Return the name of a node in messages: its own or its first output's, and its operator."""
     name = node.name or next((output for output in node.output if output), "")
     return f"`{name}` ({node.op_type})"

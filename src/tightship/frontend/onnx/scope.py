@@ -1,4 +1,4 @@
-"""What a name means at one point of a graph, outer graphs included."""
+"""Names defined at a point of a graph, outer graphs included."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from tightship.frontend.onnx.text import utf8
 from tightship.graph import Constant, DType, element_count
 
 KNOWN_ELEMENTS_MAX = 4096
-"""Constants with more elements than this are never looked into."""
+"""Most elements of a constant whose value is used during reading."""
 
 _KNOWN_FLOATS_MAX = 16
 
 
 @dataclass(slots=True)
 class Scope:
-    """Names defined so far in a graph; what it lacks is looked up in `outer`.
+    """Names defined so far in a graph; others are looked up in `outer`.
 
-    No name is defined twice, here and in the outer scopes together.
+    No name is defined twice in a scope and its outer scopes.
     """
 
     outer: "Scope | None" = None
@@ -29,20 +29,20 @@ class Scope:
     """Names taken from `outer`, in the order of their first use."""
 
     def define(self, name: str, type_: TypeProto, owner: str) -> None:
-        """Give a name its type.
+        """Define a name.
 
         Raises:
-            GraphError: The name has one already.
+            GraphError: It is defined already.
         """
         if self._find(name) is not None:
             raise GraphError(f"{owner} defines `{name}` a second time.")
         self.types[utf8(name, "name")] = type_
 
     def type_of(self, name: str, owner: str) -> TypeProto:
-        """The type of a name; a name of an outer scope becomes a capture.
+        """Return the type of a name; a name of an outer scope becomes a capture.
 
         Raises:
-            GraphError: Nothing defines it before this point.
+            GraphError: It is not defined before this point.
         """
         type_ = self.types.get(name)
         if type_ is not None:
@@ -56,20 +56,20 @@ class Scope:
         return self.outer.type_of(name, owner)
 
     def constant_of(self, name: str) -> Constant | None:
-        """The value of a name, if it is known before the run."""
+        """Return the value of a name, if it is known before the run."""
         if name in self.types or self.outer is None:
             return self.constants.get(name)
         return self.outer.constant_of(name)
 
     def small_constant_of(self, name: str) -> Constant | None:
-        """The value of a name, if it is known and small enough to look into."""
+        """Return the value of a name, if it is known and small."""
         constant = self.constant_of(name)
         if constant is None or constant.dtype is DType.STRING:
             return None
         return constant if element_count(constant.shape) <= KNOWN_ELEMENTS_MAX else None
 
     def shape_data_of(self, names: Iterable[str]) -> dict[str, Constant]:
-        """The known values, by name, that a shape may follow from: integers, or few floats."""
+        """Return the known values that may determine a shape, by name: integers, or few floats."""
         data = {}
         for name in names:
             constant = self.small_constant_of(name)

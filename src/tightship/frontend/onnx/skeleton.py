@@ -1,14 +1,14 @@
-"""A model without the bytes of its large tensors.
+"""Model without the bytes of its large tensors.
 
-The file is walked once. What is small is copied as it is; where a tensor's elements
-take `PAYLOAD_BYTES_MIN` or more, only their place in the file is kept:
+The file is walked once. Small fields are copied; of a tensor whose elements take
+`PAYLOAD_BYTES_MIN` or more, only the position in the file is kept:
 
     file       model | graph | node node ... | initializer: dims, type, raw_data (98 MB) | ...
     skeleton   model | graph | node node ... | initializer: dims, type, segment          | ...
                                                                           |
     payloads                                  (begin, end) -> the field that was there --+
 
-`segment` is the one field of a tensor that no writer uses, so it carries the place.
+`segment` carries the position because it is the one field of a tensor that no writer uses.
 """
 
 import enum
@@ -22,7 +22,7 @@ from tightship.errors import FormatError
 from tightship.frontend.onnx import wire
 
 PAYLOAD_BYTES_MIN = 512
-"""Elements that take fewer bytes stay in the skeleton."""
+"""Size below which elements stay in the skeleton."""
 
 _DEPTH_MAX = 100
 
@@ -39,7 +39,7 @@ class TensorField(enum.IntEnum):
 
 
 class _Message(enum.Enum):
-    """Messages that can hold a tensor somewhere inside."""
+    """Messages that can contain a tensor."""
 
     MODEL = enum.auto()
     GRAPH = enum.auto()
@@ -76,7 +76,7 @@ _DROPPED: dict[_Message, frozenset[int]] = {
     _Message.SPARSE_TENSOR: frozenset(),
     _Message.TENSOR: frozenset({12, 16}),
 }
-"""Fields that say nothing about the computation: documentation, metadata, training."""
+"""Fields that do not affect the computation: documentation, metadata, training."""
 
 _PAYLOAD_FIELDS = frozenset(field.value for field in TensorField)
 
@@ -86,7 +86,7 @@ _SEGMENT = 3
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """A parsed model, and the field that each removed byte range `(begin, end)` was in."""
+    """Parsed model, and the field of each removed byte range `(begin, end)`."""
 
     model: onnx.ModelProto
     payloads: Mapping[tuple[int, int], TensorField]
@@ -96,8 +96,8 @@ def read_skeleton(data: memoryview, name: str) -> Skeleton:
     """Parse a model's bytes without reading its large tensors.
 
     Args:
-        data: The whole file.
-        name: What messages call the file.
+        data: Whole file.
+        name: Name of the file in messages.
 
     Raises:
         FormatError: The bytes are not an ONNX model.
@@ -122,7 +122,7 @@ class _Stripper:
         self.payloads: dict[tuple[int, int], TensorField] = {}
 
     def strip(self, message: _Message, start: int, stop: int, depth: int) -> bytes:
-        """The message `[start, stop)` as bytes, without payloads and dropped fields."""
+        """Return the message `[start, stop)` as bytes, without payloads and dropped fields."""
         if depth > _DEPTH_MAX:
             raise FormatError(f"messages are nested deeper than {_DEPTH_MAX}.")
         children, dropped = _CHILDREN[message], _DROPPED[message]

@@ -1,4 +1,4 @@
-"""A TensorProto of a skeleton as a constant: mapped where it is large, else held."""
+"""Conversion of a skeleton's TensorProto to a constant: mapped if large, else held."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from tightship.graph.constant import Array
 from tightship.graph.texts import decoded
 
 RANK_MAX = 64
-"""Dimensions that an array can have."""
+"""Most dimensions of an array."""
 
 _FIELD_NAMES = tuple(field.name.lower() for field in TensorField)
 
@@ -35,14 +35,14 @@ _VARINT_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """What a tensor's bytes are looked up in."""
+    """Sources of tensors' bytes."""
 
     file: MappedFile
     payloads: Mapping[tuple[int, int], TensorField]
     external: ExternalFiles
 
     def constant(self, tensor: TensorProto, name: str) -> Constant:
-        """The tensor as a constant; its elements are read only where they are few.
+        """Convert a tensor to a constant; only few elements are read.
 
         Raises:
             FormatError: Type, shape and stored bytes do not agree.
@@ -62,7 +62,7 @@ class Tensors:
         return Inline(_frozen(unpack(raw, dtype, shape)))
 
     def sparse(self, tensor: SparseTensorProto, name: str) -> Constant:
-        """A sparse tensor as a dense constant, filled in each time it is asked for.
+        """Convert a sparse tensor to a dense constant, computed at each use.
 
         Raises:
             FormatError: Values, indices and shape do not agree.
@@ -148,7 +148,7 @@ def _holds(field: TensorField, dtype: DType) -> bool:
 
 
 def _stored_bytes(tensor: TensorProto, dtype: DType) -> NDArray[np.uint8]:
-    """A small tensor's elements as they would lie in `raw_data`."""
+    """Return a small tensor's elements in the format of `raw_data`."""
     if tensor.HasField("raw_data"):
         return np.frombuffer(tensor.raw_data, np.uint8)
     if dtype in _DENSE_FIELDS[TensorField.FLOAT_DATA]:
@@ -163,7 +163,7 @@ def _stored_bytes(tensor: TensorProto, dtype: DType) -> NDArray[np.uint8]:
 
 
 def _narrow(numbers: NDArray[np.uint64], dtype: DType) -> NDArray[np.uint8]:
-    """Bytes of elements stored one (or one packed byte) to a number."""
+    """Return bytes of elements, or packed bytes, stored one to a number."""
     if dtype is DType.BOOL:
         return _as_bytes(numbers != 0)
     if dtype in (DType.FLOAT6E2M3FN, DType.FLOAT6E3M2FN):

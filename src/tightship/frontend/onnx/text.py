@@ -1,4 +1,4 @@
-"""Names that come out of a protobuf message."""
+"""Names in protobuf messages."""
 
 from sys import intern
 
@@ -6,9 +6,10 @@ from tightship.errors import FormatError
 
 
 def utf8(text: str | bytes, what: str) -> str:
-    """A name as it is, interned; protobuf hands out bytes where a name is not UTF-8.
+    """Return a name, interned; protobuf returns bytes if a name is not UTF-8.
 
-    A name comes several times in a file, and a file is read for several lengths.
+    Interning saves memory, because names recur in a file and files are read again for other
+    lengths.
 
     Raises:
         FormatError: It is not UTF-8.

@@ -1,6 +1,6 @@
-"""Types of values, as TypeProto while they are inferred and as Value afterwards.
+"""Types of values: TypeProto during inference, Value afterwards.
 
-A TypeProto with nothing set is a type that nobody knows.
+An empty TypeProto is an unknown type.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +14,10 @@ from tightship.frontend.onnx.text import utf8
 from tightship.graph import Dimension, DType, Shape, Value, element_count
 
 ELEMENTS_MAX = 1 << 48
-"""Elements that a tensor can have: more than any machine holds, and few enough to count bytes."""
+"""Most elements of a tensor: beyond any machine, but with a size that fits 63 bits."""
 
 UNKNOWN = "?"
-"""What paddle2onnx calls every dimension it does not know; no symbol, for they differ."""
+"""Name that paddle2onnx gives to every unknown dimension; not a symbol, as these may differ."""
 
 
 def is_known(type_: TypeProto) -> bool:
@@ -26,29 +26,29 @@ def is_known(type_: TypeProto) -> bool:
 
 
 def is_tensor(type_: TypeProto) -> bool:
-    """Whether a type is a dense tensor's, its element type known."""
+    """Whether a type is a dense tensor's with known element type."""
     return bool(type_.HasField("tensor_type") and type_.tensor_type.elem_type)
 
 
 def tensor_type(dtype: DType, shape: Sequence[Dimension] | None) -> TypeProto:
-    """The type of a dense tensor; no shape where the rank is not known."""
+    """Return the type of a dense tensor; `shape` is None for an unknown rank."""
     return with_shape(NUMBERS[dtype], shape)
 
 
 @lru_cache(maxsize=4096)
 def constant_type(dtype: DType, shape: tuple[int, ...]) -> TypeProto:
-    """The type of a constant; equal ones have the same object, which none may change."""
+    """Return the type of a constant; equal ones are the same object and must not be changed."""
     return tensor_type(dtype, shape)
 
 
 def element_name(number: int) -> str:
-    """What messages call an element type of `TensorProto.DataType`."""
+    """Return the name in messages of an element type of `TensorProto.DataType`."""
     dtype = DTYPES.get(number)
     return dtype.value if dtype is not None else f"number {number}"
 
 
 def with_shape(element_number: int, shape: Sequence[Dimension] | None) -> TypeProto:
-    """The type of a dense tensor with an element type of `TensorProto.DataType`."""
+    """Return the type of a dense tensor with an element type of `TensorProto.DataType`."""
     type_ = TypeProto()
     type_.tensor_type.elem_type = element_number
     if shape is not None:
@@ -63,14 +63,14 @@ def with_shape(element_number: int, shape: Sequence[Dimension] | None) -> TypePr
 
 
 def sequence_of(element: TypeProto) -> TypeProto:
-    """The type of a sequence."""
+    """Return the type of a sequence."""
     type_ = TypeProto()
     type_.sequence_type.elem_type.CopyFrom(element)
     return type_
 
 
 def shape_of(type_: TypeProto) -> Shape | None:
-    """The shape of a tensor type; None where it has none."""
+    """Return the shape of a tensor type; None if the rank is unknown."""
     tensor = type_.tensor_type
     if not tensor.HasField("shape"):
         return None
@@ -78,10 +78,9 @@ def shape_of(type_: TypeProto) -> Shape | None:
 
 
 def sound(type_: TypeProto) -> TypeProto:
-    """The type with each dimension below zero unknown.
+    """Return the type with negative dimensions as unknown.
 
-    Some writers mark an unknown dimension so, and inference gives it in a branch that
-    never runs.
+    Some writers mark unknown dimensions so, and inference finds them in branches that never run.
     """
     if any(dimension.dim_value < 0 for dimension in type_.tensor_type.shape.dim):
         return with_shape(type_.tensor_type.elem_type, shape_of(type_))
@@ -89,7 +88,7 @@ def sound(type_: TypeProto) -> TypeProto:
 
 
 def static_shape_of(type_: TypeProto) -> tuple[int, ...] | None:
-    """The shape of a tensor type where every dimension is a number."""
+    """Return the shape of a tensor type if every dimension is a number."""
     shape = shape_of(type_)
     if shape is None:
         return None
@@ -98,7 +97,7 @@ def static_shape_of(type_: TypeProto) -> tuple[int, ...] | None:
 
 
 def values_of(types: Mapping[str, TypeProto]) -> dict[str, Value]:
-    """Values of these types; only dense tensors have a dtype and a shape.
+    """Return values of these types; only dense tensors have a dtype and a shape.
 
     Raises:
         GraphError: A tensor has more than `ELEMENTS_MAX` elements.
@@ -122,7 +121,7 @@ def _dtype_and_shape(type_: TypeProto) -> tuple[DType | None, Shape | None]:
 
 
 def bind(type_: TypeProto, symbols: Mapping[str, int]) -> TypeProto:
-    """A declared type made sound, each bound symbol replaced by its number."""
+    """Return a declared type made sound, with bound symbols replaced by their numbers."""
     if not type_.HasField("tensor_type"):
         return type_
     shape = shape_of(type_)
@@ -135,9 +134,9 @@ def bind(type_: TypeProto, symbols: Mapping[str, int]) -> TypeProto:
 def merge(
     first: TypeProto, second: TypeProto, pick: Callable[[Dimension, Dimension], Dimension]
 ) -> TypeProto:
-    """Two tensor types of one element type as one, `pick` choosing each dimension.
+    """Merge two tensor types of one element type; `pick` chooses each dimension.
 
-    Where only one has a shape, or the ranks differ, `first` is returned.
+    If only one has a shape, or the ranks differ, `first` is returned.
     """
     left, right = shape_of(first), shape_of(second)
     if left is None or right is None or len(left) != len(right):
@@ -147,9 +146,9 @@ def merge(
 
 
 def refine(inferred: TypeProto, declared: TypeProto) -> TypeProto:
-    """What was inferred, completed by what the model declares.
+    """Complete an inferred type by the declared one.
 
-    A declared element type that differs is left to the caller.
+    The caller must check that the element types agree.
     """
     if not is_known(inferred):
         return declared
@@ -164,7 +163,7 @@ def refine(inferred: TypeProto, declared: TypeProto) -> TypeProto:
 
 
 def widen(first: TypeProto, second: TypeProto) -> TypeProto:
-    """The most exact type that holds values of both; unknown where their kinds differ."""
+    """Return the most exact type of values of both; unknown if their kinds differ."""
     if first == second:
         return first
     if first.HasField("sequence_type") and second.HasField("sequence_type"):

@@ -1,4 +1,4 @@
-"""Many protobuf numbers at once."""
+"""Vectorized decoding of protobuf numbers."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +9,13 @@ _VARINT_BYTES_MAX = 10
 
 
 def decode_varints(raw: NDArray[np.uint8], name: str) -> NDArray[np.uint64]:
-    """The numbers of a packed field, two's complement in 64 bits.
+    """Decode the numbers of a packed field, in two's complement of 64 bits.
 
     Takes one pass for each byte of the longest number.
 
     Args:
-        raw: The field's bytes.
-        name: The tensor, for messages.
+        raw: Bytes of the field.
+        name: Name of the tensor in messages.
 
     Raises:
         FormatError: The last number is cut off, or one has more than 10 bytes.
@@ -29,7 +29,9 @@ def decode_varints(raw: NDArray[np.uint8], name: str) -> NDArray[np.uint64]:
     lengths = stops - starts
     longest = int(lengths.max())
     if longest > _VARINT_BYTES_MAX:
-        raise FormatError(f"Tensor `{name}` has a number of {longest} bytes.")
+        raise FormatError(
+            f"Tensor `{name}` has a number of {longest} bytes; the limit is {_VARINT_BYTES_MAX}."
+        )
     numbers = np.zeros(stops.size, np.uint64)
     for index in range(longest):
         longer = lengths > index

@@ -1,4 +1,4 @@
-"""The protobuf wire format: where each field of a message lies, nothing copied."""
+"""Positions of fields in the protobuf wire format, found without copying."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,7 +11,7 @@ _VARINT_BYTES_MAX = 10
 
 
 class Field(NamedTuple):
-    """One field of a message: its tag starts at `start`, its payload is `[begin, stop)`."""
+    """Field of a message: its tag starts at `start`, its payload is `[begin, stop)`."""
 
     number: int
     wire_type: int
@@ -21,7 +21,7 @@ class Field(NamedTuple):
 
 
 def read_varint(data: memoryview, position: int, stop: int) -> tuple[int, int]:
-    """The unsigned integer at a position, and the position after it.
+    """Return the unsigned integer at a position, and the position after it.
 
     Raises:
         FormatError: It reaches `stop`, or is longer than 64 bits.
@@ -38,7 +38,7 @@ def read_varint(data: memoryview, position: int, stop: int) -> tuple[int, int]:
 
 
 def write_varint(value: int) -> bytes:
-    """A non-negative integer as protobuf writes it."""
+    """Encode a non-negative integer."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -48,10 +48,10 @@ def write_varint(value: int) -> bytes:
 
 
 def fields(data: memoryview, start: int, stop: int) -> Iterator[Field]:
-    """The fields of the message `[start, stop)`, in order.
+    """Yield the fields of the message `[start, stop)` in order.
 
     Raises:
-        FormatError: A field leaves the message, or has a wire type that ONNX never uses.
+        FormatError: A field exceeds the message, or has a wire type that ONNX never uses.
     """
     position = start
     while position < stop:

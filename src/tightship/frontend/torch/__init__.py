@@ -1,4 +1,4 @@
-"""Programs of `torch.export` and training steps as graphs; torch is imported by the first."""
+"""Conversion of `torch.export` programs and training steps to graphs, with torch on first use."""
 
 from tightship.frontend.torch.program import TorchProgram, open_program, read
 from tightship.frontend.torch.training import TrainingGraph, training_graph

@@ -1,4 +1,4 @@
-"""What expressions of torch come to; of lengths that are followed, lengths that are followed."""
+"""Evaluation of torch's expressions of lengths; symbolic lengths stay symbolic."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +15,14 @@ Number = int | float | bool
 
 
 def value_of(expression: sympy.Basic, lengths: Lengths) -> Number:
-    """The number that an expression is, or a length that follows from followed ones.
+    """Evaluate an expression to a number, or to a symbolic length.
 
-    What there is no length arithmetic for is computed from the numbers that the lengths are now:
-    of followed ones, it is a condition that they are these.
+    Operations without length arithmetic are computed from the current numbers; that these are the
+    lengths then becomes a condition.
 
     Args:
-        expression: Of lengths, or a relation of such; all its symbols are in `lengths`.
-        lengths: By symbol.
+        expression: Expression or relation of lengths; all its symbols are in `lengths`.
+        lengths: Lengths by symbol.
     """
     if isinstance(expression, sympy.Symbol):
         return lengths[expression]
@@ -37,14 +37,14 @@ def value_of(expression: sympy.Basic, lengths: Lengths) -> Number:
 
 
 def number_of(found: sympy.Basic) -> Number:
-    """A value of sympy as one of Python."""
+    """Convert a value of sympy to a Python number."""
     if found in (sympy.true, sympy.false):
         return bool(found)
     return int(found) if found.is_Integer else float(found)
 
 
 def _is_whole(expression: sympy.Basic) -> bool:
-    """Whether its parts are whole numbers, and an exponent one that is known."""
+    """Whether its parts are integers, and an exponent a known one."""
     if isinstance(expression, sympy.Pow):
         exponent = expression.args[1]
         return bool(exponent.is_Integer and exponent > 0)
@@ -82,4 +82,4 @@ _OPERATIONS: Mapping[object, Callable[[Sequence[Any]], Any]] = {
     sympy.Or: any,
     sympy.Not: lambda parts: not parts[0],
 }
-"""By the class of an expression; each of whole numbers, and of lengths without looking inside."""
+"""Functions by the class of an expression, for integers and symbolic lengths alike."""

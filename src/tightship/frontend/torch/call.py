@@ -1,4 +1,4 @@
-"""One call of an operator of torch being written."""
+"""Call of a torch operator that is being written."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from tightship.frontend.writer import Site
 
 @dataclass(frozen=True, slots=True)
 class Call(Site):
-    """One call of an operator of torch: its arguments by the names of its schema.
+    """Call of a torch operator, with arguments by the names of its schema.
 
     Tensors among the arguments are operands; `types` are those of its results.
     """

@@ -1,4 +1,4 @@
-"""Tensors and numbers that depend on lengths alone, computed when the lengths are known."""
+"""Tensors and numbers that depend on lengths alone, computed once the lengths are known."""
 
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -22,18 +22,18 @@ from tightship.graph.length import is_length, value_now
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ratio:
-    """A number that is no whole one, of lengths that are followed."""
+    """Non-integer number that depends on symbolic lengths."""
 
     expression: sympy.Basic
     lengths: Lengths
 
     @property
     def now(self) -> float:
-        """Its value by those of the lengths that are bound."""
+        """Value for the lengths that are currently bound."""
         return self._by(value_now)
 
     def fixed(self) -> float:
-        """Its value; that the lengths are what they are becomes a condition."""
+        """Return the value, and make the current lengths a condition."""
         return self._by(operator.index)
 
     def _by(self, number: Callable[[int], int]) -> float:
@@ -42,18 +42,18 @@ class Ratio:
 
     @property
     def sources(self) -> list[int]:
-        """The lengths that it depends on."""
+        """Lengths that it depends on."""
         return [self.lengths[symbol] for symbol in sorted(self.expression.free_symbols, key=str)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Computation:
-    """An operator of torch on numbers, tensors and computations, some of them of lengths.
+    """Operator of torch on numbers, tensors and computations, some of which depend on lengths.
 
     Attributes:
-        operator: What is called.
-        arguments: By place.
-        keywords: By name.
+        operator: Function to call.
+        arguments: Positional arguments.
+        keywords: Keyword arguments.
     """
 
     operator: Callable[..., torch.Tensor]
@@ -61,7 +61,7 @@ class Computation:
     keywords: Mapping[str, object]
 
     def tensor(self, found: "dict[Computation, torch.Tensor]") -> torch.Tensor:
-        """What it gives for the lengths that are bound; each computation is done once."""
+        """Return the result for the currently bound lengths; `found` caches computations."""
         if self not in found:
             with torch.no_grad():
                 arguments, keywords = _now((self.arguments, dict(self.keywords)), found)
@@ -69,7 +69,7 @@ class Computation:
         return found[self]
 
     def leaves(self) -> Iterator[Any]:
-        """Everything among its arguments, and among those of the computations there."""
+        """Yield all arguments, those of nested computations included."""
         for leaf in _leaves((self.arguments, dict(self.keywords))):
             if isinstance(leaf, Computation):
                 yield from leaf.leaves()
@@ -78,7 +78,7 @@ class Computation:
 
     @property
     def sources(self) -> list[int]:
-        """The lengths that it depends on."""
+        """Lengths that it depends on."""
         found = []
         for leaf in self.leaves():
             if isinstance(leaf, Ratio):
@@ -89,20 +89,20 @@ class Computation:
 
     @property
     def recipe(self) -> Hashable:
-        """Equal for computations that give the same for all lengths."""
+        """Key that is equal for computations with equal results for all lengths."""
         parts = _leaves((self.arguments, dict(self.keywords)))
         return self.operator, tuple(map(_key, parts)), tuple(self.keywords)
 
 
 OF_ONE_NUMBER = {"aten.full.default": 0, "aten.ones.default": 1, "aten.zeros.default": 0}
-"""Operators that make a tensor of one number: their second argument, or this one."""
+"""Operators that fill a tensor with one number: their second argument, or this default."""
 
 Made = torch.Tensor | Number | Ratio | Computation
-"""What depends on no input or parameter."""
+"""Value that depends on no input or parameter."""
 
 
 def constant_of_lengths(made: Computation | Ratio, type_: Type) -> Derived:
-    """What depends on lengths alone as a constant that holds for all of them."""
+    """Return a constant that is valid for all lengths."""
     if isinstance(made, Ratio):
         compute: Callable[[], Array] = partial(_number, made, type_[0])
         recipe: Hashable = (str(made.expression),)
@@ -115,7 +115,7 @@ def constant_of_lengths(made: Computation | Ratio, type_: Type) -> Derived:
 
 
 def filled(name: str, computation: Computation, type_: Type) -> Fill | None:
-    """A tensor of several elements of one number that is known, which is not written out."""
+    """Return a tensor of several elements of one known number, which is not materialized."""
     if name not in OF_ONE_NUMBER or not any(length != 1 for length in type_[1]):
         return None
     value = computation.arguments[1] if len(computation.arguments) > 1 else OF_ONE_NUMBER[name]

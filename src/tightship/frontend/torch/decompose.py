@@ -1,4 +1,4 @@
-"""A program in core ATen, but for what has an operator of its own in ONNX or of training."""
+"""Decomposition of programs to core ATen, except operators that ONNX or training has."""
 
 import warnings
 from collections.abc import Callable
@@ -17,14 +17,14 @@ KEPT = (
     "softmax.int", "softplus.default",
     "upsample_bilinear2d.vec", "upsample_nearest2d.vec", "unbind.int",
 )  # fmt: skip
-"""Operators that would be taken apart, and are written whole."""
+"""Operators that are kept whole instead of being decomposed."""
 
 
 def _ignore_copied_leaves() -> None:
     """Ignore the warning that torch raises when it copies its own tree of arguments.
 
-    The filter stays, for `catch_warnings` changes those of other threads, and it is narrow: the
-    module is the one that copies for torch. A second call changes nothing.
+    The filter stays, because `catch_warnings` would change those of other threads. It is narrow:
+    the module is the one that copies for torch. Repeated calls change nothing.
     """
     warnings.filterwarnings(
         "ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning, "copyreg"
@@ -32,7 +32,7 @@ def _ignore_copied_leaves() -> None:
 
 
 def decomposed(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """The program in the operators that the table of translations has."""
+    """Return the program in the operators of the table of translations."""
     table = torch.export.default_decompositions()
     for name in KEPT:
         operator, overload = name.split(".")
@@ -51,11 +51,11 @@ KEPT_OF_TRAINING = (
     "sigmoid_backward", "silu", "slice_backward", "tanh_backward",
     "threshold_backward",
 )  # fmt: skip
-"""Operators of a training step that would be taken apart, and are written whole."""
+"""Operators of a training step that are kept whole instead of being decomposed."""
 
 
 def decompositions_of_training() -> dict[torch._ops.OperatorBase, Callable[..., object]]:
-    """What takes operators of a training step apart."""
+    """Return the decompositions of a training step."""
     table = core_aten_decompositions()
     for name in KEPT_OF_TRAINING:
         table.pop(getattr(torch.ops.aten, name).default, None)
@@ -65,9 +65,9 @@ def decompositions_of_training() -> dict[torch._ops.OperatorBase, Callable[..., 
 
 
 def joint(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """The program with the backward path of its first output, a scalar, by AOT autograd.
+    """Add the backward path of a program's first output, a scalar, by AOT autograd.
 
-    Attention is taken apart before autograd sees it: its own backward has no translation.
+    Attention is decomposed before autograd, because its own backward operator has no translation.
     """
     table = decompositions_of_training()
     _ignore_copied_leaves()
@@ -82,7 +82,7 @@ def joint(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram
 
 
 def tell_sources(program: torch.export.ExportedProgram, step: torch.export.ExportedProgram) -> None:
-    """Give nodes the line that called them, where one call of their operator was the only one."""
+    """Give nodes the source line of their operator, if it is called only once."""
     calls: dict[object, list[str]] = {}
     for node in program.graph.nodes:
         calls.setdefault(node.target, []).append(node.meta.get("stack_trace") or "")

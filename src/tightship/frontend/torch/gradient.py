@@ -1,4 +1,4 @@
-"""Operators of autograd's backward path, and forward ones that save what it reads."""
+"""Operators of autograd's backward path, and forward ones that save values for it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,54 +17,54 @@ from tightship.graph.ir import AttributeValue
 Results = tuple[Operand | None, ...]
 
 _REDUCTIONS = ("none", "mean", "sum")
-"""Of losses, by torch's numbers."""
+"""Reductions of losses, by torch's numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class InverseDeviation(Operand):
-    """1 / sqrt(variance + epsilon) of a batch, and the variance that it was made from."""
+    """1 / sqrt(variance + epsilon) of a batch, with the variance it was computed from."""
 
     variance: Operand
 
 
 def of_activation(operator: str, reads: str, call: Call) -> Operand:
-    """The gradient of an activation, from its input or its output."""
+    """Translate the gradient of an activation, from its input or its output."""
     return _only(call.own(operator, (call["grad_output"], call[reads]), {}))
 
 
 def of_relu(call: Call) -> Operand:
-    """The gradient where the result is above 0."""
+    """Translate the gradient of ReLU."""
     if call["threshold"]:
         raise refused(call.node, f"is of the threshold {call['threshold']}; only 0 is known")
     return _only(call.own("ReluGrad", (call["grad_output"], call["self"]), {}))
 
 
 def of_gelu(call: Call) -> Operand:
-    """The gradient of Gelu, exact or by tanh."""
+    """Translate the gradient of Gelu, exact or by tanh."""
     operands = call["grad_output"], call["self"]
     return _only(call.own("GeluGrad", operands, {"approximate": call["approximate"]}))
 
 
 def of_leaky_relu(call: Call) -> Operand:
-    """The gradient of a line of a lower slope below 0."""
+    """Translate the gradient of LeakyReLU."""
     slope = float(call["negative_slope"])
     return _only(call.own("LeakyReluGrad", (call["grad_output"], call["self"]), {"alpha": slope}))
 
 
 def of_hard_sigmoid(call: Call) -> Operand:
-    """The gradient of a line cut at 0 and 1."""
+    """Translate the gradient of HardSigmoid."""
     operands = call["grad_output"], call["self"]
     return _only(call.own("HardSigmoidGrad", operands, {"alpha": 1 / 6, "beta": 0.5}))
 
 
 def of_softmax(call: Call) -> Operand:
-    """Reads the result of Softmax."""
+    """Translate the gradient of Softmax, from its output."""
     axis = axis_of(call["dim"], len(call.shape))
     return _only(call.own("SoftmaxGrad", (call["grad_output"], call["output"]), {"axis": axis}))
 
 
 def of_log_softmax(call: Call) -> Operand:
-    """Reads the result; behind the gradient of a likelihood it is that of a cross entropy."""
+    """Translate the gradient of LogSoftmax; after that of a likelihood it is of a cross entropy."""
     axis = axis_of(call["dim"], len(call.shape))
     operands = call["grad_output"], call["output"]
     maker = call.writer.makers.get(operands[0].name)
@@ -76,7 +76,7 @@ def of_log_softmax(call: Call) -> Operand:
 
 
 def likelihood(call: Call) -> Results:
-    """Minus the logarithms at the labels; the sum of weights is not given."""
+    """Translate the negative log likelihood; the sum of weights is not returned."""
     if call["self"].rank == 1:
         raise refused(call.node, "is of one sample without a batch", "give it a batch of one")
     operands = call["self"], call["target"], call["weight"]
@@ -84,7 +84,7 @@ def likelihood(call: Call) -> Results:
 
 
 def of_likelihood(call: Call) -> Operand:
-    """Minus the gradient at the labels."""
+    """Translate the gradient of the negative log likelihood."""
     scores: Operand = call["self"]
     operands = call["grad_output"], call["target"], call["weight"]
     how = {**_loss(call), "shape": scores.shape}
@@ -99,7 +99,7 @@ def _loss(call: Call) -> dict[str, str | int]:
 
 
 def by_layer(call: Call) -> Results:
-    """Over the last axes, with the means and inverse deviations that a gradient reads."""
+    """Translate LayerNorm with the means and inverse deviations that its gradient reads."""
     operand: Operand = call["input"]
     shape = tuple(call["normalized_shape"])
     scale, bias = filled_like(call, "weight", shape, 1), call["bias"]
@@ -110,7 +110,7 @@ def by_layer(call: Call) -> Results:
 
 
 def of_layer(call: Call) -> Results:
-    """Reads the input and its statistics."""
+    """Translate the gradient of LayerNorm, from its input and statistics."""
     shape = tuple(call["normalized_shape"])
     scale = filled_like(call, "weight", shape, 1)
     operands = call["grad_out"], call["input"], scale, call["mean"], call["rstd"]
@@ -119,7 +119,7 @@ def of_layer(call: Call) -> Results:
 
 
 def by_statistics_of_batch(call: Call) -> Results:
-    """By the batch, with its statistics and the running ones that follow from them."""
+    """Translate BatchNorm in training, with its statistics and updated running ones."""
     operand: Operand = call["input"]
     if not call["training"]:
         return by_batch(call)
@@ -146,14 +146,13 @@ def by_statistics_of_batch(call: Call) -> Results:
 
 
 def _moved(call: Call, running: Operand, now: Operand, factor: float) -> Operand:
-    """A running statistic with that of this batch in it, times a factor."""
     momentum = float(call["momentum"])
     shares = {"kept": 1 - momentum, "added": momentum * factor}
     return _only(call.own("RunningUpdate", (running, now), shares))
 
 
 def of_batch(call: Call) -> Results:
-    """Reads the input and the statistics that it was normalized by."""
+    """Translate the gradient of BatchNorm, from its input and statistics."""
     operand: Operand = call["input"]
     scale = filled_like(call, "weight", (operand.shape[1],), 1)
     mean, variance = call["running_mean"], call["running_var"]
@@ -165,7 +164,7 @@ def of_batch(call: Call) -> Results:
 
 
 def _variance(call: Call, inverse: Operand) -> Operand:
-    """What an inverse deviation was made from; in a graph of the backward path it is an input."""
+    """Return the variance of an inverse deviation, which in a backward graph is an input."""
     if isinstance(inverse, InverseDeviation):
         return inverse.variance
     total = call.like("Reciprocal", call.like("Mul", inverse, inverse))
@@ -173,7 +172,7 @@ def _variance(call: Call, inverse: Operand) -> Operand:
 
 
 def of_convolution(call: Call) -> Results:
-    """Gradients of an image, of weights and of a bias."""
+    """Translate the gradients of a convolution: those of image, weights and bias."""
     dy, operand, weight = call["grad_output"], call["input"], call["weight"]
     axes = weight.rank - 2
     attributes: dict[str, AttributeValue] = {
@@ -196,7 +195,7 @@ def of_convolution(call: Call) -> Results:
 def _of_transposed(
     call: Call, attributes: Mapping[str, AttributeValue], shaped: Mapping[str, AttributeValue]
 ) -> Results:
-    """The image's gradient is a convolution; in the weights' the two images change places."""
+    """Write the gradients of a transposed convolution, with image and gradient exchanged."""
     dy, operand, weight = call["grad_output"], call["input"], call["weight"]
     of_input, of_weight, of_bias = call["output_mask"]
     kind = (operand.dtype, operand.shape)
@@ -214,14 +213,14 @@ def _each(given: list[int], axes: int) -> tuple[int, ...]:
 
 
 def of_largest(call: Call) -> Operand:
-    """The first of equal elements of a window has the gradient."""
+    """Translate the gradient of MaxPool, which goes to the first of equal elements."""
     attributes = pool_attributes(call, 2)
     attributes["dilations"] = _each(call["dilation"], 2)
     return _of_pool(call, "MaxPoolGrad", call["self"], attributes)
 
 
 def of_mean(call: Call) -> Operand:
-    """Each element of a window has its share."""
+    """Translate the gradient of AveragePool."""
     if call["divisor_override"]:
         raise refused(call.node, f"divides by {call['divisor_override']} (`divisor_override`)")
     attributes = pool_attributes(call, 2)
@@ -230,7 +229,7 @@ def of_mean(call: Call) -> Operand:
 
 
 def of_mean_to_size(call: Call) -> Operand:
-    """As of windows that divide the image."""
+    """Translate the gradient of an adaptive AveragePool whose windows divide the image."""
     dy: Operand = call["grad_output"]
     kernel = pools_to_size(call, call.shape[-2:], dy.shape[-2:])
     attributes = {"kernel_shape": kernel, "strides": kernel}
@@ -243,7 +242,7 @@ def _of_pool(
     image: Operand | None,
     attributes: Mapping[str, tuple[int, ...] | int],
 ) -> Operand:
-    """The gradient of a pool, with a batch of one where there is none."""
+    """Write the gradient of a pool, with a batch of one if there is none."""
     batched = (1,) * (4 - len(call.shape))
     operands = [call.reshaped(each, batched + each.shape) for each in (call["grad_output"], image)
                 if each]  # fmt: skip
@@ -252,7 +251,7 @@ def _of_pool(
 
 
 def of_rows(call: Call) -> Operand:
-    """Gradients of the rows of a table added up; none for the row of padding."""
+    """Translate the gradient of an embedding: sums for each row, none for the row of padding."""
     if call["scale_grad_by_freq"]:
         raise refused(call.node, "scales gradients by how often a row is read")
     dy, indices = call["grad_output"], call["indices"]
@@ -265,14 +264,14 @@ def of_rows(call: Call) -> Operand:
 
 
 def of_slice(call: Call) -> Operand:
-    """The gradient at the positions of a slice, zero elsewhere."""
+    """Translate the gradient of a slice, zero elsewhere."""
     axis = axis_of(call["dim"], len(call.shape))
     start, stop, step = slice(call["start"], call["end"], call["step"]).indices(call.shape[axis])
     return _spread(call, call["grad_output"], axis, (start, stop, step))
 
 
 def of_position(call: Call) -> Operand:
-    """The gradient at one position of an axis, zero elsewhere."""
+    """Translate the gradient of a selected position, zero elsewhere."""
     axis = axis_of(call["dim"], len(call.shape))
     index = call["index"] % call.shape[axis]
     kept = (*call.shape[:axis], 1, *call.shape[axis + 1 :])
@@ -292,7 +291,7 @@ def _spread(call: Call, dy: Operand, axis: int, where: tuple[int, int, int]) -> 
 
 
 def dropped(call: Call) -> Results:
-    """Elements set to zero at random, and which of them were kept."""
+    """Translate Dropout, with the mask of kept elements."""
     operand: Operand = call["input"]
     if call["train"] is False or call["p"] == 0:
         return operand, call.held(np.ones((), np.bool_))
@@ -304,7 +303,7 @@ def dropped(call: Call) -> Results:
 
 
 def of_dropped(call: Call) -> Operand:
-    """The gradient of what was kept."""
+    """Translate the gradient of Dropout."""
     dy: Operand = call["grad_output"]
     kept = call.add("Where", (dy.dtype, dy.shape), call["mask"], dy, call.scalar(0, dy.dtype))
     return call.like("Mul", kept, call.scalar(call["scale"], dy.dtype))

@@ -1,4 +1,4 @@
-"""Operators that read or write positions which tensors name."""
+"""Operators that read or write positions given by tensors."""
 
 import math
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from tightship.graph.length import same_for_all
 
 
 def embedded(call: Call) -> Operand:
-    """A row of the table for each index."""
+    """Translate an embedding: a row of the table for each index."""
     return call.result("Gather", call["weight"], call["indices"], axis=0)
 
 
 def positions(call: Call) -> Operand:
-    """Positions of one axis."""
+    """Translate a selection of positions along one axis."""
     operand: Operand = call["self"]
     return call.result("Gather", operand, call["index"], axis=axis_of(call["dim"], operand.rank))
 
 
 def gathered(call: Call) -> Operand:
-    """One element along an axis for each index."""
+    """Translate a gather of one element along an axis for each index."""
     operand: Operand = call["self"]
     if not operand.rank:
         return call.reshaped(operand, call.shape)
@@ -32,7 +32,7 @@ def gathered(call: Call) -> Operand:
 
 
 def scattered(reduction: str, call: Call) -> Operand:
-    """One element along an axis written for each index."""
+    """Translate a scatter of one element along an axis for each index."""
     operand: Operand = call["self"]
     index: Operand = call["index"]
     source = call.arguments.get("src")
@@ -47,7 +47,7 @@ def scattered(reduction: str, call: Call) -> Operand:
 
 
 def indexed(call: Call) -> Operand:
-    """Positions that tensors give for neighbouring axes, broadcast against each other."""
+    """Translate indexing of adjacent axes by tensors, broadcast against each other."""
     operand: Operand = call["self"]
     axis, indices = _neighbours(call)
     if _is_grid(indices):
@@ -61,12 +61,12 @@ def indexed(call: Call) -> Operand:
             operand = call.add("Gather", (call.dtype, shape), operand, line, axis=axis + place)
         return operand
     if axis:
-        raise refused(call.node, "indexes several axes, and not the first")
+        raise refused(call.node, "indexes several axes that do not begin with the first")
     return call.result("GatherND", operand, _stacked(call, indices))
 
 
 def put(call: Call) -> Operand:
-    """Elements at positions that tensors give for the first axes replaced, or added to."""
+    """Translate replacement of, or addition to, elements at indexes of the first axes."""
     operand: Operand = call["self"]
     if (masked := _masked(call)) is not None:
         return masked
@@ -80,7 +80,7 @@ def put(call: Call) -> Operand:
 
 
 def _masked(call: Call) -> Operand | None:
-    """What a mask picks replaced by the same for each; None where it is not so."""
+    """Translate a mask whose elements get the same value; None for other indexes."""
     operand: Operand = call["self"]
     values: Operand = call["values"]
     mask: Operand | None
@@ -95,7 +95,7 @@ def _masked(call: Call) -> Operand | None:
 
 
 def added(call: Call) -> Operand:
-    """As `put`; onto lines of neighbouring axes, added up one axis after another."""
+    """Translate like `put`; a grid of indexes is added one axis after another."""
     operand: Operand = call["self"]
     if not call["accumulate"]:
         return put(call)
@@ -124,7 +124,7 @@ def _values(call: Call, shape: tuple[int, ...]) -> Operand:
 
 
 def _is_grid(indices: list[Operand]) -> bool:
-    """Whether each index is a line along an axis of its own, so that all pairs are meant."""
+    """Whether each index is along an axis of its own, so that all combinations are meant."""
     count = len(indices)
     return count == 1 or all(
         index.rank <= count
@@ -134,7 +134,6 @@ def _is_grid(indices: list[Operand]) -> bool:
 
 
 def _line(call: Call, index: Operand, count: int) -> Operand:
-    """The index of one axis among several."""
     return call.reshaped(index, _line_shape(index, count))
 
 
@@ -143,7 +142,7 @@ def _line_shape(index: Operand, count: int) -> tuple[int, ...]:
 
 
 def _neighbours(call: Call) -> tuple[int, list[Operand]]:
-    """The first axis that is indexed, and its indices and those of the axes after it."""
+    """Return the first indexed axis, and the indexes of it and the axes after it."""
     given: list[Operand | None] = list(call["indices"])
     axis = next(position for position, index in enumerate(given) if index is not None)
     indices = [index for index in given[axis:] if index is not None]
@@ -154,7 +153,7 @@ def _neighbours(call: Call) -> tuple[int, list[Operand]]:
             "use `torch.where` with three operands, whose shape is fixed",
         )
     if None in given[axis : axis + len(indices)]:
-        raise refused(call.node, "indexes axes that are not neighbours")
+        raise refused(call.node, "indexes axes that are not adjacent")
     operand: Operand = call["self"]
     if any(index.dtype not in (DType.INT32, DType.INT64) for index in indices):
         indices = [call.cast(index, DType.INT64) for index in indices]
@@ -163,7 +162,7 @@ def _neighbours(call: Call) -> tuple[int, list[Operand]]:
 
 
 def _stacked(call: Call, indices: list[Operand]) -> Operand:
-    """Indices of several axes as one tensor, a row of them for each position."""
+    """Stack indexes of several axes into rows, one for each position."""
     rank = max(index.rank for index in indices)
     padded = [(*[1] * (rank - index.rank), *index.shape) for index in indices]
     shape = tuple(max(lengths) if 0 not in lengths else 0 for lengths in zip(*padded, strict=True))

@@ -1,4 +1,4 @@
-"""A joint graph of AOT autograd, forward and backward path of a module, as one graph."""
+"""Joint graphs of AOT autograd, forward and backward path of a module, as one graph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ import torch
 from tightship.frontend.torch.traced import TracedGraph, results_of, traced_graph
 
 TANGENTS = "tangents"
-"""What AOT autograd calls inputs of the backward path, gradients of what the forward path gives."""
+"""Part of AOT autograd's names of gradients of forward outputs, inputs of the backward path."""
 
 
 @dataclass(frozen=True, slots=True)
 class JointGraph:
-    """A translated joint graph.
+    """Translated joint graph.
 
     Attributes:
-        module: The traced graph.
-        traced: Its translation.
-        forward_outputs: How many of its outputs the forward path gives.
-        forward_inputs: How many of its inputs are there before.
+        module: Traced graph.
+        traced: Translation of the graph.
+        forward_outputs: Number of outputs of the forward path.
+        forward_inputs: Number of inputs of the forward path.
     """
 
     module: torch.fx.GraphModule
@@ -43,11 +43,11 @@ def joint_graph(module: torch.fx.GraphModule, forward_outputs: int) -> JointGrap
     """Translate a joint graph.
 
     Args:
-        module: As AOT autograd gives it to a partitioner.
-        forward_outputs: How many of its outputs belong to the forward path.
+        module: Graph that AOT autograd passes to a partitioner.
+        forward_outputs: Number of outputs of the forward path.
 
     Raises:
-        GraphError: As `traced_graph`.
+        GraphError: As from `traced_graph`.
     """
     places = module.graph.find_nodes(op="placeholder")
     early = sum(TANGENTS not in str(node.target) for node in places)
@@ -57,11 +57,11 @@ def joint_graph(module: torch.fx.GraphModule, forward_outputs: int) -> JointGrap
 def halves(
     joint: JointGraph, saved: Sequence[str]
 ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
-    """Two graphs that say what goes into both paths and comes out, and do not compute it.
+    """Return graphs with inputs and outputs of both paths, but without their computation.
 
-    The forward one gives its outputs, then what autograd is to keep: inputs and outputs of the
-    names given, and one tensor that stands for the rest. It is a view of an input by its type, so
-    that AOT autograd does not take it for a buffer that can be had once only.
+    The forward one returns its outputs, then what autograd must keep: the inputs and outputs in
+    `saved`, and a token for the rest. The token is typed as a view of an input, so that AOT
+    autograd does not take it for a buffer that can be used only once.
     """
     places = list(joint.module.graph.find_nodes(op="placeholder"))
     results = results_of(joint.module)
@@ -94,7 +94,7 @@ def _copied(graph: torch.fx.Graph, node: torch.fx.Node, name: str) -> torch.fx.N
 
 
 def _made(graph: torch.fx.Graph, node: torch.fx.Node, of: torch.fx.Node) -> torch.fx.Node:
-    """A node that stands for what another one gives."""
+    """Add a node in place of another one's result."""
     made = graph.call_function(torch.ops.aten.alias.default, (of,))
     made.meta = {"val": node.meta["val"]}
     return made

@@ -1,4 +1,4 @@
-"""Lengths that an exported program leaves open: their names, and what shapes make of them."""
+"""Lengths that an exported program leaves open: names, bounds and conditions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from tightship.frontend.torch.arithmetic import Lengths, value_of
 
 @dataclass(frozen=True, slots=True)
 class OpenLengths:
-    """What the inputs of a program leave open.
+    """Open lengths of a program's inputs.
 
     Attributes:
         inputs: Shapes, each length a number or an expression of symbols.
-        names: Symbols by what `dynamic_shapes` called them, or as torch does.
+        names: Names of symbols in `dynamic_shapes`, or torch's.
         ranges: Least and largest value of expressions.
-        conditions: What held when the program was exported, and must for every shape.
+        conditions: Relations that held at the export and must hold for every shape.
     """
 
     inputs: Mapping[str, tuple[sympy.Expr, ...]]
@@ -29,7 +29,7 @@ class OpenLengths:
 
     @staticmethod
     def of(program: torch.export.ExportedProgram) -> "OpenLengths":
-        """Those of a program; without symbols where all lengths are fixed."""
+        """Return the open lengths of a program; no symbols if all lengths are fixed."""
         nodes = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
         names: dict[sympy.Symbol, sympy.Symbol] = {}
         conditions: list[sympy.Basic] = []
@@ -56,22 +56,22 @@ class OpenLengths:
         return any(length.free_symbols for shape in self.inputs.values() for length in shape)
 
     def shown(self, expression: sympy.Basic) -> str:
-        """An expression by the names of its symbols."""
+        """Return an expression with the names of its symbols."""
         return str(expression.subs(self.names))
 
     def declared(self, name: str) -> tuple[int | str, ...]:
-        """The shape of an input."""
+        """Return the shape of an input."""
         return tuple(
             self.shown(length) if length.free_symbols else int(length)
             for length in self.inputs[name]
         )
 
     def bound(self, shapes: Mapping[str, Sequence[int]]) -> Lengths:
-        """The value of every symbol.
+        """Return the value of every symbol.
 
         Raises:
-            InputError: A shape is for no input, has another rank, or does not fit what the
-                program was exported for; or a length stays open.
+            InputError: A shape is of an unknown input, has another rank, or does not fit the
+                exported program; or a length stays open.
         """
         found: dict[sympy.Symbol, int] = {}
         for name, shape in shapes.items():
@@ -89,7 +89,7 @@ class OpenLengths:
 
     @staticmethod
     def _solve(length: sympy.Expr, given: int, found: dict[sympy.Symbol, int]) -> None:
-        """Add what a length tells of its symbol, if it has one alone that is not known."""
+        """Solve for the symbol of a length, if it has a single unknown one."""
         if isinstance(length, sympy.Symbol):
             found.setdefault(length, given)
         elif len(length.free_symbols) == 1 and not length.free_symbols <= found.keys():
@@ -113,7 +113,7 @@ class OpenLengths:
             if any(length.free_symbols - found.keys() for length in shape):
                 raise InputError(
                     f"Input `{name}` has the shape {list(self.declared(name))}, in which a length "
-                    f"is open; give its shape, as `shapes={{'{name}': ...}}`."
+                    f"is open; give its shape, such as `shapes={{'{name}': ...}}`."
                 )
 
     def _check_conditions(self, found: Lengths) -> None:
@@ -134,19 +134,18 @@ class OpenLengths:
 
 
 def expression(length: "int | torch.SymInt") -> sympy.Expr:
-    """A length of torch as an expression."""
+    """Return a length of torch as an expression."""
     return length.node.expr if isinstance(length, torch.SymInt) else sympy.Integer(length)
 
 
 def _value(expression: sympy.Basic, found: Lengths) -> int | float | None:
-    """Of lengths that are known; None where one is not."""
     return value_of(expression, found) if expression.free_symbols <= found.keys() else None
 
 
 def _names(
     environment: "torch.fx.experimental.symbolic_shapes.ShapeEnv",
 ) -> dict[sympy.Symbol, sympy.Symbol]:
-    """What `dynamic_shapes` called symbols, as far as the program still knows."""
+    """Return the names that `dynamic_shapes` gave to symbols, as far as the program has them."""
     given = environment.source_name_to_debug_name
     found = {}
     for symbol, sources in environment.var_to_sources.items():

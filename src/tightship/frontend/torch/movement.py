@@ -1,4 +1,4 @@
-"""Views, and operators that put elements elsewhere."""
+"""Views, and operators that move elements."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ INT64_MAX = (1 << 63) - 1
 
 
 def viewed(call: Call) -> Operand:
-    """The same elements in the same order under another shape."""
+    """Translate a reshape."""
     return call.reshaped(call["self"], call.shape)
 
 
 def restrided(call: Call) -> Operand:
-    """The same elements under another shape, where strides say no more."""
+    """Translate `as_strided` if its strides are those of a reshape."""
     dense: list[int] = []
     step = 1
     for length in reversed(call.shape):
@@ -33,13 +33,13 @@ def restrided(call: Call) -> Operand:
 
 
 def permuted(call: Call) -> Operand:
-    """Axes in another order."""
+    """Translate a permutation of axes."""
     operand: Operand = call["self"]
     return _transposed(call, [axis_of(axis, operand.rank) for axis in call["dims"]])
 
 
 def swapped(call: Call) -> Operand:
-    """Two axes exchanged."""
+    """Translate an exchange of two axes."""
     operand: Operand = call["self"]
     order = list(range(operand.rank))
     first = axis_of(call.arguments.get("dim0", 0), operand.rank)
@@ -62,13 +62,13 @@ def _transposed(call: Call, order: Sequence[int]) -> Operand:
 
 
 def widened(call: Call) -> Operand:
-    """An axis of length 1 put in."""
+    """Translate the insertion of an axis of length 1."""
     operand: Operand = call["self"]
     return call.result("Unsqueeze", operand, call.integers(axis_of(call["dim"], operand.rank + 1)))
 
 
 def expanded(call: Call) -> Operand:
-    """Axes of length 1 repeated, and new ones in front."""
+    """Translate an expansion of axes of length 1, and of new ones in front."""
     operand: Operand = call["self"]
     if same_for_all(operand.shape, call.shape):
         return operand
@@ -76,7 +76,7 @@ def expanded(call: Call) -> Operand:
 
 
 def repeated(call: Call) -> Operand:
-    """The whole tensor again and again along each axis."""
+    """Translate a repetition of the whole tensor along each axis."""
     operand: Operand = call["self"]
     counts = call["repeats"]
     shape = (*[1] * (len(counts) - operand.rank), *operand.shape)
@@ -84,7 +84,7 @@ def repeated(call: Call) -> Operand:
 
 
 def selected(call: Call) -> Operand:
-    """One position of an axis, which goes."""
+    """Translate the selection of a position of an axis, which is removed."""
     operand: Operand = call["self"]
     axis = axis_of(call["dim"], operand.rank)
     length, index = operand.shape[axis], call["index"]
@@ -94,7 +94,7 @@ def selected(call: Call) -> Operand:
 
 
 def sliced(call: Call) -> Operand:
-    """Every so many positions of a range of an axis."""
+    """Translate a slice along an axis."""
     operand: Operand = call["self"]
     if same_for_all(operand.shape, call.shape):
         return operand
@@ -104,13 +104,13 @@ def sliced(call: Call) -> Operand:
 
 
 def _ends(call: Call) -> tuple[int, int]:
-    """Where a slice starts and stops; from the back where negative, and it may be too far."""
+    """Return start and stop of a slice, which may be negative or out of range."""
     start, stop = call["start"], call["end"]
     return (0 if start is None else start), (INT64_MAX if stop is None else stop)
 
 
 def flipped(call: Call) -> Operand:
-    """Axes backwards."""
+    """Translate a reversal of axes."""
     operand: Operand = call["self"]
     axes = [axis_of(axis, operand.rank) for axis in call["dims"]]
     if not axes:
@@ -121,7 +121,7 @@ def flipped(call: Call) -> Operand:
 
 
 def joined(call: Call) -> Operand:
-    """Tensors one after another along an axis; those without elements add nothing."""
+    """Translate a concatenation; tensors without elements are ignored."""
     parts = [call.cast(part, call.dtype) for part in call["tensors"] if part.shape != (0,)]
     if len(parts) < 2:
         return parts[0] if parts else call.cast(call["tensors"][0], call.dtype)
@@ -129,13 +129,13 @@ def joined(call: Call) -> Operand:
 
 
 def split(call: Call) -> tuple[Operand | None, ...]:
-    """Parts of these lengths along an axis."""
+    """Translate a split along an axis."""
     operand: Operand = call["self"]
     return _parts(call, operand, axis_of(call["dim"], operand.rank))
 
 
 def unbound(call: Call) -> tuple[Operand | None, ...]:
-    """Each position of an axis, which goes."""
+    """Translate `unbind`: each position of an axis, which is removed."""
     operand: Operand = call["self"]
     axis = axis_of(call["dim"], operand.rank)
     return tuple(
@@ -155,7 +155,7 @@ def _parts(call: Call, operand: Operand, axis: int) -> tuple[Operand | None, ...
 
 
 def padded(call: Call) -> Operand:
-    """A constant around the elements; less than none cuts some off."""
+    """Translate padding by a constant; negative amounts cut elements off."""
     operand: Operand = call["self"]
     amounts = list(call["pad"])
     before = [0] * (operand.rank - len(amounts) // 2) + amounts[::2][::-1]
@@ -165,13 +165,13 @@ def padded(call: Call) -> Operand:
 
 
 def written_over_slice(call: Call) -> Operand:
-    """A range of an axis replaced: what is before, the replacement, what is after."""
+    """Translate the replacement of a slice: what is before, the replacement, what is after."""
     operand: Operand = call["self"]
     axis = axis_of(call["dim"], operand.rank)
     start, stop = (_clamped(end, operand.shape[axis]) for end in _ends(call))
     step = call["step"]
     if step != 1 and axis:
-        raise refused(call.node, f"writes every {step} positions of an axis that is not the first")
+        raise refused(call.node, f"writes with step {step} along an axis that is not the first")
     if step != 1:
         rows = np.arange(start, stop, step, dtype=np.int64)[:, np.newaxis]
         source = call.cast(call["src"], call.dtype)
@@ -180,12 +180,11 @@ def written_over_slice(call: Call) -> Operand:
 
 
 def _clamped(end: int, length: int) -> int:
-    """An end of a slice, from the front."""
     return min(max(end + length if end < 0 else end, 0), length)
 
 
 def written_over_position(call: Call) -> Operand:
-    """One position of an axis replaced."""
+    """Translate the replacement of one position of an axis."""
     operand: Operand = call["self"]
     axis = axis_of(call["dim"], operand.rank)
     index = call["index"] % operand.shape[axis]
@@ -216,7 +215,7 @@ def _range(call: Call, operand: Operand, axis: int, where: tuple[int, int]) -> O
 
 
 def shuffled(call: Call) -> Operand:
-    """Channels spread over an image `upscale_factor` times as wide and high."""
+    """Translate PixelShuffle: channels become pixels of a larger image."""
     size: int = call["upscale_factor"]
     return call.result("DepthToSpace", call["self"], blocksize=size, mode="CRD")
 

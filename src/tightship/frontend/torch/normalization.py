@@ -1,4 +1,4 @@
-"""Normalizations as they are at inference."""
+"""Normalizations at inference."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Results = tuple[Operand | None, ...]
 
 
 def by_layer(call: Call) -> Operand:
-    """Over the last axes."""
+    """Translate LayerNorm."""
     operand: Operand = call["input"]
     shape = tuple(call["normalized_shape"])
     scale, bias = filled_like(call, "weight", shape, 1), call["bias"]
@@ -23,12 +23,12 @@ def by_layer(call: Call) -> Operand:
 
 
 def by_layer_with_statistics(call: Call) -> Results:
-    """Over the last axes; mean and deviation are not given."""
+    """Translate LayerNorm; mean and deviation are not returned."""
     return by_layer(call), None, None
 
 
 def by_batch(call: Call) -> Results:
-    """By statistics that training left."""
+    """Translate BatchNorm by running statistics."""
     operand: Operand = call["input"]
     channels = (operand.shape[1],)
     result = call.result(
@@ -44,7 +44,7 @@ def by_batch(call: Call) -> Results:
 
 
 def in_training(call: Call) -> Results:
-    """Refused: by statistics of the batch, which change those that are kept."""
+    """Refuse BatchNorm by statistics of the batch."""
     raise refused(
         call.node,
         "normalizes by the batch, as in training",
@@ -53,7 +53,7 @@ def in_training(call: Call) -> Results:
 
 
 def by_instance(call: Call) -> Operand:
-    """Over the axes after the channels of each sample."""
+    """Translate InstanceNorm."""
     operand: Operand = call["input"]
     if call["running_mean"] is not None and not call["use_input_stats"]:
         result, *_ = by_batch(call)
@@ -66,7 +66,7 @@ def by_instance(call: Call) -> Operand:
 
 
 def by_group(call: Call) -> Operand:
-    """Over groups of channels, as an instance normalization of a row for each group."""
+    """Translate GroupNorm, as InstanceNormalization of a row for each group."""
     operand: Operand = call["input"]
     groups: int = call["num_groups"]
     count = math.prod(operand.shape[1:]) // groups
@@ -84,7 +84,7 @@ def by_group(call: Call) -> Operand:
 
 
 def filled_like(call: Call, name: str, shape: tuple[int, ...], number: int) -> Operand:
-    """An argument, or as many times the number that it stands for where it is absent."""
+    """Return an argument, or a tensor of `number` if it is absent."""
     given: Operand | None = call[name]
     operand: Operand = call["input"]
     element = np.array(number).astype(operand.dtype.numpy)

@@ -1,4 +1,4 @@
-"""Operators that compute each element from those at its place."""
+"""Elementwise operators."""
 
 import math
 from collections.abc import Callable
@@ -19,23 +19,23 @@ _FLOATS = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
 
 
 def unary(operator: str, call: Call) -> Operand:
-    """One operator of one operand, in the type of the result."""
+    """Translate an operator of one operand, in the type of the result."""
     return call.result(operator, call.cast(call["self"], call.dtype))
 
 
 def same(call: Call) -> Operand:
-    """The operand itself."""
+    """Return the operand itself."""
     operand: Operand = call["self"]
     return operand
 
 
 def binary(operator: str, call: Call) -> Operand:
-    """One operator of two operands, both in the type of the result."""
+    """Translate an operator of two operands, both in the type of the result."""
     return call.result(operator, *_operands(call, call.dtype))
 
 
 def scaled_sum(operator: str, call: Call) -> Operand:
-    """A sum or difference whose second term is multiplied by `alpha`; of booleans, Or."""
+    """Translate a sum or difference with `alpha` times the second term; Or for booleans."""
     left, right = _operands(call, call.dtype)
     if call.dtype is DType.BOOL:
         return call.result("Or", left, right)
@@ -45,18 +45,18 @@ def scaled_sum(operator: str, call: Call) -> Operand:
 
 
 def reversed_difference(call: Call) -> Operand:
-    """`other - self`."""
+    """Translate `other - self`."""
     left, right = _operands(call, call.dtype)
     return call.result("Sub", right, left)
 
 
 def product(call: Call) -> Operand:
-    """A product; of booleans, And."""
+    """Translate a product; And for booleans."""
     return binary("And" if call.dtype is DType.BOOL else "Mul", call)
 
 
 def comparison(operator: str, call: Call) -> Operand:
-    """A comparison in the type that both operands promote to."""
+    """Translate a comparison in the type that both operands promote to."""
     arguments = [
         each.meta["val"] if isinstance(each, torch.fx.Node) else each for each in call.node.args
     ]
@@ -68,23 +68,23 @@ def comparison(operator: str, call: Call) -> Operand:
 
 
 def bitwise(logical: str, call: Call) -> Operand:
-    """An operator on bits; of booleans, the logical one."""
+    """Translate a bitwise operator; the logical one for booleans."""
     return binary(logical if call.dtype is DType.BOOL else f"Bitwise{logical}", call)
 
 
 def negated(call: Call) -> Operand:
-    """Bits turned over; of booleans, Not."""
+    """Translate a bitwise negation; Not for booleans."""
     return unary("Not" if call.dtype is DType.BOOL else "BitwiseNot", call)
 
 
 def logical(operator: str, call: Call) -> Operand:
-    """A logical operator of operands of any type."""
+    """Translate a logical operator of operands of any type."""
     operands = [call.cast(call[n], DType.BOOL) for n in ("self", "other") if n in call.arguments]
     return call.result(operator, *operands)
 
 
 def quotient(call: Call) -> Operand:
-    """A quotient, rounded as `rounding_mode` says."""
+    """Translate a quotient, rounded by `rounding_mode`."""
     mode = call.arguments.get("rounding_mode")
     left, right = _operands(call, call.dtype)
     if mode is None or (mode == "trunc" and call.dtype not in _FLOATS):
@@ -98,7 +98,7 @@ def quotient(call: Call) -> Operand:
 
 
 def truncated(call: Call) -> Operand:
-    """Without the part after the point."""
+    """Translate `trunc`, which rounds towards 0."""
     return _truncated(call, call["self"])
 
 
@@ -108,13 +108,13 @@ def _truncated(call: Call, operand: Operand) -> Operand:
 
 
 def _floor_quotient(call: Call, left: Operand, right: Operand) -> Operand:
-    """Of integers: the remainder, which has the divisor's sign, is taken off first."""
+    """Divide integers, rounding down, by subtracting the remainder first."""
     rest = call.add("Mod", (call.dtype, call.shape), left, right)
     return call.result("Div", call.add("Sub", (call.dtype, call.shape), left, rest), right)
 
 
 def remainder(call: Call) -> Operand:
-    """What is left by the quotient rounded down."""
+    """Translate the remainder of the quotient rounded down."""
     left, right = _operands(call, call.dtype)
     if call.dtype not in _FLOATS:
         return call.result("Mod", left, right)
@@ -124,7 +124,7 @@ def remainder(call: Call) -> Operand:
 
 
 def power(call: Call) -> Operand:
-    """A power, of which square and root have operators of their own."""
+    """Translate a power; squares and square roots have operators of their own."""
     base, exponent = call["self"], call["exponent"]
     base = call.number_or_tensor(base, call.dtype)
     if exponent == 2:
@@ -135,25 +135,25 @@ def power(call: Call) -> Operand:
 
 
 def inverse_root(call: Call) -> Operand:
-    """1 / sqrt."""
+    """Translate 1 / sqrt(x)."""
     operand = call.cast(call["self"], call.dtype)
     return call.result("Reciprocal", call.like("Sqrt", operand))
 
 
 def logarithm_of_more(call: Call) -> Operand:
-    """log(1 + x)."""
+    """Translate log(1 + x)."""
     operand = call.cast(call["self"], call.dtype)
     return call.result("Log", call.like("Add", operand, call.scalar(1, call.dtype)))
 
 
 def exponential_less(call: Call) -> Operand:
-    """exp(x) - 1."""
+    """Translate exp(x) - 1."""
     operand = call.cast(call["self"], call.dtype)
     return call.result("Sub", call.like("Exp", operand), call.scalar(1, call.dtype))
 
 
 def logarithm(base: float, call: Call) -> Operand:
-    """A logarithm of another base than e."""
+    """Translate a logarithm of another base than e."""
     operand = call.cast(call["self"], call.dtype)
     return call.result(
         "Mul", call.like("Log", operand), call.scalar(1 / math.log(base), call.dtype)
@@ -161,28 +161,28 @@ def logarithm(base: float, call: Call) -> Operand:
 
 
 def gelu(call: Call) -> Operand:
-    """Gelu, exact or by tanh."""
+    """Translate Gelu, exact or by tanh."""
     return call.result("Gelu", call["self"], approximate=call["approximate"])
 
 
 def silu(call: Call) -> Operand:
-    """X sigmoid(x)."""
+    """Translate x sigmoid(x)."""
     operand = call["self"]
     return call.result("Mul", operand, call.like("Sigmoid", operand))
 
 
 def hard_sigmoid(call: Call) -> Operand:
-    """A line cut at 0 and 1."""
+    """Translate HardSigmoid."""
     return call.result("HardSigmoid", call["self"], alpha=1 / 6, beta=0.5)
 
 
 def leaky_relu(call: Call) -> Operand:
-    """A line of a lower slope below 0."""
+    """Translate LeakyReLU."""
     return call.result("LeakyRelu", call["self"], alpha=float(call["negative_slope"]))
 
 
 def elu(call: Call) -> Operand:
-    """Elu, scaled as Selu is."""
+    """Translate Elu, scaled for Selu."""
     if call["input_scale"] != 1:
         raise refused(call.node, f"has the `input_scale` {call['input_scale']}; only 1 is known")
     alpha, scale = float(call["alpha"]), call["scale"]
@@ -193,7 +193,7 @@ def elu(call: Call) -> Operand:
 
 
 def softplus(call: Call) -> Operand:
-    """log(1 + exp(beta x)) / beta, which is straight above `threshold` to the last bits."""
+    """Translate log(1 + exp(beta x)) / beta, which equals x above `threshold` up to rounding."""
     beta = call["beta"]
     if beta == 1:
         return call.result("Softplus", call["self"])
@@ -202,7 +202,7 @@ def softplus(call: Call) -> Operand:
 
 
 def prelu(call: Call) -> Operand:
-    """A slope of its own below 0 for each channel."""
+    """Translate PReLU, with a slope for each channel."""
     operand, slope = call["self"], call["weight"]
     if operand.rank > 1:
         slope = call.reshaped(slope, [*slope.shape, *[1] * (operand.rank - 2)])
@@ -210,7 +210,7 @@ def prelu(call: Call) -> Operand:
 
 
 def clipped(low: str, high: str, call: Call) -> Operand:
-    """Cut at numbers or tensors, either of which may be absent."""
+    """Translate clamping by numbers or tensors, either of which may be absent."""
     operand = call.cast(call["self"], call.dtype)
     below, above = (
         None if value is None else call.number_or_tensor(value, call.dtype)
@@ -225,7 +225,7 @@ def clipped(low: str, high: str, call: Call) -> Operand:
 
 
 def chosen(call: Call) -> Operand:
-    """One of two operands, as a condition says."""
+    """Translate `where`."""
     condition = call.cast(call["condition"], DType.BOOL)
     left, right = _operands(call, call.dtype)
     if same_for_all(right.shape, call.shape):
@@ -236,20 +236,20 @@ def chosen(call: Call) -> Operand:
 
 
 def _as_number(call: Call, operand: Operand) -> Operand:
-    """A tensor of one number as that number, where the result's shape is another operand's."""
+    """Return a tensor of one number as a scalar, if another operand has the result's shape."""
     constant = call.writer.constants.get(operand.name)
     return call.held(constant.value.reshape(())) if isinstance(constant, Fill) else operand
 
 
 def filled(number: float, call: Call) -> Operand:
-    """A tensor of one number; of zeros where torch leaves open what is in it."""
+    """Translate a tensor of one number; uninitialized tensors get zeros."""
     value = call.arguments.get("fill_value", number)
     element = np.array(value).astype(call.dtype.numpy)
     return call.writer.constant(call.node.name, Fill(element, call.shape))
 
 
 def copied(call: Call) -> Operand:
-    """What is written over a tensor, in its type and shape."""
+    """Translate `copy`: the source in the target's type and shape."""
     source = call.cast(call["src"], call.dtype)
     if same_for_all(source.shape, call.shape):
         return source
@@ -257,7 +257,7 @@ def copied(call: Call) -> Operand:
 
 
 def converted(call: Call) -> Operand:
-    """The operand in another element type."""
+    """Translate a conversion to another element type."""
     return call.cast(call["self"], call.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Matrix products, and attention."""
+"""Matrix products and attention."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tightship.graph import DType
 
 
 def affine(call: Call) -> Operand:
-    """`beta self + alpha mat1 mat2`."""
+    """Translate `beta self + alpha mat1 mat2`."""
     left, left_turned = call.writer.unturned(call["mat1"])
     right, right_turned = call.writer.unturned(call["mat2"])
     return call.result(
@@ -28,12 +28,12 @@ def affine(call: Call) -> Operand:
 
 
 def product(second: str, call: Call) -> Operand:
-    """A product of matrices, or of stacks of them."""
+    """Translate a product of matrices or of stacks of them."""
     return call.result("MatMul", call["self"], call[second])
 
 
 def product_as_it_lies(second: str, call: Call) -> Operand:
-    """A product that reads a transposed operand in the order of its memory."""
+    """Translate a product that reads a transposed operand in place."""
     left, left_turned = call.writer.unturned(call["self"])
     right, right_turned = call.writer.unturned(call[second])
     if not left_turned and not right_turned:
@@ -45,7 +45,7 @@ def product_as_it_lies(second: str, call: Call) -> Operand:
 
 
 def added_products(call: Call) -> Operand:
-    """`beta self + alpha batch1 batch2`."""
+    """Translate `beta self + alpha batch1 batch2`."""
     result = call.add("MatMul", (call.dtype, call.shape), call["batch1"], call["batch2"])
     if call["alpha"] != 1:
         result = call.like("Mul", result, call.scalar(call["alpha"], call.dtype))
@@ -56,7 +56,7 @@ def added_products(call: Call) -> Operand:
 
 
 def linear(call: Call) -> Operand:
-    """A product with a weight that has a row for each output, and a bias."""
+    """Translate a linear layer; its weight has a row for each output."""
     operand, weight, bias = call["input"], call["weight"], call["bias"]
     if operand.rank == 2 and weight.rank == 2:
         return call.result("Gemm", operand, weight, bias, transB=1)
@@ -68,7 +68,7 @@ def linear(call: Call) -> Operand:
 
 
 def attention(call: Call) -> Operand:
-    """Softmax of the products of queries and keys, times values."""
+    """Translate scaled dot-product attention."""
     query, key, value = (call[name] for name in ("query", "key", "value"))
     mask: Operand | None = call["attn_mask"]
     if call["dropout_p"]:
@@ -95,7 +95,7 @@ def attention(call: Call) -> Operand:
 
 
 def _written_out(call: Call) -> Operand:
-    """Attention of stacks with other than one or two leading axes, without a causal mask."""
+    """Decompose attention of a rank above 4, which must be neither causal nor grouped."""
     query, key, value = (call[name] for name in ("query", "key", "value"))
     if call["is_causal"] or call["enable_gqa"] or query.rank < 3:
         raise refused(call.node, f"is causal or grouped, of rank {query.rank}; it must be 3 or 4")

@@ -1,4 +1,4 @@
-"""The entry: a program of `torch.export` as a graph."""
+"""Entry point: a program of `torch.export` as a graph."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class TorchProgram:
-    """An exported program in operators of core ATen; its parameters stay where torch has them."""
+    """Exported program in core ATen; its parameters stay in torch's memory."""
 
     def __init__(self, program: "torch.export.ExportedProgram") -> None:
-        """Decompose the program; it is left as it is.
+        """Decompose a copy of the program.
 
         Raises:
-            GraphError: It has an operator that has no translation.
-            InputError: A parameter is not on the processor, or an input is an open number.
+            GraphError: An operator has no translation.
+            InputError: A parameter is not in the processor's memory, or an input is an open number.
         """
         from tightship.frontend.torch.decompose import decomposed
         from tightship.frontend.torch.lengths import OpenLengths
@@ -39,20 +39,19 @@ class TorchProgram:
 
     @property
     def declared(self) -> dict[str, Shape | None]:
-        """Shapes of the inputs; lengths that `dynamic_shapes` left open by their names."""
+        """Shapes of the inputs; open lengths by their names in `dynamic_shapes`."""
         if self._fixed is None:
             return {name: self._lengths.declared(name) for name in self._lengths.inputs}
         return {name: self._fixed.values[name].shape for name in self._fixed.inputs}
 
     def graph(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
-        """The program as a graph for these shapes.
+        """Return the program as a graph for these shapes.
 
-        Lengths that are fixed can only be repeated; open ones must be given, each for one input
-        at least.
+        Fixed lengths can only be repeated; each open one must be given by at least one input.
 
         Raises:
             GraphError: A shape depends on data.
-            InputError: A shape is for no input, differs, or leaves a length open.
+            InputError: A shape is of an unknown input, differs, or leaves a length open.
         """
         if self._fixed is None:
             return self._translated(self._lengths.bound(shapes or {}))
@@ -70,12 +69,12 @@ class TorchProgram:
         return self._fixed
 
     def followed(self, shapes: Mapping[str, Sequence[int]]) -> FollowedGraph | None:
-        """The program as a graph for these shapes that holds for others too.
+        """Return the program as a graph for these shapes that is valid for others too.
 
-        None where a translation cannot follow a length.
+        None if a translation does not support a symbolic length.
 
         Raises:
-            GraphError, InputError: As `graph`.
+            GraphError, InputError: As from `graph`.
         """
         trace = Trace()
         lengths = {
@@ -84,7 +83,7 @@ class TorchProgram:
         }
         try:
             graph = self._translated(lengths)
-        except TypeError:  # of what asks for an integer of Python's own
+        except TypeError:  # an operation that requires a Python integer
             return None
         return FollowedGraph(graph, trace, self._symbols)
 
@@ -101,34 +100,34 @@ class TorchProgram:
 def read(
     program: "torch.export.ExportedProgram", shapes: Mapping[str, Sequence[int]] | None = None
 ) -> Graph:
-    """A program of `torch.export` as a graph of ONNX's operators.
+    """Convert a program of `torch.export` to a graph of ONNX's operators.
 
     Parameters and buffers are constants that refer to torch's memory, which must not change while
-    the graph is in use. A buffer that the program changes is an input of its name; what becomes of
-    it, or of an input that is changed, is an output `NAME.updated` after the program's own.
+    the graph is in use. A buffer that the program changes is an input of its name; the new value of
+    such a buffer or input is an output `NAME.updated` after the program's own outputs.
 
     Args:
-        program: What `torch.export.export` made of a module.
+        program: Result of `torch.export.export`.
         shapes: Shapes of inputs in which `dynamic_shapes` left lengths open.
 
     Raises:
-        GraphError: An operator has no translation; names the node, the operator, the line of the
-            user's source, and what to do.
-        InputError: A parameter is not on the processor, or a shape does not fit.
+        GraphError: An operator has no translation; the message names node, operator, the line of
+            the user's source and a remedy.
+        InputError: A parameter is not in the processor's memory, or a shape does not fit.
     """
     return TorchProgram(program).graph(shapes)
 
 
 @public_call
 def open_program(path: Path) -> TorchProgram:
-    """A program in a file that `torch.export.save` wrote.
+    """Open a file that `torch.export.save` wrote.
 
-    Lengths that it leaves open have the names that torch gives them, for the file has no others.
+    Open lengths have the names that torch gives them, because the file has no others.
 
     Raises:
-        FormatError: It is no such file.
-        GraphError, InputError: As `TorchProgram`; also, torch is not installed.
-        OSError: There is no such file, or it cannot be read.
+        FormatError: It is not such a file.
+        GraphError, InputError: As from `TorchProgram`; InputError also if torch is not installed.
+        OSError: The file does not exist or cannot be read.
     """
     with path.open("rb") as file:
         export = _export()

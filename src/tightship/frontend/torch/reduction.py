@@ -1,4 +1,4 @@
-"""Operators that take many elements to one, or one after another."""
+"""Reductions, running sums and sorting."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from tightship.graph import DType
 
 
 def reduced(operator: str, call: Call) -> Operand:
-    """A reduction over some axes, or over all of them."""
+    """Translate a reduction over some axes, or over all of them."""
     return _reduced(operator, call, call.cast(call["self"], call.dtype))
 
 
@@ -23,7 +23,7 @@ def _reduced(operator: str, call: Call, operand: Operand) -> Operand:
 
 
 def norm(call: Call) -> Operand:
-    """The sum of sizes, or the root of the sum of squares."""
+    """Translate a norm of order 1 or 2."""
     operator = {1: "ReduceL1", 2: "ReduceL2"}.get(call["ord"])
     if operator is None:
         raise refused(call.node, f"is a norm of the order {call['ord']}; only 1 and 2 are known")
@@ -37,12 +37,12 @@ def _axes(given: int | Sequence[int] | None, rank: int) -> list[int]:
 
 
 def is_any(call: Call) -> Operand:
-    """Whether any element is true."""
+    """Translate `any`."""
     return _of_booleans("ReduceMax", call)
 
 
 def are_all(call: Call) -> Operand:
-    """Whether every element is true."""
+    """Translate `all`."""
     return _of_booleans("ReduceMin", call)
 
 
@@ -58,7 +58,7 @@ def _of_booleans(operator: str, call: Call) -> Operand:
 
 
 def variance_and_mean(call: Call) -> tuple[Operand | None, ...]:
-    """Both of some axes."""
+    """Translate `var_mean`."""
     axes = _axes(call["dim"], call["self"].rank)
     keep = int(call["keepdim"])
     mean = call.result("ReduceMean", call["self"], call.integers(*axes), keepdims=keep)
@@ -66,7 +66,7 @@ def variance_and_mean(call: Call) -> tuple[Operand | None, ...]:
 
 
 def variance(call: Call) -> Operand:
-    """The mean of squared differences from the mean, over `n - correction`."""
+    """Translate `var`: the sum of squared differences from the mean, over `n - correction`."""
     operand: Operand = call["self"]
     axes = _axes(call["dim"], operand.rank)
     kept = tuple(1 if axis in axes else length for axis, length in enumerate(operand.shape))
@@ -85,7 +85,7 @@ def variance(call: Call) -> Operand:
 
 
 def position(operator: str, call: Call) -> Operand:
-    """Where the largest or smallest element is."""
+    """Translate `argmax` or `argmin`."""
     operand: Operand = call["self"]
     dim = call["dim"]
     if dim is None:
@@ -105,7 +105,7 @@ def position(operator: str, call: Call) -> Operand:
 
 
 def extreme(operators: tuple[str, str], call: Call) -> tuple[Operand | None, ...]:
-    """The largest or smallest along an axis, and where it is."""
+    """Translate the maximum or minimum along an axis, with its position."""
     operand: Operand = call["self"]
     axis, keep = axis_of(call["dim"], operand.rank), int(call["keepdim"])
     value = call.result(operators[0], operand, call.integers(axis), keepdims=keep)
@@ -114,25 +114,25 @@ def extreme(operators: tuple[str, str], call: Call) -> tuple[Operand | None, ...
 
 
 def softmax(operator: str, call: Call) -> Operand:
-    """Softmax along an axis, or its logarithm."""
+    """Translate Softmax or LogSoftmax."""
     operand = call.cast(call["self"], call.dtype)
     return call.result(operator, operand, axis=axis_of(call["dim"], operand.rank))
 
 
 def running_sum(call: Call) -> Operand:
-    """Sums of all elements up to each along an axis."""
+    """Translate `cumsum`."""
     operand = call.cast(call["self"], call.dtype)
     axis = call.scalar(axis_of(call["dim"], operand.rank), DType.INT64)
     return call.result("CumSum", operand, axis)
 
 
 def largest(call: Call) -> tuple[Operand | None, ...]:
-    """The `k` largest or smallest along an axis, and where they are."""
+    """Translate `topk`."""
     return _ordered(call, call["k"], descending=call["largest"])
 
 
 def in_order(call: Call) -> tuple[Operand | None, ...]:
-    """All elements along an axis in order, and where they were."""
+    """Translate `sort`."""
     operand: Operand = call["self"]
     return _ordered(call, operand.shape[call["dim"]], descending=call["descending"])
 

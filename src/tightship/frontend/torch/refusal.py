@@ -1,4 +1,4 @@
-"""What cannot be translated, told with the line of the user's source."""
+"""Errors for nodes that cannot be translated, with the line of the user's source."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from tightship.errors import GraphError
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n\s*([^\n]*)')
 
 _LIBRARY = f"{Path(torch.__file__).parent}/"
-"""Where torch's own modules are, which call operators for the user."""
+"""Folder of torch's own modules, which call operators for the user."""
 
 ADVICE = {
     "aten._local_scalar_dense.default": "keep it a tensor, or compute it before the model",
@@ -23,7 +23,7 @@ ADVICE = {
 
 
 def refused(node: torch.fx.Node, why: str, advice: str | None = None) -> GraphError:
-    """An error for a node: its name, its operator, where the user wrote it, and what to do."""
+    """Return an error with the node's name, operator, source line and a remedy."""
     target = operator_name(node)
     usual = "write it with other operators, or leave it outside the exported program"
     help_ = advice or ADVICE.get(target, usual)
@@ -31,7 +31,7 @@ def refused(node: torch.fx.Node, why: str, advice: str | None = None) -> GraphEr
 
 
 def operator_name(node: torch.fx.Node) -> str:
-    """What torch calls an operator and its overload, as `aten.add.Tensor`."""
+    """Return torch's name of an operator and its overload, such as `aten.add.Tensor`."""
     target = node.target
     if isinstance(target, str):
         return target

@@ -1,4 +1,4 @@
-"""The translation of each operator of ATen that has one."""
+"""Table of the translations of ATen operators."""
 
 from collections.abc import Callable, Mapping
 
@@ -40,7 +40,7 @@ TRANSLATIONS_OF_TRAINING: Mapping[str, Translation] = {
         for name, translation in part.items()
     },
 }
-"""Those of a training step, which normalizes by the batch and drops elements."""
+"""Translations of a training step, which normalizes by the batch and drops elements."""
 
 UNREAD: Mapping[str, tuple[str, ...]] = {
     "aten.max_pool2d_with_indices_backward.default": ("indices",),
@@ -48,11 +48,11 @@ UNREAD: Mapping[str, tuple[str, ...]] = {
     "aten.nll_loss2d_backward.default": ("total_weight",),
     "aten.nll_loss_backward.default": ("total_weight",),
 }
-"""Arguments that torch saves for a gradient; None where a translation has no need of them."""
+"""Arguments that torch saves for a gradient; None if a translation does not need them."""
 
 CREATED = frozenset(OF_ONE_NUMBER) | frozenset(
     f"aten.{name}"
     for name in ("arange.default", "arange.start", "arange.start_step", "eye.default", "eye.m",
                  "linspace.default", "scalar_tensor.default", "tril_indices.default")
 )  # fmt: skip
-"""Operators that make a tensor of numbers alone."""
+"""Operators that create a tensor from numbers alone."""

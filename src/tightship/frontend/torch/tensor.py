@@ -1,4 +1,4 @@
-"""Tensors of torch as types and constants; the bytes stay where torch has them."""
+"""Conversion of torch's tensors to types and constants; the bytes stay in torch's memory."""
 
 from functools import partial
 from pathlib import Path
@@ -12,16 +12,16 @@ from tightship.graph import Constant, Derived, DType, Inline, Mapped, MappedFile
 from tightship.graph.constant import Array
 
 HELD_BYTES_MAX = 512
-"""Bytes up to which a constant is small: passes may look at its elements."""
+"""Size up to which a constant is small, so that passes may read its elements."""
 
 _NAMES = {str(dtype.value): dtype for dtype in DType}
 
 
 def dtype_of(dtype: torch.dtype, owner: str) -> DType:
-    """The element type of the same name.
+    """Return the element type of the same name.
 
     Raises:
-        GraphError: There is none; the message begins with `owner`.
+        GraphError: No element type has this name; the message begins with `owner`.
     """
     name = str(dtype).removeprefix("torch.")
     if name not in _NAMES:
@@ -30,11 +30,11 @@ def dtype_of(dtype: torch.dtype, owner: str) -> DType:
 
 
 def constant_of(tensor: torch.Tensor, name: str) -> Constant:
-    """A dense tensor as a constant that refers to its memory; gathered when read if strided.
+    """Return a dense tensor as a constant that refers to its memory; strided ones are copied.
 
     Raises:
         GraphError: No ONNX element type matches.
-        InputError: Its elements are not dense in the memory of the processor.
+        InputError: It is not a dense tensor in the processor's memory.
     """
     if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
         raise InputError(
@@ -62,7 +62,7 @@ def _elements(raw: NDArray[np.uint8], dtype: DType, shape: tuple[int, ...]) -> A
 
 
 def _bytes(tensor: torch.Tensor) -> NDArray[np.uint8]:
-    """A tensor's elements in order: its memory where it is contiguous, else a copy."""
+    """Return a tensor's elements in order, copied only if not contiguous."""
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     raw: NDArray[np.uint8] = plain.reshape(-1).view(torch.uint8).numpy()
     return raw

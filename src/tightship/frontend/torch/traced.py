@@ -1,4 +1,4 @@
-"""A graph of AOT autograd, which has no signature, as a graph of ONNX's operators."""
+"""Translation of a graph of AOT autograd, which has no signature."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ from tightship.graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class TracedGraph:
-    """A translated graph.
+    """Translated graph.
 
     Attributes:
-        graph: What it computes.
-        inputs: Places of its inputs among those of the traced graph; what nobody reads has none.
-        outputs: Its outputs in the order of the traced graph; None where that gives none.
+        graph: Translation.
+        inputs: Position of each input in the traced graph; unread ones are omitted.
+        outputs: Outputs in the order of the traced graph; None for a missing one.
     """
 
     graph: Graph
@@ -38,7 +38,7 @@ class TracedGraph:
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A traced graph as a translator takes a program."""
+    """Traced graph with the interface of a program for the translator."""
 
     graph: torch.fx.Graph
     graph_signature: ExportGraphSignature
@@ -50,7 +50,7 @@ def traced_graph(module: torch.fx.GraphModule) -> TracedGraph:
     """Translate a graph of tensors.
 
     Raises:
-        GraphError: An operator has no translation, or an input is no tensor of fixed shape.
+        GraphError: An operator has no translation, or an input is not a tensor of fixed shape.
     """
     places = list(module.graph.find_nodes(op="placeholder"))
     wanted = results_of(module)
@@ -81,10 +81,10 @@ def traced_graph(module: torch.fx.GraphModule) -> TracedGraph:
 
 
 def results_of(module: torch.fx.GraphModule) -> list[torch.fx.Node | None]:
-    """What a traced graph gives, one after another; None where it gives nothing.
+    """Return the outputs of a traced graph; None for a missing one.
 
     Raises:
-        GraphError: A number is among them.
+        GraphError: An output is a number.
     """
     (output,) = module.graph.find_nodes(op="output")
     found: list[torch.fx.Node | None] = arg_tree_leaves(*output.args)
@@ -95,7 +95,7 @@ def results_of(module: torch.fx.GraphModule) -> list[torch.fx.Node | None]:
 
 
 def _is_read(node: torch.fx.Node) -> bool:
-    """Whether an input is a tensor; a number that is known is in the nodes that would read it."""
+    """Whether an input is a tensor or unknown number; known numbers are part of the nodes."""
     value = node.meta.get("val")
     if isinstance(value, torch.SymInt):
         return not value.node.expr.is_number
@@ -103,14 +103,14 @@ def _is_read(node: torch.fx.Node) -> bool:
 
 
 def _check(node: torch.fx.Node) -> None:
-    """Refuse what has no array of NumPy.
+    """Check that a node's tensor can be an array of NumPy.
 
     Raises:
-        GraphError: It is no tensor, one elsewhere, or of a type that NumPy has not.
+        GraphError: It is not a tensor, is not in the processor's memory, or NumPy lacks its type.
     """
     tensor = node.meta.get("val")
     if not isinstance(tensor, torch.Tensor):
-        raise refused(node, "is no tensor", "compile a module that takes and gives tensors")
+        raise refused(node, "is not a tensor", "compile a module of tensors")
     if tensor.device.type != "cpu" or tensor.dtype is torch.bfloat16:
         kind = f"{str(tensor.dtype).removeprefix('torch.')} on `{tensor.device}`"
         raise refused(node, f"is {kind}", "compile a module of float32 on the processor")

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrainingGraph:
-    """A training step as torch's autograd has it.
+    """Training step, differentiated by torch's autograd.
 
     Attributes:
-        graph: Reads inputs, targets, parameters and the buffers that it changes. Its outputs are
-            `loss`, the gradients, and buffers as they become.
+        graph: Reads inputs, targets, parameters and the buffers that it changes; its outputs are
+            `loss`, the gradients and the new buffers.
         parameters: Inputs whose gradients it computes, by their names in the module.
         gradients: Outputs, the gradient `d(NAME)` of each parameter.
-        buffers: Inputs that the step changes, each with the output that is written back over it.
-        state: Parameters and these buffers as they are; they refer to torch's memory.
+        buffers: Inputs that the step changes, each with the output that replaces it.
+        state: Current parameters and changed buffers, which refer to torch's memory.
     """
 
     graph: Graph
@@ -36,7 +36,7 @@ class TrainingGraph:
 
     @property
     def loss(self) -> str:
-        """The output that is differentiated, a scalar."""
+        """Name of the output that is differentiated, a scalar."""
         return "loss"
 
 
@@ -47,25 +47,26 @@ def training_graph(
     loss: "Loss | None" = None,
     targets: "Sequence[torch.Tensor]" = (),
 ) -> TrainingGraph:
-    """A step of training a module, forward and backward path in one graph.
+    """Return a training step of a module, forward and backward path in one graph.
 
-    The module is exported by `torch.export` in the mode that it is in, and differentiated by AOT
-    autograd as `torch.export` runs it for joint graphs (`joint_loss_index` of its decomposition:
-    the way to a joint graph that keeps names, and what is written back where). A write in place
-    is a value, running statistics are outputs, attention is products and a softmax.
+    The module is exported by `torch.export` in its current mode, and differentiated by AOT autograd
+    as `torch.export` does for joint graphs (`joint_loss_index` of its decomposition, which keeps
+    names and records what is written back). Writes in place become values, running statistics
+    outputs, and attention products and a softmax.
 
     Parameters without `requires_grad` are constants; tied ones have the first of their names.
 
     Args:
-        module: What is trained.
-        inputs: Examples of what it takes; the graph is for their shapes.
-        loss: Takes the module's output and targets, and gives a scalar; None if the module does.
-        targets: Examples of what `loss` takes besides the output; the graph's last inputs.
+        module: Module to train.
+        inputs: Example inputs; the graph is for their shapes.
+        loss: Function of the module's output and targets that returns a scalar; None if the module
+            returns it.
+        targets: Example targets; the graph's last inputs.
 
     Raises:
-        GraphError: No scalar, nothing to train, an operator without translation, or running
-            statistics that are averages of all batches (`momentum=None`).
-        InputError: A parameter is not on the processor.
+        GraphError: The loss is not a scalar, nothing is trained, an operator has no translation, or
+            running statistics are averages of all batches (`momentum=None`).
+        InputError: A parameter is not in the processor's memory.
     """
     from torch.export.graph_signature import OutputKind
 
@@ -103,7 +104,7 @@ def training_graph(
 
 
 def _refuse_averages(module: "torch.nn.Module") -> None:
-    """Refuse statistics whose factor is one by the number of batches seen, which no graph has."""
+    """Refuse averages of all batches, whose factor depends on the number of batches seen."""
     import torch
 
     normalizations = torch.nn.modules.batchnorm._BatchNorm
@@ -112,8 +113,8 @@ def _refuse_averages(module: "torch.nn.Module") -> None:
         if is_tracking and each.track_running_stats and each.momentum is None:
             raise GraphError(
                 f"`{name or type(module).__name__}` ({type(each).__name__}) has no momentum, so "
-                "that its running statistics are averages of all batches; give it a number, as "
-                "`momentum=0.1`."
+                "that its running statistics are averages of all batches; give it a number, such "
+                "as `momentum=0.1`."
             )
 
 
@@ -123,10 +124,10 @@ def _exported(
     loss: "Loss | None",
     targets: "Sequence[torch.Tensor]",
 ) -> "torch.export.ExportedProgram":
-    """The module and its loss as a program, in which only what is read has a gradient.
+    """Export the module and its loss; only inputs that are read get gradients.
 
     Raises:
-        GraphError: What it gives is no scalar, or no parameter is trained.
+        GraphError: The result is not a scalar, or no parameter is trained.
     """
     import torch
     from torch.export.graph_signature import InputKind
@@ -150,7 +151,7 @@ def _exported(
     if shapes != [()]:
         raise GraphError(
             f"The loss gives tensors of the shapes {shapes}; it must give one scalar, such as the "
-            "mean of what each sample loses."
+            "mean over the samples."
         )
     read = 0
     for spec, node in zip(
@@ -161,8 +162,8 @@ def _exported(
         read += spec.kind is InputKind.PARAMETER and node.meta["val"].requires_grad
     if not read:
         raise GraphError(
-            f"`{type(module).__name__}` has no parameter that is trained: none is read and has "
-            "`requires_grad`."
+            f"`{type(module).__name__}` has no parameter that is trained; at least one must be "
+            "read and have `requires_grad`."
         )
     return program
 
@@ -170,7 +171,7 @@ def _exported(
 def _arguments_of_step(
     module: "torch.nn.Module", inputs: int, loss: "Loss | None", targets: int
 ) -> dict[str, str]:
-    """What inputs are called: as the arguments of the module, and of the loss."""
+    """Return the names of inputs: those of the arguments of the module and of the loss."""
     found = [*_arguments(module.forward, inputs, "input")]
     if loss is not None:
         found += _arguments(loss, targets + 1, "target")[1:]
@@ -178,7 +179,7 @@ def _arguments_of_step(
 
 
 def _arguments(function: Callable[..., object], count: int, stem: str) -> list[str]:
-    """Names of the first arguments of a function; of those that have none, a number."""
+    """Return the names of a function's first arguments; numbered ones for variadic arguments."""
     kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     named = [
         each.name for each in inspect.signature(function).parameters.values() if each.kind in kinds
@@ -189,6 +190,6 @@ def _arguments(function: Callable[..., object], count: int, stem: str) -> list[s
 def _names_of_state(
     module: "torch.nn.Module", state: "Mapping[str, torch.Tensor]"
 ) -> dict[str, str]:
-    """What the module calls a parameter or a buffer of the program; its first name if tied."""
+    """Return the module's names of parameters and buffers; the first name of tied ones."""
     found = {id(each): name for name, each in module.named_parameters()}
     return {n: found.get(id(held), n.removeprefix("module.")) for n, held in state.items()}

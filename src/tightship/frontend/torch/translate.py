@@ -1,4 +1,4 @@
-"""The nodes of an exported program, one after another, written as ONNX's operators."""
+"""Translation of an exported program's nodes to ONNX's operators."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,10 +34,10 @@ SYMBOLIC = torch.SymInt | torch.SymFloat | torch.SymBool
 Result = Operand | tuple[Operand | None, ...] | Number | Ratio | None
 
 FOLDED_ELEMENTS_MAX = 1 << 24
-"""Elements of a constant that is computed while a program is read."""
+"""Most elements of a constant that is computed while a program is read."""
 
 MAY_BE_TENSORS = frozenset(("self", "other", "exponent"))
-"""Arguments that translations take as numbers and as tensors."""
+"""Arguments that translations accept as numbers and as tensors."""
 
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _GRADIENTS = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
@@ -45,14 +45,14 @@ _GRADIENTS = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPU
 
 @dataclass(slots=True)
 class Translator:
-    """A program being written as a graph.
+    """Translation of a program to a graph.
 
     Attributes:
-        program: In the operators of `table`.
+        program: Program in the operators of `table`.
         table: Translations by operator.
-        name_of: What an input, a parameter or a buffer is called in the graph.
-        lengths: What the program leaves open: numbers, or lengths that are followed.
-        held: Constants of parameters, by target; what is read is added.
+        name_of: Returns the name in the graph of an input, parameter or buffer.
+        lengths: Open lengths, as numbers or symbolic.
+        held: Cache of parameters' constants, by target.
     """
 
     program: torch.export.ExportedProgram
@@ -68,7 +68,7 @@ class Translator:
     inputs: list[str] = field(default_factory=list)
 
     def graph(self) -> Graph:
-        """The graph, without nodes that lead to no output."""
+        """Return the graph, without nodes that no output needs."""
         nodes = self.program.graph.nodes
         self._read_inputs({node.name: node for node in nodes if node.op == "placeholder"})
         self._read_nodes(self.program.graph)
@@ -83,7 +83,7 @@ class Translator:
                 self._read_call(node)
 
     def _read_inputs(self, nodes: Mapping[str, torch.fx.Node]) -> None:
-        """Inputs first, so that they have the names of the program."""
+        """Define the inputs first, so that they keep their names."""
         signature = self.program.graph_signature
         kinds = (OutputKind.BUFFER_MUTATION, OutputKind.GRADIENT_TO_PARAMETER)
         given = {each.target for each in signature.output_specs if each.kind in kinds}
@@ -108,12 +108,12 @@ class Translator:
                 self.results[node] = self.writer.constant(self.name_of(spec.target), constant)
 
     def _read_attribute(self, node: torch.fx.Node) -> None:
-        """A tensor that tracing found in the code."""
+        """Define a tensor that tracing found in the code."""
         tensor = self.program.constants.get(node.target)
         if tensor is None:
             tensor = getattr(node.graph.owning_module, node.target, None)
         if isinstance(tensor, torch.fx.GraphModule):
-            return  # a body, read where it is run
+            return  # a body, read by the operator that runs it
         if not isinstance(tensor, torch.Tensor):
             raise refused(node, "is control flow", _WITHOUT_CONTROL)
         self.made[node] = tensor
@@ -146,7 +146,7 @@ class Translator:
             self._translate(node, name)
 
     def _fold(self, node: torch.fx.Node, name: str) -> bool:
-        """Compute what depends on no input; small, as masks and positions are."""
+        """Compute what depends on no input, if it is small, such as masks and positions."""
         sources = node.all_input_nodes
         if not (sources or name in CREATED) or any(each not in self.made for each in sources):
             return False
@@ -183,7 +183,7 @@ class Translator:
         self.results[node] = result
 
     def _arguments(self, node: torch.fx.Node) -> dict[str, Any]:
-        """Arguments by the names of the schema, defaults included."""
+        """Return the arguments by the names of the schema, defaults included."""
         given = dict(node.kwargs)
         unread = UNREAD.get(operator_name(node), ())
         found: dict[str, Any] = {}
@@ -201,14 +201,17 @@ class Translator:
         return found
 
     def _check_assertion(self, node: torch.fx.Node) -> None:
-        """Refuse lengths that the program does not admit."""
+        """Check an assertion of the program about lengths.
+
+        Raises:
+            InputError: It does not hold for these shapes.
+        """
         held = node.args[0]
         if self.results.get(held, True) is False:
             raise InputError(f"The program does not admit these shapes: {node.args[1]}.")
         self.results[node] = None
 
     def _number(self, node: torch.fx.Node, value: object) -> Number | Ratio:
-        """What a computation with lengths gives."""
         if isinstance(value, Number):
             return value
         assert isinstance(value, SYMBOLIC), value
@@ -242,13 +245,13 @@ class Translator:
         operand = self.results.get(node)
         if operand is None and node.target is operator.getitem:
             source, index = node.args
-            raise refused(node, f"is result {index} of `{source.name}`, which is not given")
+            raise refused(node, f"is result {index} of `{source.name}`, which is not computed")
         if not isinstance(operand, Operand):
-            raise refused(node, "is no tensor", _WITHOUT_CONTROL)
+            raise refused(node, "is not a tensor", _WITHOUT_CONTROL)
         return operand
 
     def _types(self, node: torch.fx.Node) -> tuple[Type | None, ...]:
-        """Types of a node's results; None of those that are no tensors.
+        """Return the types of a node's results; None for those that are not tensors.
 
         Raises:
             GraphError: A shape depends on data.
@@ -268,7 +271,7 @@ class Translator:
         return dtype_of(tensor.dtype, owner), tuple(shape)
 
     def _outputs(self, nodes: Mapping[str, torch.fx.Node]) -> list[tuple[str, Operand]]:
-        """The program's own, then what becomes of what it changes, and what they are called."""
+        """Return names and values of the program's outputs, then of what it changes."""
         specs = self.program.graph_signature.output_specs
         found: list[tuple[str, Operand]] = []
         for spec in sorted(specs, key=lambda spec: spec.kind in _MUTATIONS):
@@ -279,7 +282,6 @@ class Translator:
         return found
 
     def _called(self, spec: OutputSpec, node: torch.fx.Node, operand: Operand) -> str:
-        """The name of an output."""
         name = self.name_of(spec.target or "")
         if spec.kind in _MUTATIONS:
             return f"{name}.updated"
@@ -292,7 +294,7 @@ class Translator:
         return operand.name
 
     def _inner(self) -> "Translator":
-        """A translator of a body, which reads what is here."""
+        """Return a translator of a body, which can read outer values."""
         writer = inner_writer(self.writer)
         return replace(self, writer=writer, results={}, made={}, inputs=[])
 
@@ -320,7 +322,7 @@ class Translator:
         return outputs
 
     def _choose(self, node: torch.fx.Node) -> tuple[Operand, ...]:
-        """`torch.cond`: an If."""
+        """Translate `torch.cond` to an If."""
         condition, then_branch, else_branch, operands = node.args
         given, bodies = self._tensors(operands), {}
         for name, branch in (("then_branch", then_branch), ("else_branch", else_branch)):
@@ -329,7 +331,7 @@ class Translator:
         return self._written(node, "If", (self._operand(condition),), bodies)
 
     def _scan(self, node: torch.fx.Node) -> tuple[Operand, ...]:
-        """`scan`, or `map`, which carries nothing: a Scan, along the first axis."""
+        """Translate `scan`, or `map`, which has no carry, to a Scan along the first axis."""
         combine, *starts, wholes, more = node.args
         carry = [self._operand(each) for given in starts for each in given]
         rows, inner = self._tensors(wholes), self._inner()
@@ -341,7 +343,7 @@ class Translator:
         return self._written(node, "Scan", [*carry, *rows], attributes)
 
     def _loop(self, node: torch.fx.Node) -> tuple[Operand, ...]:
-        """`while_loop`: a Loop."""
+        """Translate `while_loop` to a Loop."""
         ends, turn, starts, more = node.args
         carry, fixed, inner = self._tensors(starts), self._tensors(more), self._inner()
         (begins,) = self._run(ends, [*carry, *fixed])

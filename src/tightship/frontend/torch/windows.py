@@ -1,4 +1,4 @@
-"""Convolutions, pools and resizing: operators that read a window of an image."""
+"""Operators that read windows of an image: convolutions, pools and resizing."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from tightship.frontend.writer import Operand
 
 
 def convolution(call: Call) -> Operand:
-    """A convolution, or a transposed one."""
+    """Translate a convolution, or a transposed one."""
     weight: Operand = call["weight"]
     axes = weight.rank - 2
     padding = _each(call["padding"], axes)
@@ -29,13 +29,13 @@ def convolution(call: Call) -> Operand:
 
 
 def largest(axes: int, call: Call) -> Operand | tuple[Operand | None, ...]:
-    """The largest of each window; where it was is not given."""
+    """Translate MaxPool; positions are not returned."""
     result = _pooled(call, axes, "MaxPool", {"dilations": _each(call["dilation"], axes)})
     return (result, None) if len(call.types) > 1 else result
 
 
 def mean(axes: int, call: Call) -> Operand:
-    """The mean of each window."""
+    """Translate AveragePool."""
     if call.arguments.get("divisor_override"):
         raise refused(call.node, f"divides by {call['divisor_override']} (`divisor_override`)")
     included = {"count_include_pad": int(call["count_include_pad"])}
@@ -48,7 +48,7 @@ def _pooled(call: Call, axes: int, operator: str, more: dict[str, Any]) -> Opera
 
 
 def pool_attributes(call: Call, axes: int) -> dict[str, Any]:
-    """Where the windows of a pool, or of its gradient, are."""
+    """Return the windows of a pool, or of its gradient, as attributes."""
     kernel, padding = _each(call["kernel_size"], axes), _each(call["padding"], axes)
     return {
         "kernel_shape": kernel,
@@ -59,7 +59,7 @@ def pool_attributes(call: Call, axes: int) -> dict[str, Any]:
 
 
 def mean_to_size(axes: int, call: Call) -> Operand:
-    """Means of as many windows as are wanted, which must divide the image."""
+    """Translate an adaptive AveragePool whose windows divide the image."""
     operand: Operand = call["self"]
     kernel = pools_to_size(call, operand.shape[-axes:], call.shape[-axes:])
     if set(call.shape[-axes:]) == {1}:
@@ -69,7 +69,7 @@ def mean_to_size(axes: int, call: Call) -> Operand:
 
 
 def pools_to_size(call: Call, lengths: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """The size of windows, as many as are wanted.
+    """Return the size of windows for a pool to a given size.
 
     Raises:
         GraphError: They do not divide the image.
@@ -86,7 +86,7 @@ def pools_to_size(call: Call, lengths: tuple[int, ...], wanted: tuple[int, ...])
 def _batched(
     call: Call, axes: int, operand: Operand, operator: str, attributes: dict[str, Any]
 ) -> Operand:
-    """The operator applied, with a batch of one where there is none."""
+    """Write the operator, with a batch of one if there is none."""
     if operand.rank == axes + 2:
         return call.result(operator, operand, **attributes)
     one = call.reshaped(operand, (1, *operand.shape))
@@ -95,7 +95,7 @@ def _batched(
 
 
 def resized(mode: str, call: Call) -> Operand:
-    """An image resized to the nearest pixels, or by interpolation."""
+    """Translate a resize to the nearest pixels, or by interpolation."""
     operand: Operand = call["input"]
     is_nearest = mode == "nearest"
     aligned = "align_corners" if call.arguments.get("align_corners") else "half_pixel"
@@ -113,7 +113,7 @@ def resized(mode: str, call: Call) -> Operand:
 
 
 def _each(given: int | Sequence[int], axes: int) -> tuple[int, ...]:
-    """A number for each axis; one stands for all."""
+    """Return a number for each axis; a single one is repeated."""
     numbers = [given] if isinstance(given, int) else list(given)
     return tuple(numbers * axes if len(numbers) == 1 else numbers)
 

@@ -1,4 +1,4 @@
-"""Operators that ONNX Runtime adds to ONNX's, written as ONNX's own when a file is read."""
+"""Decomposition of ONNX Runtime's own operators into ONNX's when a file is read."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from tightship.frontend.onnx.schema import Opsets, label, normal_domain, read_op
 
 DOMAIN = "com.microsoft"
 FIRST_LAYER_NORMALIZATION = 17
-"""The opset that has the operator; ONNX Runtime writes it into files of older ones too."""
+"""First opset with the operator; ONNX Runtime writes it into files of older ones too."""
 
 TRANSLATIONS: dict[tuple[str, str], Translation] = {
     **{
@@ -39,16 +39,16 @@ TRANSLATIONS: dict[tuple[str, str], Translation] = {
     },
     ("", "SimplifiedLayerNormalization"): NORMALIZATIONS["SimplifiedLayerNormalization"],
 }
-"""By domain and operator."""
+"""Translations by domain and operator."""
 
 OPSETS = read_opsets([helper.make_opsetid("", OPSET)], "A contributed operator")
 
 
 def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[NodeProto] | None:
-    """The nodes that a node of ONNX Runtime's is written as, of opsets `OPSETS`; None of others.
+    """Return the decomposition of an ONNX Runtime node in opsets `OPSETS`; None for other nodes.
 
     Raises:
-        GraphError: The operator, or an option it has, is not known; names it, and what is.
+        GraphError: The operator or one of its options is not supported; the message lists what is.
     """
     domain = normal_domain(node.domain)
     translation = TRANSLATIONS.get((domain, node.op_type))
@@ -63,6 +63,6 @@ def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[NodePro
         known = ", ".join(sorted(operator for each, operator in TRANSLATIONS if each == domain))
         raise GraphError(
             f"Node {label(node)} uses operator `{node.op_type}` of domain `{DOMAIN}`, which is not "
-            f"supported; of that domain there are {known}. Export the model without it."
+            f"supported; supported are {known}. Export the model without it."
         )
     return None

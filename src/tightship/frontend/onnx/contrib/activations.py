@@ -7,30 +7,30 @@ from tightship.frontend.onnx.contrib.translation import Translation
 
 
 def gelu(s: Spelling) -> None:
-    """By the error function."""
+    """Decompose Gelu, which uses the error function."""
     s.give(0, s("Gelu", s.input(0)))
 
 
 def bias_gelu(s: Spelling) -> None:
-    """Gelu of a sum."""
+    """Decompose BiasGelu, Gelu of a sum."""
     s.give(0, s("Gelu", s("Add", s.input(0), s.input(1))))
 
 
 def fast_gelu(s: Spelling) -> None:
-    """By the hyperbolic tangent, of a sum if there is a bias."""
+    """Decompose FastGelu, which uses the hyperbolic tangent, of a sum if there is a bias."""
     x = s("Add", s.input(0), s.input(1)) if s.input(1) else s.input(0)
     s.give(0, s("Gelu", x, approximate="tanh"))
 
 
 def quick_gelu(s: Spelling) -> None:
-    """`x * sigmoid(alpha * x)`."""
+    """Decompose QuickGelu, `x * sigmoid(alpha * x)`."""
     x = s.input(0)
     inner = s("Mul", x, s.like(s.number("alpha"), x))
     s.give(0, s("Mul", x, s("Sigmoid", inner)))
 
 
 def activated(s: Spelling, name: str, x: str, parameters: Sequence[float] = ()) -> str:
-    """What a fused operator's activation, with its parameters, makes of `x`."""
+    """Write a fused operator's activation of `x`."""
     if not name:
         return x
     if name in ("Relu", "Sigmoid", "Tanh") and not parameters:
@@ -44,7 +44,7 @@ def activated(s: Spelling, name: str, x: str, parameters: Sequence[float] = ()) 
         return s(name, x, low, high)
     raise s.refusal(
         f"the activation `{name}` with {len(parameters)} parameters",
-        "there are Clip, HardSigmoid, LeakyRelu, Relu, Sigmoid and Tanh",
+        "supported are Clip, HardSigmoid, LeakyRelu, Relu, Sigmoid and Tanh",
     )
 
 
@@ -54,4 +54,4 @@ ACTIVATIONS = {
     "Gelu": Translation(gelu, "X", "Y"),
     "QuickGelu": Translation(quick_gelu, "X", "Y", {"alpha": 1.702}),
 }
-"""By operator."""
+"""Translations by operator."""

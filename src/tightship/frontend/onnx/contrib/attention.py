@@ -1,4 +1,4 @@
-"""Attention as exported transformers have it, on ONNX's Attention and RotaryEmbedding."""
+"""Attention operators of exported transformers, on ONNX's Attention and RotaryEmbedding."""
 
 from dataclasses import dataclass
 
@@ -23,14 +23,14 @@ class _Heads:
 
 
 def _apart(s: Spelling, x: str, heads: int) -> str:
-    """[batch, steps, heads x length] as [batch, heads, steps, length]."""
+    """Reshape [batch, steps, heads x length] to [batch, heads, steps, length]."""
     return s("Transpose", s("Reshape", x, s.constant([0, 0, heads, -1])), perm=HEADS_FIRST)
 
 
 def _attended(
     s: Spelling, heads: _Heads, mask: str, *, is_causal: bool, present: bool
 ) -> tuple[str, ...]:
-    """Heads side by side again, and the keys and values that were attended to."""
+    """Write an Attention; return heads side by side again, and the attended keys and values."""
     outputs = s.many(
         "Attention", 3 if present else 1, heads.query, heads.key, heads.value, mask,
         heads.past_key, heads.past_value, is_causal=int(is_causal), **_scale(s),
@@ -45,16 +45,16 @@ def _scale(s: Spelling) -> dict[str, float]:
 
 
 def _keys(s: Spelling, key: str, past: str) -> str:
-    """How many keys there are with those of the past, as a scalar."""
+    """Return the number of keys, past ones included, as a scalar."""
     count = s("Squeeze", s("Shape", key, start=2, end=3))
     return s("Add", count, s("Squeeze", s("Shape", past, start=2, end=3))) if past else count
 
 
 def _mask(s: Spelling, heads: _Heads, name: str, bias: str) -> str:
-    """What is added to the scores, of four axes; empty if nothing is.
+    """Return the bias of the scores, of four axes; an empty name if there is none.
 
-    `name` keeps keys: by a number for each, for each and each query, as lengths of rows, or as
-    their ends and then their starts.
+    `name` selects keys: by a number for each, for each pair of key and query, by lengths of rows,
+    or by their ends followed by their starts.
     """
     added, fill = [], s.number("mask_filter_value")
     if name:
@@ -67,7 +67,7 @@ def _mask(s: Spelling, heads: _Heads, name: str, bias: str) -> str:
 
 
 def _kept(s: Spelling, heads: _Heads, name: str) -> str:
-    """1 for keys that count, else 0, of four axes."""
+    """Return 1 for selected keys, else 0, with four axes."""
     shape = s.shape(name)
     if len(shape) in (2, 3):
         axes = [1, 2] if len(shape) == 2 else [1]
@@ -93,7 +93,7 @@ def _kept(s: Spelling, heads: _Heads, name: str) -> str:
 
 
 def attention(s: Spelling) -> None:
-    """One matrix makes queries, keys and values; past ones come stacked."""
+    """Decompose Attention: one matrix projects queries, keys and values; past ones are stacked."""
     count = s.count("num_heads")
     weights, bias, past = s.input(1), s.input(2), s.input(4)
     projected = s("MatMul", s.input(0), weights)
@@ -114,7 +114,7 @@ def attention(s: Spelling) -> None:
 
 
 def multi_head_attention(s: Spelling) -> None:
-    """Queries, keys and values come apart, or packed in one tensor of five axes."""
+    """Decompose MultiHeadAttention: operands are separate, or packed in a tensor of five axes."""
     query, key, value = _operands(s, s.count("num_heads"))
     heads = _Heads(query, key, value, s.input(6), s.input(7))
     mask = _mask(s, heads, s.input(4), s.input(5))
@@ -127,16 +127,15 @@ def multi_head_attention(s: Spelling) -> None:
 
 
 def _operands(s: Spelling, count: int) -> list[str]:
-    """Queries, keys and values as heads."""
     query, key, value, bias = (s.input(index) for index in range(4))
     if len(s.shape(query)) == 5:
         if bias:
-            raise s.refusal("a bias for packed operands", "add it to what makes them")
+            raise s.refusal("a bias for packed operands", "add it before packing")
         return [_packed(s, query, index) for index in range(3)]
     biases = _biases(s, bias, value) if bias else ["", "", ""]
     if not value:
         if bias:
-            raise s.refusal("a bias for packed operands", "add it to what makes them")
+            raise s.refusal("a bias for packed operands", "add it before packing")
         return [_apart(s, query, count), _packed(s, key, 0), _packed(s, key, 1)]
     found = []
     for name, shift in zip((query, key, value), biases, strict=True):
@@ -146,7 +145,7 @@ def _operands(s: Spelling, count: int) -> list[str]:
 
 
 def _packed(s: Spelling, name: str, index: int) -> str:
-    """Of [batch, steps, heads, 2 or 3, length] one part as [batch, heads, steps, length]."""
+    """Extract a part of [batch, steps, heads, 2 or 3, length] as [batch, heads, steps, length]."""
     return s("Transpose", s("Gather", name, s.constant(index), axis=3), perm=HEADS_FIRST)
 
 
@@ -159,7 +158,7 @@ def _biases(s: Spelling, bias: str, value: str) -> list[str]:
 
 
 def rotary_embedding(s: Spelling) -> None:
-    """Positions are one for each token, or one for the first."""
+    """Decompose RotaryEmbedding: positions are one for each token, or that of the first."""
     x, positions, cosines, sines = (s.input(index) for index in range(4))
     flat = len(s.shape(x)) == 3
     rotated = s.integer("rotary_embedding_dim")
@@ -175,7 +174,7 @@ def rotary_embedding(s: Spelling) -> None:
 
 
 def _counted(s: Spelling, x: str, first: str, axis: int) -> str:
-    """Positions from the first on, for each row."""
+    """Return the positions from the first on, for each row."""
     steps = s("Squeeze", s("Shape", x, start=axis, end=axis + 1))
     index = s("Add", s("Range", s.constant(0), steps, s.constant(1)), first)
     batch = s("Shape", x, start=0, end=1)
@@ -210,4 +209,4 @@ ATTENTION = {
         only={"is_packed_batching": (0,), "scale": (1.0,)},
     ),
 }
-"""By operator."""
+"""Translations by operator."""

@@ -1,4 +1,4 @@
-"""GroupQueryAttention: several queries share a key, rows of a batch are of different lengths."""
+"""GroupQueryAttention: several queries share a key; rows of a batch differ in length."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class _Rotary:
 
 
 def grouped_attention(s: Spelling) -> None:
-    """New keys are written behind each row's own past; queries see those up to their place."""
+    """Decompose it: new keys follow each row's past ones; queries see keys up to their position."""
     query, key, value = _heads(s)
     steps = s("Squeeze", s("Shape", query, start=2, end=3))
     lengths = s("Add", s("Cast", s.input(5), to=INT64), s.constant(1))
@@ -47,7 +47,7 @@ def grouped_attention(s: Spelling) -> None:
 
 
 def _heads(s: Spelling) -> list[str]:
-    """Queries, keys and values as [batch, heads, steps, length]; packed if there are no keys."""
+    """Return queries, keys and values as [batch, heads, steps, length], unpacked if necessary."""
     count, shared = s.count("num_heads"), s.count("kv_num_heads")
     parts = [s.input(index) for index in range(3)]
     if not parts[1]:
@@ -66,14 +66,14 @@ def _rotated(s: Spelling, x: str, places: str, rotary: _Rotary) -> str:
 
 
 def _cached(s: Spelling, past: str, new: str, starts: str) -> str:
-    """Past and new rows, the new ones where the past ones of each row end."""
+    """Return past rows with new ones inserted where the past of each row ends."""
     return s("TensorScatter", _room(s, past, new), new, starts, axis=2) if past else new
 
 
 def _room(s: Spelling, past: str, new: str) -> str:
-    """As many rows as there are in all, or as the past has if it has room for all.
+    """Return past rows extended to the total number, unless they have room for it.
 
-    Where only the run knows how many there are in all, what the file declares decides.
+    If only a run knows the total, the shape that the file declares decides.
     """
     if s.is_known(s.input(6)):
         more = s("Sub", _total(s), s("Shape", past, start=2, end=3))
@@ -89,7 +89,7 @@ def _total(s: Spelling) -> str:
 
 
 def _used(s: Spelling, rows: str) -> str:
-    """The rows that hold anything, where their number is known before the run."""
+    """Return the rows that are filled, if their number is known before the run."""
     past, total = s.input(3), s.input(6)
     if not past or not s.is_known(total):
         return rows
@@ -97,7 +97,7 @@ def _used(s: Spelling, rows: str) -> str:
 
 
 def _mask(s: Spelling, keys: str, places: str) -> str:
-    """Which keys a query sees, or what is added to their scores."""
+    """Return which keys each query sees, or the bias of its scores."""
     count = s("Squeeze", s("Shape", keys, start=2, end=3))
     index = s("Range", s.constant(0), count, s.constant(1))
     here = s("Unsqueeze", places, s.constant([1, 3]))
@@ -129,4 +129,4 @@ GROUPED_ATTENTION = {
         idle={"qk_norm_epsilon": _NORMS, "q_norm_epsilon": _NORMS, "k_norm_epsilon": _NORMS},
     ),
 }  # fmt: skip
-"""By operator."""
+"""Translations by operator."""

@@ -1,14 +1,14 @@
-"""Normalizations of the domain com.microsoft, and those that it puts into ONNX's."""
+"""Normalizations of the domain com.microsoft, and those it adds to ONNX's domain."""
 
 from tightship.frontend.onnx.contrib.spelling import Spelling
 from tightship.frontend.onnx.contrib.translation import Translation
 
 EPSILON = 1e-12
-"""What the skipping normalizations take for `epsilon` if they do not say."""
+"""Default of `epsilon` in the normalizations with a skip connection."""
 
 
 def layer_normalization(s: Spelling) -> None:
-    """ONNX's own, in a file of an opset that had none yet."""
+    """Write ONNX's own operator, for files of opsets that lack it."""
     found = s.many("LayerNormalization", len(s.node.output), *s.inputs(),
                    **s.present("axis", "epsilon", "stash_type"))  # fmt: skip
     for index, name in enumerate(found):
@@ -16,14 +16,14 @@ def layer_normalization(s: Spelling) -> None:
 
 
 def simplified_layer_normalization(s: Spelling) -> None:
-    """By the root of the mean square."""
+    """Decompose it to normalization by the root of the mean square."""
     attributes = {"axis": s.integer("axis"), "epsilon": s.number("epsilon")}
     more = s.present("stash_type")
     s.give(0, s("RMSNormalization", s.input(0), s.input(1), **attributes, **more))
 
 
 def skip_layer_normalization(s: Spelling) -> None:
-    """Of input, skip and bias together; their sum is an output too."""
+    """Decompose the normalization of input, skip and bias; their sum is an output too."""
     total = _total(s, s.input(4))
     s.give(0, s("LayerNormalization", total, s.input(2), s.input(3), axis=-1,
                 epsilon=s.number("epsilon")))  # fmt: skip
@@ -31,7 +31,7 @@ def skip_layer_normalization(s: Spelling) -> None:
 
 
 def skip_simplified_layer_normalization(s: Spelling) -> None:
-    """As SkipLayerNormalization, by the root of the mean square."""
+    """Decompose it as SkipLayerNormalization, by the root of the mean square."""
     total = _total(s, s.input(3))
     s.give(0, s("RMSNormalization", total, s.input(2), axis=-1,
                 epsilon=s.number("epsilon")))  # fmt: skip
@@ -44,7 +44,7 @@ def _total(s: Spelling, bias: str) -> str:
 
 
 def embed_layer_normalization(s: Spelling) -> None:
-    """Rows of three tables by word, position and segment, added and normalized."""
+    """Decompose the normalized sum of embeddings of words, positions and segments."""
     ids, segments, words, positions, segment_table, scale, shift, mask, places = (
         s.input(index) for index in range(9)
     )
@@ -66,7 +66,7 @@ def embed_layer_normalization(s: Spelling) -> None:
 
 
 def _lengths(s: Spelling, ids: str, mask: str) -> str:
-    """How many tokens of each row the mask keeps; 0 without a mask."""
+    """Return the number of tokens of each row in the mask; 0 without a mask."""
     axis = s.constant([1])
     kept = mask or s("Mul", s("Cast", ids, to=6), s.constant(0, "int32"))
     return s("Cast", s("ReduceSum", kept, axis, keepdims=0), to=6)
@@ -98,7 +98,7 @@ NORMALIZATIONS = {
         {"epsilon": EPSILON},
     ),
 }
-"""By operator."""
+"""Translations by operator."""
 OLD_LAYER_NORMALIZATION = Translation(
     layer_normalization,
     "X Scale B?",

@@ -1,4 +1,4 @@
-"""Products and convolutions of the domain com.microsoft, with what they have fused."""
+"""Products and convolutions of the domain com.microsoft, with fused operators."""
 
 from tightship.frontend.onnx.contrib.activations import activated
 from tightship.frontend.onnx.contrib.spelling import Spelling
@@ -6,7 +6,7 @@ from tightship.frontend.onnx.contrib.translation import Translation
 
 
 def fused_matmul(s: Spelling) -> None:
-    """Operands may be transposed, and the product multiplied by `alpha`."""
+    """Decompose a product of operands that may be transposed, times `alpha`."""
     left, right = (_turned(s, index, name) for index, name in ((0, "transA"), (1, "transB")))
     product = s("MatMul", left, right)
     alpha = s.number("alpha")
@@ -22,7 +22,7 @@ def _turned(s: Spelling, index: int, attribute: str) -> str:
 
 
 def fused_gemm(s: Spelling) -> None:
-    """Gemm, then an activation."""
+    """Decompose Gemm and an activation."""
     product = s("Gemm", *s.inputs(), **s.present("alpha", "beta", "transA", "transB"))
     name = s.text("activation")
     if name == "LeakyRelu":
@@ -35,7 +35,7 @@ def fused_gemm(s: Spelling) -> None:
 
 
 def fused_convolution(s: Spelling) -> None:
-    """Conv, then the addition of a residual, then an activation."""
+    """Decompose Conv, the addition of a residual and an activation."""
     x = s("Conv", *(s.input(index) for index in range(3)),
           **s.present(*_WINDOW))  # fmt: skip
     if s.input(3):
@@ -66,4 +66,4 @@ PRODUCTS = {
     ),
     "TransposeMatMul": Translation(fused_matmul, "A B", "Y", _FACTORS),
 }  # fmt: skip
-"""By operator."""
+"""Translations by operator."""

@@ -1,4 +1,4 @@
-"""Operators on quantized tensors of the domain com.microsoft, spelled as those on real numbers."""
+"""Quantized operators of the domain com.microsoft, decomposed into those on real numbers."""
 
 from collections.abc import Callable
 
@@ -7,12 +7,12 @@ from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, V
 
 INT8 = 3
 COERCED_BEFORE = 13
-"""The opset from which on Softmax has one axis."""
+"""First opset in which Softmax is along a single axis."""
 Rule = Callable[[Spelling], None]
 
 
 def _real(s: Spelling, first: int) -> str:
-    """The tensor at an input, whose scale and zero point are the next two."""
+    """Dequantize the tensor at an input, with scale and zero point at the next two."""
     names = [s.input(first + offset) for offset in range(3)]
     return s("DequantizeLinear", *names)
 
@@ -55,13 +55,13 @@ def _pooling(operator: str, *attributes: str) -> Rule:
 
 
 def concat(s: Spelling) -> None:
-    """Each tensor by its own scale, the result by another."""
+    """Decompose a Concat of tensors with scales of their own."""
     parts = [_real(s, first) for first in range(2, len(s.node.input), 3)]
     _give(s, s("Concat", *parts, axis=s.integer("axis")), 0, s.input(2))
 
 
 def softmax(s: Spelling) -> None:
-    """Along an axis; before opset 13 along all axes from that one on, as if they were one."""
+    """Decompose Softmax; before opset 13 it normalizes all axes from the given one together."""
     x, axis = _real(s, 0), s.integer("axis")
     if s.integer("opset") >= COERCED_BEFORE:
         _give(s, s("Softmax", x, axis=axis), 3, s.input(0))
@@ -71,7 +71,7 @@ def softmax(s: Spelling) -> None:
 
 
 def gemm(s: Spelling) -> None:
-    """With a bias in int32; real numbers if no scale of the result is given."""
+    """Decompose Gemm with an int32 bias; the result is real if it has no scale."""
     turned, alpha = s.integer("transB"), s.number("alpha")
     left, scales = _real(s, 0), [s.input(1), s.input(4)]
     right = s("DequantizeLinear", *(s.input(index) for index in (3, 4, 5)), axis=0 if turned else 1)
@@ -89,13 +89,13 @@ def gemm(s: Spelling) -> None:
 
 
 def dynamic_matmul(s: Spelling) -> None:
-    """The left operand is quantized by its own range."""
+    """Decompose a product whose left operand is quantized by its own range."""
     left, scale, zero = s.many("DynamicQuantizeLinear", 3, s.input(0))
     _scaled(s, (left, scale, zero), (s.input(1), s.input(2), s.input(3)), s.input(4))
 
 
 def matmul_to_float(s: Spelling) -> None:
-    """Both operands are integers."""
+    """Decompose a product of integers."""
     left, right, left_scale, right_scale, left_zero, right_zero, bias = (
         s.input(index) for index in range(7)
     )
@@ -165,4 +165,4 @@ QUANTIZED = {
         _same("QuantizeLinear"), "x y_scale y_zero_point?", "y", {"axis": None}
     ),
 }
-"""By operator."""
+"""Translations by operator."""

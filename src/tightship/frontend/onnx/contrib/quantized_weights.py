@@ -1,4 +1,4 @@
-"""Products by weights that are stored as small integers, spelled as those by real weights."""
+"""Products by weights stored as small integers, decomposed into those by real weights."""
 
 import numpy as np
 from onnx import TensorProto
@@ -8,10 +8,10 @@ from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, V
 
 
 def matmul_by_blocks(s: Spelling) -> None:
-    """Weights of 2, 4 or 8 bits with a scale, and perhaps a zero point, for each block of a row."""
+    """Decompose a product by weights of 2, 4 or 8 bits, with a scale for each block of a row."""
     bits, depth = s.integer("bits"), s.integer("K")
     if bits not in (2, 4, 8):
-        raise s.refusal(f"`bits` = {bits}", "2, 4 and 8 are")
+        raise s.refusal(f"`bits` = {bits}", "it must be 2, 4 or 8")
     stored, scales, zeros = s.input(1), s.input(2), s.input(3)
     dtype = s.dtype(s.input(0))
     rows, blocks = s.length(stored, 0), s.length(stored, 1)
@@ -39,7 +39,7 @@ def matmul_by_blocks(s: Spelling) -> None:
 
 
 def _unpacked(s: Spelling, stored: str, bits: int, shape: list[int]) -> str:
-    """Integers of fewer bits than a byte, the lowest first, as bytes of the shape."""
+    """Unpack integers smaller than a byte, the lowest first, to bytes in this shape."""
     if bits == 8:
         return s("Reshape", stored, s.constant(shape))
     low = s.constant(2**bits - 1, np.uint8)
@@ -51,7 +51,7 @@ def _unpacked(s: Spelling, stored: str, bits: int, shape: list[int]) -> str:
 
 
 def lstm(s: Spelling) -> None:
-    """An LSTM whose weights are integers; inputs and states, unlike there, stay real numbers."""
+    """Decompose an LSTM with integer weights; inputs and states stay real numbers."""
     weights = [_real(s, index, scale) for index, scale in ((1, 8), (2, 10))]
     others = (s.input(index) for index in range(3, 8))
     count = len(s.node.output)
@@ -61,7 +61,7 @@ def lstm(s: Spelling) -> None:
 
 
 def _real(s: Spelling, index: int, scale: int) -> str:
-    """Weights [directions, from, to] as LSTM has them, turned; scales by direction or column."""
+    """Dequantize and transpose weights [directions, from, to] for LSTM."""
     parts = [s("Cast", s.input(index), to=TensorProto.FLOAT)]
     directions = s.length(s.input(index), 0)
     aside = s.constant([directions, 1, -1])
@@ -93,4 +93,4 @@ QUANTIZED_WEIGHTS = {
         idle={"accuracy_level": "allows less accuracy than there is"},
     ),
 }
-"""By operator."""
+"""Translations by operator."""

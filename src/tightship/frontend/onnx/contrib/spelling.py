@@ -1,4 +1,4 @@
-"""A node outside ONNX's own domain, and the nodes of ONNX's that it is written as."""
+"""Decomposition of a node outside ONNX's own domain into ONNX's nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,28 +25,28 @@ from tightship.frontend.onnx.schema import label
 Attribute: TypeAlias = int | float | str | Sequence[int] | Sequence[float] | TensorProto
 
 OPSET = 24
-"""The opset that the nodes written have their meaning from."""
+"""Opset of the nodes that are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known of names where a node stands."""
+    """Facts about the names around a node."""
 
     type_of: Callable[[str], TypeProto]
     is_known: Callable[[str], bool]
     """Whether a value follows from shapes and constants."""
     declared: Mapping[str, TypeProto]
-    """Types that the file gives to what its nodes write."""
+    """Types that the file declares for outputs of nodes."""
 
 
 class Spelling:
-    """One node being written as others; absent operands have empty names.
+    """Decomposition of one node under construction; absent operands have empty names.
 
-    What is written may depend on ranks, element types, attributes and lengths of weights, but on
-    no length of an activation: other lengths are run by the same nodes.
+    It may depend on ranks, element types, attributes and lengths of weights, but not on lengths of
+    activations, so that it is valid for other lengths.
 
-    What the node has is refused unless its translation names it (when this is made) and reads it
-    (when it is finished), so that nothing is left out in silence.
+    Everything the node has must be named by its translation (checked on creation) and read (checked
+    at the end), so that nothing is ignored silently.
     """
 
     def __init__(self, node: NodeProto, around: Around, translation: Translation) -> None:
@@ -64,34 +64,34 @@ class Spelling:
         self._refuse_unnamed()
 
     def input(self, index: int) -> str:
-        """The name of an input, empty where it is absent."""
+        """Return the name of an input, empty if it is absent."""
         self.inputs_read.add(index)
         return self.node.input[index] if index < len(self.node.input) else ""
 
     def inputs(self) -> list[str]:
-        """The names of all inputs."""
+        """Return the names of all inputs."""
         return [self.input(index) for index in range(len(self.node.input))]
 
     def wants(self, index: int) -> bool:
-        """Whether an output is asked for."""
+        """Whether an output is present."""
         return index < len(self.node.output) and bool(self.node.output[index])
 
     def integer(self, name: str) -> int:
-        """An attribute."""
+        """Return an attribute that is an integer."""
         value = self._attribute(name)
         if not isinstance(value, int):
             raise self.refusal(f"`{name}` = {value!r}", "it must be an integer")
         return value
 
     def count(self, name: str) -> int:
-        """An attribute that is at least 1."""
+        """Return an integer attribute that is at least 1."""
         found = self.integer(name)
         if found < 1:
             raise self.refusal(f"`{name}` = {found}", "it must be at least 1")
         return found
 
     def number(self, name: str, default: float | None = None) -> float:
-        """An attribute; `default` where the translation has none for it."""
+        """Return a number attribute; `default` if the translation has no default."""
         value = self._attribute(name)
         value = default if value is None else value
         if not isinstance(value, (int, float)):
@@ -99,18 +99,18 @@ class Spelling:
         return float(value)
 
     def text(self, name: str) -> str:
-        """An attribute."""
+        """Return a text attribute."""
         return str(self._attribute(name))
 
     def numbers(self, name: str) -> list[float]:
-        """An attribute; empty if it is absent."""
+        """Return an attribute that is a list of numbers; empty if absent."""
         value = self._attribute(name)
         if not isinstance(value, tuple) or any(isinstance(each, str) for each in value):
             raise self.refusal(f"`{name}` = {value!r}", "it must be a list of numbers")
         return [float(each) for each in value]
 
     def present(self, *names: str) -> dict[str, Any]:
-        """Those of these attributes that the node has, for a node that takes them as they are."""
+        """Return those of these attributes that the node has, to copy them."""
         self.attributes_read.update(names)
         found = {name: self._attributes.get(name) for name in names}
         return {name: value for name, value in found.items() if value not in (None, ())}
@@ -121,7 +121,7 @@ class Spelling:
         return self._attributes.get(name, default)
 
     def _refuse_unnamed(self) -> None:
-        """Refuse what the translation does not consume, and the lack of what it must have."""
+        """Refuse anything that the translation does not name, and missing required parts."""
         consumed, node = self._translation, self.node
         refused = [
             *(refused_attribute(consumed, *each) for each in self._attributes.items()),
@@ -139,7 +139,7 @@ class Spelling:
             raise GraphError(f"Node {label(node)} lacks the input `{missing}`.")
 
     def _refuse_unread(self) -> None:
-        """Refuse what the node has and this translation of it did not read."""
+        """Refuse anything that the node has and the translation did not read."""
         defaults = self._translation.attributes
         for name in defaults.keys() & self._attributes.keys() - self.attributes_read:
             value = self._attributes[name]
@@ -151,29 +151,29 @@ class Spelling:
                 raise self.refusal(f"the input `{parameter.name}` beside its others", WITHOUT)
 
     def shape(self, name: str) -> tuple[int | str | None, ...]:
-        """The dimensions of an operand of the node's; those not known are no numbers.
+        """Return the dimensions of an operand; unknown ones are not numbers.
 
         Raises:
-            GraphError: Its rank is not known.
+            GraphError: Its rank is unknown.
         """
         found = types.shape_of(self._type_of(name))
         if found is None:
             raise GraphError(
-                f"Node {label(self.node)} reads `{name}`, whose rank is not known; the operator "
-                "can only be read where it is."
+                f"Node {label(self.node)} reads `{name}`, whose rank is unknown; give shapes for "
+                "the inputs it depends on."
             )
         return found
 
     def declared_shape(self, index: int) -> tuple[int | str | None, ...] | None:
-        """The dimensions that the file declares for an output."""
+        """Return the dimensions that the file declares for an output."""
         declared = self._declared.get(self.node.output[index]) if self.wants(index) else None
         return None if declared is None else types.shape_of(declared)
 
     def dimension(self, name: str, axis: int) -> int | str | None:
-        """A dimension of an operand, no number where it is not known.
+        """Return a dimension of an operand, not a number if it is unknown.
 
         Raises:
-            GraphError: It has no such axis, or its rank is not known.
+            GraphError: The axis does not exist, or the rank is unknown.
         """
         shape = self.shape(name)
         if axis >= len(shape):
@@ -181,10 +181,10 @@ class Spelling:
         return shape[axis]
 
     def length(self, name: str, axis: int) -> int:
-        """A dimension of a weight.
+        """Return a dimension of a weight.
 
         Raises:
-            GraphError: It is not known, or there is none.
+            GraphError: It is unknown, or the axis does not exist.
         """
         found = self.dimension(name, axis)
         if not isinstance(found, int):
@@ -195,15 +195,15 @@ class Spelling:
         return found
 
     def dtype(self, name: str) -> int:
-        """ONNX's number of an operand's element type."""
+        """Return ONNX's number of an operand's element type."""
         return int(self._type_of(name).tensor_type.elem_type)
 
     def __call__(self, operator: str, *inputs: str, **attributes: Attribute) -> str:
-        """Write a node; the name of its only output."""
+        """Write a node; return the name of its only output."""
         return self.many(operator, 1, *inputs, **attributes)[0]
 
     def many(self, operator: str, count: int, *inputs: str, **attributes: Attribute) -> list[str]:
-        """Write a node of several outputs."""
+        """Write a node with several outputs; return their names."""
         serial = len(self.nodes)
         outputs = [f"{self._prefix}/{operator}{serial}.{index}" for index in range(count)]
         name = f"{self._prefix}/{operator}{serial}"
@@ -214,16 +214,16 @@ class Spelling:
         return outputs
 
     def constant(self, value: ArrayLike, dtype: DTypeLike = np.int64) -> str:
-        """A constant of this element type."""
+        """Write a constant of this element type."""
         tensor = numpy_helper.from_array(np.asarray(value, dtype))
         return self("Constant", value=tensor)
 
     def like(self, value: float, name: str) -> str:
-        """A number of an operand's element type."""
+        """Write a number of an operand's element type."""
         return self.constant(value, helper.tensor_dtype_to_np_dtype(self.dtype(name)))
 
     def give(self, index: int, name: str) -> None:
-        """Make what was written an output of the node, if it is asked for."""
+        """Make a written value an output of the node, if that is present."""
         if not self.wants(index):
             return
         if name in self._given or not any(name in node.output for node in self.nodes):
@@ -231,7 +231,7 @@ class Spelling:
         self._given[name] = self.node.output[index]
 
     def finished(self) -> list[NodeProto]:
-        """The nodes, outputs under the names that the node had for them.
+        """Return the nodes, with outputs under the node's own names.
 
         Raises:
             GraphError: Something that the node has was not read.
@@ -243,11 +243,11 @@ class Spelling:
         return self.nodes
 
     def refusal(self, what: str, instead: str) -> GraphError:
-        """The error of a node that cannot be written: what it has, and what could be."""
+        """Return the error for an unsupported property, with an alternative."""
         return GraphError(f"Node {label(self.node)} has {what}, which is not supported: {instead}.")
 
     def _value(self, attribute: AttributeProto) -> Value:
-        """The value of an attribute, lists as tuples and bytes as text.
+        """Return the value of an attribute, lists as tuples and bytes as text.
 
         Raises:
             GraphError: It is a tensor, a graph or a type.

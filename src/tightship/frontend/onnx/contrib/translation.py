@@ -1,4 +1,4 @@
-"""What the translation of an operator consumes of a node; anything else is refused by its name."""
+"""Declaration of what an operator's translation consumes; anything else is refused by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from tightship.frontend.onnx.contrib.spelling import Spelling
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
-"""Of an attribute; None where the operator's schema gives no default."""
+"""Value of an attribute; None if the operator's schema has no default."""
 REQUIRED: Final = "required"
-"""In place of a default: a node without the attribute is refused."""
+"""Stands for a default; a node without the attribute is refused."""
 WITHOUT = "export the model without it"
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An input or output of an operator."""
+    """Input or output of an operator."""
 
     name: str
     is_optional: bool
@@ -26,18 +26,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A translation, and all that it consumes.
+    """Translation of an operator, and everything it consumes.
 
-    Inputs and outputs are names in order, apart by spaces: `name?` may be absent, `!name` is
-    refused, and `*name` stands for any number, at least one.
+    Inputs and outputs are names in order, separated by spaces: `name?` may be absent, `!name` is
+    refused, and `*name` stands for one or more.
 
     Attributes:
         spell: Writes the nodes.
         inputs: Names of the inputs.
         outputs: Names of the outputs.
-        attributes: What is read, and its value where a node does not have it.
-        only: What is not read, and the values that need not be.
-        idle: What is not read because it changes no result here, and why it does not.
+        attributes: Attributes that are read, and their defaults.
+        only: Attributes that are not read, and the values that are accepted.
+        idle: Attributes that change no result here, and why.
     """
 
     spell: "Callable[[Spelling], None]"
@@ -49,7 +49,7 @@ class Translation:
 
 
 def parameters(text: str) -> tuple[Parameter, ...]:
-    """The inputs or outputs of a translation."""
+    """Parse the inputs or outputs of a translation."""
     return tuple(
         Parameter(
             word.strip("!*?"), word.endswith("?") or word[0] == "!", word[0] == "!", word[0] == "*"
@@ -59,14 +59,14 @@ def parameters(text: str) -> tuple[Parameter, ...]:
 
 
 def parameter_at(text: str, place: int) -> Parameter | None:
-    """The input or output at a place; None behind the last one."""
+    """Return the input or output at a position; None after the last one."""
     known = parameters(text)
     last = known[-1]
     return known[place] if place < len(known) else last if last.is_variadic else None
 
 
 def refused_attribute(translation: Translation, name: str, value: Value) -> tuple[str, str] | None:
-    """What is wrong with an attribute of a node, and what to do; None where it is consumed."""
+    """Return what is wrong with an attribute of a node and the remedy; None if it is consumed."""
     if name in translation.attributes or name in translation.idle:
         return None
     allowed = translation.only.get(name)
@@ -77,18 +77,18 @@ def refused_attribute(translation: Translation, name: str, value: Value) -> tupl
 
 
 def refused_operand(text: str, kind: str, names: Sequence[str]) -> tuple[str, str] | None:
-    """What is wrong with the inputs or outputs of a node, and what to do; None where nothing is."""
+    """Return what is wrong with the inputs or outputs of a node and the remedy; None if nothing."""
     for place, name in enumerate(names):
         parameter = parameter_at(text, place)
         if name and parameter is None:
-            return f"an {kind} at place {place}", WITHOUT
+            return f"an {kind} at position {place}", WITHOUT
         if name and parameter is not None and parameter.is_refused:
             return f"the {kind} `{parameter.name}`", WITHOUT
     return None
 
 
 def missing_input(text: str, names: Sequence[str]) -> str | None:
-    """The first input that a node must have and lacks."""
+    """Return the first required input that a node lacks."""
     for place, parameter in enumerate(parameters(text)):
         if not parameter.is_optional and not any(names[place : place + 1]):
             return parameter.name
