@@ -12,20 +12,20 @@ WAIT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class FaceLimits:
-    """Bounds of the servers of HTTP and gRPC, each.
+    """Limits of the servers of HTTP and gRPC, each.
 
     Attributes:
-        body_bytes_max: Of a request, packed and unpacked. On gRPC at most 2 GiB.
-        head_bytes_max: Of its target and headers, on HTTP.
-        connections_max: Open at once; one more has the place of one that makes no request, or is
+        body_bytes_max: Largest request, packed and unpacked. On gRPC at most 2 GiB.
+        head_bytes_max: Largest target with headers, on HTTP.
+        connections_max: Open connections; another takes the place of one without a request, or is
             answered 503 and closed. On gRPC, calls too.
-        idle_s: Seconds after which a connection on which nothing comes is closed. Long, as a
-            client may send its next request just then.
-        head_s: Seconds in which the headers of a begun request must have come, on HTTP.
-        transfer_s: Seconds in which a body, or the message of a gRPC call, must have come, or a
-            client must have read enough of a response for the next to be written.
-        grace_s: Seconds for which requests are still taken once the server was told to drain,
-            while it says that it is not ready.
+        idle_s: Seconds after which an idle connection is closed. Long, because a client may send
+            its next request just then.
+        head_s: Seconds in which the headers of a begun request must arrive, on HTTP.
+        transfer_s: Seconds in which a body, or the message of a gRPC call, must arrive, or a client
+            must have read enough of a response for the next to be written.
+        grace_s: Seconds in which requests are still accepted after `drain`, while the server
+            reports that it is not ready.
         drain_s: Seconds that begun requests have once the server ends.
     """
 

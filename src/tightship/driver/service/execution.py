@@ -183,7 +183,7 @@ class Execution:
                 use.buffer.clear()
 
     def forget(self) -> None:
-        """Withdraw the announcement of `expect`."""
+        """Withdraw the outputs that `expect` announced."""
         for use in self.uses:
             use.buffer.expected.pop(self.identifier, None)
 

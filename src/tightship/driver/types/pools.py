@@ -1,4 +1,4 @@
-"""Pools of memory that clients register: their kinds, how they are accessed, and their images."""
+"""Pools of memory that clients register: kinds, ways of access and images."""
 
 import enum
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from tightship.driver.types.request import Extent
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A hardware buffer: layers of rows of pixels, one after another, a stride apart.
+    """Hardware buffer: layers of rows of pixels at a stride.
 
-    A BLOB has its size as width, and one row of one layer; its stride and format say nothing.
+    A BLOB has its size as width, and one row of one layer; its stride and format are ignored.
 
     Attributes:
-        pixel_format: As `AHardwareBuffer` numbers them; 1 is R8G8B8A8.
+        pixel_format: Number of an `AHardwareBuffer` format; 1 is R8G8B8A8.
     """
 
     width: int
@@ -48,7 +48,7 @@ class PoolMode(enum.IntEnum):
 
     SEALED = 0  # mapped, because seals keep the file from being shortened
     COPY = 1  # read and written by system calls, never mapped
-    ISOLATED = 2  # mapped by a process that may die of it
+    ISOLATED = 2  # mapped by a separate process, which a bad file may kill
 
 
 class DeviceMemory(enum.Enum):
