@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Done, Failed
 from tightship.driver.types.model import (
@@ -69,12 +69,12 @@ def status_of(reply):
 class Client:
     """A connection, with the calls that the tables make."""
 
-    def __init__(self, rim=None, user=0):
-        self.rim = rim or Rim()
-        self.number = self.rim.connect(user)
+    def __init__(self, server=None, user=0):
+        self.server = server or FakeServer()
+        self.number = self.server.connect(user)
 
     def __call__(self, message, *files):
-        return self.rim.call(self.number, message, *files)
+        return self.server.call(self.number, message, *files)
 
     def status(self, message, *files):
         return status_of(self(message, *files))
@@ -84,7 +84,7 @@ class Client:
 
     def pool(self, size_bytes=1 << 20, protection=3, kind="ashmem", **fields):
         facts = fields.pop("facts", {})
-        file = self.rim.file(fields.pop("file_bytes", 1 << 20), **facts)
+        file = self.server.file(fields.pop("file_bytes", 1 << 20), **facts)
         return self(m.RegisterPool(kind, size_bytes, protection, 0, **fields), file).pool
 
     def allocate(self, models, inputs=(), outputs=(), dimensions=()):
@@ -152,6 +152,6 @@ def run(client, model, request, mode="sync", **terms):
     if isinstance(launched, Failed):
         return launched.status
     info = client(m.GetExecutionInfo(launched.execution))
-    assert client.rim.fences[launched.execution] is (info.status is NONE)
+    assert client.server.fences[launched.execution] is (info.status is NONE)
     assert client.status(m.ReleaseExecution(launched.execution)) is NONE
     return info.status

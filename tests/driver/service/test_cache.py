@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, conv
 from tightship.driver.protocol.messages import CacheFiles, Capabilities, Prepare, PrepareFromCache
 from tightship.driver.service import effects as fx
@@ -98,20 +98,20 @@ def test_replace_security_sensitive_cache(seed):
 
 
 def prepared(client, kind, cache, *files):
-    """Whether the rim is asked to save, and the status."""
-    number = client.rim.post(client.number, Prepare(conv(kind), cache=cache), *files)
-    (asked,) = client.rim.asked
+    """Whether the server is asked to save, and the status."""
+    number = client.server.post(client.number, Prepare(conv(kind), cache=cache), *files)
+    (asked,) = client.server.asked
     is_saved = asked.cache is not None
-    client.rim.answer_all()
-    assert not client.rim.open_files
-    return is_saved, getattr(client.rim.replies[client.number, number], "status", NONE)
+    client.server.answer_all()
+    assert not client.server.open_files
+    return is_saved, getattr(client.server.replies[client.number, number], "status", NONE)
 
 
 COUNTS = {"model +1": (2, 1), "model -1": (0, 1), "data +1": (1, 2), "data -1": (1, 0)}
 
 
 def files_of(client, models, datas, **facts):
-    files = [client.rim.file(0, **facts) for _ in range(models + datas)]
+    files = [client.server.file(0, **facts) for _ in range(models + datas)]
     indexes = range(models), range(models, models + datas)
     return CacheFiles(*map(tuple, indexes), TOKEN), files
 
@@ -131,7 +131,7 @@ MODES = [{"is_writable": False}, {"is_readable": False}, {"is_regular": False}]
 def test_save_to_cache_invalid_access_mode(kind, which, facts):
     client = Client()
     cache, files = files_of(client, 1, 1)
-    files[which] = client.rim.file(0, **facts)
+    files[which] = client.server.file(0, **facts)
     assert prepared(client, kind, cache, *files) == (False, NONE)
     assert client.status(PrepareFromCache(cache), *files) is IA
 
@@ -150,14 +150,14 @@ def test_saving_and_reading_use_the_files_that_came(kind):
     cache, files = files_of(client, 1, 1)
     assert prepared(client, kind, cache, *files) == (True, NONE)
     handles = tuple((file.handle,) for file in files)
-    client.rim.post(client.number, PrepareFromCache(cache), *files)
-    (asked,) = client.rim.asked
+    client.server.post(client.number, PrepareFromCache(cache), *files)
+    (asked,) = client.server.asked
     assert isinstance(asked, fx.PrepareModel)
     assert asked.source is None
     assert (asked.cache.model_files, asked.cache.data_files) == handles
     assert asked.cache.token == TOKEN
-    client.rim.answer_all()
-    assert not client.rim.open_files
+    client.server.answer_all()
+    assert not client.server.open_files
 
 
 @pytest.mark.parametrize(("models", "datas"), COUNTS.values(), ids=COUNTS.keys())
@@ -168,17 +168,17 @@ def test_prepare_model_from_cache_invalid_num_cache(kind, models, datas):
     assert client.status(Prepare(conv(kind))) is NONE
 
 
-def test_a_cache_that_the_rim_cannot_read_gives_no_model():
+def test_a_cache_that_the_server_cannot_read_gives_no_model():
     client = Client()
     cache, files = files_of(client, 1, 1)
-    client.rim.engine.status = GF
+    client.server.engine.status = GF
     assert client.status(PrepareFromCache(cache), *files) is GF
-    assert not client.rim.models
-    assert not client.rim.open_files
+    assert not client.server.models
+    assert not client.server.open_files
 
 
 def test_a_driver_without_a_cache_says_so():
-    client = Client(Rim(Settings(model_cache_files=0, data_cache_files=0)))
+    client = Client(FakeServer(Settings(model_cache_files=0, data_cache_files=0)))
     said = client(Capabilities())
     assert (said.model_cache_files, said.data_cache_files) == (0, 0)
     cache, files = files_of(client, 1, 1)

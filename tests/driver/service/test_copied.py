@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import NONE, Client
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Failed
@@ -21,15 +21,15 @@ FULL = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
 
 
 @pytest.fixture
-def rim():
+def server():
     own = dict(CONNECTION_LIMITS) | {Resource.COPY_BYTES: LIMIT}
-    return Rim(Settings(connection_limits=own, user_limits=dict(USER_LIMITS) | {
+    return FakeServer(Settings(connection_limits=own, user_limits=dict(USER_LIMITS) | {
         Resource.COPY_BYTES: LIMIT + PAGE
     }))  # fmt: skip
 
 
 def pool_of(client, pages, mode=PoolMode.COPY, **facts):
-    file = client.rim.file(pages * PAGE, **facts)
+    file = client.server.file(pages * PAGE, **facts)
     return client(m.RegisterPool("mmap_fd", pages * PAGE, 1, 0, 0, mode), file).pool
 
 
@@ -39,20 +39,20 @@ def onnx(pool, pages, *externals):
 
 
 def used(client):
-    account = client.rim.service.ledger.connections[client.number].account
+    account = client.server.service.ledger.connections[client.number].account
     return account.used[Resource.COPY_BYTES]
 
 
-def test_an_onnx_model_and_its_external_data_are_charged_until_it_is_released(rim):
-    client = Client(rim)
+def test_an_onnx_model_and_its_external_data_are_charged_until_it_is_released(server):
+    client = Client(server)
     prepared = client(onnx(pool_of(client, 2), 1, pool_of(client, 2)))
     assert used(client) == 3 * PAGE
     assert client.status(m.ReleaseModel(prepared.model)) is NONE
     assert used(client) == 0
 
 
-def test_what_stays_as_it_is_is_not_copied(rim):
-    client = Client(rim)
+def test_what_stays_as_it_is_is_not_copied(server):
+    client = Client(server)
     sealed = pool_of(client, 2, PoolMode.SEALED, is_write_sealed=True)
     trusted = pool_of(client, 2, PoolMode.SEALED, is_shrink_sealed=False, is_trusted=True)
     assert client(onnx(sealed, 2, trusted)).model
@@ -61,8 +61,8 @@ def test_what_stays_as_it_is_is_not_copied(rim):
     assert used(client) == 2 * PAGE
 
 
-def test_what_does_not_fit_is_refused_with_its_numbers_before_it_is_copied(rim):
-    client = Client(rim)
+def test_what_does_not_fit_is_refused_with_its_numbers_before_it_is_copied(server):
+    client = Client(server)
     assert client(onnx(pool_of(client, 3), 3)).model
     refused = client(onnx(pool_of(client, 2), 2))
     assert isinstance(refused, Failed)
@@ -70,22 +70,22 @@ def test_what_does_not_fit_is_refused_with_its_numbers_before_it_is_copied(rim):
     assert f"{2 * PAGE} bytes of copies for models" in refused.message
     assert f"{PAGE} of {LIMIT} are left" in refused.message
     assert used(client) == 3 * PAGE
-    assert not rim.asked
+    assert not server.asked
     too_large = client(onnx(pool_of(client, 5), 5))
     assert too_large.status is ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT
 
 
-def test_a_users_clients_have_one_account(rim):
-    first, second = Client(rim, user=5), Client(rim, user=5)
+def test_a_users_clients_have_one_account(server):
+    first, second = Client(server, user=5), Client(server, user=5)
     assert first(onnx(pool_of(first, 4), 4)).model
     assert second(onnx(pool_of(second, 2), 2)).status is FULL
-    rim.happen(ev.Disconnected(first.number))
+    server.happen(ev.Disconnected(first.number))
     assert second(onnx(pool_of(second, 2), 2)).model
 
 
-def test_a_prepare_that_fails_gives_all_back(rim):
-    client = Client(rim)
-    rim.engine.status = ErrorStatus.GENERAL_FAILURE
+def test_a_prepare_that_fails_gives_all_back(server):
+    client = Client(server)
+    server.engine.status = ErrorStatus.GENERAL_FAILURE
     assert client.status(onnx(pool_of(client, 4), 4)) is ErrorStatus.GENERAL_FAILURE
     assert used(client) == 0
 

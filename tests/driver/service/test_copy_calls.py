@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, add, conv, shaped
 from tightship.driver.protocol.messages import CopyBetween, CopyFrom, CopyTo, DescribeBuffer, Free
 from tightship.driver.service import effects as fx
@@ -38,9 +38,9 @@ def is_empty(client, token):
 
 def replies_to(client, *messages):
     """Statuses of calls that are all under way at once."""
-    posted = [client.rim.post(client.number, message) for message in messages]
-    client.rim.answer_all()
-    replies = [client.rim.replies[client.number, number] for number in posted]
+    posted = [client.server.post(client.number, message) for message in messages]
+    client.server.answer_all()
+    replies = [client.server.replies[client.number, number] for number in posted]
     return [getattr(reply, "status", NONE) for reply in replies]
 
 
@@ -92,9 +92,9 @@ def test_dimensions_are_checked_before_the_state(client):
     assert client.status(CopyBetween(filled(client), other)) is IA
 
 
-def test_a_copy_that_the_rim_cannot_do_empties_the_destination_alone(client):
+def test_a_copy_that_the_server_cannot_do_empties_the_destination_alone(client):
     source, target = filled(client), filled(client)
-    client.rim.engine.status = TRANSIENT
+    client.server.engine.status = TRANSIENT
     assert client.status(CopyBetween(target, source)) is TRANSIENT
     assert is_empty(client, target)
     assert not is_empty(client, source)
@@ -102,7 +102,7 @@ def test_a_copy_that_the_rim_cannot_do_empties_the_destination_alone(client):
 
 def test_unknown_tokens_are_refused(client):
     target = filled(client)
-    stranger = Client(client.rim)
+    stranger = Client(client.server)
     theirs = filled(stranger)
     assert client.status(CopyBetween(theirs, target)) is IA
     assert not is_empty(client, target)
@@ -139,20 +139,20 @@ def test_a_destination_in_use_is_not_written_and_its_source_is_free_again(client
 
 def test_freeing_both_lets_a_copy_end(client):
     tokens = source, target = filled(client), buffer_of(client)
-    number = client.rim.post(client.number, CopyBetween(target, source))
+    number = client.server.post(client.number, CopyBetween(target, source))
     for each in tokens:
-        client.rim.post(client.number, Free(each))
-    assert client.rim.buffers == set(tokens)
-    client.rim.answer_all()
-    assert (client.number, number) in client.rim.replies
-    assert not client.rim.buffers
-    client.rim.happen(ev.Disconnected(client.number))
-    assert client.rim.is_clean()
+        client.server.post(client.number, Free(each))
+    assert client.server.buffers == set(tokens)
+    client.server.answer_all()
+    assert (client.number, number) in client.server.replies
+    assert not client.server.buffers
+    client.server.happen(ev.Disconnected(client.number))
+    assert client.server.is_clean()
 
 
 def test_a_destination_that_grows_is_charged_for_it():
     limits = dict(CONNECTION_LIMITS) | {Resource.BUFFER_BYTES: 2 * SIZE}
-    client = Client(Rim(Settings(connection_limits=limits)))
+    client = Client(FakeServer(Settings(connection_limits=limits)))
     one, two, three = (buffer_of(client, shaped(KIND, *DYNAMIC)) for _ in range(3))
     client.initialise(one, SIZE, SHAPE)
     assert client.status(CopyBetween(two, one)) is NONE
@@ -161,14 +161,14 @@ def test_a_destination_that_grows_is_charged_for_it():
     assert client.status(CopyBetween(three, one)) is NONE
 
 
-def test_the_rim_is_told_both_buffers_and_no_pool(client):
+def test_the_server_is_told_both_buffers_and_no_pool(client):
     source, target = filled(client), buffer_of(client)
-    client.rim.post(client.number, CopyBetween(target, source))
-    (asked,) = client.rim.asked
+    client.server.post(client.number, CopyBetween(target, source))
+    (asked,) = client.server.asked
     assert asked == fx.CopyBuffers(asked.copy, target, source, SHAPE)
 
 
 def test_a_driver_without_the_feature_refuses():
-    client = Client(Rim(Settings(features=frozenset({"memory_domains"}))))
+    client = Client(FakeServer(Settings(features=frozenset({"memory_domains"}))))
     target = filled(client)
     assert client.status(CopyBetween(target, filled(client))) is GF

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv, run
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import PoolRegistered
@@ -28,10 +28,10 @@ def client():
 
 def register(client, size_bytes=PAGE, kind="ashmem", protection=3, file_bytes=2 * PAGE, **fields):
     facts = fields.pop("facts", {})
-    file = client.rim.file(file_bytes, **facts)
+    file = client.server.file(file_bytes, **facts)
     message = m.RegisterPool(kind, size_bytes, protection, fields.pop("file", 0), **fields)
     reply = client(message, file)
-    is_open = file.handle in client.rim.open_files
+    is_open = file.handle in client.server.open_files
     assert is_open == isinstance(reply, PoolRegistered)
     return NONE if is_open else reply.status
 
@@ -123,12 +123,12 @@ def test_refused(client, fields):
 def test_isolated_workers_are_a_feature(client):
     assert register(client, mode=2) is GF
     settings = Settings(features=frozenset({"isolated"}))
-    assert register(Client(Rim(settings)), mode=2) is NONE
+    assert register(Client(FakeServer(settings)), mode=2) is NONE
 
 
 def test_a_pool_is_mapped_at_once_if_the_client_asks(client):
     assert register(client, must_map=True) is NONE
-    client.rim.engine.unmappable.add(client.rim.counts["files"] + 1)
+    client.server.engine.unmappable.add(client.server.counts["files"] + 1)
     assert register(client, must_map=True) is IA
     assert register(client, must_map=True, kind="a kind to come") is IA
 
@@ -155,7 +155,7 @@ def test_an_execution_fails_with_a_pool_that_cannot_be_used(client, fields):
 
 
 def test_an_image_is_used_whole_where_the_driver_has_them():
-    client = Client(Rim(Settings(features=frozenset({IMAGE, "memory_domains"}))))
+    client = Client(FakeServer(Settings(features=frozenset({IMAGE, "memory_domains"}))))
     model = client.model(conv(KIND))
     pool = client.pool(kind=IMAGE, image=Image(32, 32, 8, 160))
     places, other = Places(pool), Places(client.pool())
@@ -171,7 +171,7 @@ def test_an_image_is_used_whole_where_the_driver_has_them():
 
 
 def test_an_image_of_pixels_that_are_not_known_cannot_be_used():
-    client = Client(Rim(Settings(features=frozenset({IMAGE, "memory_domains"}))))
+    client = Client(FakeServer(Settings(features=frozenset({IMAGE, "memory_domains"}))))
     model = client.model(conv(KIND))
     token = client.buffer([model], [0], [0])
     image = client.pool(kind=IMAGE, image=Image(32, 32, 8, 160, 0x23))
@@ -183,7 +183,7 @@ def test_an_image_of_pixels_that_are_not_known_cannot_be_used():
 
 @pytest.mark.parametrize(("height", "expected"), [(32, NONE), (31, IA), (33, IA)])
 def test_a_buffer_is_copied_from_and_to_an_image_of_its_size(height, expected):
-    client = Client(Rim(Settings(features=frozenset({IMAGE, "memory_domains"}))))
+    client = Client(FakeServer(Settings(features=frozenset({IMAGE, "memory_domains"}))))
     token = client.buffer([client.model(conv(KIND))], [0])
     client.initialise(token, SIZE)
     image = client.pool(kind=IMAGE, image=Image(32, height, 8, 160))
@@ -215,7 +215,7 @@ def test_a_pool_that_no_argument_names_must_be_usable_as_well(client):
 
 
 def test_a_fence_is_no_pool(client):
-    fence = client.rim.fence(FenceState.PENDING)
+    fence = client.server.fence(FenceState.PENDING)
     assert client.status(m.RegisterPool("ashmem", PAGE, 3, 0), fence) is IA
 
 
@@ -227,7 +227,7 @@ def limited(connection=None, user=None):
 
 
 def test_bytes_of_pools_are_counted_for_the_connection():
-    client = Client(Rim(limited({Resource.POOL_BYTES: 2 * PAGE})))
+    client = Client(FakeServer(limited({Resource.POOL_BYTES: 2 * PAGE})))
     assert register(client, 2 * PAGE + 1, file_bytes=4 * PAGE) is PERSISTENT
     pool = client.pool(2 * PAGE)
     assert register(client, 1) is TRANSIENT
@@ -236,28 +236,28 @@ def test_bytes_of_pools_are_counted_for_the_connection():
 
 
 def test_bytes_of_pools_are_counted_for_the_user():
-    rim = Rim(limited(user={Resource.POOL_BYTES: 2 * PAGE}))
-    one, other, stranger = Client(rim, user=5), Client(rim, user=5), Client(rim, user=6)
+    server = FakeServer(limited(user={Resource.POOL_BYTES: 2 * PAGE}))
+    one, other, stranger = Client(server, user=5), Client(server, user=5), Client(server, user=6)
     assert register(one, 2 * PAGE) is NONE
     assert register(other, 1) is TRANSIENT
     assert register(stranger, 2 * PAGE) is NONE
 
 
 def test_connections_of_a_user_are_counted():
-    rim = Rim(limited(user={Resource.CONNECTIONS: 1}))
-    Client(rim, user=5)
-    refused = rim.connect(user=5)
-    assert [effect.connection for effect in rim.refused] == [refused]
-    assert rim.call(refused, m.Capabilities()) is None
-    assert rim.call(rim.connect(user=6), m.Capabilities()).feature_level == 1
+    server = FakeServer(limited(user={Resource.CONNECTIONS: 1}))
+    Client(server, user=5)
+    refused = server.connect(user=5)
+    assert [effect.connection for effect in server.refused] == [refused]
+    assert server.call(refused, m.Capabilities()) is None
+    assert server.call(server.connect(user=6), m.Capabilities()).feature_level == 1
 
 
 def test_thousands_of_registrations_leave_nothing(client):
     for _ in range(2000):
         assert client.status(m.UnregisterPool(client.pool(PAGE))) is NONE
         assert register(client, 0) is IA
-    assert not client.rim.open_files
+    assert not client.server.open_files
     assert not any(
-        client.rim.service.ledger.connections[1].account.used[key]
+        client.server.service.ledger.connections[1].account.used[key]
         for key in (Resource.POOLS, Resource.POOL_BYTES, Resource.CALLS)
     )

@@ -1,8 +1,8 @@
-"""Which calls the rim may repeat without the service, and until when."""
+"""Which calls the server may repeat without the service, and until when."""
 
 import pytest
 
-from tests.driver.fake_rim import FakeEngine, Rim
+from tests.driver.fake_server import FakeEngine, FakeServer
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import OutputShape, Timing
@@ -15,11 +15,11 @@ SIZE = KIND.size_bytes
 
 
 class Setup:
-    """A client with a model and a request of it, which a rim may run again."""
+    """A client with a model and a request of it, which a server may run again."""
 
     def __init__(self, **settings):
-        self.client = Client(Rim(Settings(**settings)))
-        self.rim = self.client.rim
+        self.client = Client(FakeServer(Settings(**settings)))
+        self.server = self.client.server
         self.model = self.client(m.Prepare(conv(KIND))).model
         self.pool = self.client.pool()
         places = Places(self.pool)
@@ -28,7 +28,7 @@ class Setup:
 
     @property
     def repeats(self):
-        return [call for _, call in self.rim.repeats]
+        return [call for _, call in self.server.repeats]
 
     def reusable(self):
         call = m.CreateExecution(self.model, self.request)
@@ -49,15 +49,15 @@ def test_a_run_on_pools_may_be_repeated(setup, kind):
     made = getattr(setup, kind)
     call = made if kind == "execute" else made()
     reply = setup.client(call)
-    (may,) = setup.rim.repeats.values()
+    (may,) = setup.server.repeats.values()
     assert (may.call, may.reply) == (call, reply)
     assert setup.client(call) == reply
 
 
 def test_a_run_that_told_of_too_little_room_may_not_be_repeated(setup):
-    setup.rim.engine.shape = lambda *_: OutputShape(KIND.dimensions, is_sufficient=False)
+    setup.server.engine.shape = lambda *_: OutputShape(KIND.dimensions, is_sufficient=False)
     assert setup.client.status(setup.execute) is ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
-    assert not setup.rim.repeats
+    assert not setup.server.repeats
 
 
 def test_the_service_says_the_same_when_it_is_asked_all_the_same(setup):
@@ -76,12 +76,12 @@ def test_a_call_whose_answer_or_fate_depends_on_time_may_not(setup, terms):
 
 def test_a_fenced_run_may_not(setup):
     setup.client(m.ExecuteFenced(setup.model, setup.request))
-    setup.rim.answer_all()
+    setup.server.answer_all()
     assert not setup.repeats
 
 
 def test_a_run_that_failed_may_not(setup):
-    setup.rim.engine.status = GF
+    setup.server.engine.status = GF
     assert setup.client.status(setup.execute) is GF
     assert not setup.repeats
 
@@ -94,16 +94,16 @@ def test_a_long_run_may_not(took_ns):
             return ev.RunFinished(done.execution, done.status, done.shapes, Timing(0, took_ns))
 
     setup = Setup(repeat_max_ns=100)
-    setup.rim.engine = Engine()
+    setup.server.engine = Engine()
     assert setup.client.status(setup.execute) is NONE
     assert bool(setup.repeats) == (took_ns == 100)
 
 
 def test_what_is_given_back_meanwhile_may_not(setup):
-    number = setup.rim.post(setup.client.number, setup.execute)
+    number = setup.server.post(setup.client.number, setup.execute)
     setup.client(m.UnregisterPool(setup.pool))
-    setup.rim.answer_all()
-    assert setup.rim.replies[setup.client.number, number].status is NONE
+    setup.server.answer_all()
+    assert setup.server.replies[setup.client.number, number].status is NONE
     assert not setup.repeats
 
 
@@ -120,7 +120,7 @@ def test_any_call_that_changes_something_ends_it(setup):
         fresh.client(call)
         assert not fresh.repeats
     setup.client(setup.execute)
-    setup.rim.happen(ev.Disconnected(setup.client.number))
+    setup.server.happen(ev.Disconnected(setup.client.number))
     assert not setup.repeats
 
 
@@ -136,19 +136,19 @@ def test_a_reusable_execution_under_way_is_not_repeated_beside(setup):
     setup.client(call)
     setup.client(other)
     assert setup.repeats == [call, other]
-    number = setup.rim.post(setup.client.number, call)
-    assert setup.client.number in setup.rim.paused
+    number = setup.server.post(setup.client.number, call)
+    assert setup.client.number in setup.server.paused
     assert setup.client.status(call) is GF
-    assert setup.rim.replies[setup.client.number, number].status is NONE
+    assert setup.server.replies[setup.client.number, number].status is NONE
     assert setup.repeats == [call, other]
-    assert not setup.rim.paused
+    assert not setup.server.paused
 
 
 def test_one_client_says_nothing_of_anothers(setup):
     setup.client(setup.execute)
-    other = Client(setup.rim)
+    other = Client(setup.server)
     other(m.Capabilities())
-    setup.rim.happen(ev.Disconnected(other.number))
+    setup.server.happen(ev.Disconnected(other.number))
     assert setup.repeats == [setup.execute]
 
 

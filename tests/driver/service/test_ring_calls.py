@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import IA, NONE, Client
 from tightship.driver.protocol import messages as m
 from tightship.driver.types.attachment import FenceState
@@ -10,22 +10,22 @@ from tightship.driver.types.settings import Settings
 
 
 def offered(client, size_bytes=m.RING_BYTES, **facts):
-    return client.status(m.OpenRing(0), client.rim.file(size_bytes, **facts))
+    return client.status(m.OpenRing(0), client.server.file(size_bytes, **facts))
 
 
 @pytest.fixture
 def client():
-    return Client(Rim())
+    return Client(FakeServer())
 
 
 def test_a_connection_has_one_ring_and_its_file_is_closed_at_once(client):
     assert offered(client) is NONE
-    assert client.rim.rings == {client.number}
+    assert client.server.rings == {client.number}
     assert offered(client) is IA
-    assert not client.rim.open_files
-    other = Client(client.rim)
+    assert not client.server.open_files
+    other = Client(client.server)
     assert offered(other) is NONE
-    assert client.rim.rings == {client.number, other.number}
+    assert client.server.rings == {client.number, other.number}
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_a_connection_has_one_ring_and_its_file_is_closed_at_once(client):
 )
 def test_any_other_file_is_refused(client, size_bytes, facts):
     assert offered(client, size_bytes, **facts) is IA
-    assert not client.rim.rings
-    assert not client.rim.open_files
+    assert not client.server.rings
+    assert not client.server.open_files
     assert offered(client) is NONE
 
 
 def test_a_ring_needs_a_file_and_a_driver_that_offers_it(client):
     assert client.status(m.OpenRing(0)) is IA
-    assert offered(Client(Rim(Settings(features=frozenset())))) is IA
+    assert offered(Client(FakeServer(Settings(features=frozenset())))) is IA

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import GF, IA, NONE, TYPES, Client, Places, conv
 from tests.driver.strategies import calls
 from tightship.driver.protocol import messages as m
@@ -28,9 +28,9 @@ class Zeros(random.Random):
 
 def client_with_everything():
     """A client whose pools, models, buffers, executions and bursts have small numbers."""
-    rim = Rim()
-    rim.service = Service(Settings(), Zeros())
-    client = Client(rim)
+    server = FakeServer()
+    server.service = Service(Settings(), Zeros())
+    client = Client(server)
     model = client.model(conv(KIND))
     token = client.buffer((model,), inputs=(0,), outputs=(0,))
     places = Places(client.pool())
@@ -72,13 +72,13 @@ anything = st.one_of(calls, *near)
 def test_any_calls_are_answered_once_each_and_leave_nothing(messages):
     client = client_with_everything()
     for message in messages:
-        before = set(client.rim.open_files)
-        reply = client(message, client.rim.file(), client.rim.file())
+        before = set(client.server.open_files)
+        reply = client(message, client.server.file(), client.server.file())
         assert reply is not None
-        assert isinstance(reply, PoolRegistered) or client.rim.open_files <= before
-    client.rim.happen(ev.Disconnected(client.number))
-    client.rim.answer_all()
-    assert client.rim.is_clean()
+        assert isinstance(reply, PoolRegistered) or client.server.open_files <= before
+    client.server.happen(ev.Disconnected(client.number))
+    client.server.answer_all()
+    assert client.server.is_clean()
 
 
 @pytest.mark.slow
@@ -87,10 +87,10 @@ def test_any_calls_are_answered_once_each_and_leave_nothing(messages):
 def test_very_many_calls_are_answered_once_each_and_leave_nothing(messages):
     client = client_with_everything()
     for message in messages:
-        assert client(message, client.rim.file(), client.rim.file()) is not None
-    client.rim.happen(ev.Disconnected(client.number))
-    client.rim.answer_all()
-    assert client.rim.is_clean()
+        assert client(message, client.server.file(), client.server.file()) is not None
+    client.server.happen(ev.Disconnected(client.number))
+    client.server.answer_all()
+    assert client.server.is_clean()
 
 
 def test_what_is_offered_is_said():
@@ -99,25 +99,25 @@ def test_what_is_offered_is_said():
 
 
 def test_a_client_that_is_not_there_is_not_answered():
-    rim = Rim()
-    assert rim.call(5, m.Capabilities(), rim.file()) is None
-    rim.happen(ev.Disconnected(5))
-    assert not rim.open_files
+    server = FakeServer()
+    assert server.call(5, m.Capabilities(), server.file()) is None
+    server.happen(ev.Disconnected(5))
+    assert not server.open_files
 
 
 def test_bytes_that_are_no_call_are_answered_and_their_files_closed():
-    rim = Rim()
-    connection = rim.connect()
-    file = rim.file()
-    rim.open_files.add(file.handle)
-    rim.happen(ev.Malformed(connection, 9, "7 bytes are left.", (file,)))
-    assert rim.replies[connection, 9] == Failed(IA, "7 bytes are left.")
-    assert not rim.open_files
+    server = FakeServer()
+    connection = server.connect()
+    file = server.file()
+    server.open_files.add(file.handle)
+    server.happen(ev.Malformed(connection, 9, "7 bytes are left.", (file,)))
+    assert server.replies[connection, 9] == Failed(IA, "7 bytes are left.")
+    assert not server.open_files
 
 
 def test_an_answer_to_nothing_is_ignored():
     client = client_with_everything()
-    count = len(client.rim.sent)
+    count = len(client.server.sent)
     for answer in (
         ev.PoolMapped(99, is_mapped=True),
         ev.SupportFound(99, NONE),
@@ -127,26 +127,26 @@ def test_an_answer_to_nothing_is_ignored():
         ev.RunFinished(99, NONE, (OutputShape((1,)),)),
         ev.FenceChanged(99, is_ok=True),
     ):
-        client.rim.happen(answer)
-    assert len(client.rim.sent) == count
+        client.server.happen(answer)
+    assert len(client.server.sent) == count
 
 
-def test_a_run_is_answered_once_though_the_rim_says_it_twice():
+def test_a_run_is_answered_once_though_the_server_says_it_twice():
     client = client_with_everything()
     places = Places(client.pool())
     request = places.request([places.pooled(KIND.size_bytes)], [places.pooled(KIND.size_bytes)])
-    client.rim.post(client.number, m.Execute(1, request))
-    execution = client.rim.asked[0].execution
-    client.rim.answer_all()
-    count = len(client.rim.sent)
-    client.rim.happen(ev.RunFinished(execution, GF))
-    assert len(client.rim.sent) == count
+    client.server.post(client.number, m.Execute(1, request))
+    execution = client.server.asked[0].execution
+    client.server.answer_all()
+    count = len(client.server.sent)
+    client.server.happen(ev.RunFinished(execution, GF))
+    assert len(client.server.sent) == count
 
 
-def test_errors_of_the_rim_pass_through():
+def test_errors_of_the_server_pass_through():
     client = client_with_everything()
     for status in (ErrorStatus.DEVICE_UNAVAILABLE, ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT):
-        client.rim.engine.status = status
+        client.server.engine.status = status
         assert client.status(m.Prepare(conv(KIND))) is status
         assert client.status(m.SupportedOperations(conv(KIND))) is status
 
@@ -154,12 +154,12 @@ def test_errors_of_the_rim_pass_through():
 def test_the_fence_is_made_before_it_is_signalled():
     """Even if the execution cannot begin: the answer with the fence is the first effect."""
     client = client_with_everything()
-    rim = client.rim
+    server = client.server
     token = client.buffer((1,), outputs=(0,))
     filled, places = client.pool(KIND.size_bytes), Places(client.pool())
-    rim.post(client.number, m.CopyFrom(token, filled))
+    server.post(client.number, m.CopyFrom(token, filled))
     request = places.request([places.pooled(KIND.size_bytes)], [places.buffer(token)])
-    number = rim.post(client.number, m.ExecuteFenced(1, request))
-    launched = rim.replies[client.number, number]
+    number = server.post(client.number, m.ExecuteFenced(1, request))
+    launched = server.replies[client.number, number]
     assert isinstance(launched, Launched)
-    assert rim.fences[launched.execution] is False
+    assert server.fences[launched.execution] is False

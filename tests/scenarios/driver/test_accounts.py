@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import NONE, Client
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
@@ -29,8 +29,8 @@ def accounts():
 
 
 @pytest.fixture
-def rim(accounts):
-    native = Rim()
+def server(accounts):
+    native = FakeServer()
     native.service = Service(Settings(), random.Random(0), accounts)
     return native
 
@@ -44,23 +44,23 @@ def regions(accounts, tmp_path):
     files.unregister(None)
 
 
-def test_what_native_clients_have_counts_for_the_other_face(rim, regions):
-    client = Client(rim, user=OWN)
+def test_what_native_clients_have_counts_for_the_other_face(server, regions):
+    client = Client(server, user=OWN)
     pool = client.pool(PAGE)
     regions.register(Region("r", "one", 0, PAGE))
     with pytest.raises(OipError, match="bytes of pools"):
         regions.register(Region("s", "other", 0, PAGE))
     assert client.status(m.UnregisterPool(pool)) is NONE
     regions.register(Region("s", "other", 0, PAGE))
-    refused = client.status(m.RegisterPool("ashmem", PAGE, 3, 0), rim.file())
+    refused = client.status(m.RegisterPool("ashmem", PAGE, 3, 0), server.file())
     assert refused is ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
     regions.unregister("r")
-    assert client.status(m.RegisterPool("ashmem", PAGE, 3, 0), rim.file()) is NONE
+    assert client.status(m.RegisterPool("ashmem", PAGE, 3, 0), server.file()) is NONE
 
 
-def test_another_user_has_an_account_of_his_own(rim, regions):
+def test_another_user_has_an_account_of_his_own(server, regions):
     regions.register(Region("r", "one", 0, 2 * PAGE))
-    assert Client(rim, user=OWN + 1).pool(2 * PAGE)
+    assert Client(server, user=OWN + 1).pool(2 * PAGE)
 
 
 @pytest.mark.parametrize(("key", "size"), [("none", PAGE), ("one", 3 * PAGE), ("one", 2 * PAGE)])
@@ -75,11 +75,11 @@ def test_a_region_that_is_refused_takes_nothing(accounts, regions, key, size):
     assert not any(accounts.of(OWN).used.values())
 
 
-def test_an_account_that_others_hold_is_kept(rim, accounts):
+def test_an_account_that_others_hold_is_kept(server, accounts):
     mine = accounts.of(OWN)
     for user in (OWN, OWN + 1):
-        client = Client(rim, user=user)
-        rim.happen(ev.Disconnected(client.number))
+        client = Client(server, user=user)
+        server.happen(ev.Disconnected(client.number))
     assert accounts.users == {OWN: mine}
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import (
     GF,
     IA,
@@ -68,7 +68,7 @@ def test_a2_without_a_model(client, kind):
 
 
 def test_a3_with_the_model_of_another_client(client, kind):
-    foreign = Client(client.rim).model(conv(kind))
+    foreign = Client(client.server).model(conv(kind))
     assert both(client, (foreign,), 0) == [IA, IA]
 
 
@@ -176,7 +176,7 @@ def test_a16_with_dimensions_whose_product_overflows(client):
 
 
 def test_a_driver_without_buffers_says_so():
-    client = Client(Rim(Settings(features=frozenset())))
+    client = Client(FakeServer(Settings(features=frozenset())))
     assert status(client, (client.model(conv(TYPES["float32"])),), inputs=(0,)) is GF
 
 
@@ -193,13 +193,13 @@ def test_a16_tokens_are_positive_and_never_given_twice(client, times):
         assert client.status(m.Free(token)) is NONE
         assert client.status(m.Free(token)) is IA
     assert len(seen) == times
-    assert not client.rim.buffers
+    assert not client.server.buffers
 
 
 def test_too_many_buffers_are_refused_until_one_is_freed():
 
     limits = dict(CONNECTION_LIMITS) | {Resource.BUFFERS: 2}
-    client = Client(Rim(Settings(connection_limits=limits)))
+    client = Client(FakeServer(Settings(connection_limits=limits)))
     model = client.model(conv(TYPES["float32"]))
     tokens = [client.buffer((model,), inputs=(0,)) for _ in range(2)]
     assert status(client, (model,), inputs=(0,)) is TRANSIENT
@@ -209,6 +209,6 @@ def test_too_many_buffers_are_refused_until_one_is_freed():
 
 def test_an_allocation_that_fails_leaves_nothing(client):
     model = client.model(conv(TYPES["float32"]))
-    client.rim.engine.status = TRANSIENT
+    client.server.engine.status = TRANSIENT
     assert status(client, (model,), inputs=(0,)) is TRANSIENT
-    assert not client.rim.buffers
+    assert not client.server.buffers

@@ -123,7 +123,7 @@ def test_e7_dimensions_that_the_buffer_does_not_have(client, kind, mode):
     token = client.buffer((case.model,), inputs=(0,), outputs=(0,), dimensions=(1, 0, 0, 0))
     client.initialise(token, kind.size_bytes)
     doubled = (2, 32, 32, 8)
-    client.rim.engine.produced = doubled
+    client.server.engine.produced = doubled
     places = Places(case.pool)
     big = places.pooled(2 * kind.size_bytes, *doubled)
     twice = places.pooled(2 * kind.size_bytes, *doubled)
@@ -176,22 +176,22 @@ def test_dimensions_are_checked_again_when_a_run_begins(client, kind):
     token = client.buffer((model,), inputs=(0,))
     client.initialise(token, kind.size_bytes, (1, 32, 32, 8))
     held, beside = places.buffer(token, 1, 32, 32, 8), places.pooled(kind.size_bytes, 1, 32, 32, 8)
-    fence = client.rim.fence()
+    fence = client.server.fence()
     call = ExecuteFenced(model, places.request([held], [beside]), (0,))
-    launched = client.rim.replies[client.number, client.rim.post(client.number, call, fence)]
+    launched = client.server.replies[client.number, client.server.post(client.number, call, fence)]
     client.initialise(token, 2 * kind.size_bytes, (2, 32, 32, 8))
-    client.rim.happen(FenceChanged(fence.handle, True))
+    client.server.happen(FenceChanged(fence.handle, True))
     assert client(GetExecutionInfo(launched.execution)).status is IA
-    assert client.rim.fences[launched.execution] is False
+    assert client.server.fences[launched.execution] is False
 
 
 def test_e8_an_output_of_a_failed_execution_holds_nothing(client, kind, mode):
     case = Case(client, kind, mode)
     token = client.buffer((case.model,), inputs=(0,), outputs=(0,))
     client.initialise(token, kind.size_bytes)
-    client.rim.engine.status = GF
+    client.server.engine.status = GF
     assert case.run(outputs={0: [token]}) is GF
-    client.rim.engine.status = NONE
+    client.server.engine.status = NONE
     assert case.run(inputs={0: [token]}) is GF
 
 
@@ -218,7 +218,7 @@ def test_e8_a_buffer_takes_another_shape_with_every_output(client, kind, mode):
     case = Case(client, shaped(kind, *DYNAMIC), mode)
     token = client.buffer((case.model,), inputs=(0,), outputs=(0,))
     for length in (3, 1, 2):
-        client.rim.engine.produced = (length, 32, 32, 8)
+        client.server.engine.produced = (length, 32, 32, 8)
         places = Places(case.pool)
         given = places.pooled(kind.size_bytes, 1, 32, 32, 8)
         out = places.buffer(token)
@@ -233,13 +233,13 @@ def test_e8_freeing_a_token_lets_a_fenced_execution_end(client, kind):
     token = client.buffer((case.model,), outputs=(0,))
     places = Places(case.pool)
     request = places.request([places.pooled(kind.size_bytes)], [places.buffer(token)])
-    number = client.rim.post(client.number, ExecuteFenced(case.model, request))
-    launched = client.rim.replies[client.number, number]
-    assert client.rim.asked, "it runs"
-    client.rim.post(client.number, Free(token))
-    assert token in client.rim.buffers
-    client.rim.answer_all()
-    assert client.rim.fences[launched.execution]
+    number = client.server.post(client.number, ExecuteFenced(case.model, request))
+    launched = client.server.replies[client.number, number]
+    assert client.server.asked, "it runs"
+    client.server.post(client.number, Free(token))
+    assert token in client.server.buffers
+    client.server.answer_all()
+    assert client.server.fences[launched.execution]
     assert client(GetExecutionInfo(launched.execution)).status is NONE
-    assert token not in client.rim.buffers
+    assert token not in client.server.buffers
     assert case.run(outputs={0: [token]}) is IA

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, add, conv, shaped
 from tightship.driver.protocol.messages import CopyFrom, CopyTo, Free
 from tightship.driver.types.quota import Resource
@@ -92,21 +92,21 @@ def test_c8_a_failed_copy_from_empties_the_buffer(client, kind):
     assert copy_to(client, token, size) is GF
 
 
-def test_c8_a_copy_that_the_rim_cannot_do_empties_the_buffer(client, kind):
+def test_c8_a_copy_that_the_server_cannot_do_empties_the_buffer(client, kind):
     token, size = buffer_of(client, kind), kind.size_bytes
     client.initialise(token, size)
-    client.rim.engine.status = IA
+    client.server.engine.status = IA
     assert copy_from(client, token, size) is IA
-    client.rim.engine.status = NONE
+    client.server.engine.status = NONE
     assert copy_to(client, token, size) is GF
 
 
 def test_c8_a_failed_copy_to_leaves_the_buffer(client, kind):
     token, size = buffer_of(client, kind), kind.size_bytes
     client.initialise(token, size)
-    client.rim.engine.status = GF
+    client.server.engine.status = GF
     assert copy_to(client, token, size) is GF
-    client.rim.engine.status = NONE
+    client.server.engine.status = NONE
     assert copy_to(client, token, size) is NONE
 
 
@@ -151,28 +151,28 @@ def test_c8_two_may_read_and_a_third_may_not_write(client, kind):
     client.initialise(token, size)
     pool = client.pool(size)
     posted = [
-        client.rim.post(client.number, message)
+        client.server.post(client.number, message)
         for message in (CopyTo(token, pool), CopyTo(token, pool), CopyFrom(token, pool))
     ]
-    client.rim.answer_all()
-    replies = [client.rim.replies[client.number, number] for number in posted]
+    client.server.answer_all()
+    replies = [client.server.replies[client.number, number] for number in posted]
     assert [getattr(reply, "status", NONE) for reply in replies] == [NONE, NONE, GF]
 
 
 def test_c8_freeing_a_buffer_lets_a_copy_end(client, kind):
     token, size = buffer_of(client, kind), kind.size_bytes
-    number = client.rim.post(client.number, CopyFrom(token, client.pool(size)))
-    client.rim.post(client.number, Free(token))
-    assert token in client.rim.buffers
-    client.rim.answer_all()
-    assert (client.number, number) in client.rim.replies
-    assert token not in client.rim.buffers
+    number = client.server.post(client.number, CopyFrom(token, client.pool(size)))
+    client.server.post(client.number, Free(token))
+    assert token in client.server.buffers
+    client.server.answer_all()
+    assert (client.number, number) in client.server.replies
+    assert token not in client.server.buffers
 
 
 def test_a_buffer_that_grows_is_charged_for_it():
     kind = TYPES["float32"]
     limits = dict(CONNECTION_LIMITS) | {Resource.BUFFER_BYTES: 2 * kind.size_bytes}
-    client = Client(Rim(Settings(connection_limits=limits)))
+    client = Client(FakeServer(Settings(connection_limits=limits)))
     one, other = (buffer_of(client, shaped(kind, *DYNAMIC)) for _ in range(2))
     client.initialise(one, 2 * kind.size_bytes, (2, 32, 32, 8))
     assert copy_from(client, other, kind.size_bytes, *EXACT) is TRANSIENT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import IA, NONE, TYPES, Client, Places, conv, status_of
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Done
@@ -19,10 +19,10 @@ class CrashedError(Exception):
 class Session:
     """One client's session, stopped after so many events that it causes."""
 
-    def __init__(self, rim, stop):
-        self.rim, self.stop = rim, stop
+    def __init__(self, server, stop):
+        self.server, self.stop = server, stop
         self.events = 0
-        self.number = rim.connect()
+        self.number = server.connect()
 
     def event(self):
         self.events += 1
@@ -30,23 +30,23 @@ class Session:
             raise CrashedError
 
     def __call__(self, message, *files):
-        number = self.rim.post(self.number, message, *files)
+        number = self.server.post(self.number, message, *files)
         self.event()
-        while self.rim.asked and (self.number, number) not in self.rim.replies:
-            self.rim.answer()
+        while self.server.asked and (self.number, number) not in self.server.replies:
+            self.server.answer()
             self.event()
-        return self.rim.replies[self.number, number]
+        return self.server.replies[self.number, number]
 
     def live(self):
         """Everything that there is to call."""
-        rim = self.rim
+        server = self.server
         ashmem = m.RegisterPool("ashmem", SIZE * 3, 3, 0, must_map=True)
-        pool, whole = self(ashmem, rim.file()).pool, None
-        whole = self(m.RegisterPool("ashmem", SIZE, 3, 0), rim.file()).pool
+        pool, whole = self(ashmem, server.file()).pool, None
+        whole = self(m.RegisterPool("ashmem", SIZE, 3, 0), server.file()).pool
         self(m.SupportedOperations(conv(KIND)))
-        files = rim.file(0), rim.file(0)
+        files = server.file(0), server.file(0)
         model = self(m.Prepare(conv(KIND), cache=m.CacheFiles((0,), (1,))), *files).model
-        files = rim.file(9), rim.file(9)
+        files = server.file(9), server.file(9)
         cached = self(m.PrepareFromCache(m.CacheFiles((0,), (1,))), *files).model
         token = self(m.Allocate((), (model,), (m.Role(0, 0),), (m.Role(0, 0),))).token
         self(m.CopyFrom(token, whole))
@@ -65,12 +65,12 @@ class Session:
         self(m.UnregisterPool(whole))
 
     def live_fenced(self, model, request):
-        fences = self.rim.fence(), self.rim.fence()
+        fences = self.server.fence(), self.server.fence()
         launched = self(m.ExecuteFenced(model, request, (0, 1)), *fences).execution
         for fence in fences:
-            self.rim.happen(ev.FenceChanged(fence.handle, is_ok=True))
+            self.server.happen(ev.FenceChanged(fence.handle, is_ok=True))
             self.event()
-        self.rim.answer_all()
+        self.server.answer_all()
         self.event()
         assert self(m.GetExecutionInfo(launched)).status is NONE
         self(m.ReleaseExecution(launched))
@@ -79,12 +79,12 @@ class Session:
         created = self(m.CreateExecution(model, request)).execution
         assert status_of(self(m.RunExecution(created))) is NONE
         launched = self(m.RunExecutionFenced(created)).execution
-        self.rim.answer_all()
+        self.server.answer_all()
         self.event()
         self(m.ReleaseExecution(launched))
         self(m.ReleaseExecution(created))
         burst = self(m.OpenBurst(model)).burst
-        assert self(m.OpenRing(0), self.rim.file(m.RING_BYTES)) == Done()
+        assert self(m.OpenRing(0), self.server.file(m.RING_BYTES)) == Done()
         for _ in range(2):
             assert status_of(self(m.BurstExecute(burst, request, (5, -1)))) is NONE
         self(m.ReleaseSlot(burst, 5))
@@ -93,32 +93,32 @@ class Session:
 
 def live(stop):
     """A session that ends after so many events; whether it came to its end before."""
-    rim = Rim()
-    witness = Client(rim)
-    session = Session(rim, stop)
+    server = FakeServer()
+    witness = Client(server)
+    session = Session(server, stop)
     is_whole = True
     try:
         session.live()
     except CrashedError:
         is_whole = False
-    rim.happen(ev.Disconnected(session.number))
-    rim.answer_all()
+    server.happen(ev.Disconnected(session.number))
+    server.answer_all()
     assert witness.status(m.Free(1)) is IA
-    rim.happen(ev.Disconnected(witness.number))
-    return rim, session, is_whole
+    server.happen(ev.Disconnected(witness.number))
+    return server, session, is_whole
 
 
 def test_a_session_to_its_end_leaves_nothing():
-    rim, session, is_whole = live(stop=0)
+    server, session, is_whole = live(stop=0)
     assert is_whole
     assert session.events > 40
-    assert rim.is_clean()
-    assert rim.service.ledger.accounts.users == {}
+    assert server.is_clean()
+    assert server.service.ledger.accounts.users == {}
 
 
 @pytest.mark.parametrize("stop", range(1, live(stop=0)[1].events + 1))
 def test_a_client_that_dies_leaves_nothing(stop):
-    rim, _, is_whole = live(stop)
+    server, _, is_whole = live(stop)
     assert not is_whole
-    assert rim.is_clean()
-    assert rim.service.ledger.accounts.users == {}
+    assert server.is_clean()
+    assert server.service.ledger.accounts.users == {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import GF, IA, MODES, NONE, TYPES, Client, Places, conv, run, shaped
 from tightship.driver.protocol import messages as m
 from tightship.driver.service import effects as fx
@@ -37,9 +37,9 @@ def test_d1_a_failed_execution_empties_the_buffer_it_was_to_write(client, mode):
     client.initialise(token, SIZE)
     places = Places(client.pool())
     request = places.request([places.pooled(SIZE)], [places.buffer(token)])
-    client.rim.engine.status = GF
+    client.server.engine.status = GF
     assert run(client, model, request, mode) is GF
-    client.rim.engine.status = NONE
+    client.server.engine.status = NONE
     assert client.status(m.CopyTo(token, client.pool(SIZE))) is GF
 
 
@@ -110,7 +110,7 @@ def test_d3_an_output_spares_the_constants_of_the_model(client, mode):
 
 
 def test_d3_an_output_spares_the_file_of_its_model(client, mode):
-    client.rim.engine.types = (KIND,), (KIND,)
+    client.server.engine.types = (KIND,), (KIND,)
     file = {"identity": (7, 7)}
     pool, other = client.pool(facts=file), client.pool(facts=file)
     model = client.model(ModelFile(1, pool, 0, 4096))
@@ -141,7 +141,7 @@ def test_d5_a_sum_that_wraps_in_32_bits_is_refused(client, mode):
 
 
 def test_d6_the_size_of_the_file_is_asked_of_the_kernel(client):
-    file = client.rim.file(4096)
+    file = client.server.file(4096)
     assert client.status(m.RegisterPool("ashmem", 4097, 3, 0), file) is IA
 
 
@@ -149,7 +149,7 @@ def test_d7_a_copy_with_memory_that_cannot_be_mapped_is_an_invalid_argument(clie
     model = client.model(conv(KIND))
     token = client.buffer((model,), inputs=(0,))
     client.initialise(token, SIZE)
-    client.rim.engine.status = IA
+    client.server.engine.status = IA
     assert client.status(m.CopyTo(token, client.pool(SIZE))) is IA
 
 
@@ -178,14 +178,14 @@ def test_d8_one_slot_is_not_two_pools_of_one_request(client):
     assert client.status(m.BurstExecute(burst, request, (3, 4))) is NONE
 
 
-def test_d9_a_pool_is_handed_to_the_rim_once_and_dropped_once(client):
-    """Between, no effect speaks of mapping: the rim maps at first use and keeps it."""
+def test_d9_a_pool_is_handed_to_the_server_once_and_dropped_once(client):
+    """Between, no effect speaks of mapping: the server maps at first use and keeps it."""
     model = client.model(conv(KIND))
     pool = client.pool()
     places = Places(pool)
     request = places.request([places.pooled(SIZE)], [places.pooled(SIZE)])
     seen = []
-    client.rim.ask = lambda effect, ask=client.rim.ask: (seen.append(type(effect)), ask(effect))
+    client.server.ask = lambda effect, ask=client.server.ask: (seen.append(type(effect)), ask(effect))
     for mode in MODES * 3:
         assert run(client, model, request, mode) is NONE
     assert set(seen) == {fx.AwaitTurn, fx.Run}
@@ -198,11 +198,11 @@ def test_d10_a_pool_is_written_only_where_a_run_writes_it(client):
     given = places.pooled(SIZE)
     places.pools.append(RequestPool(client.pool()))
     written = RequestArgument(DataLocation(1, 0, SIZE))
-    number = client.rim.post(client.number, m.Execute(model, places.request([given], [written])))
-    (asked,) = client.rim.asked
+    number = client.server.post(client.number, m.Execute(model, places.request([given], [written])))
+    (asked,) = client.server.asked
     assert not asked.inputs[0].pool.is_writable
-    client.rim.answer_all()
-    assert (client.number, number) in client.rim.replies
+    client.server.answer_all()
+    assert (client.number, number) in client.server.replies
 
 
 def test_d11_buffers_have_dynamic_shapes(client):
@@ -232,10 +232,10 @@ def test_d13_a_slot_that_is_none_cannot_be_released(client, slot):
 
 
 def test_tokens_of_all_clients_differ():
-    rim = Rim()
+    server = FakeServer()
     tokens = set()
     for _ in range(20):
-        client = Client(rim)
+        client = Client(server)
         model = client.model(conv(KIND))
         tokens |= {client.buffer((model,), inputs=(0,)) for _ in range(20)}
     assert len(tokens) == 400

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import GF, IA, NONE, SHAPE, TYPES, Client, Places, conv, shaped
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Launched
@@ -18,7 +18,7 @@ MS = 1_000_000
 
 
 def with_limit(resource, count):
-    return Client(Rim(Settings(connection_limits=CONNECTION_LIMITS | {resource: count})))
+    return Client(FakeServer(Settings(connection_limits=CONNECTION_LIMITS | {resource: count})))
 
 
 def plain(client):
@@ -29,18 +29,18 @@ def plain(client):
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_a_run_has_some_time_to_stop_before_its_client_is_told(is_stopped):
     client = Client()
-    rim, model = client.rim, client.model(conv(KIND))
-    call = m.Execute(model, plain(client), deadline_ns=rim.now_ns + 5 * MS)
-    key = client.number, rim.post(client.number, call)
-    rim.advance(6 * MS)
-    assert rim.stopped == {rim.asked[0].execution}
-    assert key not in rim.replies
+    server, model = client.server, client.model(conv(KIND))
+    call = m.Execute(model, plain(client), deadline_ns=server.now_ns + 5 * MS)
+    key = client.number, server.post(client.number, call)
+    server.advance(6 * MS)
+    assert server.stopped == {server.asked[0].execution}
+    assert key not in server.replies
     if is_stopped:
-        rim.engine.status = LATE
-        rim.answer()
+        server.engine.status = LATE
+        server.answer()
     else:
-        rim.advance(rim.service.ledger.settings.grace_ns)
-    assert rim.replies[key].status is LATE
+        server.advance(server.service.ledger.settings.grace_ns)
+    assert server.replies[key].status is LATE
 
 
 def test_a_client_has_so_many_executions():
@@ -64,7 +64,7 @@ def test_a_buffer_grows_no_further_than_its_client_may():
     places = Places(client.pool())
     request = places.request([places.pooled(SIZE, *SHAPE)], [places.buffer(token)])
     for length, expected in ((2, NONE), (3, EXHAUSTED), (1, NONE)):
-        client.rim.engine.produced = (length, *SHAPE[1:])
+        client.server.engine.produced = (length, *SHAPE[1:])
         assert client.status(m.Execute(model, request)) is expected
         held = client.status(m.CopyTo(token, client.pool(length * SIZE)))
         assert held is (NONE if expected is NONE else GF)

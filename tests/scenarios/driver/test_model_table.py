@@ -301,7 +301,7 @@ BAD_FILES = [
 
 @pytest.mark.parametrize("wrong", BAD_FILES, ids=repr)
 def test_a_model_in_a_pool(client, pool, wrong):
-    client.rim.engine.types = (FLOAT,), (FLOAT,)
+    client.server.engine.types = (FLOAT,), (FLOAT,)
     fields = {"pool": pool} | GOOD_FILE
     assert client.status(Prepare(ModelFile(**(fields | wrong)))) is IA
     twice = (ExternalFile("a", pool), ExternalFile("a", pool))
@@ -311,25 +311,25 @@ def test_a_model_in_a_pool(client, pool, wrong):
 
 
 @pytest.mark.parametrize("kind", [Prepare, SupportedOperations])
-def test_a_pool_stays_while_the_rim_looks_at_a_model_in_it(client, model, pool, kind):
-    client.rim.post(client.number, kind(model))
-    client.rim.post(client.number, UnregisterPool(pool))
-    assert client.rim.open_files
-    client.rim.answer_all()
-    assert bool(client.rim.open_files) == (kind is Prepare)
+def test_a_pool_stays_while_the_server_looks_at_a_model_in_it(client, model, pool, kind):
+    client.server.post(client.number, kind(model))
+    client.server.post(client.number, UnregisterPool(pool))
+    assert client.server.open_files
+    client.server.answer_all()
+    assert bool(client.server.open_files) == (kind is Prepare)
 
 
 def test_a_model_by_name_is_what_the_driver_makes_of_it(client):
-    client.rim.engine.types = (FLOAT,), (FLOAT,)
+    client.server.engine.types = (FLOAT,), (FLOAT,)
     assert client.status(Prepare(ModelName("resnet"))) is NONE
-    client.rim.engine.status = IA
+    client.server.engine.status = IA
     assert client.status(Prepare(ModelName("no such"))) is IA
 
 
 def test_a_model_that_cannot_be_prepared_leaves_nothing(client, model, pool):
     for status in (GF, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT):
-        client.rim.engine.status = status
+        client.server.engine.status = status
         assert client.status(Prepare(model)) is status
     assert client.status(UnregisterPool(pool)) is NONE
-    assert not client.rim.models
-    assert not client.rim.open_files
+    assert not client.server.models
+    assert not client.server.open_files

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.oracle import IA, NONE, Memory, Net, Oracle
 from tests.driver.small_models import Client, status_of
 from tightship.driver.protocol import messages as m
@@ -30,8 +30,8 @@ class World:
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
-        self.client = Client(Rim(seed=seed))
-        self.client.rim.engine.produce = produced
+        self.client = Client(FakeServer(seed=seed))
+        self.client.server.engine.produce = produced
         self.oracle = Oracle()
         self.counts = {}
         self.latest = None
@@ -208,7 +208,7 @@ class World:
         call = kind(number, request, deadline_ns=deadline, loop_timeout_ns=loop)
         if kind is m.ExecuteFenced:
             return self.execute_fenced(call)
-        now = self.client.rim.now_ns
+        now = self.client.server.now_ns
         return self.compare(call, self.client(call), self.oracle.execute, call, now, produced)
 
     def execute_fenced(self, call):
@@ -219,7 +219,7 @@ class World:
         self.compare_fenced(call, reply)
 
     def compare_fenced(self, call, reply):
-        now = self.client.rim.now_ns
+        now = self.client.server.now_ns
         expected = self.oracle.status(lambda: self.oracle.execute(call, now, produced, fenced=True))
         self.note(call, reply, expected)
 

@@ -1,8 +1,8 @@
-"""Which runs on buffers the rim may repeat: those that find them as they leave them."""
+"""Which runs on buffers the server may repeat: those that find them as they leave them."""
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import (
     GF,
     IA,
@@ -26,8 +26,8 @@ class Recurrent:
     """A client of a model of any length, whose state is to go to and fro between two buffers."""
 
     def __init__(self, length=1):
-        self.client = Client(Rim(turns=3))
-        self.rim = self.client.rim
+        self.client = Client(FakeServer(turns=3))
+        self.server = self.client.server
         self.model = self.client.model(conv(KIND))
         self.pool = self.client.pool()
         self.states = [self.client.buffer([self.model], [0], [0]) for _ in range(2)]
@@ -35,7 +35,7 @@ class Recurrent:
         self.fill(length)
 
     def fill(self, length):
-        self.rim.engine.produced = (length, *REST)
+        self.server.engine.produced = (length, *REST)
         self.client.initialise(self.states[0], length * ONE_BYTES, (length, *REST))
 
     def request(self, read, written, length=1):
@@ -47,16 +47,16 @@ class Recurrent:
         return m.Execute(self.model, self.request(read, written, length))
 
     def post(self, call):
-        return self.rim.post(self.client.number, call)
+        return self.server.post(self.client.number, call)
 
     def replied(self, number):
-        return status_of(self.rim.replies[self.client.number, number])
+        return status_of(self.server.replies[self.client.number, number])
 
     @property
     def repeats(self):
-        """What the rim may repeat now."""
-        self.rim.check_repeats()
-        return [call for _, call in self.rim.repeats if not self.rim.paused]
+        """What the server may repeat now."""
+        self.server.check_repeats()
+        return [call for _, call in self.server.repeats if not self.server.paused]
 
 
 @pytest.fixture
@@ -120,10 +120,10 @@ def test_a_copy_that_fails_ends_repeats_and_leaves_nothing_to_read(setup):
 
 
 def test_a_run_that_fails_ends_repeats_of_what_it_was_to_write(setup):
-    setup.rim.engine.status = GF
+    setup.server.engine.status = GF
     assert setup.client.status(setup.to) is GF
     assert not setup.repeats
-    setup.rim.engine.status = NONE
+    setup.server.engine.status = NONE
     assert setup.client.status(setup.fro) is GF
 
 
@@ -134,7 +134,7 @@ def test_a_run_that_fails_elsewhere_ends_nothing_of_another_model(setup):
         assert setup.client.status(call) is NONE
     places = Places(setup.pool)
     ends = [places.pooled(ONE_BYTES, 1, *REST)], [places.buffer(apart)]
-    setup.rim.engine.status = GF
+    setup.server.engine.status = GF
     assert setup.client.status(m.Execute(other, places.request(*ends))) is GF
     assert setup.repeats == [setup.to, setup.fro]
 
@@ -143,7 +143,7 @@ def test_an_output_of_other_dimensions_ends_repeats(setup):
     places = Places(setup.pool)
     ends = [places.pooled(2 * ONE_BYTES, 2, *REST)], [places.buffer(setup.states[1])]
     wider = m.Execute(setup.model, places.request(*ends))
-    setup.rim.engine.produced = (2, *REST)
+    setup.server.engine.produced = (2, *REST)
     assert setup.client.status(wider) is NONE
     assert setup.repeats == [wider]
     assert setup.client.status(setup.fro) is IA
@@ -161,11 +161,11 @@ def test_a_buffer_that_was_otherwise_in_between_ends_repeats(setup):
         argument = places.pooled(length * ONE_BYTES, length, *REST)
         request = places.request([argument], [places.buffer(setup.states[1])])
         number = setup.post(m.Execute(setup.model, request))
-        setup.rim.engine.produced = (length, *REST)
-        setup.rim.answer(1)
+        setup.server.engine.produced = (length, *REST)
+        setup.server.answer(1)
         assert setup.replied(number) is NONE
         assert not setup.repeats
-    setup.rim.answer()
+    setup.server.answer()
     assert setup.replied(long) is NONE
     assert setup.to not in setup.repeats
     assert holds in setup.repeats
@@ -181,8 +181,8 @@ def test_nothing_is_repeated_beside_a_run_that_has_a_buffer(setup):
 
 
 def test_who_has_an_answer_may_have_the_next_call_repeated(setup):
-    seen, plain = [], setup.rim.deliver
-    setup.rim.deliver = lambda sent: seen.append(bool(setup.rim.paused)) or plain(sent)
+    seen, plain = [], setup.server.deliver
+    setup.server.deliver = lambda sent: seen.append(bool(setup.server.paused)) or plain(sent)
     setup.client(setup.to)
     assert seen == [False]
 
@@ -193,29 +193,29 @@ def test_nothing_is_repeated_before_the_last_of_several_has_ended(setup):
     for call in (setup.to, setup.fro):
         assert setup.client.status(call) is NONE
     numbers = [setup.post(each) for each in (setup.to, reader)]
-    setup.rim.answer()
+    setup.server.answer()
     assert not setup.repeats
-    setup.rim.answer()
+    setup.server.answer()
     assert [setup.replied(each) for each in numbers] == [NONE, NONE]
     assert setup.repeats == [setup.to, setup.fro, reader]
 
 
 def test_nothing_is_repeated_while_a_fenced_run_waits(setup):
-    fence = setup.rim.fence()
+    fence = setup.server.fence()
     setup.client(m.ExecuteFenced(setup.model, setup.to.request, (0,)), fence)
     assert setup.client.status(setup.to) is NONE
     assert not setup.repeats
-    setup.rim.happen(ev.FenceChanged(fence.handle, is_ok=True))
+    setup.server.happen(ev.FenceChanged(fence.handle, is_ok=True))
     assert not setup.repeats
-    setup.rim.answer_all()
+    setup.server.answer_all()
     assert setup.repeats == [setup.to]
 
 
 def test_a_fence_that_fails_ends_repeats_of_what_was_to_be_written(setup):
-    fence = setup.rim.fence()
+    fence = setup.server.fence()
     setup.client(m.ExecuteFenced(setup.model, setup.to.request, (0,)), fence)
     assert setup.client.status(setup.to) is NONE
-    setup.rim.happen(ev.FenceChanged(fence.handle, is_ok=False))
+    setup.server.happen(ev.FenceChanged(fence.handle, is_ok=False))
     assert not setup.repeats
     assert setup.client.status(setup.fro) is GF
 
@@ -237,6 +237,6 @@ def test_a_run_whose_input_is_emptied_meanwhile_may_not(setup):
 
 def test_a_client_that_goes_while_nothing_is_repeated_leaves_nothing(setup):
     setup.post(setup.to)
-    setup.rim.happen(ev.Disconnected(setup.client.number))
-    setup.rim.answer_all()
-    assert setup.rim.is_clean()
+    setup.server.happen(ev.Disconnected(setup.client.number))
+    setup.server.answer_all()
+    assert setup.server.is_clean()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.driver.fake_rim import Rim
+from tests.driver.fake_server import FakeServer
 from tests.driver.small_models import (
     IA,
     MODES,
@@ -121,10 +121,10 @@ def test_q8_a_fence_that_is_none_or_has_failed(client):
     model, request = small(client)
     assert client.status(m.ExecuteFenced(model, request, (0,))) is IA
     assert client.status(m.ExecuteFenced(model, request, (-1,))) is IA
-    assert client.status(m.ExecuteFenced(model, request, (0,)), client.rim.file()) is IA
-    failed = client.rim.fence(FenceState.ERROR)
+    assert client.status(m.ExecuteFenced(model, request, (0,)), client.server.file()) is IA
+    failed = client.server.fence(FenceState.ERROR)
     assert client.status(m.ExecuteFenced(model, request, (0,)), failed) is IA
-    assert not client.rim.open_files - {1}
+    assert not client.server.open_files - {1}
 
 
 OPEN_SHAPES = [(), (0, 32, 32, 8), (1, 0, 0, 8)]
@@ -132,7 +132,7 @@ OPEN_SHAPES = [(), (0, 32, 32, 8), (1, 0, 0, 8)]
 
 @pytest.mark.parametrize("dimensions", OPEN_SHAPES)
 def test_q9_outputs_of_unknown_dimensions(client, mode, dimensions):
-    client.rim.engine.produced = SHAPE
+    client.server.engine.produced = SHAPE
     model = client.model(conv(shaped(KIND, *dimensions)))
     places = Places(client.pool())
     request = places.request([places.pooled(SIZE, *SHAPE)], [places.pooled(SIZE)])
@@ -171,7 +171,7 @@ def test_a_scalar_is_given_no_dimensions(client, mode):
 
 @pytest.mark.parametrize("dimensions", OPEN_SHAPES)
 def test_q10_outputs_that_are_one_element_short(client, mode, dimensions):
-    client.rim.engine.produced = SHAPE
+    client.server.engine.produced = SHAPE
     model = client.model(conv(shaped(KIND, *dimensions), 2))
     places = Places(client.pool())
     inputs = [places.pooled(SIZE, *SHAPE) for _ in range(2)]
@@ -195,7 +195,7 @@ def test_q11_preparing_with_no_priority(client, priority):
 
 
 def test_q11_preparing_before_a_deadline(client):
-    now_ns = client.rim.now_ns
+    now_ns = client.server.now_ns
     assert client.status(m.Prepare(conv(KIND), deadline_ns=now_ns)) is PERSISTENT
     assert client.status(m.Prepare(conv(KIND), deadline_ns=now_ns + 5 * MS)) is NONE
     assert client.status(m.Prepare(conv(KIND), deadline_ns=2**63 - 1)) is NONE
@@ -203,32 +203,32 @@ def test_q11_preparing_before_a_deadline(client):
 
 
 def test_q11_a_model_that_comes_after_its_deadline_is_dropped(client):
-    message = m.Prepare(conv(KIND), deadline_ns=client.rim.now_ns + 5 * MS)
-    number = client.rim.post(client.number, message)
-    client.rim.advance(5 * MS)
-    assert client.rim.replies[client.number, number].status is TRANSIENT
-    assert isinstance(client.rim.refused[0], fx.StopPrepare)
-    client.rim.answer_all()
-    assert not client.rim.models
-    assert not client.rim.service.ledger.waiting
+    message = m.Prepare(conv(KIND), deadline_ns=client.server.now_ns + 5 * MS)
+    number = client.server.post(client.number, message)
+    client.server.advance(5 * MS)
+    assert client.server.replies[client.number, number].status is TRANSIENT
+    assert isinstance(client.server.refused[0], fx.StopPrepare)
+    client.server.answer_all()
+    assert not client.server.models
+    assert not client.server.service.ledger.waiting
 
 
 def test_q11_a_model_is_not_prepared_for_a_client_that_is_gone(client):
-    message = m.Prepare(conv(KIND), deadline_ns=client.rim.now_ns + 5 * MS)
-    other = Client(client.rim)
-    number = other.rim.post(other.number, m.Prepare(conv(KIND)))
-    client.rim.post(client.number, message)
-    gone = client.rim.asked[1].model
-    client.rim.happen(ev.Disconnected(client.number))
-    assert client.rim.refused == [fx.StopPrepare(gone)]
-    assert client.rim.service.next_ns() is None
-    client.rim.answer_all()
-    assert client.rim.models.keys() == {client.rim.replies[other.number, number].model}
+    message = m.Prepare(conv(KIND), deadline_ns=client.server.now_ns + 5 * MS)
+    other = Client(client.server)
+    number = other.server.post(other.number, m.Prepare(conv(KIND)))
+    client.server.post(client.number, message)
+    gone = client.server.asked[1].model
+    client.server.happen(ev.Disconnected(client.number))
+    assert client.server.refused == [fx.StopPrepare(gone)]
+    assert client.server.service.next_ns() is None
+    client.server.answer_all()
+    assert client.server.models.keys() == {client.server.replies[other.number, number].model}
 
 
 def test_q12_executing_before_a_deadline(client, mode):
     model, request = small(client)
-    now_ns = client.rim.now_ns
+    now_ns = client.server.now_ns
     for deadline_ns, expected in (
         (now_ns, PERSISTENT),
         (0, PERSISTENT),
@@ -340,40 +340,40 @@ def test_timing_is_told_only_when_it_is_asked_for(client):
 def test_a_loop_timeout_is_two_seconds_and_fifteen_at_most(client):
     model, request = small(client)
     for asked, given in ((-1, 2 * 10**9), (5, 5), (10**12, 15 * 10**9)):
-        client.rim.post(client.number, m.Execute(model, request, loop_timeout_ns=asked))
-        assert client.rim.asked[0].loop_timeout_ns == given
-        client.rim.answer_all()
+        client.server.post(client.number, m.Execute(model, request, loop_timeout_ns=asked))
+        assert client.server.asked[0].loop_timeout_ns == given
+        client.server.answer_all()
     assert client.status(m.Execute(model, request, loop_timeout_ns=-2)) is IA
 
 
 def test_a_loop_that_takes_too_long_is_told_as_the_engine_has_it(client):
     model, request = small(client)
-    client.rim.engine.status = TRANSIENT
+    client.server.engine.status = TRANSIENT
     reply = client(m.Execute(model, request, loop_timeout_ns=MS))
     assert reply == Failed(TRANSIENT, "The execution failed.")
 
 
 def test_a_run_is_told_to_stop_even_if_time_has_jumped():
-    client = Client(Rim())
+    client = Client(FakeServer())
     model, request = small(client)
-    message = m.Execute(model, request, deadline_ns=client.rim.now_ns + 10 * MS)
-    number = client.rim.post(client.number, message)
-    client.rim.now_ns += 1000 * MS
-    client.rim.happen(ev.Tick())
-    assert client.rim.stopped == {client.rim.asked[0].execution}
-    assert client.rim.replies[client.number, number].status is TRANSIENT
+    message = m.Execute(model, request, deadline_ns=client.server.now_ns + 10 * MS)
+    number = client.server.post(client.number, message)
+    client.server.now_ns += 1000 * MS
+    client.server.happen(ev.Tick())
+    assert client.server.stopped == {client.server.asked[0].execution}
+    assert client.server.replies[client.number, number].status is TRANSIENT
 
 
 def test_a_run_without_an_answer_is_given_up_after_its_deadline():
-    client = Client(Rim())
+    client = Client(FakeServer())
     model, request = small(client)
-    message = m.Execute(model, request, deadline_ns=client.rim.now_ns + 10 * MS)
-    number = client.rim.post(client.number, message)
-    execution = client.rim.asked[0].execution
-    client.rim.advance(10 * MS)
-    assert client.rim.stopped == {execution}
-    assert (client.number, number) not in client.rim.replies
-    client.rim.advance(50 * MS)
-    assert client.rim.replies[client.number, number].status is TRANSIENT
-    client.rim.answer_all()
+    message = m.Execute(model, request, deadline_ns=client.server.now_ns + 10 * MS)
+    number = client.server.post(client.number, message)
+    execution = client.server.asked[0].execution
+    client.server.advance(10 * MS)
+    assert client.server.stopped == {execution}
+    assert (client.number, number) not in client.server.replies
+    client.server.advance(50 * MS)
+    assert client.server.replies[client.number, number].status is TRANSIENT
+    client.server.answer_all()
     assert isinstance(client(m.Execute(model, request)), Executed)

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from tests.driver.fake_rim import Rim, buffers_of
+from tests.driver.fake_server import FakeServer, buffers_of
 from tests.driver.small_models import NONE, Places, conv, status_of
 from tightship.driver.protocol import messages as m
 from tightship.driver.service import effects as fx
@@ -27,16 +27,16 @@ TURNS = 2
 class Actor:
     """A client that does anything, mostly with what it has."""
 
-    def __init__(self, rim, rng, user):
-        self.rim, self.rng = rim, rng
-        self.number = rim.connect(user)
+    def __init__(self, server, rng, user):
+        self.server, self.rng = server, rng
+        self.number = server.connect(user)
         self.posted, self.deadlines = {}, {}
-        rim.post(self.number, m.RegisterPool("ashmem", 4096, 3, 0), rim.file())
-        rim.post(self.number, m.RegisterPool("ashmem", 16, 3, 0), rim.file())
-        rim.post(self.number, m.Prepare(conv(KIND)))
+        server.post(self.number, m.RegisterPool("ashmem", 4096, 3, 0), server.file())
+        server.post(self.number, m.RegisterPool("ashmem", 16, 3, 0), server.file())
+        server.post(self.number, m.Prepare(conv(KIND)))
 
     def owned(self, attribute):
-        return getattr(self.rim.service.ledger.connections[self.number], attribute)
+        return getattr(self.server.service.ledger.connections[self.number], attribute)
 
     def one(self, attribute):
         return self.rng.choice([*self.owned(attribute)] * 8 + [self.rng.randrange(2**20)])
@@ -50,11 +50,11 @@ class Actor:
         return places.request(rows[:1], rows[1:])
 
     def deadline(self):
-        return self.rng.choice((-1, -1, self.rim.now_ns + self.rng.randrange(40) * MS))
+        return self.rng.choice((-1, -1, self.server.now_ns + self.rng.randrange(40) * MS))
 
     def fences(self):
         states = [FenceState.PENDING] * 5 + [FenceState.SIGNALLED] * 2 + [FenceState.ERROR]
-        return [self.rim.fence(self.rng.choice(states)) for _ in range(self.rng.randrange(3))]
+        return [self.server.fence(self.rng.choice(states)) for _ in range(self.rng.randrange(3))]
 
     def message(self):
         """A call and the files beside it."""
@@ -63,7 +63,7 @@ class Actor:
         waits = tuple(range(len(fences)))
         deadline = self.deadline()
         burst_request = self.request()
-        again = [call for number, call in self.rim.repeats if number == self.number]
+        again = [call for number, call in self.server.repeats if number == self.number]
         if again and rng.random() < 0.2:
             return rng.choice(again), []
         if rng.random() < 0.3:
@@ -76,14 +76,14 @@ class Actor:
             [
                 (
                     m.RegisterPool("ashmem", 4096, 3, 0, must_map=rng.random() < 0.5),
-                    [self.rim.file()],
+                    [self.server.file()],
                 ),
-                (m.RegisterPool("ashmem", 4096, 3, 0), [self.rim.file(100)]),
+                (m.RegisterPool("ashmem", 4096, 3, 0), [self.server.file(100)]),
                 (m.UnregisterPool(one("pools")), []),
                 (m.SupportedOperations(conv(KIND)), []),
                 (m.Prepare(conv(KIND), deadline_ns=deadline), []),
-                (m.Prepare(conv(KIND), cache=m.CacheFiles((0,), (1,))), [self.rim.file()] * 1),
-                (m.PrepareFromCache(m.CacheFiles((0,), (1,))), [self.rim.file(), self.rim.file()]),
+                (m.Prepare(conv(KIND), cache=m.CacheFiles((0,), (1,))), [self.server.file()] * 1),
+                (m.PrepareFromCache(m.CacheFiles((0,), (1,))), [self.server.file(), self.server.file()]),
                 (m.ReleaseModel(one("models")), []),
                 (m.Allocate((), (one("models"),), roles, roles), []),
                 (m.Free(one("buffers")), []),
@@ -102,13 +102,13 @@ class Actor:
                 (m.BurstExecute(one("bursts"), burst_request, slots, deadline_ns=deadline), []),
                 (m.ReleaseSlot(one("bursts"), rng.choice((1, 2))), []),
                 (m.CloseBurst(one("bursts")), []),
-                (m.OpenRing(0), [self.rim.file(rng.choice((m.RING_BYTES, 9)))]),
+                (m.OpenRing(0), [self.server.file(rng.choice((m.RING_BYTES, 9)))]),
             ]
         )
 
     def act(self):
         message, files = self.message()
-        number = self.rim.post(self.number, message, *files)
+        number = self.server.post(self.number, message, *files)
         self.posted[number] = message
         deadline_ns = getattr(message, "deadline_ns", -1)
         if deadline_ns >= 0:
@@ -118,26 +118,26 @@ class Actor:
 class Steady:
     """A client that keeps the rules, and must never notice the others."""
 
-    def __init__(self, rim):
-        self.rim = rim
-        self.number = rim.connect(user=99)
+    def __init__(self, server):
+        self.server = server
+        self.number = server.connect(user=99)
         self.replies = []
-        pool = rim.call(self.number, m.RegisterPool("ashmem", 4096, 3, 0), rim.file()).pool
-        model = rim.call(self.number, m.Prepare(conv(KIND))).model
+        pool = server.call(self.number, m.RegisterPool("ashmem", 4096, 3, 0), server.file()).pool
+        model = server.call(self.number, m.Prepare(conv(KIND))).model
         places = Places(pool)
         request = places.request([places.pooled(16)], [places.pooled(16)])
         self.message = m.Execute(model, request)
 
     def act(self):
-        self.rim.post(self.number, self.message)
+        self.server.post(self.number, self.message)
 
 
 class Simulation:
     def __init__(self, seed):
         self.rng, self.lags = random.Random(seed), random.Random(seed)
-        self.rim = Rim(SETTINGS, seed=seed, turns=TURNS)
-        self.steady = Steady(self.rim)
-        self.actors = [Actor(self.rim, self.rng, user % 2) for user in range(3)]
+        self.server = FakeServer(SETTINGS, seed=seed, turns=TURNS)
+        self.steady = Steady(self.server)
+        self.actors = [Actor(self.server, self.rng, user % 2) for user in range(3)]
         self.steady_runs = set()
 
     def step(self):
@@ -151,63 +151,63 @@ class Simulation:
 
     def answer(self):
         """Answer anything that was asked, well or badly; the steady client is served well."""
-        if not self.rim.asked:
+        if not self.server.asked:
             return
-        index = self.rng.randrange(len(self.rim.asked))
-        asked = self.rim.asked[index]
+        index = self.rng.randrange(len(self.server.asked))
+        asked = self.server.asked[index]
         is_steady = getattr(asked, "model", 0) == self.steady.message.model
         failures = (ErrorStatus.GENERAL_FAILURE, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         bad = not is_steady and self.rng.random() < 0.2
-        self.rim.engine.status = self.rng.choice(failures) if bad else NONE
-        self.rim.answer(index)
-        self.rim.engine.status = NONE
+        self.server.engine.status = self.rng.choice(failures) if bad else NONE
+        self.server.answer(index)
+        self.server.engine.status = NONE
 
     def pass_time(self):
-        self.rim.lag_ns = self.lags.choice((0, 0, MS, 20 * MS))
-        self.rim.advance(self.rng.choice((0, 1, 5, 20, 60)) * MS)
+        self.server.lag_ns = self.lags.choice((0, 0, MS, 20 * MS))
+        self.server.advance(self.rng.choice((0, 1, 5, 20, 60)) * MS)
 
     def change_fence(self):
-        if self.rim.watched:
-            handle = self.rng.choice(sorted(self.rim.watched))
-            self.rim.happen(ev.FenceChanged(handle, self.rng.random() < 0.7))
+        if self.server.watched:
+            handle = self.rng.choice(sorted(self.server.watched))
+            self.server.happen(ev.FenceChanged(handle, self.rng.random() < 0.7))
 
     def crash(self):
         index = self.rng.randrange(len(self.actors))
-        self.rim.happen(ev.Disconnected(self.actors[index].number))
-        self.actors[index] = Actor(self.rim, self.rng, index % 2)
+        self.server.happen(ev.Disconnected(self.actors[index].number))
+        self.actors[index] = Actor(self.server, self.rng, index % 2)
 
     def speak_nonsense(self):
         actor = self.rng.choice(self.actors)
-        file = self.rim.file()
-        self.rim.open_files.add(file.handle)
-        number = self.rim.count("calls")
-        self.rim.happen(ev.Malformed(actor.number, number, "no message", (file,)))
-        assert self.rim.replies[actor.number, number].status == ErrorStatus.INVALID_ARGUMENT
+        file = self.server.file()
+        self.server.open_files.add(file.handle)
+        number = self.server.count("calls")
+        self.server.happen(ev.Malformed(actor.number, number, "no message", (file,)))
+        assert self.server.replies[actor.number, number].status == ErrorStatus.INVALID_ARGUMENT
 
     def check(self):
-        rim = self.rim
-        assert sum(isinstance(asked, fx.Run) for asked in rim.asked) <= TURNS
-        uses = [buffers_of(asked) for asked in rim.asked]
+        server = self.server
+        assert sum(isinstance(asked, fx.Run) for asked in server.asked) <= TURNS
+        uses = [buffers_of(asked) for asked in server.asked]
         for (read, written), (read_too, written_too) in itertools.combinations(uses, 2):
             assert not written & (read_too | written_too)
             assert not written_too & read
-        rim.check_repeats()
+        server.check_repeats()
         for actor in self.actors:
             for number, deadline_ns in list(actor.deadlines.items()):
-                if rim.now_ns > deadline_ns + SETTINGS.grace_ns:
-                    assert (actor.number, number) in rim.replies, actor.posted[number]
+                if server.now_ns > deadline_ns + SETTINGS.grace_ns:
+                    assert (actor.number, number) in server.replies, actor.posted[number]
                     del actor.deadlines[number]
 
     def finish(self):
         for actor in self.actors:
-            self.rim.happen(ev.Disconnected(actor.number))
-        self.rim.answer_all()
-        replies = [sent.reply for sent in self.rim.sent if sent.connection == self.steady.number]
+            self.server.happen(ev.Disconnected(actor.number))
+        self.server.answer_all()
+        replies = [sent.reply for sent in self.server.sent if sent.connection == self.steady.number]
         assert {status_of(reply) for reply in replies} == {NONE}
-        self.rim.happen(ev.Disconnected(self.steady.number))
-        self.rim.answer_all()
-        assert self.rim.is_clean()
-        assert self.rim.service.ledger.accounts.users == {}
+        self.server.happen(ev.Disconnected(self.steady.number))
+        self.server.answer_all()
+        assert self.server.is_clean()
+        assert self.server.service.ledger.accounts.users == {}
 
 
 def simulate(seed, steps):
@@ -230,9 +230,9 @@ def test_nothing_leaks_hangs_or_disturbs_under_a_seed(seed):
 def test_simulations_reach_every_call_with_success():
     succeeded, repeated_count = set(), 0
     for seed in range(76, 88):
-        rim = simulate(seed, 400).rim
-        repeated_count += rim.counts["known"]
-        succeeded |= {type(sent.reply).__name__ for sent in rim.sent}
+        server = simulate(seed, 400).server
+        repeated_count += server.counts["known"]
+        succeeded |= {type(sent.reply).__name__ for sent in server.sent}
     assert succeeded >= {
         "Done",
         "Failed",

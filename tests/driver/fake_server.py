@@ -1,4 +1,4 @@
-"""A rim without an operating system: it keeps count of what the service has it open and close."""
+"""A server without an operating system: it keeps count of what the service has it open and close."""
 
 import random
 from collections import deque
@@ -80,7 +80,7 @@ def buffers_of(asked):
 
 
 def check_repeated(known, reply):
-    """What the service says of a call is what it has let the rim say, but for a lack of room."""
+    """What the service says of a call is what it has let the server say, but for a lack of room."""
     if isinstance(reply, Failed):
         assert (
             reply.message == "The execution failed."
@@ -90,7 +90,7 @@ def check_repeated(known, reply):
         assert (reply.status, reply.shapes) == (known.status, known.shapes)
 
 
-class Rim:
+class FakeServer:
     """Carries effects out; what the service asked for is answered when `answer` is called."""
 
     def __init__(self, settings=None, engine=None, seed=0, turns=1):
@@ -132,7 +132,7 @@ class Rim:
         return self.file(0, fence=state, is_regular=False)
 
     def call(self, connection, message, *files):
-        """The answer, once the rim has done what it takes; None if it still waits."""
+        """The answer, once the server has done what it takes; None if it still waits."""
         number = self.post(connection, message, *files)
         self.answer_all()
         return self.replies.pop((connection, number), None)
