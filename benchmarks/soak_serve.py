@@ -31,7 +31,7 @@ from benchmarks.soak_models import write_models
 from tightship.driver.oip.grpc.connections import room_for
 from tightship.driver.oip.http.serving import LOADS_MAX
 from tightship.driver.oip.limits import FaceLimits
-from tightship.driver.server.carrier import WORKERS_MIN
+from tightship.driver.server.effect_runner import WORKERS_MIN
 from tightship.view.table import Column, table
 
 MINUTES = 10.0

@@ -46,7 +46,7 @@ def test_a_failure_beside_the_calls_ends_the_driver_and_its_clients(server, tmp_
     with connected(tmp_path / "driver.sock") as client:
         thread.start()
         monkeypatch.setattr(server, "_happen", lambda _: 1 / 0)
-        server._carrier.workers.do(Tick)
+        server._effect_runner.workers.do(Tick)
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
         assert client.recv(1) == b""

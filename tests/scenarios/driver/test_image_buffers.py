@@ -22,7 +22,7 @@ from tightship.driver.models.loader import Loader
 from tightship.driver.models.registry import Models
 from tightship.driver.models.running import OFTEN, Runs
 from tightship.driver.oip.repository import Repository
-from tightship.driver.server.carrier import Carrier
+from tightship.driver.server.effect_runner import EffectRunner
 from tightship.driver.service.effects import AllocateBuffer, Run, RunArgument
 from tightship.driver.service.events import BufferAllocated
 from tightship.driver.types.operand_type import OperandType, ValueType
@@ -207,10 +207,10 @@ def test_programs_that_were_made_in_vain_are_closed(monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(models_of_driver, "with_images", with_images)
-    carrier = Carrier(Repository(dict), None, Turns(1), SlowFiles())
-    carrier._models._models |= {1: None, 2: None}
+    effects = EffectRunner(Repository(dict), None, Turns(1), SlowFiles())
+    effects._models._models |= {1: None, 2: None}
     kind = ValueType(OperandType.TENSOR_FLOAT32, (1, 2, 3, 4))
-    event = carrier._allocate(AllocateBuffer(9, kind, ((1, True, 0), (2, False, 0))))
+    event = effects._allocate(AllocateBuffer(9, kind, ((1, True, 0), (2, False, 0))))
     assert event == BufferAllocated(9, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
     assert closed == [1]
-    carrier.workers.close()
+    effects.workers.close()

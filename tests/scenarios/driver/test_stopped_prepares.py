@@ -14,7 +14,7 @@ from tightship.driver.models import registry as models_of_driver
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.registry import Models
 from tightship.driver.protocol.messages import CacheFiles
-from tightship.driver.server.carrier import Carrier
+from tightship.driver.server.effect_runner import EffectRunner
 from tightship.driver.service import effects as fx
 from tightship.driver.types.model import ModelFile
 from tightship.driver.types.pools import Pool, PoolMode
@@ -122,19 +122,19 @@ def stopped_in_vain(graph):
 
 def test_a_client_that_goes_stops_what_is_prepared_for_it(file, monkeypatch):
     slow = SlowFiles()
-    carrier = Carrier(NoNames(), None, Turns(1), slow)
+    effects = EffectRunner(NoNames(), None, Turns(1), slow)
 
     def stopped(*arguments):
-        carrier.carry_out(fx.StopPrepare(5))
+        effects.carry_out(fx.StopPrepare(5))
         return opened(*arguments)
 
     opened = models_of_driver.opened
     monkeypatch.setattr(models_of_driver, "opened", stopped)
-    carrier.carry_out(asked_of(file), 7)
-    (event,) = carrier.workers.finish()
+    effects.carry_out(asked_of(file), 7)
+    (event,) = effects.workers.finish()
     assert (event.model, event.status) == (5, LATE)
-    carrier.carry_out(fx.StopPrepare(5))
-    carrier.close()
+    effects.carry_out(fx.StopPrepare(5))
+    effects.close()
 
 
 def test_a_file_that_is_no_model_is_named_by_its_pool(file):

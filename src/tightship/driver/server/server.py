@@ -29,7 +29,7 @@ from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX, encode
 from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.server.accepting import FileReserve
 from tightship.driver.server.access import Access, own_users
-from tightship.driver.server.carrier import Carrier
+from tightship.driver.server.effect_runner import EffectRunner
 from tightship.driver.server.client_log import ClientLog, turned_away
 from tightship.driver.server.clock import now_ns, wait_s
 from tightship.driver.server.listening import PARTS_LEFT, Door, caller_of
@@ -118,11 +118,11 @@ class Server:
             opened.callback(self._reserve.close)
             self._bell = os.eventfd(0, _BELL)
             opened.callback(os.close, self._bell)
-            self._carrier = Carrier(named, cache, turns, self._slow, self._bell)
-            opened.callback(self._carrier.close)
+            self._effect_runner = EffectRunner(named, cache, turns, self._slow, self._bell)
+            opened.callback(self._effect_runner.close)
             self._selector = opened.enter_context(selectors.DefaultSelector())
             self._selector.register(self._door, selectors.EVENT_READ)
-            self._selector.register(self._carrier.workers, selectors.EVENT_READ)
+            self._selector.register(self._effect_runner.workers, selectors.EVENT_READ)
             self._calls = opened.enter_context(select.epoll())
             self._calls.register(self._bell, select.EPOLLIN)
             attending = min(turns.count, len(os.sched_getaffinity(0)) - 1)
@@ -134,7 +134,7 @@ class Server:
         """End `serve`; may be called from any thread and from a signal handler."""
         if not self._is_stopping:
             self._is_stopping = True
-            self._carrier.workers.wake()
+            self._effect_runner.workers.wake()
 
     def serve(self) -> None:
         """Serve until `stop` is called, then end current runs and close everything."""
@@ -170,8 +170,8 @@ class Server:
     def _notice(self, key: selectors.SelectorKey) -> None:
         if key.fileobj is self._door:
             self._accept()
-        elif key.fileobj is self._carrier.workers:
-            for event in self._carrier.workers.events():
+        elif key.fileobj is self._effect_runner.workers:
+            for event in self._effect_runner.workers.events():
                 self._happen(event)
         elif key.fd in self._watched:
             state = fence_state(key.fd)
@@ -271,11 +271,11 @@ class Server:
         next_ns = self._service.next_ns()
         if next_ns is not None and (self._tick_ns is None or next_ns < self._tick_ns):
             self._tick_ns = next_ns
-            self._carrier.workers.wake()
+            self._effect_runner.workers.wake()
 
     def _next_run(self) -> fx.Run | None:
         """Return a run for this thread; signal the bell for the others."""
-        while (execution := self._carrier.next_turn()) is not None:
+        while (execution := self._effect_runner.next_turn()) is not None:
             self._happen(TurnCame(execution))
         run = self._runs.popleft() if self._runs else None
         self._pass_on()
@@ -287,10 +287,10 @@ class Server:
 
     def _run(self, run: fx.Run | None) -> None:
         while run is not None:
-            finished = self._carrier.run(run)
+            finished = self._effect_runner.run(run)
             with self._lock:
                 self._happen(finished)  # may still stop the run, if its deadline is just now
-                self._carrier.forget(finished)
+                self._effect_runner.forget(finished)
                 run = self._next_run()
 
     def _happen(self, event: Event) -> None:
@@ -301,7 +301,7 @@ class Server:
         for effect in effects:
             if isinstance(effect, fx.AwaitTurn):
                 user = self._peers[effect.connection].user
-                if self._carrier.await_turn(effect, user):
+                if self._effect_runner.await_turn(effect, user):
                     self._happen(TurnCame(effect.execution))
 
     def _carry_out(self, effect: fx.Effect, client: int) -> None:
@@ -309,7 +309,7 @@ class Server:
             case fx.Send():
                 self._answer(effect.connection, effect.number, effect.reply)
             case fx.Run():
-                self._carrier.begin(effect)
+                self._effect_runner.begin(effect)
                 self._runs.append(effect)
             case fx.MayRepeat():
                 self._repeat(effect)
@@ -327,15 +327,15 @@ class Server:
                 self._watched.add(effect.handle)
                 self._selector.register(effect.handle, selectors.EVENT_READ)
             case _:
-                self._carrier.carry_out(effect, client)
+                self._effect_runner.carry_out(effect, client)
 
     def _repeat(self, effect: fx.MayRepeat) -> None:
         peer = self._peers.get(effect.connection)
-        run = None if peer is None else self._carrier.often(effect.run)
+        run = None if peer is None else self._effect_runner.often(effect.run)
         if peer is not None and run is not None and not peer.is_behind:
             model = effect.run.model
-            names = self._carrier.names(model, peer.number, peer.user)
-            self._repeating.remember(peer.file, effect, run, self._carrier.tally(model), names)
+            names = self._effect_runner.names(model, peer.number, peer.user)
+            self._repeating.remember(peer.file, effect, run, self._effect_runner.tally(model), names)
 
     def _unwatch(self, file: int) -> None:
         if file in self._watched:
@@ -346,7 +346,7 @@ class Server:
         files: tuple[int, ...] = ()
         if isinstance(reply, Launched):
             try:
-                files = (self._carrier.new_fence(reply.execution),)
+                files = (self._effect_runner.new_fence(reply.execution),)
             except OSError:
                 reply = Failed(
                     ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, "No descriptor is left for a fence."
@@ -389,7 +389,7 @@ class Server:
         self._shut(self._disconnect)
         for each in attending:
             each.result()
-        workers, ledger = self._carrier.workers, self._service.ledger
+        workers, ledger = self._effect_runner.workers, self._service.ledger
         while ledger.waiting:
             self._selector.select()
             for event in workers.events():

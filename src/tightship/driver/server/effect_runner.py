@@ -38,7 +38,7 @@ WORKERS_MIN = 2
 """Fewest threads for long jobs: a client occupies one, and others must get on meanwhile."""
 
 
-class Carrier:
+class EffectRunner:
     """Memory, models and fences of a driver.
 
     Attributes:
