@@ -36,8 +36,8 @@ def main() -> None:
     if line is not None:
         line.write(figures)
     if not options.only_native and all(map(find_spec, NEEDED)):
-        faces = importlib.import_module("benchmarks.driver_oip")
-        figures["faces"] = shown(faces.rows(quick=options.quick, triton=options.triton))
+        endpoints = importlib.import_module("benchmarks.driver_oip")
+        figures["endpoints"] = shown(endpoints.rows(quick=options.quick, triton=options.triton))
         if line is not None:
             line.write(figures)
 

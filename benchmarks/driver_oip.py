@@ -1,10 +1,10 @@
-"""The inference protocol's faces against a real Triton server, by the unmodified `tritonclient`.
+"""The inference protocol's endpoints against a real Triton server, by the unmodified `tritonclient`.
 
     python -m benchmarks.driver_oip --triton 127.0.0.1:8000,127.0.0.1:8001
 
 An identity model is given a tensor and gives it back: through shared memory, or within the message.
 Triton runs its own in its Python backend; `python -m tests.driver.oip.triton_models FOLDER` writes
-the model for it. Without `--triton` our faces are measured alone.
+the model for it. Without `--triton` our endpoints are measured alone.
 """
 
 import argparse
@@ -47,7 +47,7 @@ Call = Callable[[], object]
 
 
 def rows(*, quick: bool, triton: str = "") -> list[dict[str, object]]:
-    """Times of both faces for every size; of Triton as well where it is.
+    """Times of both endpoints for every size; of Triton as well where it is.
 
     Args:
         quick: Whether a few calls are enough.
@@ -56,23 +56,23 @@ def rows(*, quick: bool, triton: str = "") -> list[dict[str, object]]:
     theirs = dict(zip(("http", "grpc"), filter(None, triton.split(",")), strict=False))
     found = []
     with server() as ours:
-        for face in ("http", "grpc"):
+        for endpoint in ("http", "grpc"):
             for size in SIZES:
                 for is_shared in (True, False) if size in RAW_SIZES else (True,):
-                    places = {"tightship": Place(ours[face], f"identity{size}")}
-                    if face in theirs:
-                        places["triton"] = Place(theirs[face], "identity")
-                    times = measured(face, size, places, is_shared=is_shared, quick=quick)
-                    found.append(row(face, size, times, is_shared=is_shared))
+                    places = {"tightship": Place(ours[endpoint], f"identity{size}")}
+                    if endpoint in theirs:
+                        places["triton"] = Place(theirs[endpoint], "identity")
+                    times = measured(endpoint, size, places, is_shared=is_shared, quick=quick)
+                    found.append(row(endpoint, size, times, is_shared=is_shared))
     return found
 
 
 def row(
-    face: str, size: int, times: dict[str, list[float]], *, is_shared: bool
+    endpoint: str, size: int, times: dict[str, list[float]], *, is_shared: bool
 ) -> dict[str, object]:
     """One line of figures: microseconds, and ours as a part of Triton's."""
     said: dict[str, object] = {
-        "face": face, "size_bytes": size, "tensor": "shared memory" if is_shared else "message",
+        "endpoint": endpoint, "size_bytes": size, "tensor": "shared memory" if is_shared else "message",
     }  # fmt: skip
     for name, taken in times.items():
         said[f"{name}_us"] = round(median(taken) * 1e6)
@@ -82,19 +82,19 @@ def row(
         said["ratio_least"] = round(min(times["tightship"]) / min(times["triton"]), 3)
         is_large = size >= LARGE_BYTES
         if is_shared and (is_large or size == SIZES[0]):
-            said["target"] = TARGETS[face, is_large]
+            said["target"] = TARGETS[endpoint, is_large]
     return said
 
 
 def measured(
-    face: str, size: int, places: dict[str, Place], *, is_shared: bool, quick: bool
+    endpoint: str, size: int, places: dict[str, Place], *, is_shared: bool, quick: bool
 ) -> dict[str, list[float]]:
     """Seconds of each call, of servers that take turns."""
     count = (2 if quick else 12) if size >= LARGE_BYTES else (10 if quick else 60)
     times: dict[str, list[float]] = {name: [] for name in places}
     with ExitStack() as opened:
         calls = {
-            name: opened.enter_context(caller(face, size, place, is_shared=is_shared))
+            name: opened.enter_context(caller(endpoint, size, place, is_shared=is_shared))
             for name, place in places.items()
         }
         for _ in range(count):
@@ -108,9 +108,9 @@ def measured(
 
 
 @contextmanager
-def caller(face: str, size: int, place: Place, *, is_shared: bool) -> Iterator[Call]:
+def caller(endpoint: str, size: int, place: Place, *, is_shared: bool) -> Iterator[Call]:
     """A call of an identity model, which is checked before and after."""
-    module = importlib.import_module(f"tritonclient.{face}")
+    module = importlib.import_module(f"tritonclient.{endpoint}")
     x = np.random.default_rng(0).random((size // 16, 4), np.float32)
     given, wish = module.InferInput("x", list(x.shape), "FP32"), module.InferRequestedOutput("y")
     with module.InferenceServerClient(place.address) as client:
@@ -150,7 +150,7 @@ def region(client: object, size: int) -> Iterator[tuple[str, object]]:
 
 @contextmanager
 def server() -> Iterator[dict[str, str]]:
-    """`tightship serve` in a process of its own: where its faces listen."""
+    """`tightship serve` in a process of its own: where its endpoints listen."""
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
             onnx.save(identity(size), Path(folder) / f"identity{size}.onnx")
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a few calls of each")
     options = parser.parse_args(arguments)
     if not options.triton:
-        print("No Triton server was given (--triton HTTP,GRPC): our faces alone.")
+        print("No Triton server was given (--triton HTTP,GRPC): our endpoints alone.")
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     for each in rows(quick=options.quick, triton=options.triton):
         print("  ".join(f"{key} {value}" for key, value in each.items()), flush=True)

@@ -30,7 +30,7 @@ from benchmarks.soak_models import write_models
 
 from tightship.driver.oip.grpc.connections import room_for
 from tightship.driver.oip.http.serving import LOADS_MAX
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.server.effect_runner import WORKERS_MIN
 from tightship.view.table import Column, table
 
@@ -44,7 +44,7 @@ CONNECTIONS_MAX, RUNS = 16, 2
 POOLS = {
     "http": CONNECTIONS_MAX,
     "loads": LOADS_MAX,
-    "grpc": room_for(FaceLimits(connections_max=CONNECTIONS_MAX)),
+    "grpc": room_for(EndpointLimits(connections_max=CONNECTIONS_MAX)),
     "prepare": max(WORKERS_MIN, RUNS),
 }
 """Most threads of each pool of the server; each has one from the beginning."""

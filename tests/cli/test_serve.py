@@ -1,4 +1,4 @@
-"""`tightship serve` as a process: one copy of a model behind all of its faces."""
+"""`tightship serve` as a process: one copy of a model behind all of its endpoints."""
 
 import argparse
 import builtins
@@ -64,7 +64,7 @@ def post(place, path):
     urllib.request.urlopen(request, timeout=30).close()
 
 
-def test_both_faces_run_one_copy_of_a_model(models, tmp_path):
+def test_both_endpoints_run_one_copy_of_a_model(models, tmp_path):
     pytest.importorskip("httptools")
     grpc = pytest.importorskip("tritonclient.grpc")
     socket = tmp_path / "socket"
@@ -252,8 +252,8 @@ def test_an_interrupt_ends_it_as_well(models, tmp_path):
     assert not (tmp_path / "socket").exists()
 
 
-@pytest.mark.parametrize(("face", "package"), [("http", "httptools"), ("grpc", "grpc")])
-def test_a_package_that_is_not_there_is_named(models, tmp_path, monkeypatch, capsys, face, package):
+@pytest.mark.parametrize(("endpoint", "package"), [("http", "httptools"), ("grpc", "grpc")])
+def test_a_package_that_is_not_there_is_named(models, tmp_path, monkeypatch, capsys, endpoint, package):
     imported = builtins.__import__
 
     def refuse(name, *more):
@@ -264,7 +264,7 @@ def test_a_package_that_is_not_there_is_named(models, tmp_path, monkeypatch, cap
     monkeypatch.setattr(builtins, "__import__", refuse)
     for module in ("http.serving", "http.connection", "http.reading", "grpc.serving"):
         monkeypatch.delitem(sys.modules, f"tightship.driver.oip.{module}", raising=False)
-    options = ["serve", str(models), "--socket", str(tmp_path / "socket"), f"--{face}", "0"]
+    options = ["serve", str(models), "--socket", str(tmp_path / "socket"), f"--{endpoint}", "0"]
     assert main(options) == 2
     said = capsys.readouterr().err
     assert f"needs the package `{package}`; pip install 'tightship[serve]'" in said
@@ -274,8 +274,8 @@ def test_a_port_that_is_taken_is_named(models, tmp_path, capsys):
     pytest.importorskip("httptools")
     pytest.importorskip("grpc")
     with served(models, "--socket", tmp_path / "a", "--http", "0", "--grpc", "0") as (_, places):
-        for face, place in zip(("http", "grpc"), places[1:], strict=True):
-            options = ["serve", str(models), "--socket", str(tmp_path / "b"), f"--{face}", place]
+        for endpoint, place in zip(("http", "grpc"), places[1:], strict=True):
+            options = ["serve", str(models), "--socket", str(tmp_path / "b"), f"--{endpoint}", place]
             assert main(options) == 2
             assert f"cannot listen at `{place}`" in capsys.readouterr().err
 

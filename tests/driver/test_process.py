@@ -11,12 +11,12 @@ import pytest
 
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("httptools")
-from tests.driver.oip.face_setting import TEXTS  # noqa: E402
+from tests.driver.oip.endpoint_setting import TEXTS  # noqa: E402
 from tests.driver.oip.http.test_lending import Endless  # noqa: E402
 from tests.models import parse  # noqa: E402
 from tightship.driver.oip.grpc.schema import message_classes  # noqa: E402
 from tightship.driver.oip.grpc.serving import SERVICE  # noqa: E402
-from tightship.driver.oip.limits import FaceLimits  # noqa: E402
+from tightship.driver.oip.limits import EndpointLimits  # noqa: E402
 from tightship.driver.oip.repository import ModelSource  # noqa: E402
 from tightship.driver.process import Driver, Listening  # noqa: E402
 from tightship.errors import InputError  # noqa: E402
@@ -38,7 +38,7 @@ def link(number):
 
 
 @pytest.mark.parametrize("what", ["grpc", "socket"])
-def test_what_one_face_has_opened_is_closed_when_another_cannot_listen(tmp_path, what):
+def test_what_one_endpoint_has_opened_is_closed_when_another_cannot_listen(tmp_path, what):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = "127.0.0.1", (taken.getsockname()[1] if what == "grpc" else 0)
         if what == "socket":
@@ -60,7 +60,7 @@ def serving(folder, *, drain_s):
         folder / "driver.sock",
         http=("127.0.0.1", 0),
         grpc=("127.0.0.1", 0),
-        limits=FaceLimits(drain_s=drain_s),
+        limits=EndpointLimits(drain_s=drain_s),
     )
     running = Driver(lambda: {"neg": ModelSource(folder / "neg.onnx")}, where)
     thread = threading.Thread(target=running.serve)
@@ -114,7 +114,7 @@ def test_a_call_of_grpc_that_has_begun_is_answered_before_the_end(tmp_path):
     with ExitStack() as opened:
         running = opened.enter_context(serving(tmp_path, drain_s=60))
         channel = opened.enter_context(grpc.insecure_channel(f"127.0.0.1:{running.ports['grpc']}"))
-        turns = running._face.turns
+        turns = running._endpoint.turns
         assert turns.take_free()
         call = grpc_call(channel)
         while not turns.waiting_count:

@@ -1,4 +1,4 @@
-"""One bound of runs at once, for all faces of a driver."""
+"""One bound of runs at once, for all endpoints of a driver."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tightship._core import Place, Tally, Turns
 from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
 from tightship.driver.oip import standing
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.region_files import RegionFiles
@@ -66,8 +66,8 @@ def inside(monkeypatch):
 
 
 @pytest.fixture
-def faces(tmp_path):
-    """Turns, and what asks for a run by each face of a driver."""
+def endpoints(tmp_path):
+    """Turns, and what asks for a run by each endpoint of a driver."""
     path = tmp_path / "model.onnx"
     onnx.save(onnx.load_from_string(relu_chain(1, 4)), path)
     repository, turns = Repository(lambda: {"model": ModelSource(path)}), Turns(COUNT)
@@ -75,7 +75,7 @@ def faces(tmp_path):
     server = Server(tmp_path / "driver.sock", repository, turns)
     thread = threading.Thread(target=server.serve)
     thread.start()
-    calls = HttpCalls(Face(repository, RegionFiles(is_enabled=False), turns), 1 << 16)
+    calls = HttpCalls(InferenceEndpoint(repository, RegionFiles(is_enabled=False), turns), 1 << 16)
     with ExitStack() as ending:
         ending.callback(repository.close)
         ending.callback(thread.join)
@@ -95,8 +95,8 @@ def by_http(calls):
     assert response.status == 200, response.parts
 
 
-def test_no_more_runs_are_inside_at_once_than_turns_whatever_the_face(faces, inside):
-    turns, *ways = faces
+def test_no_more_runs_are_inside_at_once_than_turns_whatever_the_endpoint(endpoints, inside):
+    turns, *ways = endpoints
     with ThreadPoolExecutor(4) as callers:
         running = [callers.submit(way) for way in 2 * ways]
         until(lambda: turns.waiting_count == 2 or inside.is_over.is_set())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from tightship.cli.words import address, count, host_name, pause, shape, size
 from tightship.driver.oip.limits import LIMITS
 
-FACES: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
+ENDPOINTS: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
 
 GRACE_S = 5.0
 """Seconds in which a load balancer that polls `ready` every second or two sees the answer."""
@@ -63,9 +63,9 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
 
 def _add_protocol(command: argparse.ArgumentParser) -> None:
     """Add the options of the inference protocol: its addresses, and limits for its clients."""
-    for face, name in FACES.items():
+    for endpoint, name in ENDPOINTS.items():
         command.add_argument(
-            f"--{face}",
+            f"--{endpoint}",
             type=address,
             metavar="[HOST:]PORT",
             help=f"serve the Open Inference Protocol by {name} as well, at 127.0.0.1 unless HOST "

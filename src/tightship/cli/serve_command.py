@@ -16,7 +16,7 @@ from tightship._core import use_one_heap
 from tightship.cli.output import show
 from tightship.cli.planned_shapes import Given, check_used, shapes_of
 from tightship.driver.memory.trusted import trusted
-from tightship.driver.oip.limits import LIMITS, FaceLimits
+from tightship.driver.oip.limits import LIMITS, EndpointLimits
 from tightship.driver.oip.repository import ModelSource
 from tightship.driver.process import Driver, Listening
 from tightship.driver.server.access import Access
@@ -87,7 +87,7 @@ def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) ->
     return Access(frozenset(map(_user, users)), trusted(map(Path, folders)))
 
 
-def _limits(connections: int | None, body_bytes: int | None, grace_s: float) -> FaceLimits:
+def _limits(connections: int | None, body_bytes: int | None, grace_s: float) -> EndpointLimits:
     """Make the limits of clients of the protocol from the options and defaults."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     usual = max(1, min(LIMITS.connections_max, files // FILES_PER_CONNECTION))
@@ -122,8 +122,8 @@ def _user(name: str) -> int:
 def _places(where: Listening, driver: Driver) -> str:
     hosts = {"http": where.http, "grpc": where.grpc}
     said = [
-        f"{face}://{_bracketed(host[0])}:{driver.ports[face]}"
-        for face, host in hosts.items()
+        f"{endpoint}://{_bracketed(host[0])}:{driver.ports[endpoint]}"
+        for endpoint, host in hosts.items()
         if host is not None
     ]
     return ", ".join([str(where.socket), *said])

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from tightship._core import Turns
 from tightship.driver.client.client import Client
-from tightship.driver.oip.face import Face
-from tightship.driver.oip.limits import LIMITS, FaceLimits
+from tightship.driver.oip.endpoint import InferenceEndpoint
+from tightship.driver.oip.limits import LIMITS, EndpointLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
@@ -56,12 +56,12 @@ class Listening:
     http: Address | None = None
     grpc: Address | None = None
     allow_client_shm: bool = False
-    limits: FaceLimits = LIMITS
+    limits: EndpointLimits = LIMITS
     access: Access = NO_ACCESS
     host_names: frozenset[str] = frozenset()
 
 
-class FaceServer(Protocol):
+class EndpointServer(Protocol):
     """Server of an endpoint, on threads of its own."""
 
     port: int
@@ -105,19 +105,19 @@ class Driver:
         self._repository = Repository(models)
         accounts = Accounts(USER_LIMITS, kept={os.geteuid()})
         regions = RegionFiles(is_enabled=where.allow_client_shm, account=accounts.of(os.geteuid()))
-        self._face = Face(self._repository, regions, turns)
-        self._faces: dict[str, FaceServer] = {}
+        self._endpoint = InferenceEndpoint(self._repository, regions, turns)
+        self._endpoints: dict[str, EndpointServer] = {}
         self._limits = where.limits
         self._is_over = False
         with ExitStack() as undo:
             undo.callback(self._repository.close)
             self._load_all()
             if where.http is not None:
-                monitor = Monitor(self._face, partial(_inspect, where.socket))
-                http = self._faces["http"] = _http_server(self._face, where, monitor)
+                monitor = Monitor(self._endpoint, partial(_inspect, where.socket))
+                http = self._endpoints["http"] = _http_server(self._endpoint, where, monitor)
                 undo.callback(http.discard)
             if where.grpc is not None:
-                grpc = self._faces["grpc"] = _grpc_server(self._face, where.limits, *where.grpc)
+                grpc = self._endpoints["grpc"] = _grpc_server(self._endpoint, where.limits, *where.grpc)
                 undo.callback(grpc.discard)
             self._native = Server(
                 where.socket,
@@ -155,7 +155,7 @@ class Driver:
     @property
     def ports(self) -> dict[str, int]:
         """Ports of the open endpoints, by `http` and `grpc`."""
-        return {name: face.port for name, face in self._faces.items()}
+        return {name: endpoint.port for name, endpoint in self._endpoints.items()}
 
     def serve(self) -> None:
         """Serve until `drain` or `stop` is called; running calls are answered within the limits.
@@ -164,8 +164,8 @@ class Driver:
         """
         trimmer = HeapTrimmer()
         trimmer.start()
-        for face in self._faces.values():
-            face.start()
+        for endpoint in self._endpoints.values():
+            endpoint.start()
         draining = Thread(target=self._drain_when_told, name="tightship-drain")
         draining.start()
         try:
@@ -179,13 +179,13 @@ class Driver:
             self._end()
 
     def _end(self) -> None:
-        self._face.end()
-        for face in self._faces.values():
-            face.begin_stop()
-        late = Timer(self._limits.drain_s, self._face.abandon)
+        self._endpoint.end()
+        for endpoint in self._endpoints.values():
+            endpoint.begin_stop()
+        late = Timer(self._limits.drain_s, self._endpoint.abandon)
         late.start()
-        for face in self._faces.values():
-            face.join()
+        for endpoint in self._endpoints.values():
+            endpoint.join()
         late.cancel()
         self._repository.close()
 
@@ -205,8 +205,8 @@ class Driver:
     def _drain_when_told(self) -> None:
         """Wait for `drain` and act on it: a signal handler itself must not wait for a lock."""
         os.eventfd_read(self._told)
-        self._face.drain()
-        if self._faces and not self._is_over:
+        self._endpoint.drain()
+        if self._endpoints and not self._is_over:
             select.select([self._told], [], [], min(self._limits.grace_s, GRACE_MAX_S))
         if not self._is_over:
             self._native.stop()
@@ -217,24 +217,24 @@ def _inspect(socket: Path) -> Snapshot:
         return client.inspect()
 
 
-def _http_server(face: Face, where: Listening, monitor: Monitor) -> FaceServer:
+def _http_server(endpoint: InferenceEndpoint, where: Listening, monitor: Monitor) -> EndpointServer:
     assert where.http is not None
     try:
         from tightship.driver.oip.http.serving import HttpServer
     except ModuleNotFoundError as error:
         raise _missing("HTTP", error) from None
-    return HttpServer(face, where.limits, where.http, monitor, where.host_names)
+    return HttpServer(endpoint, where.limits, where.http, monitor, where.host_names)
 
 
-def _grpc_server(face: Face, limits: FaceLimits, host: str, port: int) -> FaceServer:
+def _grpc_server(endpoint: InferenceEndpoint, limits: EndpointLimits, host: str, port: int) -> EndpointServer:
     try:
         from tightship.driver.oip.grpc.serving import GrpcServer
     except ModuleNotFoundError as error:
         raise _missing("gRPC", error) from None
-    return GrpcServer(face, limits, host, port)
+    return GrpcServer(endpoint, limits, host, port)
 
 
-def _missing(face: str, error: ModuleNotFoundError) -> InputError:
+def _missing(endpoint: str, error: ModuleNotFoundError) -> InputError:
     return InputError(
-        f"The {face} endpoint needs the package `{error.name}`; pip install 'tightship[serve]'."
+        f"The {endpoint} endpoint needs the package `{error.name}`; pip install 'tightship[serve]'."
     )

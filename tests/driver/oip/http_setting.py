@@ -1,20 +1,20 @@
-"""A face behind a server of HTTP in this process, and what raw bytes are answered there."""
+"""An endpoint behind a server of HTTP in this process, and what raw bytes are answered there."""
 
 import http.client
 import json
 import socket
 
-from tests.driver.oip.face_setting import Setting
+from tests.driver.oip.endpoint_setting import Setting
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.serving import HttpServer
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
 
-LIMITS = FaceLimits(drain_s=5.0)
+LIMITS = EndpointLimits(drain_s=5.0)
 
 
 class Serving(Setting):
-    """A face behind a server in this process; `asked` are the calls that came to Python."""
+    """An endpoint behind a server in this process; `asked` are the calls that came to Python."""
 
     def __init__(self, folder, monkeypatch, limits=LIMITS):
         super().__init__(folder)
@@ -26,8 +26,8 @@ class Serving(Setting):
             return respond(calls, asked, caller)
 
         monkeypatch.setattr(HttpCalls, "respond", seen)
-        monitor = Monitor(self.face, folder / "no.sock")
-        self.server = HttpServer(self.face, limits, ("127.0.0.1", 0), monitor)
+        monitor = Monitor(self.endpoint, folder / "no.sock")
+        self.server = HttpServer(self.endpoint, limits, ("127.0.0.1", 0), monitor)
         self.server.start()
 
     def connected(self):

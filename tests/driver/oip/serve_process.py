@@ -91,8 +91,8 @@ def serve(*options, descriptors_max=None):
     if descriptors_max is not None:
         limited = ("sh", "-c", f'ulimit -n {descriptors_max}; exec "$0" "$@"')
     with tempfile.TemporaryDirectory() as folder:
-        faces = ("--socket", f"{folder}/driver.sock", "--http", "0", "--grpc", "0")
-        command = [*limited, *COMMAND, *faces, *map(str, options)]
+        endpoints = ("--socket", f"{folder}/driver.sock", "--http", "0", "--grpc", "0")
+        command = [*limited, *COMMAND, *endpoints, *map(str, options)]
         path = Path(folder) / "log"
         with (
             path.open("w") as log,

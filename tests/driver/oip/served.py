@@ -82,7 +82,7 @@ def sources(folder, *, all_types=True, endless=False):
 
 
 class Served:
-    """A running server: its process, and where its faces listen."""
+    """A running server: its process, and where its endpoints listen."""
 
     def __init__(self, process):
         self.process = process
@@ -109,14 +109,14 @@ def server(*options):
 
 
 def main():
-    from tightship.driver.oip.limits import FaceLimits
+    from tightship.driver.oip.limits import EndpointLimits
     from tightship.driver.process import Driver, Listening
 
-    limits = FaceLimits()
+    limits = EndpointLimits()
     if "small" in sys.argv:
-        limits = FaceLimits(body_bytes_max=1 << 16, connections_max=3)
+        limits = EndpointLimits(body_bytes_max=1 << 16, connections_max=3)
     elif "hasty" in sys.argv:
-        limits = FaceLimits(transfer_s=0.2)
+        limits = EndpointLimits(transfer_s=0.2)
     with tempfile.TemporaryDirectory() as folder:
         models, socket = (
             sources(folder, all_types="types" in sys.argv, endless="one" in sys.argv),

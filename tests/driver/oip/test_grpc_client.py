@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_refused_in_the_words_of_http(client):
     assert caught.value.status() == "StatusCode.UNAVAILABLE"
 
 
-def test_models_are_unloaded_and_loaded_for_both_faces(served, client):
+def test_models_are_unloaded_and_loaded_for_both_endpoints(served, client):
     http = pytest.importorskip("tritonclient.http")
     with http.InferenceServerClient(served.http) as other:
         client.unload_model("identity_INT16")
@@ -155,7 +155,7 @@ def test_models_are_unloaded_and_loaded_for_both_faces(served, client):
         client.load_model("simple", config="{}")
 
 
-def test_requests_are_counted_for_both_faces(served, client):
+def test_requests_are_counted_for_both_endpoints(served, client):
     http = pytest.importorskip("tritonclient.http")
 
     def count():

@@ -22,13 +22,13 @@ def test_who_hangs_up_while_waiting_for_a_turn_has_none(serving, runs):
     with serving.connected() as client:
         for _ in range(runs):
             assert ask(client, serving.request())[0] == 200
-        assert serving.face.turns.take_free()
+        assert serving.endpoint.turns.take_free()
         asked = len(serving.asked)
         client.sendall(serving.request())
         until(lambda: len(serving.asked) == asked + 1)  # also where the native core had it first
         until(lambda: serving.count().pending_count == 1)
     until(lambda: serving.count().fail_count == 1)
     assert serving.count().pending_count == 0
-    serving.face.turns.give_back()
-    assert serving.face.turns.is_free
+    serving.endpoint.turns.give_back()
+    assert serving.endpoint.turns.is_free
     assert serving.count().success_count == runs

@@ -5,7 +5,7 @@ import threading
 
 from tightship._core import Turns
 from tightship.driver.oip import monitor as watching
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository
@@ -25,8 +25,8 @@ def test_a_moment_without_descriptors_is_left_out_and_watching_goes_on(monkeypat
 
     monkeypatch.setattr(watching, "_sample", sample)
     monkeypatch.setattr(watching, "PERIOD_S", 0.01)
-    face = Face(Repository(dict), RegionFiles(is_enabled=False), Turns(1))
-    monitor = Monitor(face, tmp_path / "socket")
+    endpoint = InferenceEndpoint(Repository(dict), RegionFiles(is_enabled=False), Turns(1))
+    monitor = Monitor(endpoint, tmp_path / "socket")
     monitor.start()
     assert seen.wait(PATIENCE_S)
     monitor.stop()

@@ -8,10 +8,10 @@ pytest.importorskip("grpc")
 pytest.importorskip("httptools")
 import grpc
 
-from tests.driver.oip.face_setting import Setting
+from tests.driver.oip.endpoint_setting import Setting
 from tests.driver.oip.http_setting import Serving, ask
 from tightship.driver.oip.grpc.serving import SERVICE, GrpcServer
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.refusal_log import CLIENTS_MAX, TEXT_MAX, RefusalLog
 from tightship.driver.types.quota import LINES_MAX
 
@@ -95,7 +95,7 @@ def test_a_server_tells_of_refusals_by_address(tmp_path, monkeypatch, caplog):
 
 def test_grpc_tells_of_refusals_too_and_of_those_in_streams(tmp_path, caplog):
     setting = Setting(tmp_path)
-    server = GrpcServer(setting.face, FaceLimits(), "127.0.0.1", 0)
+    server = GrpcServer(setting.endpoint, EndpointLimits(), "127.0.0.1", 0)
     server.start()
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         call = channel.unary_unary(f"/{SERVICE}/ModelMetadata")

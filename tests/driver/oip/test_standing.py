@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.driver.oip.face_setting import TEXTS, Setting, X
+from tests.driver.oip.endpoint_setting import TEXTS, Setting, X
 from tests.models import parse
 from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.infer_request import decode
@@ -122,9 +122,9 @@ def test_a_request_that_is_refused_is_refused_again(setting):
 
 def test_nothing_stands_of_a_model_that_is_unloaded(setting):
     request = decode(setting.body(), None)
-    setting.face.infer("neg", None, request)
-    runs = weakref.ref(setting.face.standing("neg", None, request).again)
+    setting.endpoint.infer("neg", None, request)
+    runs = weakref.ref(setting.endpoint.standing("neg", None, request).again)
     setting.repository.unload("neg")
-    assert setting.face.standing("neg", None, request) is None
+    assert setting.endpoint.standing("neg", None, request) is None
     gc.collect()
     assert runs() is None

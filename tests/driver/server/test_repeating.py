@@ -111,7 +111,7 @@ def test_a_call_with_files_is_left_with_them(setup):
         os.close(files[0])
 
 
-def test_while_another_face_has_the_turn_a_call_goes_the_long_way(setup):
+def test_while_another_endpoint_has_the_turn_a_call_goes_the_long_way(setup):
     assert setup.turns.take_free()
     setup.client.send(call_of(7))
     assert setup.repeats.next() == (setup.file, select.EPOLLIN, b"")

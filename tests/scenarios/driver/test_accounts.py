@@ -1,4 +1,4 @@
-"""One account for each user of a driver, whichever face he comes by."""
+"""One account for each user of a driver, whichever endpoint he comes by."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ def regions(accounts, tmp_path):
     files.unregister(None)
 
 
-def test_what_native_clients_have_counts_for_the_other_face(server, regions):
+def test_what_native_clients_have_counts_for_the_other_endpoint(server, regions):
     client = Client(server, user=OWN)
     pool = client.pool(PAGE)
     regions.register(Region("r", "one", 0, PAGE))

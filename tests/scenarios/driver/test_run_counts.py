@@ -1,4 +1,4 @@
-"""Runs of native clients are counted by model, beside those of the other faces."""
+"""Runs of native clients are counted by model, beside those of the other endpoints."""
 
 import re
 import threading
@@ -11,7 +11,7 @@ from tests.small_models import relu_chain
 from tightship._core import Turns
 from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import ModelSource, Repository
@@ -24,7 +24,7 @@ X = np.ones((1, 4), np.float32)
 
 @pytest.fixture
 def served(tmp_path):
-    """A face, and where native clients of the same models come."""
+    """An endpoint, and where native clients of the same models come."""
     onnx.save(onnx.load_from_string(relu_chain(1, 4)), tmp_path / "model.onnx")
     repository, turns = (
         Repository(lambda: {"model": ModelSource(tmp_path / "model.onnx")}),
@@ -34,14 +34,14 @@ def served(tmp_path):
     server = Server(tmp_path / "driver.sock", repository, turns)
     thread = threading.Thread(target=server.serve)
     thread.start()
-    yield Face(repository, RegionFiles(is_enabled=False), turns), tmp_path / "driver.sock"
+    yield InferenceEndpoint(repository, RegionFiles(is_enabled=False), turns), tmp_path / "driver.sock"
     server.stop()
     thread.join()
     repository.close()
 
 
-def metric(face, name, labels):
-    found = re.search(rf"^{name}{{{labels}}} (\d+)$", face.metrics(), re.MULTILINE)
+def metric(endpoint, name, labels):
+    found = re.search(rf"^{name}{{{labels}}} (\d+)$", endpoint.metrics(), re.MULTILINE)
     return int(found[1])
 
 
@@ -50,7 +50,7 @@ OWN = 'model="",version="",face="native"'
 
 
 def test_runs_are_counted_whoever_answers_them(served, monkeypatch):
-    face, path = served
+    endpoint, path = served
     asked, plain = [], Runs.run
     monkeypatch.setattr(Runs, "run", lambda *each: asked.append(None) or plain(*each))
     with Client(path) as client, client.segment(1 << 12) as segment:
@@ -59,26 +59,26 @@ def test_runs_are_counted_whoever_answers_them(served, monkeypatch):
         for _ in range(COUNT):
             model.execute(*ends)
         assert len(asked) < COUNT  # the others were repeated in the native core
-        assert metric(face, "nv_inference_request_success", NATIVE) == COUNT
-        assert metric(face, "nv_inference_pending_request_count", NATIVE) == 0
-        assert metric(face, "nv_inference_request_success", OWN) == 0
+        assert metric(endpoint, "nv_inference_request_success", NATIVE) == COUNT
+        assert metric(endpoint, "nv_inference_pending_request_count", NATIVE) == 0
+        assert metric(endpoint, "nv_inference_request_success", OWN) == 0
     protocol = NATIVE.replace("native", "protocol")
-    assert metric(face, "nv_inference_request_success", protocol) == 0
-    (said,) = Monitor(face, path).status()["models"]
+    assert metric(endpoint, "nv_inference_request_success", protocol) == 0
+    (said,) = Monitor(endpoint, path).status()["models"]
     assert (said["success_count"], said["native_count"]) == (COUNT, COUNT)
 
 
 def test_models_of_clients_own_are_counted_as_one(served):
-    face, path = served
+    endpoint, path = served
     with Client(path) as client:
         for _ in range(2):
             client.prepare(relu_chain(1, 4)).execute([X])
-    assert metric(face, "nv_inference_request_success", OWN) == 2
-    assert metric(face, "nv_inference_request_success", NATIVE) == 0
+    assert metric(endpoint, "nv_inference_request_success", OWN) == 2
+    assert metric(endpoint, "nv_inference_request_success", NATIVE) == 0
 
 
 def test_a_run_that_fails_is_a_failure(served, monkeypatch):
-    face, path = served
+    endpoint, path = served
 
     def fails(*_):
         raise GraphError("It cannot be.")
@@ -86,5 +86,5 @@ def test_a_run_that_fails_is_a_failure(served, monkeypatch):
     monkeypatch.setattr(Runs, "_run", fails)
     with Client(path) as client, pytest.raises(DriverError):
         client.prepare_named("model").execute([X])
-    assert metric(face, "nv_inference_request_failure", NATIVE) == 1
-    assert metric(face, "nv_inference_request_success", NATIVE) == 0
+    assert metric(endpoint, "nv_inference_request_failure", NATIVE) == 1
+    assert metric(endpoint, "nv_inference_request_success", NATIVE) == 0

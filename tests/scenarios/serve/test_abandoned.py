@@ -106,9 +106,9 @@ class Caller:
         with urllib.request.urlopen(f"http://{self.served.http}{path}", timeout=60) as response:
             return response.read().decode()
 
-    def counts(self, model, face="protocol"):
+    def counts(self, model, endpoint="protocol"):
         """Runs that ended well, that failed, and calls that wait."""
-        label = f'{{model="{model}",version="1",face="{face}"}} '
+        label = f'{{model="{model}",version="1",face="{endpoint}"}} '
         lines = self.get("/metrics").splitlines()
         names = ("request_success", "request_failure", "pending_request_count")
         return tuple(
@@ -118,8 +118,8 @@ class Caller:
             if line.startswith(f"nv_inference_{name}{label}")
         )
 
-    def waiting(self, model, face="protocol"):
-        return self.counts(model, face)[2]
+    def waiting(self, model, endpoint="protocol"):
+        return self.counts(model, endpoint)[2]
 
 
 def status_on(connection):
@@ -217,11 +217,11 @@ def killed(caller):
 
 @pytest.mark.parametrize("abandon", [hung_up, cancelled, late, killed])
 def test_a_run_whose_client_is_gone_is_stopped(caller, abandon):
-    face = "native" if abandon is killed else "protocol"
-    before = caller.counts("endless", face)
+    endpoint = "native" if abandon is killed else "protocol"
+    before = caller.counts("endless", endpoint)
     abandon(caller)
     until(lambda: running(caller.served) == 0)
-    assert caller.counts("endless", face) == (before[0], before[1] + 1, 0)
+    assert caller.counts("endless", endpoint) == (before[0], before[1] + 1, 0)
 
 
 def answered_by_http(caller):
@@ -269,10 +269,10 @@ def flooded(caller):
 
 @pytest.mark.parametrize("answered", [answered_by_http, answered_by_grpc, answered_by_socket])
 def test_many_calls_of_a_model_delay_another_by_the_run_that_goes_on(caller, answered):
-    face = "native" if answered is answered_by_socket else "protocol"
+    endpoint = "native" if answered is answered_by_socket else "protocol"
     with flooded(caller) as end, ThreadPoolExecutor(1) as threads:
         one = threads.submit(answered, caller)
-        until(lambda: caller.waiting("simple", face) == 1)
+        until(lambda: caller.waiting("simple", endpoint) == 1)
         end()
         one.result(PATIENCE_S)  # else another run without an end has begun
         until(lambda: running(caller.served) == 1)

@@ -1,4 +1,4 @@
-"""Triton's own cases of shared memory, over both faces; a real server is held to them too.
+"""Triton's own cases of shared memory, over both endpoints; a real server is held to them too.
 
 `TIGHTSHIP_TRITON=HTTP,GRPC` names one that has the models of `triton_models`, started with
 `--model-control-mode=none`. What its release 2.51 answers otherwise is left out for it.
@@ -47,11 +47,11 @@ def places():
 
 
 class Kit:
-    """A client of one face, with objects of shared memory that go when the test ends."""
+    """A client of one endpoint, with objects of shared memory that go when the test ends."""
 
-    def __init__(self, face, place):
-        self.face, self.place = face, place
-        self.module = importlib.import_module(f"tritonclient.{face}")
+    def __init__(self, endpoint, place):
+        self.endpoint, self.place = endpoint, place
+        self.module = importlib.import_module(f"tritonclient.{endpoint}")
         self.client = self.module.InferenceServerClient(place)
         self.made = []
 
@@ -78,7 +78,7 @@ class Kit:
 
     def regions(self, name=""):
         found = self.client.get_system_shared_memory_status(name)
-        names = [each["name"] for each in found] if self.face == "http" else list(found.regions)
+        names = [each["name"] for each in found] if self.endpoint == "http" else list(found.regions)
         return sorted(names)
 
     def given(self, name, array):
@@ -103,7 +103,7 @@ class Kit:
         with pytest.raises(InferenceServerException, match=match) as caught:
             yield
         if not REAL:
-            assert caught.value.status() == STATUSES[self.face][kind]
+            assert caught.value.status() == STATUSES[self.endpoint][kind]
 
 
 @pytest.fixture(params=["http", "grpc"])
@@ -207,7 +207,7 @@ def test_mixed_raw_shm(kit):
 
 def test_infer_offset_out_of_bound(kit):
     kit.register_all()
-    offset = 2**64 - 32 if kit.face == "http" else 64
+    offset = 2**64 - 32 if kit.endpoint == "http" else 64
     with kit.refused("Invalid offset for shared memory region"):
         kit.infer(first=("INPUT0", 64, offset))
 
@@ -221,7 +221,7 @@ def test_infer_byte_size_out_of_bound(kit):
 @only_ours
 def test_infer_integer_overflow(kit):
     kit.register_all()
-    if kit.face == "grpc":
+    if kit.endpoint == "grpc":
         with pytest.raises(ValueError, match="out of range"):
             kit.infer(first=("INPUT0", 2**64 - 32, 32))
         return
@@ -288,7 +288,7 @@ def test_python_client_leak():
     assert resident() <= before * 1.02
 
 
-def test_shared_memory_of_both_faces_is_one(places):
+def test_shared_memory_of_both_endpoints_is_one(places):
     http, grpc = Kit("http", places.http), Kit("grpc", places.grpc)
     key, handle = http.create()
     shared_memory.set_shared_memory_region(handle, [A])
@@ -303,10 +303,10 @@ def test_shared_memory_of_both_faces_is_one(places):
 
 
 @only_ours
-@pytest.mark.parametrize("face", ["http", "grpc"])
-def test_client_shm_disabled_by_default(face):
+@pytest.mark.parametrize("endpoint", ["http", "grpc"])
+def test_client_shm_disabled_by_default(endpoint):
     with server() as served:
-        kit = Kit(face, getattr(served, face))
+        kit = Kit(endpoint, getattr(served, endpoint))
         assert kit.regions() == []
         key, _ = kit.create()
         match = "Client shared memory is disabled"

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 pytest.importorskip("httptools")
-from tests.driver.oip.face_setting import TEXTS, Setting, X
+from tests.driver.oip.endpoint_setting import TEXTS, Setting, X
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tests.models import parse
 from tightship.driver.memory.available import available_bytes
@@ -78,7 +78,7 @@ def test_the_one_before_runs_until_the_new_one_is_ready(setting, tmp_path, monke
 def test_a_request_that_has_begun_ends_on_the_one_before(setting, tmp_path):
     write(tmp_path)
     old = setting.repository.model("neg")[0]
-    setting.face.turns.take_free()
+    setting.endpoint.turns.take_free()
     with beside(setting.infer) as answered:
         while not setting.count().pending_count:
             threading.Event().wait(0.001)
@@ -86,7 +86,7 @@ def test_a_request_that_has_begun_ends_on_the_one_before(setting, tmp_path):
             while setting.repository.model("neg")[0] is old:
                 threading.Event().wait(0.001)
             assert not old.is_closed
-            setting.face.turns.give_back()
+            setting.endpoint.turns.give_back()
             assert answered.result(60)[0] == 200
             loaded.result(60)
     assert np.array_equal(setting.got(), -X)
@@ -144,14 +144,14 @@ def test_memory_that_the_system_refuses_is_that_of_the_one_before(setting, tmp_p
 
 
 def test_a_request_whose_model_goes_when_it_has_run_is_answered(setting, monkeypatch):
-    infer = setting.face.infer
+    infer = setting.endpoint.infer
 
     def last(*given):
         outputs = infer(*given)
         setting.repository.unload("neg")
         return outputs
 
-    monkeypatch.setattr(setting.face, "infer", last)
+    monkeypatch.setattr(setting.endpoint, "infer", last)
     assert setting.infer()[0] == 200
 
 

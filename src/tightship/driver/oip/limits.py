@@ -11,7 +11,7 @@ WAIT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class FaceLimits:
+class EndpointLimits:
     """Limits of the servers of HTTP and gRPC, each.
 
     Attributes:
@@ -39,5 +39,5 @@ class FaceLimits:
     drain_s: float = 30.0
 
 
-LIMITS = FaceLimits()
+LIMITS = EndpointLimits()
 """Default limits."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tightship import __version__
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.request_counts import added
 from tightship.driver.types.snapshot import Holdings, Snapshot
@@ -57,9 +57,9 @@ class Sample:
 class Monitor:
     """Samples a driver on a thread of its own. Other methods may be called from any thread."""
 
-    def __init__(self, face: Face, inspect: Callable[[], Snapshot]) -> None:
+    def __init__(self, endpoint: InferenceEndpoint, inspect: Callable[[], Snapshot]) -> None:
         """Watch an endpoint's models and regions, and the clients in snapshots of `inspect`."""
-        self._face = face
+        self._endpoint = endpoint
         self._inspect = inspect
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
         self._clients: list[Said] = []
@@ -86,7 +86,7 @@ class Monitor:
             "pid": os.getpid(),
             "started_ms": self._started_ms,
             "now_ms": _now_ms(),
-            "is_draining": self._face.is_draining,
+            "is_draining": self._endpoint.is_draining,
             "samples": [
                 [each.at_ms, each.resident_bytes, each.weights_bytes, each.arena_bytes]
                 for each in samples
@@ -94,7 +94,7 @@ class Monitor:
             "models": self._models(),
             "regions": [
                 {"name": region.name, "size_bytes": region.size_bytes}
-                for region in self._face.regions.status(None)
+                for region in self._endpoint.regions.status(None)
             ],
             "clients": self._clients,
         }
@@ -104,8 +104,8 @@ class Monitor:
         if not self._samples:
             return ""
         last = asdict(self._samples[-1])
-        last["region_count"] = len(self._face.regions.status(None))
-        last["running_count"] = self._face.turns.taken_count
+        last["region_count"] = len(self._endpoint.regions.status(None))
+        last["running_count"] = self._endpoint.turns.taken_count
         lines = []
         for name, text in GAUGES.items():
             metric = f"tightship_{name}"
@@ -113,8 +113,8 @@ class Monitor:
         return "\n".join(lines) + "\n"
 
     def _models(self) -> list[Said]:
-        repository = self._face.repository
-        sizes = _sizes(self._face)
+        repository = self._endpoint.repository
+        sizes = _sizes(self._endpoint)
         return [
             {
                 "name": each["name"],
@@ -129,7 +129,7 @@ class Monitor:
     def _watch(self) -> None:
         while not self._ended.is_set():
             with suppress(OSError):  # no descriptor is left to read `/proc`
-                self._samples.append(_sample(self._face))
+                self._samples.append(_sample(self._endpoint))
             if time.monotonic() - self._asked_s < WATCHED_S:
                 self._clients = self._ask()
             self._ended.wait(PERIOD_S)
@@ -144,20 +144,20 @@ class Monitor:
         return [_holdings(each) for each in snapshot.clients if each.caller.pid != own]
 
 
-def _sample(face: Face) -> Sample:
-    sizes = _sizes(face).values()
-    regions = face.regions.status(None)
+def _sample(endpoint: InferenceEndpoint) -> Sample:
+    sizes = _sizes(endpoint).values()
+    regions = endpoint.regions.status(None)
     return Sample(
         _now_ms(),
         resident_bytes(),
         sum(each["weights_bytes"] for each in sizes),
-        face.repository.arenas.held_bytes,
+        endpoint.repository.arenas.held_bytes,
         sum(region.size_bytes for region in regions),
     )
 
 
-def _sizes(face: Face) -> Mapping[str, dict[str, int]]:
-    repository = face.repository
+def _sizes(endpoint: InferenceEndpoint) -> Mapping[str, dict[str, int]]:
+    repository = endpoint.repository
     held = repository.hold_all()
     try:
         return {

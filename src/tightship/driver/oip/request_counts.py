@@ -85,9 +85,9 @@ def prometheus_text(models: Iterable[tuple[str, str, str, Counts]]) -> str:
         kind = "gauge" if metric == PENDING else "counter"
         lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}"]
         lines += [
-            f'{metric}{{model="{_escaped(name)}",version="{version}",face="{face}"}} '
+            f'{metric}{{model="{_escaped(name)}",version="{version}",face="{endpoint}"}} '
             f"{values(counts)}"
-            for name, version, face, counts in known
+            for name, version, endpoint, counts in known
         ]
     return "\n".join(lines) + "\n"
 

@@ -10,12 +10,12 @@ import pytest
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("httptools")
 from tests.driver.oip import raw_grpc as raw  # noqa: E402
-from tests.driver.oip.face_setting import Setting  # noqa: E402
+from tests.driver.oip.endpoint_setting import Setting  # noqa: E402
 from tests.driver.oip.serve_process import PATIENCE_S, serve_neg  # noqa: E402
 from tests.scenarios.serve.test_crowds import connected_from, grpc_call  # noqa: E402
 from tightship.driver.oip.grpc.serving import SERVICE, GrpcServer  # noqa: E402
 from tightship.driver.oip.grpc.slots import CallSlots, OpenCall, Stage  # noqa: E402
-from tightship.driver.oip.limits import FaceLimits  # noqa: E402
+from tightship.driver.oip.limits import EndpointLimits  # noqa: E402
 from tightship.driver.oip.refusal import OipError  # noqa: E402
 from tightship.driver.oip.refusal_log import RefusalLog  # noqa: E402
 
@@ -105,7 +105,7 @@ def in_process(folder, opened, **limits):
     """A server of gRPC in this process."""
     setting = Setting(folder)
     opened.callback(setting.close)
-    server = GrpcServer(setting.face, FaceLimits(**limits), "127.0.0.1", 0)
+    server = GrpcServer(setting.endpoint, EndpointLimits(**limits), "127.0.0.1", 0)
     opened.callback(server.join)
     opened.callback(server.begin_stop)
     server.start()
@@ -141,7 +141,7 @@ def call_of(account, stage=Stage.ANSWER, since_ns=0):
 
 @pytest.mark.parametrize("stage", list(Stage))
 def test_calls_make_room_that_wait_for_their_clients(stage):
-    slots = CallSlots(FaceLimits(connections_max=1), RefusalLog())
+    slots = CallSlots(EndpointLimits(connections_max=1), RefusalLog())
     first, cancelled = call_of("a", stage)
     slots.take(first)
     second, _ = call_of("a")
@@ -157,7 +157,7 @@ def test_calls_make_room_that_wait_for_their_clients(stage):
 
 
 def test_a_call_that_was_over_before_it_had_a_slot_takes_none():
-    slots = CallSlots(FaceLimits(connections_max=1), RefusalLog())
+    slots = CallSlots(EndpointLimits(connections_max=1), RefusalLog())
     gone, _ = call_of("a")
     slots.leave(gone)
     with pytest.raises(OipError):
@@ -166,7 +166,7 @@ def test_a_call_that_was_over_before_it_had_a_slot_takes_none():
 
 
 def test_a_slot_goes_to_the_account_with_fewest_calls():
-    slots = CallSlots(FaceLimits(connections_max=2), RefusalLog())
+    slots = CallSlots(EndpointLimits(connections_max=2), RefusalLog())
     busy = [call_of("many")[0] for _ in range(2)]
     for call in busy:
         slots.take(call)

@@ -11,12 +11,12 @@ from contextlib import ExitStack
 import pytest
 
 pytest.importorskip("httptools")
-from tests.driver.oip.face_setting import Setting
+from tests.driver.oip.endpoint_setting import Setting
 from tests.driver.oip.served import server
 from tightship.driver.oip.http.connection import HttpConnection, Shared
 from tightship.driver.oip.http.lending import Lending
 from tightship.driver.oip.http.places import Places
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.refusal_log import RefusalLog
 
 BODY = json.dumps(
@@ -263,7 +263,7 @@ def test_nothing_is_written_to_a_client_that_is_gone(tmp_path):
     setting, log = Setting(tmp_path), RefusalLog()
 
     async def served():
-        limits, lending = FaceLimits(), Lending(setting.face)
+        limits, lending = EndpointLimits(), Lending(setting.endpoint)
         shared = Shared(setting.calls, limits, None, None, lending, log, Places(limits))
         connection, transport = HttpConnection(shared), Cut()
         connection.connection_made(transport)

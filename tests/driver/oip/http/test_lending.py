@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("httptools")
-from tests.driver.oip.face_setting import TEXTS, Setting, X
+from tests.driver.oip.endpoint_setting import TEXTS, Setting, X
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tests.driver.test_turns import until
 from tests.models import parse
@@ -203,13 +203,13 @@ def test_a_model_that_is_loaded_anew_is_the_one_that_runs(serving, lent, tmp_pat
 
 
 def test_who_waits_for_a_turn_has_the_next(serving, lent):
-    serving.face.turns.take_free()
+    serving.endpoint.turns.take_free()
     lent.sendall(serving.request())
     lent.settimeout(0.05)
     with pytest.raises(TimeoutError):
         lent.recv(1)
-    assert not serving.face.turns.is_free
-    serving.face.turns.give_back()
+    assert not serving.endpoint.turns.is_free
+    serving.endpoint.turns.give_back()
     lent.settimeout(20)
     assert answer_on(lent)[0] == 200
 
@@ -271,9 +271,9 @@ class Held:
 @contextmanager
 def lending_to(setting, answer, run=None):
     """The client's side of a connection on which `again` gets an answer, and what comes back."""
-    lending, request, came_back = Lending(setting.face), decode(setting.body(), None), Queue()
-    setting.face.infer("neg", None, request)
-    standing = setting.face.standing("neg", None, request)
+    lending, request, came_back = Lending(setting.endpoint), decode(setting.body(), None), Queue()
+    setting.endpoint.infer("neg", None, request)
+    standing = setting.endpoint.standing("neg", None, request)
     lending.keep(b"again", answer, replace(standing, again=run or standing.again))
     del standing  # which keeps its region mapped
     ours, theirs = socket.socketpair()
@@ -322,8 +322,8 @@ def test_a_region_stays_until_the_runs_that_use_it_end(held):
 
 def test_what_changes_while_it_is_remembered_is_not_known(tmp_path, monkeypatch):
     setting = Setting(tmp_path)
-    lending, request = Lending(setting.face), decode(setting.body(), None)
-    setting.face.infer("neg", None, request)
+    lending, request = Lending(setting.endpoint), decode(setting.body(), None)
+    setting.endpoint.infer("neg", None, request)
     remember = Lending._remember
 
     def late(*given):
@@ -331,7 +331,7 @@ def test_what_changes_while_it_is_remembered_is_not_known(tmp_path, monkeypatch)
         remember(*given)
 
     monkeypatch.setattr(Lending, "_remember", late)
-    lending.keep(b"again", b"answer", setting.face.standing("neg", None, request))
+    lending.keep(b"again", b"answer", setting.endpoint.standing("neg", None, request))
     assert not lending.knows(b"again")
     assert not object_is_mapped(setting.path)
     setting.close()
@@ -339,11 +339,11 @@ def test_what_changes_while_it_is_remembered_is_not_known(tmp_path, monkeypatch)
 
 def test_bytes_that_another_thread_is_forgetting_are_not_known_anew(tmp_path):
     setting = Setting(tmp_path)
-    lending, request = Lending(setting.face), decode(setting.body(), None)
-    setting.face.infer("neg", None, request)
-    lending.keep(b"again", b"answer", setting.face.standing("neg", None, request))
+    lending, request = Lending(setting.endpoint), decode(setting.body(), None)
+    setting.endpoint.infer("neg", None, request)
+    lending.keep(b"again", b"answer", setting.endpoint.standing("neg", None, request))
     lending._known.clear()  # what that thread does first
-    lending.keep(b"again", b"answer", setting.face.standing("neg", None, request))
+    lending.keep(b"again", b"answer", setting.endpoint.standing("neg", None, request))
     assert not lending.knows(b"again")
     lending.forget_all()
     setting.close()
@@ -363,7 +363,7 @@ def test_a_run_that_goes_on_is_left_when_no_inference_is_to_go_on(tmp_path):
     with lending_to(setting, b"answer", run) as (ours, came_back):
         ours.sendall(b"again")
         assert run.begun.wait(20)
-        setting.face.stop.set()
+        setting.endpoint.stop.set()
         assert came_back.get(timeout=20) == (False, b"")
     assert run.was_stopped
 
@@ -384,10 +384,10 @@ def test_a_model_is_closed_once_no_run_of_it_goes_on(held):
 
 def test_a_run_that_goes_on_has_a_turn_and_is_not_pending(held):
     setting, run, ours = held
-    assert not setting.face.turns.is_free
+    assert not setting.endpoint.turns.is_free
     assert setting.count().pending_count == 0
     run.may_end.set()
     ours.recv(100)
-    assert setting.face.turns.take_free()
-    setting.face.turns.give_back()
+    assert setting.endpoint.turns.take_free()
+    setting.endpoint.turns.give_back()
     assert setting.count().pending_count == 0

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("httptools")
-from tests.driver.oip.face_setting import Setting
+from tests.driver.oip.endpoint_setting import Setting
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tightship.driver.oip.http.connection import HttpConnection, Shared
 from tightship.driver.oip.http.lending import Lending
 from tightship.driver.oip.http.places import Places, Stage
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.refusal_log import RefusalLog
 
 READY = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -48,7 +48,7 @@ class Played:
 
 
 def full(*occupants):
-    places = Places(FaceLimits(connections_max=len(occupants), idle_s=60))
+    places = Places(EndpointLimits(connections_max=len(occupants), idle_s=60))
     assert all(places.enter(each) for each in occupants)
     return places
 
@@ -167,7 +167,7 @@ def test_those_that_are_idle_for_too_long_end():
 
 @pytest.fixture
 def serving(tmp_path, monkeypatch):
-    found = Serving(tmp_path, monkeypatch, FaceLimits(connections_max=3, drain_s=5.0))
+    found = Serving(tmp_path, monkeypatch, EndpointLimits(connections_max=3, drain_s=5.0))
     yield found
     found.close()
 
@@ -232,7 +232,7 @@ def test_where_all_are_busy_one_more_is_told_so(serving, opened):
 
 
 def test_a_connection_ends_that_nobody_uses(tmp_path, monkeypatch, opened):
-    serving = Serving(tmp_path, monkeypatch, FaceLimits(idle_s=0.2, drain_s=5.0))
+    serving = Serving(tmp_path, monkeypatch, EndpointLimits(idle_s=0.2, drain_s=5.0))
     opened.callback(serving.close)
     plain, lent = (opened.enter_context(serving.connected()) for _ in range(2))
     assert ask(plain, READY)[0] == 200
@@ -243,11 +243,11 @@ def test_a_connection_ends_that_nobody_uses(tmp_path, monkeypatch, opened):
 
 @pytest.mark.parametrize("is_lent", [False, True])
 def test_a_request_that_nobody_has_read_yet_is_answered(tmp_path, is_lent):
-    setting, limits = Setting(tmp_path), FaceLimits()
+    setting, limits = Setting(tmp_path), EndpointLimits()
     ours, theirs = socket.socketpair()
 
     async def scene():
-        lending, places = Lending(setting.face), Places(limits)
+        lending, places = Lending(setting.endpoint), Places(limits)
         shared = Shared(setting.calls, limits, None, None, lending, RefusalLog(), places)
         connection = HttpConnection(shared)
         loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 
 from tightship.driver.oip.answers import Answers, Outputs
 from tightship.driver.oip.caller import Caller
-from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, check_unchanged
+from tightship.driver.oip.endpoint import LOG_SETTINGS, TRACE_SETTINGS, InferenceEndpoint, check_unchanged
 from tightship.driver.oip.grpc.infer import Message, fill, request_of
 from tightship.driver.oip.grpc.raw import cut, joined
 from tightship.driver.oip.grpc.schema import message_classes, parsed
@@ -32,8 +32,8 @@ class GrpcCalls:
         unary: Functions by name that answer one request of a caller.
     """
 
-    def __init__(self, face: Face) -> None:
-        self._face = face
+    def __init__(self, endpoint: InferenceEndpoint) -> None:
+        self._endpoint = endpoint
         self._classes = message_classes()
         self._answers: Answers[bytes] = Answers()
         self._read_again = lru_cache(maxsize=256)(lambda header: self._read(header, ()))
@@ -44,7 +44,7 @@ class GrpcCalls:
 
     def caller(self, peer: str) -> Caller:
         """Return the caller of one call, by its address in gRPC's form."""
-        return Caller(self._face.turns, account_of(peer), peer)
+        return Caller(self._endpoint.turns, account_of(peer), peer)
 
     def stream(
         self, requests: Iterator[bytes], caller: Caller, refused: Callable[[str], None]
@@ -69,7 +69,7 @@ class GrpcCalls:
         asked, answer = self._classes[f"{name}Request"], self._classes[f"{name}Response"]
 
         def answered(data: bytes, _: Caller) -> bytes:
-            said = call(self._face, parsed(asked, data))
+            said = call(self._endpoint, parsed(asked, data))
             return bytes(ParseDict(said or {}, answer()).SerializeToString())
 
         return answered
@@ -80,7 +80,7 @@ class GrpcCalls:
             call = self._read(header, raw)
         else:
             call = self._read_again(header)
-        outputs = self._face.infer(call.model, call.version, call.request, monotonic_ns(), caller)
+        outputs = self._endpoint.infer(call.model, call.version, call.request, monotonic_ns(), caller)
         is_plain = not (is_streamed and call.wants_final)
         answer = self._answers.find(outputs) if is_plain else None
         if answer is None:
@@ -122,57 +122,57 @@ def account_of(peer: str) -> str:
 
 
 Said = dict[str, Any]
-Call = Callable[[Face, Message], Said | None]
+Call = Callable[[InferenceEndpoint, Message], Said | None]
 
 
-def _system_status(face: Face, asked: Message) -> Said:
-    found = status(face.regions, Memory.SYSTEM, asked.name or None)
+def _system_status(endpoint: InferenceEndpoint, asked: Message) -> Said:
+    found = status(endpoint.regions, Memory.SYSTEM, asked.name or None)
     return {"regions": {each["name"]: each for each in found}}
 
 
-def _system_register(face: Face, asked: Message) -> None:
-    face.regions.register(Region(asked.name, asked.key, asked.offset, asked.byte_size))
+def _system_register(endpoint: InferenceEndpoint, asked: Message) -> None:
+    endpoint.regions.register(Region(asked.name, asked.key, asked.offset, asked.byte_size))
 
 
-def _cuda_status(face: Face, asked: Message) -> Said:
-    status(face.regions, Memory.CUDA, asked.name or None)
+def _cuda_status(endpoint: InferenceEndpoint, asked: Message) -> Said:
+    status(endpoint.regions, Memory.CUDA, asked.name or None)
     return {}
 
 
-def _trace_settings(_: Face, asked: Message) -> Said:
+def _trace_settings(_: InferenceEndpoint, asked: Message) -> Said:
     check_unchanged(dict(asked.settings), "trace")
     return {"settings": {key: {"value": value} for key, value in TRACE_SETTINGS.items()}}
 
 
-def _log_settings(_: Face, asked: Message) -> Said:
+def _log_settings(_: InferenceEndpoint, asked: Message) -> Said:
     check_unchanged(dict(asked.settings), "log")
     return {"settings": {key: {"bool_param": value} for key, value in LOG_SETTINGS.items()}}
 
 
 _CALLS: Mapping[str, Call] = {
     "ServerLive": lambda _, __: {"live": True},
-    "ServerReady": lambda face, _: {"ready": face.is_ready},
-    "ServerMetadata": lambda face, _: face.metadata(),
-    "ModelReady": lambda face, asked: {"ready": face.is_model_ready(asked.name, asked.version)},
-    "ModelMetadata": lambda face, asked: face.model_metadata(asked.name, asked.version),
-    "ModelConfig": lambda face, asked: {"config": face.model_config(asked.name, asked.version)},
-    "ModelStatistics": lambda face, asked: face.statistics(asked.name, asked.version),
-    "RepositoryIndex": lambda face, asked: {
-        "models": face.repository.index(only_ready=asked.ready)
+    "ServerReady": lambda endpoint, _: {"ready": endpoint.is_ready},
+    "ServerMetadata": lambda endpoint, _: endpoint.metadata(),
+    "ModelReady": lambda endpoint, asked: {"ready": endpoint.is_model_ready(asked.name, asked.version)},
+    "ModelMetadata": lambda endpoint, asked: endpoint.model_metadata(asked.name, asked.version),
+    "ModelConfig": lambda endpoint, asked: {"config": endpoint.model_config(asked.name, asked.version)},
+    "ModelStatistics": lambda endpoint, asked: endpoint.statistics(asked.name, asked.version),
+    "RepositoryIndex": lambda endpoint, asked: {
+        "models": endpoint.repository.index(only_ready=asked.ready)
     },
-    "RepositoryModelLoad": lambda face, asked: face.load(
+    "RepositoryModelLoad": lambda endpoint, asked: endpoint.load(
         asked.model_name, has_parameters=bool(asked.parameters)
     ),
-    "RepositoryModelUnload": lambda face, asked: face.repository.unload(asked.model_name),
+    "RepositoryModelUnload": lambda endpoint, asked: endpoint.repository.unload(asked.model_name),
     "SystemSharedMemoryStatus": _system_status,
     "SystemSharedMemoryRegister": _system_register,
-    "SystemSharedMemoryUnregister": lambda face, asked: unregister(
-        face.regions, Memory.SYSTEM, asked.name or None
+    "SystemSharedMemoryUnregister": lambda endpoint, asked: unregister(
+        endpoint.regions, Memory.SYSTEM, asked.name or None
     ),
     "CudaSharedMemoryStatus": _cuda_status,
-    "CudaSharedMemoryRegister": lambda face, asked: register_cuda(face.regions, asked.name),
-    "CudaSharedMemoryUnregister": lambda face, asked: unregister(
-        face.regions, Memory.CUDA, asked.name or None
+    "CudaSharedMemoryRegister": lambda endpoint, asked: register_cuda(endpoint.regions, asked.name),
+    "CudaSharedMemoryUnregister": lambda endpoint, asked: unregister(
+        endpoint.regions, Memory.CUDA, asked.name or None
     ),
     "TraceSetting": _trace_settings,
     "LogSettings": _log_settings,

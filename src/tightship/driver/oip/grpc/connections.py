@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from tightship.driver.oip.grpc.slots import CallSlots
-from tightship.driver.oip.limits import RECENT_NS, FaceLimits
+from tightship.driver.oip.limits import RECENT_NS, EndpointLimits
 from tightship.driver.server.accepting import Shortage
 
 PERIOD_S = 0.2
@@ -32,12 +32,12 @@ class _Found:
     idle_ms: int
 
 
-def room_for(limits: FaceLimits) -> int:
+def room_for(limits: EndpointLimits) -> int:
     """Return the most connections, or calls, for the library: the limit, and some for new ones."""
     return limits.connections_max + limits.connections_max // 4 + 4
 
 
-def options_for(limits: FaceLimits) -> Options:
+def options_for(limits: EndpointLimits) -> Options:
     """Return the library's options that limit connections."""
     return (
         ("grpc.max_allowed_incoming_connections", room_for(limits)),
@@ -53,7 +53,7 @@ class GrpcConnections:
     which are inspected only if there may be too many.
     """
 
-    def __init__(self, limits: FaceLimits, slots: CallSlots) -> None:
+    def __init__(self, limits: EndpointLimits, slots: CallSlots) -> None:
         """Keep the connections of calls in `slots`, and end late ones of these calls."""
         self._max = limits.connections_max
         self._slots = slots

@@ -7,7 +7,7 @@ name.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.grpc.schema import HEALTH, message_classes, parsed
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
@@ -21,9 +21,9 @@ UNKNOWN_SERVICE = "SERVICE_UNKNOWN"
 class Health:
     """Answers calls of the health service, bytes in and out. May be used from several threads."""
 
-    def __init__(self, face: Face, watchers_max: int) -> None:
+    def __init__(self, endpoint: InferenceEndpoint, watchers_max: int) -> None:
         """Answer for an endpoint; at most `watchers_max` clients watch, one thread each."""
-        self._face = face
+        self._endpoint = endpoint
         self._watchers_max = watchers_max
         self._watcher_count = 0
         self._messages = message_classes(HEALTH)
@@ -48,7 +48,7 @@ class Health:
         """
         parsed(self._messages["HealthListRequest"], data)
         response = self._messages["HealthListResponse"]()
-        for service in ("", SERVICE, *self._face.repository.names):
+        for service in ("", SERVICE, *self._endpoint.repository.names):
             response.statuses[service].status = self._status(service)
         return bytes(response.SerializeToString())
 
@@ -69,24 +69,24 @@ class Health:
                 if now != said:
                     said = now
                     yield self._encoded(now)
-                elif self._face.is_ending:
+                elif self._endpoint.is_ending:
                     raise OipError("the server has ended", Code.UNAVAILABLE)
 
     def _next(self, service: str, said: str, is_active: Callable[[], bool]) -> str:
         """Wait for a status other than `said`, for the end of the server or of the client."""
 
         def is_due() -> bool:
-            is_over = self._face.is_ending or not is_active()
+            is_over = self._endpoint.is_ending or not is_active()
             return is_over or self._status(service) != said
 
-        with self._face.changed:
-            self._face.changed.wait_for(is_due)
+        with self._endpoint.changed:
+            self._endpoint.changed.wait_for(is_due)
             return self._status(service)
 
     def notify(self) -> None:
         """Have watching calls check whether their clients are still there."""
-        with self._face.changed:
-            self._face.changed.notify_all()
+        with self._endpoint.changed:
+            self._endpoint.changed.notify_all()
 
     @contextmanager
     def _watching(self) -> Iterator[None]:
@@ -95,7 +95,7 @@ class Health:
         Raises:
             OipError: Too many clients watch.
         """
-        with self._face.changed:
+        with self._endpoint.changed:
             if self._watcher_count >= self._watchers_max:
                 raise OipError(
                     f"{self._watchers_max} clients watch already; call Check instead",
@@ -105,19 +105,19 @@ class Health:
         try:
             yield
         finally:
-            with self._face.changed:
+            with self._endpoint.changed:
                 self._watcher_count -= 1
 
     def _service(self, data: bytes) -> str:
         return str(parsed(self._messages["HealthCheckRequest"], data).service)
 
     def _status(self, service: str) -> str:
-        face = self._face
+        endpoint = self._endpoint
         if service in {"", SERVICE}:
-            return "SERVING" if face.is_ready else "NOT_SERVING"
-        if service not in face.repository.names:
+            return "SERVING" if endpoint.is_ready else "NOT_SERVING"
+        if service not in endpoint.repository.names:
             return UNKNOWN_SERVICE
-        return "SERVING" if face.is_model_ready(service) else "NOT_SERVING"
+        return "SERVING" if endpoint.is_model_ready(service) else "NOT_SERVING"
 
     def _encoded(self, status: str) -> bytes:
         message = self._messages["HealthCheckResponse"](status=status)

@@ -2,13 +2,13 @@
 
 import grpc
 
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.grpc.calls import GrpcCalls
 from tightship.driver.oip.grpc.connections import GrpcConnections, options_for, room_for
 from tightship.driver.oip.grpc.health import HEALTH_SERVICE, SERVICE, Health
 from tightship.driver.oip.grpc.methods import Methods
 from tightship.driver.oip.grpc.slots import CallSlots
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.threads import Threads
 from tightship.errors import InputError
@@ -28,7 +28,7 @@ class GrpcServer:
         port: Port that the server listens on.
     """
 
-    def __init__(self, face: Face, limits: FaceLimits, host: str, port: int) -> None:
+    def __init__(self, endpoint: InferenceEndpoint, limits: EndpointLimits, host: str, port: int) -> None:
         """Listen on an address; port 0 takes any free port.
 
         Raises:
@@ -52,10 +52,10 @@ class GrpcServer:
         self._slots = CallSlots(limits, log)
         self._connections = GrpcConnections(limits, self._slots)
         methods = Methods(self._slots, log)
-        health = Health(face, max(1, limits.connections_max // 4))
+        health = Health(endpoint, max(1, limits.connections_max // 4))
         self._server.add_generic_rpc_handlers(
             (
-                grpc.method_handlers_generic_handler(SERVICE, methods.inference(GrpcCalls(face))),
+                grpc.method_handlers_generic_handler(SERVICE, methods.inference(GrpcCalls(endpoint))),
                 grpc.method_handlers_generic_handler(HEALTH_SERVICE, methods.health(health)),
             )
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic_ns
 
-from tightship.driver.oip.limits import RECENT_NS, UNREAD_NS, WAIT_S, FaceLimits
+from tightship.driver.oip.limits import RECENT_NS, UNREAD_NS, WAIT_S, EndpointLimits
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.oip.regions import Code
@@ -28,7 +28,7 @@ class Stage(enum.Enum):
 _REMOVABLE_NS = {Stage.MESSAGE: RECENT_NS, Stage.NEXT: RECENT_NS, Stage.READ: UNREAD_NS}
 """Nanoseconds in a stage after which a call may be ended to make room for another."""
 _LIMITED = frozenset({Stage.MESSAGE, Stage.READ})
-"""Stages in which a call ends after `FaceLimits.transfer_s`, even if slots are free."""
+"""Stages in which a call ends after `EndpointLimits.transfer_s`, even if slots are free."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +63,7 @@ class CallSlots:
     account cannot exclude the others.
     """
 
-    def __init__(self, limits: FaceLimits, log: RefusalLog) -> None:
+    def __init__(self, limits: EndpointLimits, log: RefusalLog) -> None:
         """Allow `connections_max` calls, each of which may wait `transfer_s` for its client."""
         self._max = limits.connections_max
         self._late_ns = int(limits.transfer_s * 1e9)

@@ -7,7 +7,7 @@ from time import monotonic_ns
 
 from tightship.driver.oip.answers import Answers
 from tightship.driver.oip.caller import Caller
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.browsers import ANY_HOST, AllowedOrigins
 from tightship.driver.oip.http.message import (
     HEADER_LENGTH,
@@ -63,7 +63,7 @@ class HttpCalls:
 
     def __init__(
         self,
-        face: Face,
+        endpoint: InferenceEndpoint,
         body_bytes_max: int,
         monitor: Monitor | None = None,
         *,
@@ -72,33 +72,33 @@ class HttpCalls:
         """Answer for an endpoint.
 
         Args:
-            face: Inference endpoint.
+            endpoint: Inference endpoint.
             body_bytes_max: Largest unpacked body.
             monitor: Contents of the page; None for no page.
             origins: Names by which browsers may reach the server.
         """
-        self._face = face
+        self._endpoint = endpoint
         self._origins = origins
         self._paths = Paths(
             {
                 f"{VERSIONED}/infer": {"POST": self._infer},
-                **server_calls(face, monitor),
-                **model_calls(face),
-                **repository_calls(face, body_bytes_max),
+                **server_calls(endpoint, monitor),
+                **model_calls(endpoint),
+                **repository_calls(endpoint, body_bytes_max),
                 **settings_calls(body_bytes_max),
-                **region_calls(face, Memory.SYSTEM, body_bytes_max),
-                **region_calls(face, Memory.CUDA, body_bytes_max),
+                **region_calls(endpoint, Memory.SYSTEM, body_bytes_max),
+                **region_calls(endpoint, Memory.CUDA, body_bytes_max),
             }
         )
         self._body_bytes_max = body_bytes_max
         self._took_ns: dict[str, int] = {}
         self._answers: Answers[HttpResponse] = Answers()
         self._repeated: dict[bytes, Inference] = {}
-        face.repository.on_withdrawn.append(lambda _: self._took_ns.clear())
+        endpoint.repository.on_withdrawn.append(lambda _: self._took_ns.clear())
 
     def caller(self, account: str, client: str) -> Caller:
         """Create the caller of a connection."""
-        return Caller(self._face.turns, account, client)
+        return Caller(self._endpoint.turns, account, client)
 
     def is_long(self, asked: Asked, caller: Caller | None = None) -> bool:
         """Whether answering may take long: loading a model, or running one that is not quick.
@@ -113,7 +113,7 @@ class HttpCalls:
         is_quick = self._took_ns.get(asked.target, sys.maxsize) < QUICK_NS and is_small
         if not is_quick:
             return True
-        return not (self._face.is_free if caller is None else caller.reserve())
+        return not (self._endpoint.is_free if caller is None else caller.reserve())
 
     def respond(self, asked: Asked, caller: Caller | None = None) -> HttpResponse:
         """Return the response to a request; a refusal has its reason as `{"error": ...}`.
@@ -145,7 +145,7 @@ class HttpCalls:
     def _run(self, inference: Inference, caller: Caller | None) -> HttpResponse:
         began = monotonic_ns()
         name, request = inference.name, inference.request
-        outputs = self._face.infer(name, inference.version, request, inference.came_ns, caller)
+        outputs = self._endpoint.infer(name, inference.version, request, inference.came_ns, caller)
         self._note(inference.target, name, monotonic_ns() - began)
         response = self._answers.find(outputs)
         if response is None:
@@ -179,7 +179,7 @@ class HttpCalls:
         if self._took_ns.get(inference.target, sys.maxsize) >= BRIEF_NS:
             return None
         try:
-            standing = self._face.standing(inference.name, inference.version, inference.request)
+            standing = self._endpoint.standing(inference.name, inference.version, inference.request)
         except OipError:
             return None
         response = None if standing is None else self._answers.find(standing.outputs)
@@ -188,7 +188,7 @@ class HttpCalls:
         return standing, b"".join([response.head, b"\r\n", *response.parts])
 
     def _note(self, target: str, name: str, duration_ns: int) -> None:
-        is_alike = self._face.repository.is_constant_time(name)
+        is_alike = self._endpoint.repository.is_constant_time(name)
         if target not in self._took_ns and len(self._took_ns) >= TARGETS_MAX:
             self._took_ns.clear()
         self._took_ns[target] = duration_ns if is_alike else sys.maxsize

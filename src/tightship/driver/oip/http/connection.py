@@ -16,7 +16,7 @@ from tightship.driver.oip.http.loan import Loan
 from tightship.driver.oip.http.message import HttpRequest, HttpResponse, error_response
 from tightship.driver.oip.http.places import Places, Removable, Stage
 from tightship.driver.oip.http.reading import RequestReader
-from tightship.driver.oip.limits import UNREAD_NS, FaceLimits
+from tightship.driver.oip.limits import UNREAD_NS, EndpointLimits
 from tightship.driver.oip.refusal_log import RefusalLog
 
 LINGER_S = 5.0
@@ -38,7 +38,7 @@ class Shared:
     """
 
     calls: HttpCalls
-    limits: FaceLimits
+    limits: EndpointLimits
     executor: Executor
     loaders: Executor
     lending: Lending

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 
 from tightship._core import GuardedMapping, LentConnections, NativeContext
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.region_files import Window
 from tightship.driver.oip.standing import Standing
 from tightship.model import Model
@@ -44,16 +44,16 @@ class Lending:
     A request is forgotten before its model or one of its regions is replaced.
     """
 
-    def __init__(self, face: Face) -> None:
-        self._face = face
-        self._native = LentConnections(face.turns)
+    def __init__(self, endpoint: InferenceEndpoint) -> None:
+        self._endpoint = endpoint
+        self._native = LentConnections(endpoint.turns)
         self._numbers = count(1)
         self._kept: dict[int, _Kept] = {}
         self._known: dict[bytes, int] = {}
         self._backs: dict[int, Back] = {}
         self._lock = threading.Lock()
-        face.regions.on_unregistered = self._forget_region
-        face.repository.on_withdrawn.append(self._forget_model)
+        endpoint.regions.on_unregistered = self._forget_region
+        endpoint.repository.on_withdrawn.append(self._forget_model)
 
     def knows(self, request: bytes) -> bool:
         """Whether these bytes are a known request."""
@@ -61,7 +61,7 @@ class Lending:
 
     def keep(self, request: bytes, response: bytes, standing: Standing) -> None:
         """Answer a request that has been run twice natively, unless something has changed."""
-        regions, again = self._face.regions, standing.again
+        regions, again = self._endpoint.regions, standing.again
         if max(len(request), len(response)) > REQUEST_BYTES_MAX or again is None:
             return
         alone = again.alone()
@@ -72,7 +72,7 @@ class Lending:
             request,
             standing,
             alone and alone[0],
-            partial(again.run, self._face.stop),
+            partial(again.run, self._endpoint.stop),
             partial(self._release, number),
             threading.Event(),
         )
@@ -82,7 +82,7 @@ class Lending:
         self._remember(number, kept, (request, response), alone and alone[1])
         if oldest is not None:
             self._forget([oldest])
-        if not self._face.still_has(standing):
+        if not self._endpoint.still_has(standing):
             self._forget([number])
 
     def _remember(
@@ -94,7 +94,7 @@ class Lending:
         if kept.context is None or steps is None:
             self._native.remember_call(number, exchange, kept.call, mapped, kept.released, model)
         else:
-            run = (kept.context, steps, self._face.stop)
+            run = (kept.context, steps, self._endpoint.stop)
             self._native.remember(number, exchange, run, mapped, kept.released, model)
 
     def lend(self, file: int, back: Back, account: str = "", client: str = "") -> int:
@@ -144,7 +144,7 @@ class Lending:
         kept = self._kept.pop(number)
         if self._known.get(kept.request) == number:  # the same bytes may be known anew
             self._known.pop(kept.request, None)
-        self._face.regions.end(kept.standing.windows)
+        self._endpoint.regions.end(kept.standing.windows)
         kept.is_over.set()
 
     def _forget(self, numbers: list[int]) -> list[_Kept]:

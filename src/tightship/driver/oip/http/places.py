@@ -6,7 +6,7 @@ from collections import Counter
 from time import monotonic_ns
 from typing import Protocol
 
-from tightship.driver.oip.limits import RECENT_NS, WAIT_S, FaceLimits
+from tightship.driver.oip.limits import RECENT_NS, WAIT_S, EndpointLimits
 
 TICK_S = 0.05
 
@@ -54,7 +54,7 @@ class Places:
     Room is made by the peer with the most connections, so that one peer cannot exclude others.
     """
 
-    def __init__(self, limits: FaceLimits) -> None:
+    def __init__(self, limits: EndpointLimits) -> None:
         self._limits = limits
         self._placed = set[Occupant]()
         self._counts = Counter[str]()

@@ -5,7 +5,7 @@ from typing import Protocol
 import httptools
 
 from tightship.driver.oip.http.message import HttpRequest
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import EndpointLimits
 
 
 class Receiver(Protocol):
@@ -33,7 +33,7 @@ class RequestReader:
     Nothing is reported after a refusal.
     """
 
-    def __init__(self, limits: FaceLimits, receiver: Receiver) -> None:
+    def __init__(self, limits: EndpointLimits, receiver: Receiver) -> None:
         self._limits, self._receiver = limits, receiver
         self._parser = httptools.HttpRequestParser(self)
         self._is_refused = False

@@ -6,14 +6,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.connection import Shared
 from tightship.driver.oip.http.entrance import HttpEntrance
 from tightship.driver.oip.http.lending import Lending
 from tightship.driver.oip.http.places import Places
-from tightship.driver.oip.limits import FaceLimits
+from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.threads import Threads
@@ -35,8 +35,8 @@ class HttpServer:
 
     def __init__(
         self,
-        face: Face,
-        limits: FaceLimits,
+        endpoint: InferenceEndpoint,
+        limits: EndpointLimits,
         address: tuple[str, int],
         monitor: Monitor,
         host_names: frozenset[str] = frozenset(),
@@ -44,7 +44,7 @@ class HttpServer:
         """Listen at an address.
 
         Args:
-            face: Inference endpoint.
+            endpoint: Inference endpoint.
             limits: Limits on clients.
             address: Host and port; port 0 is any free one.
             monitor: Contents of the page.
@@ -56,10 +56,10 @@ class HttpServer:
         """
         host, port = address
         origins = AllowedOrigins(is_loopback(host), host_names)
-        self._calls = HttpCalls(face, limits.body_bytes_max, monitor, origins=origins)
-        self._monitor, self._lending = monitor, Lending(face)
+        self._calls = HttpCalls(endpoint, limits.body_bytes_max, monitor, origins=origins)
+        self._monitor, self._lending = monitor, Lending(endpoint)
         self._limits = limits
-        self._runs_max = face.runs_max
+        self._runs_max = endpoint.runs_max
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             self._listener = socket.create_server((host, port), family=family)

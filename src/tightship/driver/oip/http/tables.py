@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tightship.driver.oip.face import LOG_SETTINGS, TRACE_SETTINGS, Face, Said, check_unchanged
+from tightship.driver.oip.endpoint import LOG_SETTINGS, TRACE_SETTINGS, InferenceEndpoint, Said, check_unchanged
 from tightship.driver.oip.http.message import HttpRequest, HttpResponse, json_response
 from tightship.driver.oip.http.page import page
 from tightship.driver.oip.http.paths import VERSIONED, Call, Methods, Values
@@ -16,14 +16,14 @@ from tightship.driver.oip.regions import Region
 Table = Mapping[str, Methods]
 
 
-def server_calls(face: Face, monitor: Monitor | None) -> Table:
+def server_calls(endpoint: InferenceEndpoint, monitor: Monitor | None) -> Table:
     """Return the calls about the server, with those of its page if there is a monitor."""
     return {
         **({} if monitor is None else _page_calls(monitor)),
-        "/metrics": {"GET": lambda *_: _metrics(face, monitor)},
-        "/v2": {"GET": lambda *_: json_response(face.metadata())},
+        "/metrics": {"GET": lambda *_: _metrics(endpoint, monitor)},
+        "/v2": {"GET": lambda *_: json_response(endpoint.metadata())},
         "/v2/health/live": {"GET": lambda *_: json_response({"live": True})},
-        "/v2/health/ready": {"GET": lambda *_: _health({"ready": face.is_ready})},
+        "/v2/health/ready": {"GET": lambda *_: _health({"ready": endpoint.is_ready})},
     }
 
 
@@ -35,8 +35,8 @@ def _page_calls(monitor: Monitor) -> Table:
     }
 
 
-def _metrics(face: Face, monitor: Monitor | None) -> HttpResponse:
-    text = face.metrics() + ("" if monitor is None else monitor.metrics())
+def _metrics(endpoint: InferenceEndpoint, monitor: Monitor | None) -> HttpResponse:
+    text = endpoint.metrics() + ("" if monitor is None else monitor.metrics())
     return HttpResponse(parts=(text.encode(),), content_type="text/plain; version=0.0.4")
 
 
@@ -45,18 +45,18 @@ def _health(said: Said) -> HttpResponse:
     return replace(json_response(said), status=200 if said["ready"] else 400)
 
 
-def model_calls(face: Face) -> Table:
+def model_calls(endpoint: InferenceEndpoint) -> Table:
     """Return the calls that query models."""
 
     def ready(name: str, version: str | None) -> HttpResponse:
-        return _health({"name": name, "ready": face.is_model_ready(name, version)})
+        return _health({"name": name, "ready": endpoint.is_model_ready(name, version)})
 
     return {
-        "/v2/models/stats": {"GET": lambda *_: json_response(face.statistics())},
-        VERSIONED: {"GET": lambda _, v: json_response(face.model_metadata(*named(v)))},
+        "/v2/models/stats": {"GET": lambda *_: json_response(endpoint.statistics())},
+        VERSIONED: {"GET": lambda _, v: json_response(endpoint.model_metadata(*named(v)))},
         f"{VERSIONED}/ready": {"GET": lambda _, v: ready(*named(v))},
-        f"{VERSIONED}/config": {"GET": lambda _, v: json_response(face.model_config(*named(v)))},
-        f"{VERSIONED}/stats": {"GET": lambda _, v: json_response(face.statistics(*named(v)))},
+        f"{VERSIONED}/config": {"GET": lambda _, v: json_response(endpoint.model_config(*named(v)))},
+        f"{VERSIONED}/stats": {"GET": lambda _, v: json_response(endpoint.statistics(*named(v)))},
         f"{VERSIONED}/trace/setting": {"GET": lambda *_: json_response(TRACE_SETTINGS)},
     }
 
@@ -66,22 +66,22 @@ def named(values: Values) -> tuple[str, str | None]:
     return values["name"], values.get("version")
 
 
-def repository_calls(face: Face, body_bytes_max: int) -> Table:
+def repository_calls(endpoint: InferenceEndpoint, body_bytes_max: int) -> Table:
     """Return the calls that list, load and unload models."""
 
     def index(request: HttpRequest, _: Values) -> HttpResponse:
         body = parse(request.content(body_bytes_max))
         only_ready = optional(body, "ready", bool) or False
-        return json_response(face.repository.index(only_ready=only_ready))
+        return json_response(endpoint.repository.index(only_ready=only_ready))
 
     def load(request: HttpRequest, values: Values) -> HttpResponse:
         body = parse(request.content(body_bytes_max))
-        face.load(values["name"], has_parameters=bool(optional(body, "parameters", dict)))
+        endpoint.load(values["name"], has_parameters=bool(optional(body, "parameters", dict)))
         return HttpResponse()
 
     def unload(request: HttpRequest, values: Values) -> HttpResponse:
         parse(request.content(body_bytes_max))
-        face.repository.unload(values["name"])
+        endpoint.repository.unload(values["name"])
         return HttpResponse()
 
     return {
@@ -91,9 +91,9 @@ def repository_calls(face: Face, body_bytes_max: int) -> Table:
     }
 
 
-def region_calls(face: Face, memory: Memory, body_bytes_max: int) -> Table:
+def region_calls(endpoint: InferenceEndpoint, memory: Memory, body_bytes_max: int) -> Table:
     """Return the calls about named regions of a kind of memory."""
-    regions = face.regions
+    regions = endpoint.regions
     prefix = f"/v2/{memory.name.lower()}sharedmemory"
 
     def register(request: HttpRequest, values: Values) -> HttpResponse:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.driver.oip.served import sources
 from tightship._core import Turns
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.message import HEADER_LENGTH, HttpRequest
 from tightship.driver.oip.refusal import OipError
@@ -30,17 +30,17 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def face(repository):
+def endpoint(repository):
     return calls(repository)[1]
 
 
 def calls(repository):
-    found = Face(repository, RegionFiles(is_enabled=False), Turns(2))
+    found = InferenceEndpoint(repository, RegionFiles(is_enabled=False), Turns(2))
     return found, HttpCalls(found, 1 << 20)
 
 
-def ask(face, target, body=b"", method="POST", **headers):
-    response = face.respond(HttpRequest(method, target, headers, body))
+def ask(endpoint, target, body=b"", method="POST", **headers):
+    response = endpoint.respond(HttpRequest(method, target, headers, body))
     whole = b"".join(response.parts)
     return response.status, json.loads(whole[: response.header_bytes] or b"null"), response
 
@@ -50,12 +50,12 @@ def ones(**changes):
     return {"name": "INPUT0", **tensor}, {"name": "INPUT1", **tensor}
 
 
-def infer(face, *inputs, model="simple", **fields):
-    return ask(face, f"/v2/models/{model}/infer", json.dumps({"inputs": inputs, **fields}).encode())
+def infer(endpoint, *inputs, model="simple", **fields):
+    return ask(endpoint, f"/v2/models/{model}/infer", json.dumps({"inputs": inputs, **fields}).encode())
 
 
-def test_a_request_of_json_is_answered_in_json(face):
-    status, said, response = infer(face, *ones(), id="7")
+def test_a_request_of_json_is_answered_in_json(endpoint):
+    status, said, response = infer(endpoint, *ones(), id="7")
     assert status == 200
     assert said["id"] == "7"
     assert said["outputs"][0] == {
@@ -67,32 +67,32 @@ def test_a_request_of_json_is_answered_in_json(face):
     assert response.header_bytes is None
 
 
-def test_elements_that_are_no_numbers_are_said_as_triton_says_them(face):
+def test_elements_that_are_no_numbers_are_said_as_triton_says_them(endpoint):
     tensor = (
         '{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [NaN, Infinity, -1e999, 0]}'
     )
     target = "/v2/models/open/infer"
-    response = face.respond(HttpRequest("POST", target, {}, f'{{"inputs": [{tensor}]}}'.encode()))
+    response = endpoint.respond(HttpRequest("POST", target, {}, f'{{"inputs": [{tensor}]}}'.encode()))
     assert b'"data": [NaN, Infinity, 0.0, 0.0]' in response.parts[0]
 
 
-def test_nested_data_is_taken(face):
-    assert infer(face, *ones(data=[[1] * 16]))[1]["outputs"][0]["data"] == [2] * 16
+def test_nested_data_is_taken(endpoint):
+    assert infer(endpoint, *ones(data=[[1] * 16]))[1]["outputs"][0]["data"] == [2] * 16
 
 
-def test_raw_bytes_follow_the_header_in_the_order_of_the_inputs(face):
+def test_raw_bytes_follow_the_header_in_the_order_of_the_inputs(endpoint):
     first, second = ones(data=None, parameters={"binary_data_size": 64})
     fields = {"inputs": [first, second], "parameters": {"binary_data_output": True}}
     header = json.dumps(fields).encode()
     raw = np.arange(16, dtype="<i4").tobytes() + np.ones(16, "<i4").tobytes()
     target, headers = "/v2/models/simple/infer", {HEADER_LENGTH: str(len(header))}
-    response = face.respond(HttpRequest("POST", target, headers, header + raw))
+    response = endpoint.respond(HttpRequest("POST", target, headers, header + raw))
     sums, differences = response.parts[1:]
     assert np.array_equal(np.frombuffer(sums, "<i4"), np.arange(16) + 1)
     assert np.array_equal(np.frombuffer(differences, "<i4"), np.arange(16) - 1)
     assert response.header_bytes == len(response.parts[0])
     assert b"Inference-Header-Content-Length: " in response.head
-    more = face.respond(HttpRequest("POST", target, headers, header + raw + b"x"))
+    more = endpoint.respond(HttpRequest("POST", target, headers, header + raw + b"x"))
     assert more.status == 400
 
 
@@ -124,8 +124,8 @@ def test_raw_bytes_follow_the_header_in_the_order_of_the_inputs(face):
         ),
     ],
 )
-def test_a_tensor_that_does_not_fit_is_refused(face, changes, match):
-    status, said, _ = infer(face, *ones(**changes))
+def test_a_tensor_that_does_not_fit_is_refused(endpoint, changes, match):
+    status, said, _ = infer(endpoint, *ones(**changes))
     assert status in {400, 404}
     assert match in said["error"]
 
@@ -152,8 +152,8 @@ def test_a_tensor_that_does_not_fit_is_refused(face, changes, match):
         ),
     ],
 )
-def test_an_output_that_cannot_be_had_is_refused(face, outputs, match):
-    status, said, _ = infer(face, *ones(), outputs=outputs)
+def test_an_output_that_cannot_be_had_is_refused(endpoint, outputs, match):
+    status, said, _ = infer(endpoint, *ones(), outputs=outputs)
     assert status == 400
     assert match in said["error"]
 
@@ -161,23 +161,23 @@ def test_an_output_that_cannot_be_had_is_refused(face, outputs, match):
 @pytest.mark.parametrize(
     "raw", [b"\x01", struct.pack("<I", 5) + b"four", b"\xff" * 4, struct.pack("<I", 1) + b"\xff"]
 )
-def test_damaged_strings_are_refused(face, raw):
+def test_damaged_strings_are_refused(endpoint, raw):
     tensor = {"name": "x", "datatype": "BYTES", "shape": [2, 3]}
     tensor["parameters"] = {"binary_data_size": len(raw)}
     header = json.dumps({"inputs": [tensor]}).encode()
     headers = {HEADER_LENGTH: str(len(header))}
     request = HttpRequest("POST", "/v2/models/identity_BYTES/infer", headers, header + raw)
-    assert face.respond(request).status == 400
+    assert endpoint.respond(request).status == 400
 
 
-def test_a_run_that_is_late_is_ended(face):
-    status, said, _ = infer(face, *ones(), parameters={"timeout": 1})
+def test_a_run_that_is_late_is_ended(endpoint):
+    status, said, _ = infer(endpoint, *ones(), parameters={"timeout": 1})
     assert (status, said) == (503, {"error": "Request timeout expired"})
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b"[" * 100_000, b'{"inputs": 1}', b"\xff", b""])
-def test_bodies_that_are_no_request_are_refused(face, body):
-    assert ask(face, "/v2/models/simple/infer", body)[0] == 400
+def test_bodies_that_are_no_request_are_refused(endpoint, body):
+    assert ask(endpoint, "/v2/models/simple/infer", body)[0] == 400
 
 
 JSON = st.recursive(
@@ -200,28 +200,28 @@ TENSOR = st.fixed_dictionaries(
 
 
 @given(st.lists(TENSOR, max_size=2), st.lists(TENSOR, max_size=2), JSON, st.binary(max_size=8))
-def test_whatever_comes_is_answered(face, inputs, outputs, parameters, raw):
+def test_whatever_comes_is_answered(endpoint, inputs, outputs, parameters, raw):
     fields = {"inputs": inputs, "outputs": outputs, "parameters": parameters}
     header = json.dumps(fields).encode()
     for model in ("simple", "identity_BYTES", "open"):
         headers = {HEADER_LENGTH: str(len(header))}
         request = HttpRequest("POST", f"/v2/models/{model}/infer", headers, header + raw)
-        assert face.respond(request).status in {400, 404}
+        assert endpoint.respond(request).status in {400, 404}
 
 
 def test_a_server_that_ends_is_not_ready(repository):
-    face, http = calls(repository)
+    endpoint, http = calls(repository)
     assert ask(http, "/v2/health/ready", method="GET")[0] == 200
-    face.drain()
+    endpoint.drain()
     assert ask(http, "/v2/health/ready", method="GET")[0] == 400
     assert ask(http, "/v2/health/live", method="GET")[0] == 200
 
 
-def test_the_time_of_a_request_counts_from_when_it_came(repository, face):
+def test_the_time_of_a_request_counts_from_when_it_came(repository, endpoint):
     def ask_late(**fields):
         body = json.dumps({"inputs": ones(), **fields}).encode()
         came_ns = monotonic_ns() - 10**9
-        return face.respond(HttpRequest("POST", "/v2/models/simple/infer", {}, body, came_ns))
+        return endpoint.respond(HttpRequest("POST", "/v2/models/simple/infer", {}, body, came_ns))
 
     before = repository.counts("simple")
     assert ask_late(parameters={"timeout": 10**6}).status == 503
@@ -231,15 +231,15 @@ def test_the_time_of_a_request_counts_from_when_it_came(repository, face):
     assert counts.fail_ns - before.fail_ns >= 10**9
 
 
-def test_an_input_comes_once(face):
+def test_an_input_comes_once(endpoint):
     one, other = ones()
-    status, said, _ = infer(face, one, other, one)
+    status, said, _ = infer(endpoint, one, other, one)
     assert (status, said["error"][:33]) == (400, "expected 2 inputs but got 3 input")
 
 
-def test_calls_there_are_not_are_refused(face):
+def test_calls_there_are_not_are_refused(endpoint):
     for method, target in (("GET", "/"), ("POST", "/nothing"), ("GET", "/v2/models")):
-        assert ask(face, target, method=method)[0] == 404
+        assert ask(endpoint, target, method=method)[0] == 404
 
 
 def test_a_model_that_cannot_be_loaded_says_why_in_the_index(tmp_path):
@@ -254,31 +254,31 @@ def test_a_model_that_cannot_be_loaded_says_why_in_the_index(tmp_path):
     assert repository.index(only_ready=True) == []
 
 
-def test_loading_takes_no_parameters(face):
+def test_loading_takes_no_parameters(endpoint):
     body = json.dumps({"parameters": {"config": "{}"}}).encode()
-    assert ask(face, "/v2/repository/models/simple/load", body)[0] == 400
+    assert ask(endpoint, "/v2/repository/models/simple/load", body)[0] == 400
 
 
-def test_calls_that_load_or_run_for_long_are_long(face):
+def test_calls_that_load_or_run_for_long_are_long(endpoint):
     def request(method, target, body=b""):
         return HttpRequest(method, target, {}, body)
 
     run = request("POST", "/v2/models/simple/infer?x=1", json.dumps({"inputs": ones()}).encode())
-    assert face.is_long(run)
-    assert face.respond(run).status == 200
-    while face.is_long(run):  # until a run was quick
-        face.respond(run)
-    assert face.is_long(request("POST", run.target, bytes(1 << 17)))
-    assert face.is_long(request("POST", "/v2/repository/models/a/load"))
-    assert not face.is_long(request("GET", "/v2/models/infer"))
-    assert not face.is_long(request("POST", "/v2/repository/index"))
+    assert endpoint.is_long(run)
+    assert endpoint.respond(run).status == 200
+    while endpoint.is_long(run):  # until a run was quick
+        endpoint.respond(run)
+    assert endpoint.is_long(request("POST", run.target, bytes(1 << 17)))
+    assert endpoint.is_long(request("POST", "/v2/repository/models/a/load"))
+    assert not endpoint.is_long(request("GET", "/v2/models/infer"))
+    assert not endpoint.is_long(request("POST", "/v2/repository/index"))
 
 
-def test_a_model_of_open_lengths_is_always_long(face):
+def test_a_model_of_open_lengths_is_always_long(endpoint):
     tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1] * 4}
     run = HttpRequest(
         "POST", "/v2/models/open/infer", {}, json.dumps({"inputs": [tensor]}).encode()
     )
     for _ in range(3):
-        assert face.respond(run).status == 200
-        assert face.is_long(run)
+        assert endpoint.respond(run).status == 200
+        assert endpoint.is_long(run)

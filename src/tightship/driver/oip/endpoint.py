@@ -36,7 +36,7 @@ TRACE_SETTINGS: Said = {"trace_level": ["OFF"], "trace_rate": ["0"], "trace_coun
 LOG_SETTINGS: Said = {"log_info": False, "log_warning": True, "log_error": True}
 
 
-class Face:
+class InferenceEndpoint:
     """Inference endpoint. May be used from several threads.
 
     Attributes:

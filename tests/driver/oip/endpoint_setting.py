@@ -1,4 +1,4 @@
-"""A face in process, over small models and one object of shared memory."""
+"""An endpoint in process, over small models and one object of shared memory."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import onnx
 
 from tests.models import parse
 from tightship._core import Turns
-from tightship.driver.oip.face import Face
+from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.region_files import RegionFiles
@@ -24,7 +24,7 @@ TEXTS = {
 
 
 class Setting:
-    """A face in process, with an object of 64 bytes that has the name `r`."""
+    """An endpoint in process, with an object of 64 bytes that has the name `r`."""
 
     def __init__(self, folder):
         for name, text in TEXTS.items():
@@ -37,8 +37,8 @@ class Setting:
         for name in TEXTS:
             self.repository.load(name)
         self.regions = RegionFiles(is_enabled=True, folder=folder)
-        self.face = Face(self.repository, self.regions, Turns(1))
-        self.calls = HttpCalls(self.face, 1 << 16)
+        self.endpoint = InferenceEndpoint(self.repository, self.regions, Turns(1))
+        self.calls = HttpCalls(self.endpoint, 1 << 16)
         self.register()
 
     def register(self, name="r"):
