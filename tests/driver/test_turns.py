@@ -15,7 +15,7 @@ from tests.small_models import relu_chain
 from tightship._core import Place, Tally, Turns
 from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
-from tightship.driver.oip import standing
+from tightship.driver.oip import cached_inference
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.message import HttpRequest
@@ -61,7 +61,7 @@ class Inside:
 def inside(monkeypatch):
     counter = Inside()
     monkeypatch.setattr(Runs, "run", counter.counted(Runs.run))
-    monkeypatch.setattr(standing, "run", counter.counted(standing.run))
+    monkeypatch.setattr(cached_inference, "run", counter.counted(cached_inference.run))
     return counter
 
 

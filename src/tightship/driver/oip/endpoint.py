@@ -19,7 +19,7 @@ from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.regions import Code
 from tightship.driver.oip.repository import VERSION, Repository
 from tightship.driver.oip.request_counts import prometheus_text, statistics_of
-from tightship.driver.oip.standing import Inferences, Standing
+from tightship.driver.oip.cached_inference import Inferences, CachedInference
 
 Said = dict[str, Any]
 
@@ -206,19 +206,19 @@ class InferenceEndpoint:
         finally:
             self._callers.discard(caller)
 
-    def standing(self, name: str, version: str | None, request: InferRequest) -> Standing | None:
+    def cached(self, name: str, version: str | None, request: InferRequest) -> CachedInference | None:
         """Return the cached inference of a request, if its model is still the same.
 
         Raises:
             OipError: The model does not exist, or is not ready.
         """
-        found = self._inferences.standing(request)
+        found = self._inferences.cached(request)
         is_its = found is not None and found.model is self.repository.model(name, version)[0]
         return found if is_its else None  # a model of this name may have been loaded since
 
-    def still_has(self, standing: Standing) -> bool:
+    def still_has(self, cached: CachedInference) -> bool:
         """Whether the model and the regions of a cached inference are current."""
-        return self.regions.are_there(standing.windows) and self.repository.has(standing.model)
+        return self.regions.are_there(cached.windows) and self.repository.has(cached.model)
 
 
 def check_unchanged(settings: Said, what: str) -> None:

@@ -30,7 +30,7 @@ class Bound:
     Attributes:
         name: Name of the model.
         direct: Outputs that the model writes in place.
-        is_standing: Whether it can be repeated as it is: every tensor is used in place in a region,
+        is_cached: Whether it can be repeated as it is: every tensor is used in place in a region,
             so the reply is the same.
     """
 
@@ -41,7 +41,7 @@ class Bound:
     windows: Windows
     arrays: dict[str, Array]
     direct: dict[str, Array]
-    is_standing: bool
+    is_cached: bool
 
 
 def bind(
@@ -65,12 +65,12 @@ def bind(
     written = [windows[wish.region] for wish in wishes if wish.region is not None]
     arrays = {each.name: _array(name, each, windows, written) for each in request.inputs}
     direct = {} if _meet(written) else _direct(model, wishes, windows)
-    is_standing = len(direct) == len(wishes) and all(
+    is_cached = len(direct) == len(wishes) and all(
         isinstance(each.content, RegionPart)
         and arrays[each.name].ctypes.data == windows[each.content].bytes.ctypes.data
         for each in request.inputs
     )
-    return Bound(name, model, request, wishes, windows, arrays, direct, is_standing)
+    return Bound(name, model, request, wishes, windows, arrays, direct, is_cached)
 
 
 def run(bound: Bound, asked_ns: int, stop: StopFlag) -> dict[str, Array]:

@@ -161,9 +161,9 @@ def test_who_asks_the_same_of_two_models_is_answered_by_each(serving):
         assert calls.respond(request).status == 200
         calls.remember(name.encode(), request)
         known[name] = calls.known(name.encode())
-    assert calls.standing(known["neg"]) is None
-    standing, response = calls.standing(known["arena"])
-    assert standing.model is serving.repository.model("arena")[0]
+    assert calls.cached(known["neg"]) is None
+    cached, response = calls.cached(known["arena"])
+    assert cached.model is serving.repository.model("arena")[0]
     assert b'"arena"' in response
 
 
@@ -273,9 +273,9 @@ def lending_to(setting, answer, run=None):
     """The client's side of a connection on which `again` gets an answer, and what comes back."""
     lending, request, came_back = Lending(setting.endpoint), decode(setting.body(), None), Queue()
     setting.endpoint.infer("neg", None, request)
-    standing = setting.endpoint.standing("neg", None, request)
-    lending.keep(b"again", answer, replace(standing, again=run or standing.again))
-    del standing  # which keeps its region mapped
+    cached = setting.endpoint.cached("neg", None, request)
+    lending.keep(b"again", answer, replace(cached, again=run or cached.again))
+    del cached  # which keeps its region mapped
     ours, theirs = socket.socketpair()
     theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
     thread = threading.Thread(target=lending.serve, args=(lambda back, *said: back(*said),))
@@ -331,7 +331,7 @@ def test_what_changes_while_it_is_remembered_is_not_known(tmp_path, monkeypatch)
         remember(*given)
 
     monkeypatch.setattr(Lending, "_remember", late)
-    lending.keep(b"again", b"answer", setting.endpoint.standing("neg", None, request))
+    lending.keep(b"again", b"answer", setting.endpoint.cached("neg", None, request))
     assert not lending.knows(b"again")
     assert not object_is_mapped(setting.path)
     setting.close()
@@ -341,9 +341,9 @@ def test_bytes_that_another_thread_is_forgetting_are_not_known_anew(tmp_path):
     setting = Setting(tmp_path)
     lending, request = Lending(setting.endpoint), decode(setting.body(), None)
     setting.endpoint.infer("neg", None, request)
-    lending.keep(b"again", b"answer", setting.endpoint.standing("neg", None, request))
+    lending.keep(b"again", b"answer", setting.endpoint.cached("neg", None, request))
     lending._known.clear()  # what that thread does first
-    lending.keep(b"again", b"answer", setting.endpoint.standing("neg", None, request))
+    lending.keep(b"again", b"answer", setting.endpoint.cached("neg", None, request))
     assert not lending.knows(b"again")
     lending.forget_all()
     setting.close()

@@ -31,7 +31,7 @@ from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory
 from tightship.driver.oip.regions import Code, RegionError
 from tightship.driver.oip.repository import VERSION
-from tightship.driver.oip.standing import Standing
+from tightship.driver.oip.cached_inference import CachedInference
 
 QUICK_NS = 500_000
 """Duration below which calls are answered on the event loop: another thread costs 100 us."""
@@ -171,7 +171,7 @@ class HttpCalls:
         found = self._repeated.get(data)
         return None if found is None else replace(found, came_ns=monotonic_ns())
 
-    def standing(self, inference: Inference) -> tuple[Standing, bytes] | None:
+    def cached(self, inference: Inference) -> tuple[CachedInference, bytes] | None:
         """Return the cached inference and its encoded response; None if it cannot be repeated.
 
         Long ones cannot: while they run, a client that disconnects would go unnoticed.
@@ -179,13 +179,13 @@ class HttpCalls:
         if self._took_ns.get(inference.target, sys.maxsize) >= BRIEF_NS:
             return None
         try:
-            standing = self._endpoint.standing(inference.name, inference.version, inference.request)
+            cached = self._endpoint.cached(inference.name, inference.version, inference.request)
         except OipError:
             return None
-        response = None if standing is None else self._answers.find(standing.outputs)
-        if standing is None or response is None:
+        response = None if cached is None else self._answers.find(cached.outputs)
+        if cached is None or response is None:
             return None
-        return standing, b"".join([response.head, b"\r\n", *response.parts])
+        return cached, b"".join([response.head, b"\r\n", *response.parts])
 
     def _note(self, target: str, name: str, duration_ns: int) -> None:
         is_alike = self._endpoint.repository.is_constant_time(name)

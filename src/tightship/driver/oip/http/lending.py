@@ -9,7 +9,7 @@ from itertools import count
 from tightship._core import GuardedMapping, LentConnections, NativeContext
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.region_files import Window
-from tightship.driver.oip.standing import Standing
+from tightship.driver.oip.cached_inference import CachedInference
 from tightship.model import Model
 
 REQUEST_BYTES_MAX = 8191
@@ -31,7 +31,7 @@ class _Kept:
     """
 
     request: bytes
-    standing: Standing
+    cached: CachedInference
     context: NativeContext | None
     call: Callable[[], None]
     released: Callable[[], None]
@@ -59,18 +59,18 @@ class Lending:
         """Whether these bytes are a known request."""
         return request in self._known
 
-    def keep(self, request: bytes, response: bytes, standing: Standing) -> None:
+    def keep(self, request: bytes, response: bytes, cached: CachedInference) -> None:
         """Answer a request that has been run twice natively, unless something has changed."""
-        regions, again = self._endpoint.regions, standing.again
+        regions, again = self._endpoint.regions, cached.again
         if max(len(request), len(response)) > REQUEST_BYTES_MAX or again is None:
             return
         alone = again.alone()
-        if not regions.begin_again(standing.windows):
+        if not regions.begin_again(cached.windows):
             return
         number = next(self._numbers)
         kept = _Kept(
             request,
-            standing,
+            cached,
             alone and alone[0],
             partial(again.run, self._endpoint.stop),
             partial(self._release, number),
@@ -82,15 +82,15 @@ class Lending:
         self._remember(number, kept, (request, response), alone and alone[1])
         if oldest is not None:
             self._forget([oldest])
-        if not self._endpoint.still_has(standing):
+        if not self._endpoint.still_has(cached):
             self._forget([number])
 
     def _remember(
         self, number: int, kept: _Kept, exchange: tuple[bytes, bytes], steps: tuple[int, int] | None
     ) -> None:
-        mapped = [_mapped(window) for window in kept.standing.windows]
-        standing = kept.standing
-        model = standing.tally, standing.bound.name
+        mapped = [_mapped(window) for window in kept.cached.windows]
+        cached = kept.cached
+        model = cached.tally, cached.bound.name
         if kept.context is None or steps is None:
             self._native.remember_call(number, exchange, kept.call, mapped, kept.released, model)
         else:
@@ -144,7 +144,7 @@ class Lending:
         kept = self._kept.pop(number)
         if self._known.get(kept.request) == number:  # the same bytes may be known anew
             self._known.pop(kept.request, None)
-        self._endpoint.regions.end(kept.standing.windows)
+        self._endpoint.regions.end(kept.cached.windows)
         kept.is_over.set()
 
     def _forget(self, numbers: list[int]) -> list[_Kept]:
@@ -157,23 +157,23 @@ class Lending:
             self._native.forget(number)
         return list(gone.values())
 
-    def _numbers_of(self, is_meant: Callable[[Standing], bool]) -> list[int]:
+    def _numbers_of(self, is_meant: Callable[[CachedInference], bool]) -> list[int]:
         with self._lock:
             kept = tuple(self._kept.items())
-        return [number for number, each in kept if is_meant(each.standing)]
+        return [number for number, each in kept if is_meant(each.cached)]
 
     def _forget_region(self, name: str | None) -> None:
         self._forget(
             self._numbers_of(
-                lambda standing: (
-                    name is None or any(each.region.name == name for each in standing.windows)
+                lambda cached: (
+                    name is None or any(each.region.name == name for each in cached.windows)
                 )
             )
         )
 
     def _forget_model(self, model: Model) -> None:
         """Forget a model's requests and wait for their runs."""
-        for kept in self._forget(self._numbers_of(lambda standing: standing.model is model)):
+        for kept in self._forget(self._numbers_of(lambda cached: cached.model is model)):
             kept.is_over.wait()
 
 

@@ -78,9 +78,9 @@ class Loan:
         What the request is bound to is referenced only here: once the connection is lent, its
         client may get a reply and unregister a region.
         """
-        if not self._lending.knows(data) and (found := self._calls.standing(asked)):
-            standing, response = found
-            self._lending.keep(data, response, standing)
+        if not self._lending.knows(data) and (found := self._calls.cached(asked)):
+            cached, response = found
+            self._lending.keep(data, response, cached)
         return self._lending.knows(data)
 
     def _lend(self, transport: asyncio.Transport) -> None:

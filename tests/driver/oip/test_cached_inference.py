@@ -123,8 +123,8 @@ def test_a_request_that_is_refused_is_refused_again(setting):
 def test_nothing_stands_of_a_model_that_is_unloaded(setting):
     request = decode(setting.body(), None)
     setting.endpoint.infer("neg", None, request)
-    runs = weakref.ref(setting.endpoint.standing("neg", None, request).again)
+    runs = weakref.ref(setting.endpoint.cached("neg", None, request).again)
     setting.repository.unload("neg")
-    assert setting.endpoint.standing("neg", None, request) is None
+    assert setting.endpoint.cached("neg", None, request) is None
     gc.collect()
     assert runs() is None

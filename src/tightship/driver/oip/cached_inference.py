@@ -14,13 +14,13 @@ from tightship.errors import TightshipError
 from tightship.model import Model
 from tightship.model.bound_run import BoundRun
 
-STANDING_MAX = 256
+CACHED_MAX = 256
 
 Outputs = tuple[OutputTensor, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class CachedInference:
     """Request that was run, and may be repeated as it is.
 
     Attributes:
@@ -50,8 +50,8 @@ class Inferences:
 
     def __init__(self, regions: RegionFiles, repository: Repository) -> None:
         self._regions, self._repository = regions, repository
-        self._standing: dict[int, Standing] = {}
-        regions.on_closed = self._standing.clear
+        self._cached: dict[int, CachedInference] = {}
+        regions.on_closed = self._cached.clear
         repository.on_withdrawn.append(self._forget)
 
     def infer(
@@ -71,10 +71,10 @@ class Inferences:
         """
         began = monotonic_ns()
         try:
-            standing = self.standing(request)
-            is_known = standing is not None and standing.model is model
-            if standing and is_known and self._regions.begin_again(standing.windows):
-                outputs, read_ns, ran_ns = self._again(standing, asked_ns, stop)
+            cached = self.cached(request)
+            is_known = cached is not None and cached.model is model
+            if cached and is_known and self._regions.begin_again(cached.windows):
+                outputs, read_ns, ran_ns = self._again(cached, asked_ns, stop)
             else:
                 with ExitStack() as uses:
                     bound = bind(name, model, request, self._regions, uses)
@@ -86,26 +86,26 @@ class Inferences:
         tally.succeed((began - asked_ns, read_ns - began, ran_ns - read_ns, ended - ran_ns))
         return outputs
 
-    def standing(self, request: InferRequest) -> Standing | None:
+    def cached(self, request: InferRequest) -> CachedInference | None:
         """Return the cached inference of this request object, if it may be repeated."""
-        found = self._standing.get(id(request))
+        found = self._cached.get(id(request))
         return found if found is not None and found.bound.request is request else None
 
-    def _again(self, standing: Standing, asked_ns: int, stop: StopFlag) -> tuple[Outputs, int, int]:
+    def _again(self, cached: CachedInference, asked_ns: int, stop: StopFlag) -> tuple[Outputs, int, int]:
         """Repeat a run; return outputs and the times after reading inputs and after the run."""
         try:
             read_ns = monotonic_ns()
-            if standing.again is None:
-                run(standing.bound, asked_ns, stop)
+            if cached.again is None:
+                run(cached.bound, asked_ns, stop)
             else:
-                with refusing(standing.model):
-                    standing.again.run(stop)
+                with refusing(cached.model):
+                    cached.again.run(stop)
             ran_ns = monotonic_ns()
-            for window in standing.windows:
+            for window in cached.windows:
                 window.check()
         finally:
-            self._regions.end(standing.windows)
-        return standing.outputs, read_ns, ran_ns
+            self._regions.end(cached.windows)
+        return cached.outputs, read_ns, ran_ns
 
     def _first(
         self, bound: Bound, tally: Tally, asked_ns: int, stop: StopFlag
@@ -116,7 +116,7 @@ class Inferences:
         outputs = outputs_of(bound, results)
         for window in bound.windows.values():
             window.check()
-        if bound.is_standing:
+        if bound.is_cached:
             self._keep(bound, outputs, tally)
         return outputs, read_ns, ran_ns
 
@@ -127,13 +127,13 @@ class Inferences:
             bound.model.output_names
         )
         again = bound.model.bind(bound.arrays, bound.direct) if is_whole else None
-        if len(self._standing) >= STANDING_MAX:
-            self._standing.clear()
-        self._standing[id(bound.request)] = Standing(bound, again, windows, outputs, tally)
+        if len(self._cached) >= CACHED_MAX:
+            self._cached.clear()
+        self._cached[id(bound.request)] = CachedInference(bound, again, windows, outputs, tally)
         if not (self._regions.are_there(windows) and self._repository.has(bound.model)):
-            self._standing.clear()
+            self._cached.clear()
 
     def _forget(self, model: Model) -> None:
-        for key, standing in tuple(self._standing.items()):
-            if standing.model is model:
-                self._standing.pop(key, None)
+        for key, cached in tuple(self._cached.items()):
+            if cached.model is model:
+                self._cached.pop(key, None)
