@@ -1739,7 +1739,7 @@ class QueuedRuns:
     def give_back(self, run: int) -> None:
         """A run that had a turn has ended."""
 
-class Repeats:
+class CallCache:
     """
     Calls that have come before, answered without Python. Any number of threads may wait.
     """

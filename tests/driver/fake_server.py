@@ -193,14 +193,14 @@ class FakeServer:
         if isinstance(event, ev.Disconnected):
             self.paused.discard(event.connection)
         for effect in self.service.handle(event, self.now_ns):
-            if isinstance(effect, fx.MayRepeat):
+            if isinstance(effect, fx.CacheCall):
                 self.repeats[effect.connection, effect.call] = effect
-            elif isinstance(effect, fx.EndRepeats):
-                self.end_repeats(effect)
-            elif isinstance(effect, fx.PauseRepeats):
+            elif isinstance(effect, fx.ForgetCalls):
+                self.forget_calls(effect)
+            elif isinstance(effect, fx.PauseCalls):
                 assert effect.connection not in self.paused
                 self.paused.add(effect.connection)
-            elif isinstance(effect, fx.ResumeRepeats):
+            elif isinstance(effect, fx.ResumeCalls):
                 self.paused.remove(effect.connection)
             elif isinstance(effect, fx.AttendRing):
                 assert effect.handle in self.open_files
@@ -252,7 +252,7 @@ class FakeServer:
             case _:
                 self.ask(effect)
 
-    def end_repeats(self, ended):
+    def forget_calls(self, ended):
         """Each ends something; calls that wait may find buffers otherwise than a repeat did."""
         self.known = {key: each for key, each in self.known.items() if key[0] != ended.connection}
         gone = [

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.driver.server.test_repeating import ANSWER, NAMES, Setup, call_of
+from tests.driver.server.test_call_cache import ANSWER, NAMES, Setup, call_of
 from tightship._core import RingCaller
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.messages import RING_BYTES

@@ -1,4 +1,4 @@
-#include "tightship/driver/repeats.hpp"
+#include "tightship/driver/call_cache.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -18,13 +18,13 @@ constexpr int kPassesMax = 64;
 
 } // namespace
 
-void Repeats::open_ring(int file, int memory) {
+void CallCache::open_ring(int file, int memory) {
     auto open = std::make_shared<OpenRing>(memory);
     const std::lock_guard lock(entries_lock_);
     rings_[file] = std::move(open);
 }
 
-void Repeats::close_ring(int file) {
+void CallCache::close_ring(int file) {
     std::shared_ptr<OpenRing> gone;
     {
         const std::lock_guard lock(entries_lock_);
@@ -38,7 +38,7 @@ void Repeats::close_ring(int file) {
     const std::lock_guard lock(gone->attended);
 }
 
-Repeats::Attending Repeats::offer(int file, Clock::time_point came) {
+CallCache::Attending CallCache::offer(int file, Clock::time_point came) {
     Attending next;
     {
         const std::lock_guard lock(entries_lock_);
@@ -63,7 +63,7 @@ Repeats::Attending Repeats::offer(int file, Clock::time_point came) {
     return next;
 }
 
-void Repeats::attend(int file, OpenRing &open, std::string &unsent) {
+void CallCache::attend(int file, OpenRing &open, std::string &unsent) {
     const size_t before = open.position;
     if (unsent.empty())
         serve(file, open, unsent);
@@ -75,7 +75,7 @@ void Repeats::attend(int file, OpenRing &open, std::string &unsent) {
     attending_ -= 1;
 }
 
-void Repeats::serve(int file, OpenRing &open, std::string &unsent) {
+void CallCache::serve(int file, OpenRing &open, std::string &unsent) {
     Looking looking(kSoon);
     while (true) {
         switch (open.ring.turn()) {
@@ -96,7 +96,7 @@ void Repeats::serve(int file, OpenRing &open, std::string &unsent) {
     }
 }
 
-bool Repeats::take(int file, OpenRing &open, std::string &unsent) {
+bool CallCache::take(int file, OpenRing &open, std::string &unsent) {
     Ring::Copy copy;
     const std::string_view call = open.ring.read(Side::kCall, open.position, copy);
     const auto entry = open.is_gone ? nullptr : find(file, call);

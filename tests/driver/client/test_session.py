@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from tightship._core import RingCaller
-from tightship.driver.client.repeated import Repeated
+from tightship.driver.client.cached_call import CachedCall
 from tightship.driver.client.session import Session
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
@@ -41,7 +41,7 @@ def test_answers_to_calls_that_were_interrupted_are_passed_over(ends, is_repeate
     driver.send(RingCaller.ELSEWHERE)
     send(driver, encode_reply(Done(), 3))
     call = m.ReleaseModel(7)
-    answer = session.repeat(Repeated(call)) if is_repeated else session.exchange(call)[0]
+    answer = session.repeat(CachedCall(call)) if is_repeated else session.exchange(call)[0]
     assert answer == Done()
     assert len(os.listdir("/proc/self/fd")) <= before
     os.close(late)
@@ -74,7 +74,7 @@ def test_who_sleeps_is_answered_by_the_socket_or_calls_there(ends, answers):
     session._number = 2
     for number in answers:
         driver.send(RingCaller.ELSEWHERE if number is None else encode_reply(Done(), number))
-    call = Repeated(m.ReleaseModel(7))
+    call = CachedCall(m.ReleaseModel(7))
     session._ring = Ring()
     assert session.repeat(call) == Done()
     driver.setblocking(False)

@@ -205,7 +205,7 @@ class Scribbler:
         self.memory = mmap.mmap(files[0], m.RING_BYTES)
         os.close(files[0])
         monkeypatch.undo()
-        self.message = self.burst._recent.find(*self.ends).call.message(bytes(8))
+        self.message = self.burst._call_cache.find(*self.ends).call.message(bytes(8))
         self.socket = client._session._socket
 
     def scribble(self):

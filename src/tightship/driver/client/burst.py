@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tightship.driver.client.kept import Released, Stage
 from tightship.driver.client.open_interface import OpenInterface
-from tightship.driver.client.recent import Recent, known_of
+from tightship.driver.client.call_cache import CallCache, known_of
 from tightship.driver.client.results import Results, check, results_of
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import Input, Output, Staged, stage
@@ -39,7 +39,7 @@ class Burst(Released):
         self._types = types
         self._burst = burst
         self._slots = _Slots({})
-        self._recent = Recent()
+        self._call_cache = CallCache()
         self._stage = Stage(session)
 
     def execute(
@@ -52,7 +52,7 @@ class Burst(Released):
     ) -> Results:
         """Run and wait; arguments, results and errors as for `RemoteModel.execute`."""
         is_plain = timeout_s is None and not measure_timing
-        known = self._recent.find(inputs, outputs) if is_plain else None
+        known = self._call_cache.find(inputs, outputs) if is_plain else None
         if known is None:
             types = self._types.of(inputs, outputs)
             staged = stage(types, inputs, outputs, self._stage.of)
@@ -63,7 +63,7 @@ class Burst(Released):
             if known is None:
                 timing = check(self._session.expect(Executed, call))
                 return results_of(staged, outputs, timing)
-            self._recent.add(known)
+            self._call_cache.add(known)
         check(self._session.repeat(known.call))
         return known.results
 

@@ -9,8 +9,8 @@ from tightship.driver.client.burst import Burst
 from tightship.driver.client.fence import Fence
 from tightship.driver.client.kept import Released, Stage
 from tightship.driver.client.open_interface import OpenInterface
-from tightship.driver.client.recent import Recent, known_of
-from tightship.driver.client.repeated import Repeated
+from tightship.driver.client.call_cache import CallCache, known_of
+from tightship.driver.client.cached_call import CachedCall
 from tightship.driver.client.results import Results, check, results_of
 from tightship.driver.client.segment import Placed
 from tightship.driver.client.session import Session
@@ -55,7 +55,7 @@ class RemoteModel(Released):
         self._types = OpenInterface(session, interface, varies=varies)
         self._varying = VaryingOutputs(interface.outputs) if varies else None
         self._stage = Stage(session)
-        self._recent = Recent()
+        self._call_cache = CallCache()
         self._copies: list[tuple[ModelPrepared, Reusable]] = []
 
     @property
@@ -88,7 +88,7 @@ class RemoteModel(Released):
             InputError: An array does not fit.
         """
         is_plain = timeout_s is None and loop_timeout_s is None and not measure_timing
-        known = self._recent.find(inputs, outputs) if is_plain else None
+        known = self._call_cache.find(inputs, outputs) if is_plain else None
         if known is None:
             plain = [each for each in inputs if not isinstance(each, (Placed, InBuffer))]
             is_plain_run = len(plain) == len(inputs) and outputs is None and is_plain
@@ -110,7 +110,7 @@ class RemoteModel(Released):
             if known is None:
                 timing = check(self._session.expect(Executed, call))
                 return results_of(staged, outputs, timing)
-            self._recent.add(known)
+            self._call_cache.add(known)
         check(self._session.repeat(known.call))
         return known.results
 
@@ -234,7 +234,7 @@ class Reusable(Released):
         super().__init__(session, m.ReleaseExecution(execution))
         self._measures_timing = measures_timing
         self._execution = execution
-        self._call = Repeated(m.RunExecution(execution))
+        self._call = CachedCall(m.RunExecution(execution))
         self._kept = kept
         self.inputs = staged.inputs
         self.outputs = Results(staged.outputs)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from tightship._core import RingCaller
-from tightship.driver.client.repeated import NUMBER, Repeated
+from tightship.driver.client.cached_call import NUMBER, CachedCall
 from tightship.driver.client.ring import open_ring
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode, number_of
@@ -83,7 +83,7 @@ class Session:
             raise DriverError(reply.message, status=reply.status)
         return reply, packet.files
 
-    def repeat(self, call: Repeated) -> Reply:
+    def repeat(self, call: CachedCall) -> Reply:
         """Make a call that involves no files.
 
         Once one is repeated, calls go through a ring while the driver polls it.

@@ -34,7 +34,7 @@ from tightship.driver.server.client_log import ClientLog, turned_away
 from tightship.driver.server.clock import now_ns, wait_s
 from tightship.driver.server.listening import PARTS_LEFT, Door, caller_of
 from tightship.driver.server.peer import Peer
-from tightship.driver.server.repeating import Repeating
+from tightship.driver.server.call_cache import ServerCallCache
 from tightship.driver.service import effects as fx
 from tightship.driver.service.events import (
     Connected,
@@ -126,7 +126,7 @@ class Server:
             self._calls = opened.enter_context(select.epoll())
             self._calls.register(self._bell, select.EPOLLIN)
             attending = min(turns.count, len(os.sched_getaffinity(0)) - 1)
-            self._repeating = Repeating(self._calls.fileno(), turns, attending)
+            self._call_cache = ServerCallCache(self._calls.fileno(), turns, attending)
             self._opened = opened.pop_all()
         self._threads = 2 * turns.count + 1 + attending
 
@@ -192,13 +192,13 @@ class Server:
         self._count += 1
         peer = Peer(self._count, accepted, caller.user)
         self._peers[peer.number] = self._by_file[peer.file] = peer
-        self._repeating.open(peer.file)
+        self._call_cache.open(peer.file)
         self._log.connected(caller)
         self._happen(Connected(caller))
 
     def _attend(self) -> None:
         while not self._is_closing:
-            file, mask, unsent = self._repeating.next()
+            file, mask, unsent = self._call_cache.next()
             if file == self._bell:
                 self._answer_bell()
             else:
@@ -227,7 +227,7 @@ class Server:
                 self._take(peer)
             run = self._next_run()
             if peer.number in self._peers:
-                self._repeating.watch(peer.file, peer.wanted)
+                self._call_cache.watch(peer.file, peer.wanted)
         self._run(run)
 
     def _take(self, peer: Peer) -> None:
@@ -259,7 +259,7 @@ class Server:
             failing.callback(self.stop)
             if peer.number in self._peers:
                 self._hear(peer, packet, facts)
-                self._repeating.watch_for(peer.file, peer.wanted)
+                self._call_cache.watch_for(peer.file, peer.wanted)
                 self._pass_on()
             elif facts is not None:
                 self._slow.close_all(packet.files)
@@ -311,11 +311,11 @@ class Server:
             case fx.Run():
                 self._effect_runner.begin(effect)
                 self._runs.append(effect)
-            case fx.MayRepeat():
+            case fx.CacheCall():
                 self._repeat(effect)
-            case fx.EndRepeats() | fx.PauseRepeats() | fx.ResumeRepeats() | fx.AttendRing():
+            case fx.ForgetCalls() | fx.PauseCalls() | fx.ResumeCalls() | fx.AttendRing():
                 if (peer := self._peers.get(effect.connection)) is not None:
-                    self._repeating.carry_out(peer.file, effect)
+                    self._call_cache.carry_out(peer.file, effect)
             case fx.CloseConnection():
                 reply = Failed(ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, effect.message)
                 self._answer(effect.connection, 0, reply)
@@ -329,13 +329,13 @@ class Server:
             case _:
                 self._effect_runner.carry_out(effect, client)
 
-    def _repeat(self, effect: fx.MayRepeat) -> None:
+    def _repeat(self, effect: fx.CacheCall) -> None:
         peer = self._peers.get(effect.connection)
         run = None if peer is None else self._effect_runner.often(effect.run)
         if peer is not None and run is not None and not peer.is_behind:
             model = effect.run.model
             names = self._effect_runner.names(model, peer.number, peer.user)
-            self._repeating.remember(peer.file, effect, run, self._effect_runner.tally(model), names)
+            self._call_cache.remember(peer.file, effect, run, self._effect_runner.tally(model), names)
 
     def _unwatch(self, file: int) -> None:
         if file in self._watched:
@@ -362,8 +362,8 @@ class Server:
     def _send(self, peer: Peer, data: bytes, files: tuple[int, ...] = ()) -> None:
         peer.answer(data, files)
         if peer.is_behind:  # repeats would overtake these replies
-            self._repeating.forget(peer.file, 0)
-            self._repeating.watch_for(peer.file, peer.wanted)
+            self._call_cache.forget(peer.file, 0)
+            self._call_cache.watch_for(peer.file, peer.wanted)
 
     def _disconnect(self, peer: Peer) -> None:
         self._log.gone(peer.number, held_count=self._service.ledger.held_count(peer.number))
@@ -371,7 +371,7 @@ class Server:
         self._happen(Disconnected(peer.number))
 
     def _hang_up(self, peer: Peer) -> None:
-        self._repeating.close(peer.file)
+        self._call_cache.close(peer.file)
         del self._peers[peer.number], self._by_file[peer.file]
         peer.close()
 

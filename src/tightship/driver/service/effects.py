@@ -202,13 +202,13 @@ class LeaveTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class MayRepeat:
+class CacheCall:
     """Allow the server to run and answer an equal call on the connection without the service.
 
-    Valid while a run permit is free and until `EndRepeats`; the service is not notified.
+    Valid while a run permit is free and until `ForgetCalls`; the service is not notified.
 
     Attributes:
-        session: Number by which `EndRepeats` refers to it.
+        session: Number by which `ForgetCalls` refers to it.
     """
 
     connection: int
@@ -219,7 +219,7 @@ class MayRepeat:
 
 
 @dataclass(frozen=True, slots=True)
-class EndRepeats:
+class ForgetCalls:
     """End the repeats of a session, or all if it is 0, and wait for one that runs."""
 
     connection: int
@@ -227,14 +227,14 @@ class EndRepeats:
 
 
 @dataclass(frozen=True, slots=True)
-class PauseRepeats:
-    """Suspend the repeats of a connection until `ResumeRepeats`, and wait for one that runs."""
+class PauseCalls:
+    """Suspend the repeats of a connection until `ResumeCalls`, and wait for one that runs."""
 
     connection: int
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeRepeats:
+class ResumeCalls:
     """Resume the repeats of a connection that have not ended since."""
 
     connection: int
@@ -291,10 +291,10 @@ Effect = (
     | AwaitTurn
     | LeaveTurn
     | Run
-    | MayRepeat
-    | EndRepeats
-    | PauseRepeats
-    | ResumeRepeats
+    | CacheCall
+    | ForgetCalls
+    | PauseCalls
+    | ResumeCalls
     | AttendRing
     | StopRun
     | WatchFence

@@ -20,7 +20,7 @@ from tightship.driver.service.execution import Execution, Limit, Phase
 from tightship.driver.service.holds import Held
 from tightship.driver.service.ledger import Incoming, Ledger
 from tightship.driver.service.owned import Asked, Bound, OwnedPool, Session
-from tightship.driver.service.repeats import pause
+from tightship.driver.service.call_cache import pause
 from tightship.driver.service.scheduler import Scheduler
 from tightship.driver.types.attachment import FenceState
 from tightship.driver.types.quota import Resource

@@ -6,7 +6,7 @@ from tightship.driver.service.effects import AwaitTurn, CloseFile, LeaveTurn, Si
 from tightship.driver.service.events import RunFinished, TurnCame
 from tightship.driver.service.execution import Execution, Phase
 from tightship.driver.service.ledger import Ledger, failed
-from tightship.driver.service.repeats import offer, resume, run_of
+from tightship.driver.service.call_cache import offer, resume, run_of
 from tightship.driver.types.dimensions import combine
 from tightship.driver.types.status import NO_TIME, ErrorStatus, failure
 from tightship.errors import DriverError

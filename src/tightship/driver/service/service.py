@@ -21,7 +21,7 @@ from tightship.driver.service import (
     inspect_calls,
     model_calls,
     pool_calls,
-    repeats,
+    call_cache,
     ring_calls,
 )
 from tightship.driver.service.effects import CloseConnection, CloseFile, Effect
@@ -167,7 +167,7 @@ class Service:
         if connection is None:
             return
         connection.account.refund(Resource.CONNECTIONS)
-        repeats.end_all(ledger, connection)
+        call_cache.end_all(ledger, connection)
         ledger.orphan(connection.identifier)
         for execution in list(ledger.executions.values()):
             if execution.connection == connection.identifier:
@@ -180,7 +180,7 @@ class Service:
         if connection is None:
             self._close(event.files, set())
             return
-        repeats.withdraw(self.ledger, connection, event.call)
+        call_cache.withdraw(self.ledger, connection, event.call)
         incoming = Incoming(connection, event.number, event.call, event.files, now_ns)
         try:
             reply = self._answer(incoming)

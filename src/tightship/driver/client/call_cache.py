@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
-from tightship.driver.client.repeated import Repeated
+from tightship.driver.client.cached_call import CachedCall
 from tightship.driver.client.results import Results, results_of
 from tightship.driver.client.segment import Placed
 from tightship.driver.client.staging import InBuffer, Input, Output, Staged
@@ -26,7 +26,7 @@ class Known:
 
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
-    call: Repeated
+    call: CachedCall
     results: Results
 
     def is_of(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
@@ -39,7 +39,7 @@ class Known:
         )
 
 
-class Recent:
+class CallCache:
     """Cache of the last requests of a model that can be repeated."""
 
     def __init__(self) -> None:
@@ -70,4 +70,4 @@ def known_of(
     if not all(isinstance(each, (Placed, InBuffer)) for each in (*inputs, *outputs)):
         return None
     results = results_of(staged, outputs)
-    return Known(tuple(inputs), tuple(outputs), Repeated(call), results)
+    return Known(tuple(inputs), tuple(outputs), CachedCall(call), results)

@@ -1,4 +1,4 @@
-#include "tightship/driver/repeats.hpp"
+#include "tightship/driver/call_cache.hpp"
 
 #include <array>
 #include <cerrno>
@@ -52,13 +52,13 @@ std::string reply(int file, std::string answer) {
     return {};
 }
 
-void Repeats::open(int file) {
+void CallCache::open(int file) {
     const std::lock_guard lock(entries_lock_);
     control(EPOLL_CTL_ADD, file, kCalls);
     lines_[file] = {};
 }
 
-Ready Repeats::next() {
+Ready CallCache::next() {
     while (true) {
         epoll_event event{};
         const int count = epoll_wait(calls_, &event, 1, -1);
@@ -76,7 +76,7 @@ Ready Repeats::next() {
     }
 }
 
-bool Repeats::take_hold(int file) {
+bool CallCache::take_hold(int file) {
     const std::lock_guard lock(entries_lock_);
     const auto found = lines_.find(file);
     if (found == lines_.end())
@@ -85,7 +85,7 @@ bool Repeats::take_hold(int file) {
     return !was_taken;
 }
 
-void Repeats::let_go(int file) {
+void CallCache::let_go(int file) {
     const std::lock_guard lock(entries_lock_);
     const auto found = lines_.find(file);
     if (found == lines_.end())
@@ -94,13 +94,13 @@ void Repeats::let_go(int file) {
     control(EPOLL_CTL_MOD, file, std::exchange(found->second.wanted, kCalls));
 }
 
-void Repeats::watch(int file, uint32_t events) {
+void CallCache::watch(int file, uint32_t events) {
     const std::lock_guard lock(entries_lock_);
     lines_.at(file) = {};
     control(EPOLL_CTL_MOD, file, events);
 }
 
-void Repeats::watch_for(int file, uint32_t events) {
+void CallCache::watch_for(int file, uint32_t events) {
     const std::lock_guard lock(entries_lock_);
     Line &line = lines_.at(file);
     if (line.is_taken) // whoever takes the same call now would answer it, too
@@ -109,7 +109,7 @@ void Repeats::watch_for(int file, uint32_t events) {
         control(EPOLL_CTL_MOD, file, events);
 }
 
-void Repeats::close(int file) {
+void CallCache::close(int file) {
     close_ring(file);
     const std::lock_guard lock(entries_lock_);
     paused_.erase(file);
@@ -117,7 +117,7 @@ void Repeats::close(int file) {
     epoll_ctl(calls_, EPOLL_CTL_DEL, file, nullptr);
 }
 
-std::shared_ptr<Repeats::Entry> Repeats::find(int file, std::string_view call) {
+std::shared_ptr<CallCache::Entry> CallCache::find(int file, std::string_view call) {
     const std::lock_guard lock(entries_lock_);
     const auto found = entries_.find(file);
     if (found != entries_.end() && !paused_.contains(file))
@@ -127,7 +127,7 @@ std::shared_ptr<Repeats::Entry> Repeats::find(int file, std::string_view call) {
     return nullptr;
 }
 
-std::optional<std::string> Repeats::answer(int file) {
+std::optional<std::string> CallCache::answer(int file) {
     {
         const std::lock_guard lock(entries_lock_);
         if (!entries_.contains(file) || paused_.contains(file))
@@ -148,7 +148,7 @@ std::optional<std::string> Repeats::answer(int file) {
     return unsent;
 }
 
-bool Repeats::run(Entry &entry) {
+bool CallCache::run(Entry &entry) {
     const std::lock_guard lock(entry.running);
     if (entry.is_gone || !turns_.take_free())
         return false;
@@ -157,7 +157,7 @@ bool Repeats::run(Entry &entry) {
     return is_done;
 }
 
-bool Repeats::run_counted(const Repeat &repeat) {
+bool CallCache::run_counted(const CachedCall &repeat) {
     const auto start = Clock::now();
     if (!repeat.run())
         return false;
@@ -166,7 +166,7 @@ bool Repeats::run_counted(const Repeat &repeat) {
     return true;
 }
 
-void Repeats::control(int operation, int file, uint32_t events) const {
+void CallCache::control(int operation, int file, uint32_t events) const {
     epoll_event event{};
     event.events = events | EPOLLONESHOT;
     event.data.fd = file;
@@ -174,24 +174,24 @@ void Repeats::control(int operation, int file, uint32_t events) const {
         throw std::system_error(errno, std::generic_category(), "epoll_ctl");
 }
 
-void Repeats::remember(int file, Repeat repeat) {
+void CallCache::remember(int file, CachedCall repeat) {
     auto entry = std::make_shared<Entry>();
     entry->repeat = std::move(repeat);
     const std::lock_guard lock(entries_lock_);
     entries_[file].push_back(std::move(entry));
 }
 
-void Repeats::pause(int file) {
+void CallCache::pause(int file) {
     const std::lock_guard lock(entries_lock_);
     paused_.insert(file);
 }
 
-void Repeats::resume(int file) {
+void CallCache::resume(int file) {
     const std::lock_guard lock(entries_lock_);
     paused_.erase(file);
 }
 
-void Repeats::forget(int file, int64_t session) {
+void CallCache::forget(int file, int64_t session) {
     Entries gone;
     {
         const std::lock_guard lock(entries_lock_);

@@ -1,7 +1,7 @@
 #include "bind.hpp"
 #include "repeatable.hpp"
 
-#include "tightship/driver/repeats.hpp"
+#include "tightship/driver/call_cache.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -16,8 +16,8 @@ namespace tightship::bind {
 
 namespace {
 
-using driver::Repeat;
-using driver::Repeats;
+using driver::CachedCall;
+using driver::CallCache;
 using driver::RingCaller;
 
 std::string text(const nb::bytes &bytes) {
@@ -36,7 +36,7 @@ std::optional<nb::bytes> call(RingCaller &self, const nb::bytes &message) {
     return nb::bytes(answer->data(), answer->size());
 }
 
-nb::tuple next(Repeats &self) {
+nb::tuple next(CallCache &self) {
     driver::Ready ready{};
     {
         const GilReleased release;
@@ -46,19 +46,19 @@ nb::tuple next(Repeats &self) {
                           nb::bytes(ready.unsent.data(), ready.unsent.size()));
 }
 
-void watching(nb::class_<Repeats> &self) {
-    self.def("open", &Repeats::open, "file"_a,
+void watching(nb::class_<CallCache> &self) {
+    self.def("open", &CallCache::open, "file"_a,
              "Watch a connection from now on. Raises RuntimeError if the system refuses.")
         .def("next", &next, nb::sig("def next(self) -> tuple[int, int, bytes]"),
              "Waits without the GIL for what is not to be answered here: its file, its events, and "
              "an answer that its socket did not take. No other thread is given that file until "
              "`watch`.")
-        .def("watch", &Repeats::watch, "file"_a, "events"_a,
+        .def("watch", &CallCache::watch, "file"_a, "events"_a,
              "Have a connection that `next` has given watched again.")
-        .def("watch_for", &Repeats::watch_for, "file"_a, "events"_a,
+        .def("watch_for", &CallCache::watch_for, "file"_a, "events"_a,
              "Have a connection watched for these, by any thread: at once, or when another thread "
              "that answers it lets it go.")
-        .def("close", &Repeats::close, "file"_a, nb::call_guard<GilReleased>(),
+        .def("close", &CallCache::close, "file"_a, nb::call_guard<GilReleased>(),
              "Watch a connection no more, and close its ring.");
 }
 
@@ -83,7 +83,7 @@ void ring_caller(nb::module_ &module) {
 } // namespace
 
 void repeats(nb::module_ &module) {
-    nb::class_<Repeats> self(module, "Repeats",
+    nb::class_<CallCache> self(module, "CallCache",
                              "Calls that have come before, answered without Python. Any number of "
                              "threads may wait.");
     watching(self);
@@ -92,7 +92,7 @@ void repeats(nb::module_ &module) {
              "run takes one of `turns`, or goes the long way if none is free.")
         .def(
             "remember",
-            [](Repeats &self, int file, int64_t session,
+            [](CallCache &self, int file, int64_t session,
                std::pair<nb::bytes, nb::bytes> call_and_answer, Context &context,
                std::pair<size_t, size_t> steps, const StopFlag &stop, driver::Tally &tally,
                driver::Names names) {
@@ -107,7 +107,7 @@ void repeats(nb::module_ &module) {
             "what is read and written, until the call is forgotten.")
         .def(
             "remember_call",
-            [](Repeats &self, int file, int64_t session,
+            [](CallCache &self, int file, int64_t session,
                std::pair<nb::bytes, nb::bytes> call_and_answer, nb::typed<nb::callable, void()> run,
                driver::Tally &tally, driver::Names names) {
                 const auto &[call, answer] = call_and_answer;
@@ -116,16 +116,16 @@ void repeats(nb::module_ &module) {
             },
             "file"_a, "session"_a, "call_and_answer"_a, "run"_a, "tally"_a, "names"_a,
             "Likewise by calling `run`; a call that it raises for goes the long way.")
-        .def("forget", &Repeats::forget, "file"_a, "session"_a, nb::call_guard<GilReleased>(),
+        .def("forget", &CallCache::forget, "file"_a, "session"_a, nb::call_guard<GilReleased>(),
              "Answer no call of a session any more, or of any if it is 0; returns once none runs.")
-        .def("pause", &Repeats::pause, "file"_a,
+        .def("pause", &CallCache::pause, "file"_a,
              "Answer no call of a connection, whose socket nobody looks at, until `resume`.")
-        .def("resume", &Repeats::resume, "file"_a,
+        .def("resume", &CallCache::resume, "file"_a,
              "Answer calls of a connection again; harmless where that was so all the time.")
-        .def("open_ring", &Repeats::open_ring, "file"_a, "memory"_a,
+        .def("open_ring", &CallCache::open_ring, "file"_a, "memory"_a,
              "Calls of a connection may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, "
              "as well. Raises RuntimeError if it cannot be mapped.")
-        .def("set_attending", &Repeats::set_attending, "threads"_a,
+        .def("set_attending", &CallCache::set_attending, "threads"_a,
              "How many threads may attend to rings at once; none at first.");
     ring_caller(module);
 }

@@ -10,7 +10,7 @@ it changes the state or the dimensions of a buffer, repeats that use the buffer 
 
 from tightship.driver.protocol.messages import BurstExecute, Call, Execute, RunExecution
 from tightship.driver.protocol.replies import Executed, Failed
-from tightship.driver.service.effects import EndRepeats, MayRepeat, PauseRepeats, ResumeRepeats, Run
+from tightship.driver.service.effects import ForgetCalls, CacheCall, PauseCalls, ResumeCalls, Run
 from tightship.driver.service.events import RunFinished
 from tightship.driver.service.execution import Execution
 from tightship.driver.service.ledger import Ledger
@@ -40,7 +40,7 @@ def offer(
     session = execution.session or execution.model
     buffers = connection.repeats.setdefault(session, {})
     buffers.update((use.buffer, use.buffer.version) for use in execution.uses)
-    ledger.emit(MayRepeat(connection.identifier, session, call, run_of(execution), reply))
+    ledger.emit(CacheCall(connection.identifier, session, call, run_of(execution), reply))
 
 
 def run_of(execution: Execution) -> Run:
@@ -97,7 +97,7 @@ def pause(ledger: Ledger, execution: Execution) -> None:
     if not (execution.session or execution.uses):
         return
     if not connection.pausing:
-        ledger.emit(PauseRepeats(connection.identifier))
+        ledger.emit(PauseCalls(connection.identifier))
     connection.pausing.add(execution.identifier)
 
 
@@ -110,13 +110,13 @@ def resume(ledger: Ledger, execution: Execution) -> None:
     for session, buffers in list(connection.repeats.items()):
         if any(buffer.version != version for buffer, version in buffers.items()):
             del connection.repeats[session]
-            ledger.emit(EndRepeats(connection.identifier, session))
+            ledger.emit(ForgetCalls(connection.identifier, session))
     if not connection.pausing:
-        ledger.emit(ResumeRepeats(connection.identifier))
+        ledger.emit(ResumeCalls(connection.identifier))
 
 
 def end_all(ledger: Ledger, connection: Connection) -> None:
     """End all repeats of a client."""
     if connection.repeats:
         connection.repeats.clear()
-        ledger.emit(EndRepeats(connection.identifier, 0))
+        ledger.emit(ForgetCalls(connection.identifier, 0))

@@ -8,7 +8,7 @@ NUMBER = slice(8, 16)
 """Position of the call's number in a message."""
 
 
-class Repeated:
+class CachedCall:
     """Call and its latest reply, encoded without their numbers."""
 
     __slots__ = ("_answer", "_call", "_reply")

@@ -14,12 +14,12 @@ import pytest
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result, relu_chain
-from tightship._core import Repeats, StopFlag, Tally, Turns
+from tightship._core import CallCache, StopFlag, Tally, Turns
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import encode
 from tightship.driver.protocol.replies import Executed
-from tightship.driver.server.repeating import KEPT_MAX, Repeating
-from tightship.driver.service.effects import MayRepeat
+from tightship.driver.server.call_cache import KEPT_MAX, ServerCallCache
+from tightship.driver.service.effects import CacheCall
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, InputError, StoppedError
 
@@ -39,7 +39,7 @@ class Setup:
     def __init__(self):
         self.calls = select.epoll()
         self.turns, self.tally = Turns(1), Tally()
-        self.repeats = Repeats(self.calls.fileno(), self.turns)
+        self.repeats = CallCache(self.calls.fileno(), self.turns)
         self.ours, self.client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.client.settimeout(60)
         self.file = self.ours.fileno()
@@ -289,19 +289,19 @@ def test_a_client_of_many_requests_has_few_of_them_remembered():
     setup = Setup()
     try:
         setup.repeats.close(setup.file)
-        repeating = Repeating(setup.calls.fileno(), setup.turns)
-        repeating.open(setup.file)
+        call_cache = ServerCallCache(setup.calls.fileno(), setup.turns)
+        call_cache.open(setup.file)
         for number in range(3 * KEPT_MAX):
             call = m.RunExecution(number)
-            may = MayRepeat(1, number + 1, call, None, Executed(ErrorStatus.NONE, ()))
-            repeating.remember(setup.file, may, setup.run, setup.tally, NAMES)
-            repeating.remember(setup.file, may, setup.run, setup.tally, NAMES)
-            assert len(repeating._kept[setup.file]) <= KEPT_MAX
+            may = CacheCall(1, number + 1, call, None, Executed(ErrorStatus.NONE, ()))
+            call_cache.remember(setup.file, may, setup.run, setup.tally, NAMES)
+            call_cache.remember(setup.file, may, setup.run, setup.tally, NAMES)
+            assert len(call_cache._kept[setup.file]) <= KEPT_MAX
         setup.client.send(encode(call, 9))
         setup.client.send(b"the end")
-        assert repeating.next()[0] == setup.file
+        assert call_cache.next()[0] == setup.file
         assert setup.client.recv(100) == encode(may.reply, 9)
-        repeating.forget(setup.file, 0)
-        assert not repeating._kept
+        call_cache.forget(setup.file, 0)
+        assert not call_cache._kept
     finally:
         setup.close()

@@ -31,7 +31,7 @@ constexpr size_t kCallBytesMax = 1024;
 constexpr uint32_t kCalls = 1;
 
 /// A call, and what to do when it comes again.
-struct Repeat {
+struct CachedCall {
     int64_t session;           ///< what `forget` names it by
     std::string call;          ///< a whole message, of any number
     std::function<bool()> run; ///< false where it must go the long way; one run at a time
@@ -40,7 +40,7 @@ struct Repeat {
     Names names;               ///< of whose turn a run takes
 };
 
-/// What has come that is not for `Repeats` to answer.
+/// What has come that is not for `CallCache` to answer.
 struct Ready {
     int file;
     uint32_t events;
@@ -54,13 +54,13 @@ std::string numbered(std::string answer, std::string_view call);
 std::string reply(int file, std::string answer);
 
 /// Waits for calls, and answers those that it knows. Any number of threads may wait.
-class Repeats {
+class CallCache {
   public:
     /// `calls` is an epoll descriptor whose sockets are watched for one event at a time; each run
     /// takes one of `turns`. Both outlive this.
-    Repeats(int calls, Turns &turns) : calls_(calls), turns_(turns) {}
-    Repeats(const Repeats &) = delete;
-    Repeats &operator=(const Repeats &) = delete;
+    CallCache(int calls, Turns &turns) : calls_(calls), turns_(turns) {}
+    CallCache(const CallCache &) = delete;
+    CallCache &operator=(const CallCache &) = delete;
 
     /// A connection is watched from now on. Throws `std::system_error`.
     void open(int file);
@@ -79,7 +79,7 @@ class Repeats {
     void close(int file);
 
     /// From now on a call on a connection is answered here.
-    void remember(int file, Repeat repeat);
+    void remember(int file, CachedCall repeat);
 
     /// No call of a session, or of any if it is 0, is answered here any more; one that runs has
     /// ended.
@@ -100,7 +100,7 @@ class Repeats {
 
   private:
     struct Entry {
-        Repeat repeat;
+        CachedCall repeat;
         std::mutex running;
         bool is_gone = false;
     };
@@ -136,7 +136,7 @@ class Repeats {
     std::optional<std::string> answer(int file);
     bool run(Entry &entry);
     /// Runs, counted if it ends well; others are counted on the long way.
-    static bool run_counted(const Repeat &repeat);
+    static bool run_counted(const CachedCall &repeat);
     /// Tells a client, before a call that came at some time is answered, that its ring is looked
     /// at.
     Attending offer(int file, std::chrono::steady_clock::time_point came);

@@ -5,14 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from tightship._core import NativeContext, Repeats, StopFlag, Tally, Turns
+from tightship._core import NativeContext, CallCache, StopFlag, Tally, Turns
 from tightship.driver.protocol.codec import encode, encode_reply
 from tightship.driver.service import effects as fx
-from tightship.driver.service.effects import MayRepeat
+from tightship.driver.service.effects import CacheCall
 from tightship.driver.turn_names import Names
 from tightship.model.bound_run import BoundRun
 
-RepeatsEffect = fx.EndRepeats | fx.PauseRepeats | fx.ResumeRepeats | fx.AttendRing
+CallCacheEffect = fx.ForgetCalls | fx.PauseCalls | fx.ResumeCalls | fx.AttendRing
 
 KEPT_MAX = 64
 """Calls remembered for a connection; one more clears them."""
@@ -35,7 +35,7 @@ class _Kept:
     tally: Tally
 
 
-class Repeating:
+class ServerCallCache:
     """Calls that the native core answers, by connection; many threads may wait in `next`."""
 
     def __init__(self, calls: int, turns: Turns, attending: int = 0) -> None:
@@ -44,7 +44,7 @@ class Repeating:
         A run takes one of `turns`. Up to `attending` of the threads in `next` poll rings for a
         while instead.
         """
-        self._native = Repeats(calls, turns)
+        self._native = CallCache(calls, turns)
         self._native.set_attending(attending)
         self._kept: dict[int, dict[bytes, _Kept]] = {}
         self.open, self.next = self._native.open, self._native.next
@@ -52,7 +52,7 @@ class Repeating:
         self.pause, self.resume = self._native.pause, self._native.resume
 
     def remember(
-        self, file: int, may: MayRepeat, run: BoundRun, tally: Tally, names: Names
+        self, file: int, may: CacheCall, run: BoundRun, tally: Tally, names: Names
     ) -> None:
         """Answer a call on a connection from now on; without Python if it needs no arena.
 
@@ -78,14 +78,14 @@ class Repeating:
         else:
             self._native.remember(file, may.session, both, *alone, stop, tally, names)
 
-    def carry_out(self, file: int, effect: RepeatsEffect) -> None:
+    def carry_out(self, file: int, effect: CallCacheEffect) -> None:
         """Carry out an effect about the calls of a connection."""
         match effect:
-            case fx.EndRepeats():
+            case fx.ForgetCalls():
                 self.forget(file, effect.session)
-            case fx.PauseRepeats():
+            case fx.PauseCalls():
                 self.pause(file)
-            case fx.ResumeRepeats():
+            case fx.ResumeCalls():
                 self.resume(file)
             case fx.AttendRing():
                 self.open_ring(file, effect.handle)
