@@ -59,7 +59,7 @@ CallCache::Attending CallCache::offer(int file, Clock::time_point came) {
         attending_ -= 1;
         return {};
     }
-    next.open->ring.set(Turn::kAttended);
+    next.open->ring.set(RingState::kAttended);
     return next;
 }
 
@@ -68,7 +68,7 @@ void CallCache::attend(int file, OpenRing &open, std::string &unsent) {
     if (unsent.empty())
         serve(file, open, unsent);
     else
-        open.ring.pass(Turn::kAttended, Turn::kAway);
+        open.ring.pass(RingState::kAttended, RingState::kAway);
     const bool is_vain = open.position == before;
     open.passes_next = is_vain ? std::min(2 * open.passes_next, kPassesMax) : 1;
     open.passes = is_vain ? open.passes_next : 0;
@@ -78,16 +78,16 @@ void CallCache::attend(int file, OpenRing &open, std::string &unsent) {
 void CallCache::serve(int file, OpenRing &open, std::string &unsent) {
     Looking looking(kSoon);
     while (true) {
-        switch (open.ring.turn()) {
-        case Turn::kCalled:
-        case Turn::kAsleep:
+        switch (open.ring.state()) {
+        case RingState::kCalled:
+        case RingState::kAsleep:
             if (!take(file, open, unsent))
                 return;
             looking = Looking(kSoon);
             break;
-        case Turn::kAttended:
+        case RingState::kAttended:
             if ((open.is_gone || !looking.goes_on()) &&
-                open.ring.pass(Turn::kAttended, Turn::kAway))
+                open.ring.pass(RingState::kAttended, RingState::kAway))
                 return;
             break;
         default: // the client goes by its socket
@@ -107,11 +107,11 @@ bool CallCache::take(int file, OpenRing &open, std::string &unsent) {
         answer = numbered(entry->repeat.answer, call);
     open.ring.write(Side::kAnswer, open.position++, answer);
     open.answered = Clock::now();
-    const Turn before = open.ring.set(is_done ? Turn::kAttended : Turn::kAway);
-    if (before == Turn::kAsleep)
+    const RingState before = open.ring.set(is_done ? RingState::kAttended : RingState::kAway);
+    if (before == RingState::kAsleep)
         unsent = reply(file, std::move(answer));
     if (!unsent.empty())
-        open.ring.pass(Turn::kAttended, Turn::kAway);
+        open.ring.pass(RingState::kAttended, RingState::kAway);
     return is_done && unsent.empty();
 }
 

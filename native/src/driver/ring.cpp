@@ -52,17 +52,17 @@ Ring::~Ring() {
     munmap(start_, kRingBytes);
 }
 
-Turn Ring::turn() const {
-    return Turn{word(start_).load()};
+RingState Ring::state() const {
+    return RingState{word(start_).load()};
 }
 
-bool Ring::pass(Turn from, Turn to) const {
+bool Ring::pass(RingState from, RingState to) const {
     auto expected = static_cast<uint32_t>(from);
     return word(start_).compare_exchange_strong(expected, static_cast<uint32_t>(to));
 }
 
-Turn Ring::set(Turn to) const {
-    return Turn{word(start_).exchange(static_cast<uint32_t>(to))};
+RingState Ring::set(RingState to) const {
+    return RingState{word(start_).exchange(static_cast<uint32_t>(to))};
 }
 
 char *Ring::slot(Side side, size_t position) const {
@@ -91,22 +91,22 @@ bool RingCaller::looks() {
         return false;
     }
     Looking looking(kLook);
-    while (ring_.turn() == Turn::kCalled && looking.goes_on())
+    while (ring_.state() == RingState::kCalled && looking.goes_on())
         continue;
-    const bool is_vain = ring_.turn() == Turn::kCalled;
+    const bool is_vain = ring_.state() == RingState::kCalled;
     passes_next_ = is_vain ? std::min(2 * passes_next_, kPassesMax) : 1;
     passes_ = is_vain ? passes_next_ : 0;
     return !is_vain;
 }
 
 std::optional<std::string> RingCaller::call(std::string_view message) {
-    if (message.size() > kSlotTextMax || ring_.turn() != Turn::kAttended)
+    if (message.size() > kSlotTextMax || ring_.state() != RingState::kAttended)
         return {};
     ring_.write(Side::kCall, position_, message);
-    if (!ring_.pass(Turn::kAttended, Turn::kCalled))
+    if (!ring_.pass(RingState::kAttended, RingState::kCalled))
         return {};
     const size_t position = position_++;
-    if (!looks() && ring_.pass(Turn::kCalled, Turn::kAsleep))
+    if (!looks() && ring_.pass(RingState::kCalled, RingState::kAsleep))
         return std::string();
     Ring::Copy copy;
     const std::string_view answer = ring_.read(Side::kAnswer, position, copy);

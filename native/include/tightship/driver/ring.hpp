@@ -25,7 +25,7 @@ constexpr size_t kRingBytes = kRingHeadBytes + 2 * kRingSlots * kSlotBytes;
 constexpr std::string_view kElsewhere{"\0", 1};
 
 /// Whose turn it is, or what the driver does.
-enum class Turn : uint32_t {
+enum class RingState : uint32_t {
     kAway,     ///< it looks at the socket only
     kAttended, ///< it waits for a call here
     kCalled,   ///< one has come, and the client looks here for the answer
@@ -63,11 +63,11 @@ class Ring {
     Ring(const Ring &) = delete;
     Ring &operator=(const Ring &) = delete;
 
-    Turn turn() const;
+    RingState state() const;
     /// Whether it was `from`, and is `to` now.
-    bool pass(Turn from, Turn to) const;
+    bool pass(RingState from, RingState to) const;
     /// What it was.
-    Turn set(Turn to) const;
+    RingState set(RingState to) const;
 
     void write(Side side, size_t position, std::string_view text) const;
     /// A text, copied before anybody looks at it; empty if its slot has no such length.
@@ -91,7 +91,7 @@ class RingCaller {
     std::optional<std::string> call(std::string_view message);
 
     /// Has the driver look at the socket at once.
-    void dismiss() const { ring_.pass(Turn::kAttended, Turn::kAway); }
+    void dismiss() const { ring_.pass(RingState::kAttended, RingState::kAway); }
 
   private:
     /// Whether the answer has come while it was looked for.
