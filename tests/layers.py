@@ -247,13 +247,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.client.fallback": "errors loading model driver.client driver.protocol driver.types",
     "driver.server": (
         "_core errors model.bound_run resource.private_folder driver.memory driver.models"
-        " driver.printable driver.protocol driver.service driver.threads driver.turn_names"
+        " driver.printable driver.protocol driver.service driver.threads driver.permit_names"
         " driver.types driver.server"
     ),
     "driver.oip": (
         "_core __version__ engine.arenas.joint_arenas errors graph model loading"
         " resource.resident driver.memory driver.models driver.printable driver.service"
-        " driver.turn_names driver.types driver.oip"
+        " driver.permit_names driver.types driver.oip"
     ),
     "driver.oip.http": (
         "_core errors model driver.oip driver.server.accepting driver.threads driver.oip.http"
@@ -264,7 +264,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.process": "_core errors driver",
     "driver.printable": "",
     "driver.threads": "",
-    "driver.turn_names": "",
+    "driver.permit_names": "",
     "driver": "driver.client driver.types",
     "cli": (
         "atomic_file errors quantity graph planner view engine model loading cost __version__ cli"

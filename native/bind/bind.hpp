@@ -53,7 +53,7 @@ void numpy_bound(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);
 void guarded_mapping(nanobind::module_ &module);
 void repeats(nanobind::module_ &module);
-void turns(nanobind::module_ &module);
+void permits(nanobind::module_ &module);
 void lent_connections(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);
 void kernels(nanobind::module_ &module);

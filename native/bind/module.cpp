@@ -49,7 +49,7 @@ NB_MODULE(_core, module) {
     tightship::bind::onednn(module);
     tightship::bind::kernels(module);
     tightship::bind::program(module);
-    tightship::bind::turns(module);
+    tightship::bind::permits(module);
     tightship::bind::repeats(module);
     tightship::bind::lent_connections(module);
     tightship::bind::primitive_memory(module);

@@ -1676,7 +1676,7 @@ class Place:
     def __init__(self, names: Sequence[str], tally: Tally, priority: int = 0) -> None:
         """`tally` counts it while it waits."""
 
-class Turns:
+class RunPermits:
     """
     Limits concurrent runs of all callers. Callers that wait have turns by group: one that has had a turn goes behind the others of its level.
     """
@@ -1716,7 +1716,7 @@ class Turns:
 class QueuedRuns:
     """Runs that wait for a turn while no thread does, by number."""
 
-    def __init__(self, turns: Turns, bell: int) -> None:
+    def __init__(self, permits: RunPermits, bell: int) -> None:
         """
         An eventfd, `bell`, is added 1 to for each turn that comes to a run that has waited.
         """
@@ -1744,9 +1744,9 @@ class CallCache:
     Calls that have come before, answered without Python. Any number of threads may wait.
     """
 
-    def __init__(self, calls: int, turns: Turns) -> None:
+    def __init__(self, calls: int, permits: RunPermits) -> None:
         """
-        `calls` is an epoll descriptor whose sockets are watched for one event at a time; a run takes one of `turns`, or goes the long way if none is free.
+        `calls` is an epoll descriptor whose sockets are watched for one event at a time; a run takes one of `permits`, or goes the long way if none is free.
         """
 
     def open(self, file: int) -> None:
@@ -1848,8 +1848,8 @@ class LentConnections:
     Connections of HTTP whose next request has probably come before, answered without Python. Any number of threads may wait.
     """
 
-    def __init__(self, turns: Turns) -> None:
-        """A run takes one of `turns`."""
+    def __init__(self, permits: RunPermits) -> None:
+        """A run takes one of `permits`."""
 
     def remember(self, number: int, exchange: tuple[bytes, bytes], run: tuple[NativeContext, tuple[int, int], StopFlag], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[Tally, str]) -> None:
         """

@@ -3,12 +3,12 @@
 import random
 from collections import deque
 
-from tightship._core import QueuedRuns, Tally, Turns
+from tightship._core import QueuedRuns, Tally, RunPermits
 from tightship.driver.protocol.replies import Failed, Launched, ModelPrepared, OutputShape, Timing
 from tightship.driver.service import effects as fx
 from tightship.driver.service import events as ev
 from tightship.driver.service.service import Service
-from tightship.driver.turn_names import own_model
+from tightship.driver.permit_names import own_model
 from tightship.driver.types.attachment import Attachment, FenceState
 from tightship.driver.types.dimensions import combine
 from tightship.driver.types.operand_type import size_bytes
@@ -93,9 +93,9 @@ def check_repeated(known, reply):
 class FakeServer:
     """Carries effects out; what the service asked for is answered when `answer` is called."""
 
-    def __init__(self, settings=None, engine=None, seed=0, turns=1):
-        self.turns, self.tally = Turns(turns), Tally()
-        self.queue = QueuedRuns(self.turns, -1)
+    def __init__(self, settings=None, engine=None, seed=0, permits=1):
+        self.permits, self.tally = RunPermits(permits), Tally()
+        self.queue = QueuedRuns(self.permits, -1)
         self.lag_ns = 0
         self.service = Service(settings or Settings(), random.Random(seed))
         self.engine = engine or FakeEngine()
@@ -209,19 +209,19 @@ class FakeServer:
             else:
                 self.perform(effect)
         while (execution := self.queue.next()) is not None:
-            self.tell_turn(execution)
+            self.tell_permit(execution)
 
-    def tell_turn(self, execution):
+    def tell_permit(self, execution):
         """Time may have passed since the turn came."""
         self.now_ns += self.lag_ns
-        self.happen(ev.TurnCame(execution))
+        self.happen(ev.PermitGranted(execution))
 
-    def await_turn(self, asked):
+    def await_permit(self, asked):
         """As every client's models are its own."""
         user = self.service.ledger.connections[asked.connection].caller.user
         names = own_model(f"user {user}", str(asked.connection), asked.model)
         if self.queue.join(asked.execution, names, asked.priority, self.tally):
-            self.tell_turn(asked.execution)
+            self.tell_permit(asked.execution)
 
     def perform(self, effect):
         match effect:
@@ -283,10 +283,10 @@ class FakeServer:
 
     def ask(self, effect):
         match effect:
-            case fx.AwaitTurn():
-                self.await_turn(effect)
+            case fx.AwaitPermit():
+                self.await_permit(effect)
                 return
-            case fx.LeaveTurn():
+            case fx.CancelPermit():
                 self.queue.leave(effect.execution)
                 return
             case fx.Run():
@@ -326,6 +326,6 @@ class FakeServer:
             or ledger.watchers
             or len(ledger.timers)
             or any(ended is None for ended in self.fences.values())
-            or self.turns.waiting_count
-            or not self.turns.is_free
+            or self.permits.waiting_count
+            or not self.permits.is_free
         )

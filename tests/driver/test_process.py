@@ -114,16 +114,16 @@ def test_a_call_of_grpc_that_has_begun_is_answered_before_the_end(tmp_path):
     with ExitStack() as opened:
         running = opened.enter_context(serving(tmp_path, drain_s=60))
         channel = opened.enter_context(grpc.insecure_channel(f"127.0.0.1:{running.ports['grpc']}"))
-        turns = running._endpoint.turns
-        assert turns.take_free()
+        permits = running._endpoint.permits
+        assert permits.take_free()
         call = grpc_call(channel)
-        while not turns.waiting_count:
+        while not permits.waiting_count:
             assert not call.done()
         running.stop()
         probe = channel.unary_unary(f"/{SERVICE}/ServerLive")
         while probe.future(b"", timeout=1).code() in {OK, LATE}:
             pass  # it takes no more calls; one that comes in that moment may have no answer
-        turns.give_back()
+        permits.give_back()
         assert call.code() is OK
 
 

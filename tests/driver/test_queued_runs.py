@@ -6,17 +6,17 @@ from collections import defaultdict, deque
 
 import pytest
 
-from tightship._core import QueuedRuns, Tally, Turns
-from tightship.driver.turn_names import named_model, own_model
+from tightship._core import QueuedRuns, Tally, RunPermits
+from tightship.driver.permit_names import named_model, own_model
 
 
 class Queue:
     """Runs of named models that wait for one of some turns."""
 
-    def __init__(self, turns=1):
-        self.turns, self.tally = Turns(turns), Tally()
+    def __init__(self, permits=1):
+        self.permits, self.tally = RunPermits(permits), Tally()
         self.bell = os.eventfd(0, os.EFD_NONBLOCK)
-        self.runs = QueuedRuns(self.turns, self.bell)
+        self.runs = QueuedRuns(self.permits, self.bell)
         self.names, self.count = {}, 0
 
     def join(self, names, priority=0):
@@ -26,8 +26,8 @@ class Queue:
 
     def take(self):
         """Take a turn that is free."""
-        number, has_turn = self.join(named_model("running", "", ""))
-        assert has_turn
+        number, has_permit = self.join(named_model("running", "", ""))
+        assert has_permit
         return number
 
     def next(self, ended):
@@ -40,7 +40,7 @@ class Queue:
         found = []
         while (ended := self.next(ended)) is not None:
             found.append(self.names[ended])
-        assert self.turns.taken_count == 0
+        assert self.permits.taken_count == 0
         return found
 
 
@@ -57,8 +57,8 @@ def slow(client, account="a"):
 
 @pytest.mark.parametrize("accounts", [1, 20])
 def test_a_flood_on_one_model_delays_another_by_the_run_that_goes_on(queue, accounts):
-    running, has_turn = queue.join(slow(0))
-    assert has_turn
+    running, has_permit = queue.join(slow(0))
+    assert has_permit
     for number in range(20):
         queue.join(slow(number, account=f"account {number % accounts}"))
     fast = named_model("fast", "account 0", "0")
@@ -77,7 +77,7 @@ def test_a_flood_under_way_delays_another_model_by_the_run_that_goes_on(queue):
     assert queue.names[queue.next(ended)] == fast
 
 
-def test_accounts_of_a_model_take_turns_and_then_their_clients(queue):
+def test_accounts_of_a_model_take_permits_and_then_their_clients(queue):
     ended = queue.take()
     for number in (1, 1, 1, 2):
         queue.join(slow(number, account="many"))
@@ -87,7 +87,7 @@ def test_accounts_of_a_model_take_turns_and_then_their_clients(queue):
     assert queue.order(ended) == [many, one, other, many, many]
 
 
-def test_an_account_has_no_more_turns_for_having_prepared_more_models(queue):
+def test_an_account_has_no_more_permits_for_having_prepared_more_models(queue):
     ended = queue.take()
     own = [own_model("greedy", "1", number) for number in range(5)]
     for names in own:
@@ -116,17 +116,17 @@ def test_priorities_are_those_of_a_clients_models(queue):
     assert queue.order(ended) == [names[2], high, names[2], names[1], names[0], names[0]]
 
 
-def test_a_run_that_leaves_has_no_turn(queue):
+def test_a_run_that_leaves_has_no_permit(queue):
     ended = queue.take()
     (gone, _), (other, _) = queue.join(slow(1)), queue.join(slow(2))
     queue.runs.leave(gone)
-    assert queue.turns.waiting_count == 1
+    assert queue.permits.waiting_count == 1
     assert queue.next(ended) == other
     assert queue.next(other) is None
-    assert queue.turns.is_free
+    assert queue.permits.is_free
 
 
-def test_a_turn_that_came_to_a_run_that_leaves_goes_to_the_next(queue):
+def test_a_permit_that_came_to_a_run_that_leaves_goes_to_the_next(queue):
     ended = queue.take()
     (gone, _), (other, _) = queue.join(slow(1)), queue.join(slow(2))
     queue.runs.give_back(ended)
@@ -134,10 +134,10 @@ def test_a_turn_that_came_to_a_run_that_leaves_goes_to_the_next(queue):
     assert queue.runs.next() == other
     assert queue.runs.next() is None
     queue.runs.leave(other)  # as one does that cannot begin
-    assert queue.turns.is_free
+    assert queue.permits.is_free
 
 
-def test_the_bell_rings_for_each_turn_that_comes(queue):
+def test_the_bell_rings_for_each_permit_that_comes(queue):
     ended = queue.take()
     queue.join(slow(1))
     with pytest.raises(BlockingIOError):
@@ -150,7 +150,7 @@ def test_those_that_wait_are_counted(queue):
     ended = queue.take()
     for number in range(20):
         queue.join(slow(number))
-    assert queue.tally.now()[2] == queue.turns.waiting_count == 20
+    assert queue.tally.now()[2] == queue.permits.waiting_count == 20
     queue.runs.leave(5)
     assert queue.tally.now()[2] == 19
     queue.order(ended)
@@ -200,17 +200,17 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_turns_are_those_of_another_implementation(seed):
-    rng, queue, model = random.Random(seed), Queue(turns=2), Model()
+def test_permits_are_those_of_another_implementation(seed):
+    rng, queue, model = random.Random(seed), Queue(permits=2), Model()
     running = []
     for _ in range(400):
         waiting = [run for row in model.waiting.values() for run in row]
         chance = rng.random()
         if chance < 0.5:
             names = tuple(rng.choice("abc"[: level + 1]) for level in range(4))
-            run, has_turn = queue.join(names)
-            assert has_turn == (len(running) < 2)
-            if has_turn:
+            run, has_permit = queue.join(names)
+            assert has_permit == (len(running) < 2)
+            if has_permit:
                 running.append(run)
             else:
                 model.join(run, names)

@@ -87,9 +87,9 @@ void repeats(nb::module_ &module) {
                              "Calls that have come before, answered without Python. Any number of "
                              "threads may wait.");
     watching(self);
-    self.def(nb::init<int, driver::Turns &>(), "calls"_a, "turns"_a, nb::keep_alive<1, 3>(),
+    self.def(nb::init<int, driver::RunPermits &>(), "calls"_a, "permits"_a, nb::keep_alive<1, 3>(),
              "`calls` is an epoll descriptor whose sockets are watched for one event at a time; a "
-             "run takes one of `turns`, or goes the long way if none is free.")
+             "run takes one of `permits`, or goes the long way if none is free.")
         .def(
             "remember",
             [](CallCache &self, int file, int64_t session,

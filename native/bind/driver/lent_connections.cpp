@@ -24,7 +24,7 @@ namespace {
 using driver::Counts;
 using driver::LentConnections;
 using driver::Tally;
-using driver::Turns;
+using driver::RunPermits;
 
 /// Bytes of a file that are mapped: the mapping, the file, and where they end in it.
 using Mapped = std::tuple<const os::GuardedMapping *, int, int64_t>;
@@ -112,7 +112,7 @@ void lent_connections(nb::module_ &module) {
     nb::class_<LentConnections>(module, "LentConnections",
                                 "Connections of HTTP whose next request has probably come before, "
                                 "answered without Python. Any number of threads may wait.")
-        .def(nb::init<Turns &>(), "turns"_a, nb::keep_alive<1, 2>(), "A run takes one of `turns`.")
+        .def(nb::init<RunPermits &>(), "permits"_a, nb::keep_alive<1, 2>(), "A run takes one of `permits`.")
         .def(
             "remember",
             [](LentConnections &self, int64_t number, const Exchange &exchange,
@@ -146,7 +146,7 @@ void lent_connections(nb::module_ &module) {
         .def("lend", &LentConnections::lend, "connection"_a, "file"_a, "account"_a, "client"_a,
              "Answer what comes by a socket while it is known; the connection's number is new and "
              "positive, and the socket need not stay open. Of one model, accounts and their "
-             "clients take turns. Raises RuntimeError where the system has no file left.")
+             "clients take permits. Raises RuntimeError where the system has no file left.")
         .def("recall", &LentConnections::recall, "connection"_a,
              "End that; False if the connection is on its way back, by `next`.")
         .def("idle_since", &LentConnections::idle_since, "connection"_a,

@@ -150,10 +150,10 @@ std::optional<std::string> CallCache::answer(int file) {
 
 bool CallCache::run(Entry &entry) {
     const std::lock_guard lock(entry.running);
-    if (entry.is_gone || !turns_.take_free())
+    if (entry.is_gone || !permits_.take_free())
         return false;
     const bool is_done = run_counted(entry.repeat);
-    turns_.give_back(entry.repeat.names);
+    permits_.give_back(entry.repeat.names);
     return is_done;
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kBell = 0;
 
 /// How long a turn is waited for, as most of these runs are short; this thread reads nothing then.
-constexpr std::chrono::milliseconds kTurnPatience(1);
+constexpr std::chrono::milliseconds kPermitPatience(1);
 
 constexpr uint32_t kOnce = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
 
@@ -37,8 +37,8 @@ int control(int calls, int operation, int file, uint32_t events, uint64_t number
 
 } // namespace
 
-LentConnections::LentConnections(Turns &turns)
-    : turns_(turns), calls_(opened(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+LentConnections::LentConnections(RunPermits &permits)
+    : permits_(permits), calls_(opened(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       bell_(eventfd(0, EFD_CLOEXEC)) {
     control(calls_, EPOLL_CTL_ADD, bell_, EPOLLIN, kBell);
 }
@@ -169,12 +169,12 @@ bool LentConnections::run(Entry &entry, Connection &connection) {
     using Clock = std::chrono::steady_clock;
     const auto asked = Clock::now();
     connection.names[0] = entry.known.model;
-    if (!running.owns_lock() || !(turns_.take_free() || waited(entry, connection)))
+    if (!running.owns_lock() || !(permits_.take_free() || waited(entry, connection)))
         return false;
     const auto start = Clock::now();
     const bool is_done = entry.known.run();
     const std::chrono::nanoseconds queued = start - asked, ran = Clock::now() - start;
-    turns_.give_back(connection.names);
+    permits_.give_back(connection.names);
     if (is_done)
         entry.known.tally->succeed({queued.count(), 0, ran.count(), 0});
     return is_done;
@@ -182,12 +182,12 @@ bool LentConnections::run(Entry &entry, Connection &connection) {
 
 bool LentConnections::waited(const Entry &entry, const Connection &connection) {
     Place place{.names = connection.names, .tally = entry.known.tally};
-    if (!turns_.take(place, kTurnPatience))
+    if (!permits_.take(place, kPermitPatience))
         return false;
     pollfd client{.fd = connection.file, .events = POLLRDHUP, .revents = 0};
     const bool is_gone = poll(&client, 1, 0) > 0;
     if (is_gone)
-        turns_.give_back(connection.names);
+        permits_.give_back(connection.names);
     return !is_gone;
 }
 

@@ -20,7 +20,7 @@ bool QueuedRuns::join(int64_t run, Names names, int64_t priority, Tally &tally) 
         const uint64_t one = 1;
         [[maybe_unused]] const ssize_t written = write(bell_, &one, sizeof one);
     };
-    return turns_.join(*place);
+    return permits_.join(*place);
 }
 
 std::optional<int64_t> QueuedRuns::next() {
@@ -38,7 +38,7 @@ void QueuedRuns::leave(int64_t run) {
         const std::lock_guard lock(lock_);
         place = &places_.at(run);
     }
-    const bool was_waiting = turns_.leave(*place);
+    const bool was_waiting = permits_.leave(*place);
     if (!was_waiting) {
         {
             const std::lock_guard lock(lock_);
@@ -57,7 +57,7 @@ void QueuedRuns::give_back(int64_t run) {
         const std::lock_guard lock(lock_);
         ended = places_.extract(run);
     }
-    turns_.give_back(ended.mapped().names);
+    permits_.give_back(ended.mapped().names);
 }
 
 } // namespace tightship::driver

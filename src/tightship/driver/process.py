@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread, Timer
 from typing import Protocol
 
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver.client.client import Client
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.limits import LIMITS, EndpointLimits
@@ -101,11 +101,11 @@ class Driver:
             InputError: An address is not available, or an endpoint's package is missing.
             OipError: None of the models can be loaded.
         """
-        turns = Turns(threads)
+        permits = RunPermits(threads)
         self._repository = Repository(models)
         accounts = Accounts(USER_LIMITS, kept={os.geteuid()})
         regions = RegionFiles(is_enabled=where.allow_client_shm, account=accounts.of(os.geteuid()))
-        self._endpoint = InferenceEndpoint(self._repository, regions, turns)
+        self._endpoint = InferenceEndpoint(self._repository, regions, permits)
         self._endpoints: dict[str, EndpointServer] = {}
         self._limits = where.limits
         self._is_over = False
@@ -122,7 +122,7 @@ class Driver:
             self._native = Server(
                 where.socket,
                 self._repository,
-                turns,
+                permits,
                 secret=secret,
                 access=replace(where.access, accounts=accounts),
             )

@@ -5,7 +5,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from tests.driver.test_turns import until
+from tests.driver.test_run_permits import until
 from tightship.driver.memory.alarms import Alarms
 
 LONG_S = 3600

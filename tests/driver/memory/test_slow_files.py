@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from tests.driver.test_turns import until
+from tests.driver.test_run_permits import until
 from tests.small_models import relu_chain
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver.client.client import Client
 from tightship.driver.memory import descriptor, looking, mappings, slow_files
 from tightship.driver.memory.slow_files import ASKING_MAX, SlowFiles, is_prompt
@@ -64,7 +64,7 @@ def dead(monkeypatch):
 @pytest.fixture
 def server(tmp_path):
     """A driver of this process that waits for files as long as a test may take."""
-    made = Server(tmp_path / "driver.sock", Repository(dict), Turns(1))
+    made = Server(tmp_path / "driver.sock", Repository(dict), RunPermits(1))
     made._slow.patience_s = 60
     thread = threading.Thread(target=made.serve)
     thread.start()

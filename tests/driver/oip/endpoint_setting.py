@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from tests.models import parse
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.message import HttpRequest
@@ -37,7 +37,7 @@ class Setting:
         for name in TEXTS:
             self.repository.load(name)
         self.regions = RegionFiles(is_enabled=True, folder=folder)
-        self.endpoint = InferenceEndpoint(self.repository, self.regions, Turns(1))
+        self.endpoint = InferenceEndpoint(self.repository, self.regions, RunPermits(1))
         self.calls = HttpCalls(self.endpoint, 1 << 16)
         self.register()
 

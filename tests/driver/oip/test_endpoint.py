@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.driver.oip.served import sources
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.message import HEADER_LENGTH, HttpRequest
@@ -35,7 +35,7 @@ def endpoint(repository):
 
 
 def calls(repository):
-    found = InferenceEndpoint(repository, RegionFiles(is_enabled=False), Turns(2))
+    found = InferenceEndpoint(repository, RegionFiles(is_enabled=False), RunPermits(2))
     return found, HttpCalls(found, 1 << 20)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("httptools")
 from tests.driver.oip.http_setting import Serving, ask
-from tests.driver.test_turns import until
+from tests.driver.test_run_permits import until
 
 LENT_RUNS = 4
 """The last of so many requests is answered on a connection that is lent."""
@@ -18,17 +18,17 @@ def serving(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("runs", [0, 1, LENT_RUNS], ids=["new", "quick", "lent"])
-def test_who_hangs_up_while_waiting_for_a_turn_has_none(serving, runs):
+def test_who_hangs_up_while_waiting_for_a_permit_has_none(serving, runs):
     with serving.connected() as client:
         for _ in range(runs):
             assert ask(client, serving.request())[0] == 200
-        assert serving.endpoint.turns.take_free()
+        assert serving.endpoint.permits.take_free()
         asked = len(serving.asked)
         client.sendall(serving.request())
         until(lambda: len(serving.asked) == asked + 1)  # also where the native core had it first
         until(lambda: serving.count().pending_count == 1)
     until(lambda: serving.count().fail_count == 1)
     assert serving.count().pending_count == 0
-    serving.endpoint.turns.give_back()
-    assert serving.endpoint.turns.is_free
+    serving.endpoint.permits.give_back()
+    assert serving.endpoint.permits.is_free
     assert serving.count().success_count == runs

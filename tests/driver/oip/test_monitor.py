@@ -3,7 +3,7 @@
 import errno
 import threading
 
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver.oip import monitor as watching
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.monitor import Monitor
@@ -25,7 +25,7 @@ def test_a_moment_without_descriptors_is_left_out_and_watching_goes_on(monkeypat
 
     monkeypatch.setattr(watching, "_sample", sample)
     monkeypatch.setattr(watching, "PERIOD_S", 0.01)
-    endpoint = InferenceEndpoint(Repository(dict), RegionFiles(is_enabled=False), Turns(1))
+    endpoint = InferenceEndpoint(Repository(dict), RegionFiles(is_enabled=False), RunPermits(1))
     monitor = Monitor(endpoint, tmp_path / "socket")
     monitor.start()
     assert seen.wait(PATIENCE_S)

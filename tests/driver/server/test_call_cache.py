@@ -14,7 +14,7 @@ import pytest
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result, relu_chain
-from tightship._core import CallCache, StopFlag, Tally, Turns
+from tightship._core import CallCache, StopFlag, Tally, RunPermits
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import encode
 from tightship.driver.protocol.replies import Executed
@@ -38,8 +38,8 @@ class Setup:
 
     def __init__(self):
         self.calls = select.epoll()
-        self.turns, self.tally = Turns(1), Tally()
-        self.repeats = CallCache(self.calls.fileno(), self.turns)
+        self.permits, self.tally = RunPermits(1), Tally()
+        self.repeats = CallCache(self.calls.fileno(), self.permits)
         self.ours, self.client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.client.settimeout(60)
         self.file = self.ours.fileno()
@@ -111,15 +111,15 @@ def test_a_call_with_files_is_left_with_them(setup):
         os.close(files[0])
 
 
-def test_while_another_endpoint_has_the_turn_a_call_goes_the_long_way(setup):
-    assert setup.turns.take_free()
+def test_while_another_endpoint_has_the_permit_a_call_goes_the_long_way(setup):
+    assert setup.permits.take_free()
     setup.client.send(call_of(7))
     assert setup.repeats.next() == (setup.file, select.EPOLLIN, b"")
-    setup.turns.give_back()
+    setup.permits.give_back()
     setup.repeats.watch(setup.file, select.EPOLLIN)
     assert setup.handed_over() == (setup.file, select.EPOLLIN, b"")
     assert setup.client.recv(100).endswith(b"done")
-    assert setup.turns.is_free
+    assert setup.permits.is_free
 
 
 def test_once_stopped_a_call_goes_the_long_way(setup):
@@ -289,7 +289,7 @@ def test_a_client_of_many_requests_has_few_of_them_remembered():
     setup = Setup()
     try:
         setup.repeats.close(setup.file)
-        call_cache = ServerCallCache(setup.calls.fileno(), setup.turns)
+        call_cache = ServerCallCache(setup.calls.fileno(), setup.permits)
         call_cache.open(setup.file)
         for number in range(3 * KEPT_MAX):
             call = m.RunExecution(number)

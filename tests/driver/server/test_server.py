@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.scenarios.driver.test_hostile_clients import connected
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver.client.client import Client
 from tightship.driver.oip.repository import Repository
 from tightship.driver.server import peer as peers
@@ -24,7 +24,7 @@ PATIENCE_S = 30
 @pytest.fixture
 def server(tmp_path):
     """A driver of this process that listens and does not serve yet."""
-    return Server(tmp_path / "driver.sock", Repository(dict), Turns(1))
+    return Server(tmp_path / "driver.sock", Repository(dict), RunPermits(1))
 
 
 def test_a_driver_that_has_ended_may_be_told_to_end_once_more(server):
@@ -118,7 +118,7 @@ def test_a_fence_that_is_pending_is_watched_on(server, monkeypatch):
 def test_clients_that_were_one_too_many_are_forgotten(tmp_path):
     accounts = Accounts({**USER_LIMITS, Resource.CONNECTIONS: 0})
     path = tmp_path / "driver.sock"
-    crowded = Server(path, Repository(dict), Turns(1), access=Access(accounts=accounts))
+    crowded = Server(path, Repository(dict), RunPermits(1), access=Access(accounts=accounts))
     thread = threading.Thread(target=crowded.serve)
     thread.start()
     for _ in range(3):

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tests.driver.test_turns import until
+from tests.driver.test_run_permits import until
 from tightship.driver.server.workers import Workers
 from tightship.driver.service.events import Tick
 from tightship.driver.types.status import Priority
@@ -58,7 +58,7 @@ def test_a_client_with_much_to_do_leaves_a_thread_to_others(jobs, workers):
     assert jobs.begun[2] == "mine 1"
 
 
-def test_clients_take_turns(jobs):
+def test_clients_take_permits(jobs):
     workers = Workers(1)
     for client in (1, 2, 3):
         for number in range(2):

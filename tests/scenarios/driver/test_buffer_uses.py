@@ -150,10 +150,10 @@ def test_the_example_runs_with_a_driver_and_without(served, tmp_path):
 def test_a_model_runs_here_where_no_driver_serves_it(tmp_path):
     with driver(tmp_path) as running, FallbackModel(cell(), running.path) as fallback:
         assert fallback.refusal is None
-        for turn in range(2):
+        for permit in range(2):
             (result,) = fallback.execute([INPUTS[0], STATE])
             np.testing.assert_allclose(result, here(STATE)[0], 1e-5)
-            if turn == 0:
+            if permit == 0:
                 running.process.kill()
                 running.process.wait()
         assert fallback.refusal.status == ErrorStatus.DEVICE_UNAVAILABLE

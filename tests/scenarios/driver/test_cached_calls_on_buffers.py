@@ -26,7 +26,7 @@ class Recurrent:
     """A client of a model of any length, whose state is to go to and fro between two buffers."""
 
     def __init__(self, length=1):
-        self.client = Client(FakeServer(turns=3))
+        self.client = Client(FakeServer(permits=3))
         self.server = self.client.server
         self.model = self.client.model(conv(KIND))
         self.pool = self.client.pool()
@@ -67,7 +67,7 @@ def setup():
     return made
 
 
-def test_both_turns_of_a_state_may_be_repeated(setup):
+def test_both_permits_of_a_state_may_be_repeated(setup):
     for call in (setup.to, setup.fro, setup.to):
         assert setup.repeats == [setup.to, setup.fro]
         assert setup.client.status(call) is NONE
@@ -75,9 +75,9 @@ def test_both_turns_of_a_state_may_be_repeated(setup):
 
 def test_a_state_in_a_burst_or_in_reusable_executions_may_be_repeated(setup):
     burst = setup.client(m.OpenBurst(setup.model)).burst
-    turns = setup.request(*setup.states), setup.request(*setup.states[::-1])
-    calls = [m.BurstExecute(burst, each, (-1,) * len(each.pools)) for each in turns]
-    made = [setup.client(m.CreateExecution(setup.model, each)) for each in turns]
+    permits = setup.request(*setup.states), setup.request(*setup.states[::-1])
+    calls = [m.BurstExecute(burst, each, (-1,) * len(each.pools)) for each in permits]
+    made = [setup.client(m.CreateExecution(setup.model, each)) for each in permits]
     calls += [m.RunExecution(each.execution) for each in made]
     for call in calls:
         assert setup.client.status(call) is NONE

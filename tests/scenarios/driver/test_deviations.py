@@ -188,7 +188,7 @@ def test_d9_a_pool_is_handed_to_the_server_once_and_dropped_once(client):
     client.server.ask = lambda effect, ask=client.server.ask: (seen.append(type(effect)), ask(effect))
     for mode in MODES * 3:
         assert run(client, model, request, mode) is NONE
-    assert set(seen) == {fx.AwaitTurn, fx.Run}
+    assert set(seen) == {fx.AwaitPermit, fx.Run}
 
 
 def test_d10_a_pool_is_written_only_where_a_run_writes_it(client):

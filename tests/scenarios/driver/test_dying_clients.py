@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.driver.native_driver import driver
-from tests.driver.test_turns import until
+from tests.driver.test_run_permits import until
 from tests.small_models import dense
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m

@@ -278,7 +278,7 @@ def test_a_request_that_was_checked_with_a_kept_pool_is_checked_again_with_its_o
     assert client.status(m.BurstExecute(burst, request, (-1,))) is GF
 
 
-def test_clients_take_turns():
+def test_clients_take_permits():
     greedy = Setup()
     modest = Setup(greedy.server)
     for setup, count in ((greedy, 5), (modest, 1)):
@@ -303,8 +303,8 @@ def test_higher_priorities_of_a_client_go_first():
 
 
 @pytest.mark.parametrize("runs_max", [1, 3])
-def test_no_more_run_at_once_than_there_are_turns(runs_max):
-    setup = Setup(FakeServer(turns=runs_max))
+def test_no_more_run_at_once_than_there_are_permits(runs_max):
+    setup = Setup(FakeServer(permits=runs_max))
     for _ in range(5):
         setup.server.post(setup.client.number, m.Execute(setup.model, setup.request))
     assert len(setup.server.asked) == runs_max
@@ -313,7 +313,7 @@ def test_no_more_run_at_once_than_there_are_turns(runs_max):
     assert all(isinstance(reply, Executed) for reply in replies)
 
 
-def test_an_execution_that_waits_for_its_turn_ends_at_its_deadline(setup):
+def test_an_execution_that_waits_for_its_permit_ends_at_its_deadline(setup):
     client, server = setup.client, setup.server
     server.post(client.number, m.Execute(setup.model, setup.request))
     late = m.Execute(setup.model, setup.request, deadline_ns=server.now_ns + MS)
@@ -325,7 +325,7 @@ def test_an_execution_that_waits_for_its_turn_ends_at_its_deadline(setup):
 
 
 @pytest.mark.parametrize("is_waiting", [False, True])
-def test_a_deadline_that_passes_before_a_turn_is_told_of_ends_the_execution(setup, is_waiting):
+def test_a_deadline_that_passes_before_a_permit_is_told_of_ends_the_execution(setup, is_waiting):
     client, server = setup.client, setup.server
     if is_waiting:
         server.post(client.number, m.Execute(setup.model, setup.request))
@@ -334,7 +334,7 @@ def test_a_deadline_that_passes_before_a_turn_is_told_of_ends_the_execution(setu
     number = server.post(client.number, late)
     server.answer_all()
     assert server.replies[client.number, number].status is TRANSIENT
-    assert server.turns.is_free
+    assert server.permits.is_free
     server.lag_ns = 0
     assert client.status(m.Execute(setup.model, setup.request)) is NONE
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.scenarios.driver.test_buffer_uses import INPUTS, STATE, cell, here, read, states_of
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver import Client, CompilationCache, ModelBuilder, tensor_type
 from tightship.driver.client.device_buffer import DeviceBuffer
 from tightship.driver.client.pooled_buffer import PooledBuffer
@@ -29,7 +29,7 @@ NUMBER = 77
 @contextmanager
 def client_of(folder, **offered):
     """A client of a driver in this process that offers so much."""
-    server = Server(folder / "driver.sock", Repository(dict), Turns(1), **offered)
+    server = Server(folder / "driver.sock", Repository(dict), RunPermits(1), **offered)
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:

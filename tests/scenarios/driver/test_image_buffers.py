@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import model
-from tightship._core import HAS_ONEDNN, StopFlag, Turns, onednn_cpu_isa
+from tightship._core import HAS_ONEDNN, StopFlag, RunPermits, onednn_cpu_isa
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models import registry as models_of_driver
@@ -207,7 +207,7 @@ def test_programs_that_were_made_in_vain_are_closed(monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(models_of_driver, "with_images", with_images)
-    effects = EffectRunner(Repository(dict), None, Turns(1), SlowFiles())
+    effects = EffectRunner(Repository(dict), None, RunPermits(1), SlowFiles())
     effects._models._models |= {1: None, 2: None}
     kind = ValueType(OperandType.TENSOR_FLOAT32, (1, 2, 3, 4))
     event = effects._allocate(AllocateBuffer(9, kind, ((1, True, 0), (2, False, 0))))

@@ -253,10 +253,10 @@ def test_prepare_from_cache_toctou(client, kind, tmp_path):
 
 def test_a_driver_reads_what_the_one_before_has_written(kind, file, tmp_path):
     cache = CompilationCache(TOKEN, (file,))
-    for turn in range(2):
+    for permit in range(2):
         with driver(tmp_path) as running, running.client() as client:
             assert client.capabilities().model_cache_files == 1
-            if turn == 0:
+            if permit == 0:
                 client.prepare(sum_of(kind), cache=cache)
             check(client.prepare_from_cache(cache), kind)
     (tmp_path / "tightship/driver/secret").unlink()

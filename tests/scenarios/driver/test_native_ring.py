@@ -89,7 +89,7 @@ def test_results_are_those_of_the_socket_all_around_the_ring(served, sent):
     nobody_attended(f"Only {through_ring} calls went through the ring")
 
 
-def test_two_bursts_and_the_socket_take_turns(served):
+def test_two_bursts_and_the_socket_take_permits(served):
     with served.client() as client, bursting(client) as one, bursting(client) as other:
         model = client.prepare(MODEL)
         for number in range(300):

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from tests.small_models import relu_chain
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
 from tightship.driver.oip.endpoint import InferenceEndpoint
@@ -26,15 +26,15 @@ X = np.ones((1, 4), np.float32)
 def served(tmp_path):
     """An endpoint, and where native clients of the same models come."""
     onnx.save(onnx.load_from_string(relu_chain(1, 4)), tmp_path / "model.onnx")
-    repository, turns = (
+    repository, permits = (
         Repository(lambda: {"model": ModelSource(tmp_path / "model.onnx")}),
-        Turns(1),
+        RunPermits(1),
     )
     repository.load("model")
-    server = Server(tmp_path / "driver.sock", repository, turns)
+    server = Server(tmp_path / "driver.sock", repository, permits)
     thread = threading.Thread(target=server.serve)
     thread.start()
-    yield InferenceEndpoint(repository, RegionFiles(is_enabled=False), turns), tmp_path / "driver.sock"
+    yield InferenceEndpoint(repository, RegionFiles(is_enabled=False), permits), tmp_path / "driver.sock"
     server.stop()
     thread.join()
     repository.close()

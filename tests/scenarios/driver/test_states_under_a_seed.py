@@ -48,8 +48,8 @@ class States:
             rare(index)
         modes = [self.execute, self.in_burst, self.again] * 3 + [self.fenced]
         mode = self.rng.choice(modes)
-        for turn in range(self.rng.choice((1, 2, 9, 20))):
-            ends = (index, (index + 1) % COUNT)[:: -1 if turn % 2 else 1]
+        for permit in range(self.rng.choice((1, 2, 9, 20))):
+            ends = (index, (index + 1) % COUNT)[:: -1 if permit % 2 else 1]
             self.run(mode, *ends if self.rng.random() < 0.99 else (index, index))
 
     def run(self, mode, read, written):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.scenarios.driver.test_hostile_clients import NoNames
 from tests.small_models import dense
-from tightship._core import StopFlag, Turns
+from tightship._core import StopFlag, RunPermits
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models import loader as loaders
@@ -57,7 +57,7 @@ def own_files():
     return set(os.listdir("/proc/self/fd"))
 
 
-def test_what_waits_for_its_turn_is_not_begun(file, monkeypatch):
+def test_what_waits_for_its_permit_is_not_begun(file, monkeypatch):
     stop = StopFlag()
     stop.set()
     models = Models(Mappings(SlowFiles()), NoNames(), None)
@@ -122,7 +122,7 @@ def stopped_in_vain(graph):
 
 def test_a_client_that_goes_stops_what_is_prepared_for_it(file, monkeypatch):
     slow = SlowFiles()
-    effects = EffectRunner(NoNames(), None, Turns(1), slow)
+    effects = EffectRunner(NoNames(), None, RunPermits(1), slow)
 
     def stopped(*arguments):
         effects.carry_out(fx.StopPrepare(5))

@@ -18,7 +18,7 @@ import pytest
 grpc = pytest.importorskip("grpc")
 pytest.importorskip("httptools")
 from tests.driver.oip.served import running, server  # noqa: E402
-from tests.driver.test_turns import until  # noqa: E402
+from tests.driver.test_run_permits import until  # noqa: E402
 from tightship.driver.oip.grpc.schema import message_classes  # noqa: E402
 from tightship.driver.oip.grpc.serving import SERVICE  # noqa: E402
 
@@ -238,8 +238,8 @@ def answered_by_socket(caller):
     until(lambda: caller.counts("simple", "native")[0] == before + 1)
 
 
-def counting(caller, turns):
-    return caller.by_http("counting", {"n": ("INT64", np.array([turns]))})
+def counting(caller, permits):
+    return caller.by_http("counting", {"n": ("INT64", np.array([permits]))})
 
 
 def test_a_loop_that_was_quick_before_keeps_nothing_else_from_an_answer(caller):

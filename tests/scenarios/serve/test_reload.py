@@ -78,7 +78,7 @@ def test_the_one_before_runs_until_the_new_one_is_ready(setting, tmp_path, monke
 def test_a_request_that_has_begun_ends_on_the_one_before(setting, tmp_path):
     write(tmp_path)
     old = setting.repository.model("neg")[0]
-    setting.endpoint.turns.take_free()
+    setting.endpoint.permits.take_free()
     with beside(setting.infer) as answered:
         while not setting.count().pending_count:
             threading.Event().wait(0.001)
@@ -86,7 +86,7 @@ def test_a_request_that_has_begun_ends_on_the_one_before(setting, tmp_path):
             while setting.repository.model("neg")[0] is old:
                 threading.Event().wait(0.001)
             assert not old.is_closed
-            setting.endpoint.turns.give_back()
+            setting.endpoint.permits.give_back()
             assert answered.result(60)[0] == 200
             loaded.result(60)
     assert np.array_equal(setting.got(), -X)

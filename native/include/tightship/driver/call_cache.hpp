@@ -4,7 +4,7 @@
 
 #include "tightship/driver/ring.hpp"
 #include "tightship/driver/tally.hpp"
-#include "tightship/driver/turns.hpp"
+#include "tightship/driver/run_permits.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -57,8 +57,8 @@ std::string reply(int file, std::string answer);
 class CallCache {
   public:
     /// `calls` is an epoll descriptor whose sockets are watched for one event at a time; each run
-    /// takes one of `turns`. Both outlive this.
-    CallCache(int calls, Turns &turns) : calls_(calls), turns_(turns) {}
+    /// takes one of `permits`. Both outlive this.
+    CallCache(int calls, RunPermits &permits) : calls_(calls), permits_(permits) {}
     CallCache(const CallCache &) = delete;
     CallCache &operator=(const CallCache &) = delete;
 
@@ -154,7 +154,7 @@ class CallCache {
     void control(int operation, int file, uint32_t events) const;
 
     int calls_;
-    Turns &turns_;
+    RunPermits &permits_;
     std::mutex entries_lock_;
     std::unordered_map<int, Line> lines_; // under entries_lock_
     std::unordered_map<int, Entries> entries_;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tightship/driver/tally.hpp"
-#include "tightship/driver/turns.hpp"
+#include "tightship/driver/run_permits.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -39,8 +39,8 @@ struct Returned {
 /// Answers known requests. Any number of threads may wait in `next`, and call the rest meanwhile.
 class LentConnections {
   public:
-    /// A run takes one of `turns`, which outlive this. Throws `std::system_error`.
-    explicit LentConnections(Turns &turns);
+    /// A run takes one of `permits`, which outlive this. Throws `std::system_error`.
+    explicit LentConnections(RunPermits &permits);
     ~LentConnections();
     LentConnections(const LentConnections &) = delete;
     LentConnections &operator=(const LentConnections &) = delete;
@@ -99,7 +99,7 @@ class LentConnections {
     bool waited(const Entry &entry, const Connection &connection);
     void drop(int64_t connection);
 
-    Turns &turns_;
+    RunPermits &permits_;
     int calls_;
     int bell_;
     mutable std::mutex lock_; ///< of what follows

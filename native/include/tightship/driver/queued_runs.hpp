@@ -1,7 +1,7 @@
 /// Runs that wait for a turn while no thread does.
 #pragma once
 
-#include "tightship/driver/turns.hpp"
+#include "tightship/driver/run_permits.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -17,7 +17,7 @@ class QueuedRuns {
   public:
     /// An eventfd is added 1 to for each turn that comes to a run that has waited. Both outlive
     /// this.
-    QueuedRuns(Turns &turns, int bell) : turns_(turns), bell_(bell) {}
+    QueuedRuns(RunPermits &permits, int bell) : permits_(permits), bell_(bell) {}
     QueuedRuns(const QueuedRuns &) = delete;
     QueuedRuns &operator=(const QueuedRuns &) = delete;
 
@@ -35,9 +35,9 @@ class QueuedRuns {
     void give_back(int64_t run);
 
   private:
-    Turns &turns_;
+    RunPermits &permits_;
     const int bell_;
-    std::mutex lock_; ///< of what follows; taken under that of `turns_`, never the other way round
+    std::mutex lock_; ///< of what follows; taken under that of `permits_`, never the other way round
     std::map<int64_t, Place> places_;
     std::deque<int64_t> come_;
 };

@@ -1,9 +1,9 @@
 """Client of inferences: its run permits, and whether it still waits for replies."""
 
-from tightship._core import Place, StopFlag, Tally, Turns
+from tightship._core import Place, StopFlag, Tally, RunPermits
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
-from tightship.driver.turn_names import named_model
+from tightship.driver.permit_names import named_model
 
 
 class Caller:
@@ -15,10 +15,10 @@ class Caller:
         stop: Flag set once the client is gone or the server ends.
     """
 
-    def __init__(self, turns: Turns, account: str = "", client: str = "") -> None:
+    def __init__(self, permits: RunPermits, account: str = "", client: str = "") -> None:
         self.account, self.client = account, client
         self.stop = StopFlag()
-        self._turns = turns
+        self._permits = permits
         self._place: Place | None = None
         self._has_reserved = False
 
@@ -27,20 +27,20 @@ class Caller:
         self.stop.set()
         place = self._place
         if place is not None:
-            self._turns.leave(place)
+            self._permits.leave(place)
 
     def reserve(self) -> bool:
         """Take a free permit for the next inference; return whether there was one."""
-        self._has_reserved = self._turns.take_free()
+        self._has_reserved = self._permits.take_free()
         return self._has_reserved
 
     def release(self) -> None:
         """Return an unused reserved permit. Harmless if there is none."""
         if self._has_reserved:
             self._has_reserved = False
-            self._turns.give_back()
+            self._permits.give_back()
 
-    def take_turn(self, model: str, tally: Tally, timeout_s: float | None) -> Place:
+    def take_permit(self, model: str, tally: Tally, timeout_s: float | None) -> Place:
         """Wait for a permit to run a model, unless one is reserved.
 
         Args:
@@ -55,15 +55,15 @@ class Caller:
             OipError: The client left, or the time is over.
         """
         place = self._place = Place(named_model(model, self.account, self.client), tally)
-        has_turn, self._has_reserved = self._has_reserved, False
+        has_permit, self._has_reserved = self._has_reserved, False
         if (
-            not has_turn and not self.stop.is_set()
+            not has_permit and not self.stop.is_set()
         ):  # `leave` sets the flag before it reads `_place`
-            has_turn = self._turns.take(place, timeout_s)
-        if has_turn and not self.stop.is_set():
+            has_permit = self._permits.take(place, timeout_s)
+        if has_permit and not self.stop.is_set():
             return place
-        if has_turn:
-            self._turns.give_back(place)
+        if has_permit:
+            self._permits.give_back(place)
         if self.stop.is_set():
             raise OipError("the call was cancelled", Code.UNAVAILABLE)
         raise OipError("Request timeout expired", Code.UNAVAILABLE)

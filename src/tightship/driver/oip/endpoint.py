@@ -9,7 +9,7 @@ from time import monotonic_ns
 from typing import Any
 
 from tightship import __version__
-from tightship._core import StopFlag, Turns
+from tightship._core import StopFlag, RunPermits
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
@@ -42,20 +42,20 @@ class InferenceEndpoint:
     Attributes:
         repository: Models.
         regions: Shared memory that clients have named.
-        turns: Permits of the inferences that run.
+        permits: Permits of the inferences that run.
         changed: Notified when the server or a model becomes ready, or no longer is.
         stop: Set when all inferences must end, those of fast-path connections included.
     """
 
-    def __init__(self, repository: Repository, regions: RegionFiles, turns: Turns) -> None:
-        """Create an endpoint whose inferences each need one of `turns`."""
+    def __init__(self, repository: Repository, regions: RegionFiles, permits: RunPermits) -> None:
+        """Create an endpoint whose inferences each need one of `permits`."""
         self.repository = repository
         self.regions = regions
         self.changed = repository.changed
         self._is_draining = self._is_ending = False
         self._inferences = Inferences(regions, repository)
         self._callers = set[Caller]()
-        self.turns, self.stop = turns, StopFlag()
+        self.permits, self.stop = permits, StopFlag()
 
     def abandon(self) -> None:
         """Start no more inferences, and end those that run after their current step."""
@@ -66,12 +66,12 @@ class InferenceEndpoint:
     @property
     def runs_max(self) -> int:
         """Inferences that may run at once."""
-        return self.turns.count
+        return self.permits.count
 
     @property
     def is_free(self) -> bool:
         """Whether an inference could run now without waiting."""
-        return self.turns.is_free
+        return self.permits.is_free
 
     @property
     def is_draining(self) -> bool:
@@ -183,17 +183,17 @@ class InferenceEndpoint:
                 regions, the caller leaves, or the run fails.
         """
         began = monotonic_ns() if asked_ns is None else asked_ns
-        asking = caller or Caller(self.turns)
+        asking = caller or Caller(self.permits)
         with self.repository.used(name, version) as (model, tally), self._present(asking):
             try:
-                place = asking.take_turn(name, tally, request.left_s(began))
+                place = asking.take_permit(name, tally, request.left_s(began))
             except OipError:
                 tally.fail(monotonic_ns() - began)
                 raise
             try:
                 return self._inferences.infer(name, model, request, tally, began, asking.stop)
             finally:
-                self.turns.give_back(place)
+                self.permits.give_back(place)
 
     @contextmanager
     def _present(self, caller: Caller) -> Iterator[None]:

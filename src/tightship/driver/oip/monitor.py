@@ -105,7 +105,7 @@ class Monitor:
             return ""
         last = asdict(self._samples[-1])
         last["region_count"] = len(self._endpoint.regions.status(None))
-        last["running_count"] = self._endpoint.turns.taken_count
+        last["running_count"] = self._endpoint.permits.taken_count
         lines = []
         for name, text in GAUGES.items():
             metric = f"tightship_{name}"

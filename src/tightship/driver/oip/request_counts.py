@@ -97,7 +97,7 @@ PENDING = "nv_inference_pending_request_count"
 _METRICS: tuple[tuple[str, str, Callable[[Counts], int]], ...] = (
     ("nv_inference_request_success", "Requests that ended well", lambda c: c.success_count),
     ("nv_inference_request_failure", "Requests that failed", lambda c: c.fail_count),
-    (PENDING, "Requests that wait for a turn now", lambda c: c.pending_count),
+    (PENDING, "Requests that wait for a permit now", lambda c: c.pending_count),
     ("nv_inference_count", "Inferences", lambda c: c.success_count),
     ("nv_inference_exec_count", "Runs of the model", lambda c: c.success_count),
     (
@@ -107,7 +107,7 @@ _METRICS: tuple[tuple[str, str, Callable[[Counts], int]], ...] = (
     ),
     (
         "nv_inference_queue_duration_us",
-        "Microseconds of waiting for a turn",
+        "Microseconds of waiting for a permit",
         lambda c: c.phase_ns[0] // 1000,
     ),
     (

@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from tightship._core import NativeContext, CallCache, StopFlag, Tally, Turns
+from tightship._core import NativeContext, CallCache, StopFlag, Tally, RunPermits
 from tightship.driver.protocol.codec import encode, encode_reply
 from tightship.driver.service import effects as fx
 from tightship.driver.service.effects import CacheCall
-from tightship.driver.turn_names import Names
+from tightship.driver.permit_names import Names
 from tightship.model.bound_run import BoundRun
 
 CallCacheEffect = fx.ForgetCalls | fx.PauseCalls | fx.ResumeCalls | fx.AttendRing
@@ -38,13 +38,13 @@ class _Kept:
 class ServerCallCache:
     """Calls that the native core answers, by connection; many threads may wait in `next`."""
 
-    def __init__(self, calls: int, turns: Turns, attending: int = 0) -> None:
+    def __init__(self, calls: int, permits: RunPermits, attending: int = 0) -> None:
         """Watch connections at the epoll descriptor `calls`, for one event at a time.
 
-        A run takes one of `turns`. Up to `attending` of the threads in `next` poll rings for a
+        A run takes one of `permits`. Up to `attending` of the threads in `next` poll rings for a
         while instead.
         """
-        self._native = CallCache(calls, turns)
+        self._native = CallCache(calls, permits)
         self._native.set_attending(attending)
         self._kept: dict[int, dict[bytes, _Kept]] = {}
         self.open, self.next = self._native.open, self._native.next

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from tightship._core import QueuedRuns, StopFlag, Tally, Turns
+from tightship._core import QueuedRuns, StopFlag, Tally, RunPermits
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models.device_buffers import DeviceBuffers
@@ -28,7 +28,7 @@ from tightship.driver.service.events import (
     PoolMapped,
     RunFinished,
 )
-from tightship.driver.turn_names import Names, named_model, own_model
+from tightship.driver.permit_names import Names, named_model, own_model
 from tightship.driver.types.pools import Pool
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
@@ -43,23 +43,23 @@ class EffectRunner:
 
     Attributes:
         workers: Threads for long jobs, whose events are for the service.
-        next_turn: Returns a queued run that has its permit; None if there is none.
+        next_permit: Returns a queued run that has its permit; None if there is none.
     """
 
     def __init__(
-        self, named: Named, cache: ModelCache | None, turns: Turns, slow: SlowFiles, bell: int = -1
+        self, named: Named, cache: ModelCache | None, permits: RunPermits, slow: SlowFiles, bell: int = -1
     ) -> None:
-        """Run at most `turns` runs at once; as many threads have kernels of clients' models.
+        """Run at most `permits` runs at once; as many threads have kernels of clients' models.
 
         The eventfd `bell` is signalled for each permit that a queued run gets.
         """
-        self._queue = QueuedRuns(turns, bell)
-        self.next_turn = self._queue.next
+        self._queue = QueuedRuns(permits, bell)
+        self.next_permit = self._queue.next
         self._waiting: dict[int, tuple[Tally, int]] = {}
-        self.workers = Workers(max(WORKERS_MIN, turns.count))
+        self.workers = Workers(max(WORKERS_MIN, permits.count))
         self._slow = slow
         self._mappings = Mappings(slow)
-        self._models = Models(self._mappings, named, cache, turns.count)
+        self._models = Models(self._mappings, named, cache, permits.count)
         self._buffers = DeviceBuffers()
         self._runs = Runs(self._models, self._mappings, self._buffers)
         self._stops: dict[int, StopFlag] = {}
@@ -69,8 +69,8 @@ class EffectRunner:
     def carry_out(self, effect: fx.Effect, client: int = 0) -> None:
         """Carry out an effect for a client, or start a thread on it if it takes long."""
         match effect:
-            case fx.LeaveTurn():
-                self.leave_turn(effect.execution)
+            case fx.CancelPermit():
+                self.leave_permit(effect.execution)
             case fx.StopRun():
                 self._stops[effect.execution].set()
             case fx.StopPrepare():
@@ -118,13 +118,13 @@ class EffectRunner:
         self.workers.close()
         self._mappings.close()
 
-    def await_turn(self, asked: fx.AwaitTurn, user: int) -> bool:
+    def await_permit(self, asked: fx.AwaitPermit, user: int) -> bool:
         """Queue a run of a user's client; return whether it has its permit at once."""
         tally, names = self.tally(asked.model), self.names(asked.model, asked.connection, user)
         self._waiting[asked.execution] = tally, time.monotonic_ns()
         return self._queue.join(asked.execution, names, asked.priority, tally)
 
-    def leave_turn(self, execution: int) -> None:
+    def leave_permit(self, execution: int) -> None:
         """Remove a run from the queue."""
         tally, asked_ns = self._waiting.pop(execution)
         tally.fail(time.monotonic_ns() - asked_ns)

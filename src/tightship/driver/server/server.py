@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from random import SystemRandom
 
-from tightship._core import Turns
+from tightship._core import RunPermits
 from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.memory.dma_buf import KERNEL, has_allocator
 from tightship.driver.memory.looking import Facts, Later, look
@@ -44,7 +44,7 @@ from tightship.driver.service.events import (
     Malformed,
     Received,
     Tick,
-    TurnCame,
+    PermitGranted,
 )
 from tightship.driver.service.service import Service
 from tightship.driver.types.attachment import FenceState
@@ -71,7 +71,7 @@ class Server:
         self,
         path: Path,
         named: Named,
-        turns: Turns,
+        permits: RunPermits,
         *,
         secret: bytes | None = None,
         access: Access = NO_ACCESS,
@@ -82,7 +82,7 @@ class Server:
         Args:
             path: Path of the socket in an existing folder.
             named: Models that clients may use by name.
-            turns: Permits of the runs at once; their count is also the number of threads of a model
+            permits: Permits of the runs at once; their count is also the number of threads of a model
                 prepared for a fast single answer.
             secret: Key that authenticates compilation caches; None for no caches.
             access: Other users who may connect, and trusted folders.
@@ -118,17 +118,17 @@ class Server:
             opened.callback(self._reserve.close)
             self._bell = os.eventfd(0, _BELL)
             opened.callback(os.close, self._bell)
-            self._effect_runner = EffectRunner(named, cache, turns, self._slow, self._bell)
+            self._effect_runner = EffectRunner(named, cache, permits, self._slow, self._bell)
             opened.callback(self._effect_runner.close)
             self._selector = opened.enter_context(selectors.DefaultSelector())
             self._selector.register(self._door, selectors.EVENT_READ)
             self._selector.register(self._effect_runner.workers, selectors.EVENT_READ)
             self._calls = opened.enter_context(select.epoll())
             self._calls.register(self._bell, select.EPOLLIN)
-            attending = min(turns.count, len(os.sched_getaffinity(0)) - 1)
-            self._call_cache = ServerCallCache(self._calls.fileno(), turns, attending)
+            attending = min(permits.count, len(os.sched_getaffinity(0)) - 1)
+            self._call_cache = ServerCallCache(self._calls.fileno(), permits, attending)
             self._opened = opened.pop_all()
-        self._threads = 2 * turns.count + 1 + attending
+        self._threads = 2 * permits.count + 1 + attending
 
     def stop(self) -> None:
         """End `serve`; may be called from any thread and from a signal handler."""
@@ -275,8 +275,8 @@ class Server:
 
     def _next_run(self) -> fx.Run | None:
         """Return a run for this thread; signal the bell for the others."""
-        while (execution := self._effect_runner.next_turn()) is not None:
-            self._happen(TurnCame(execution))
+        while (execution := self._effect_runner.next_permit()) is not None:
+            self._happen(PermitGranted(execution))
         run = self._runs.popleft() if self._runs else None
         self._pass_on()
         return run
@@ -299,10 +299,10 @@ class Server:
         for effect in effects:
             self._carry_out(effect, client)
         for effect in effects:
-            if isinstance(effect, fx.AwaitTurn):
+            if isinstance(effect, fx.AwaitPermit):
                 user = self._peers[effect.connection].user
-                if self._effect_runner.await_turn(effect, user):
-                    self._happen(TurnCame(effect.execution))
+                if self._effect_runner.await_permit(effect, user):
+                    self._happen(PermitGranted(effect.execution))
 
     def _carry_out(self, effect: fx.Effect, client: int) -> None:
         match effect:

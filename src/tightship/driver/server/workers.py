@@ -30,7 +30,7 @@ class Workers:
         self._threads = Threads(threads, "tightship-prepare")
         self._lock = threading.Lock()
         self._rows: dict[int, _Row] = {}
-        self._turns: deque[int] = deque()
+        self._permits: deque[int] = deque()
         self._count = 0
         self._done: deque[Future[Event | None]] = deque()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -51,15 +51,15 @@ class Workers:
             is_first = row is None
             if row is None:
                 row = self._rows[client] = []
-                self._turns.append(client)
+                self._permits.append(client)
             heapq.heappush(row, (-priority, self._count, job))
             if is_first:
                 self._threads.submit(self._work)
 
     def _work(self) -> None:
         """Do jobs, each of the next client in turn, which then goes to the end of the queue."""
-        while (turn := self._next()) is not None:
-            client, job = turn
+        while (permit := self._next()) is not None:
+            client, job = permit
             done = Future[Event | None]()
             try:
                 done.set_result(job())
@@ -70,16 +70,16 @@ class Workers:
 
     def _next(self) -> tuple[int, Job] | None:
         with self._lock:
-            if not self._turns:
+            if not self._permits:
                 return None
-            client = self._turns.popleft()
+            client = self._permits.popleft()
             _, _, job = heapq.heappop(self._rows[client])
             return client, job
 
     def _end(self, client: int, done: "Future[Event | None]") -> None:
         with self._lock:
             if self._rows[client]:
-                self._turns.append(client)
+                self._permits.append(client)
             else:
                 del self._rows[client]
             self._done.append(done)

@@ -181,8 +181,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitTurn:
-    """Request a run permit for an execution; answered by `TurnCame`.
+class AwaitPermit:
+    """Request a run permit for an execution; answered by `PermitGranted`.
 
     Attributes:
         priority: Rank among executions of the client.
@@ -195,7 +195,7 @@ class AwaitTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveTurn:
+class CancelPermit:
     """Withdraw the request for a run permit, or return the permit."""
 
     execution: int
@@ -288,8 +288,8 @@ Effect = (
     | CopyBuffer
     | CopyBuffers
     | Measure
-    | AwaitTurn
-    | LeaveTurn
+    | AwaitPermit
+    | CancelPermit
     | Run
     | CacheCall
     | ForgetCalls

@@ -103,8 +103,8 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnCame:
-    """Answer to `AwaitTurn`."""
+class PermitGranted:
+    """Answer to `AwaitPermit`."""
 
     execution: int
 
@@ -149,7 +149,7 @@ Event = (
     | BufferAllocated
     | CopyFinished
     | Measured
-    | TurnCame
+    | PermitGranted
     | RunFinished
     | FenceChanged
     | Tick

@@ -2,8 +2,8 @@
 
 from tightship.driver.protocol.replies import UNTIMED, Executed, ExecutionInfo, Failed, OutputShape
 from tightship.driver.service.buffer_calls import make_room
-from tightship.driver.service.effects import AwaitTurn, CloseFile, LeaveTurn, SignalFence, StopRun
-from tightship.driver.service.events import RunFinished, TurnCame
+from tightship.driver.service.effects import AwaitPermit, CloseFile, CancelPermit, SignalFence, StopRun
+from tightship.driver.service.events import RunFinished, PermitGranted
 from tightship.driver.service.execution import Execution, Phase
 from tightship.driver.service.ledger import Ledger, failed
 from tightship.driver.service.call_cache import offer, resume, run_of
@@ -29,12 +29,12 @@ class Scheduler:
         if execution.limit.deadline_ns != NO_TIME:
             self._ledger.timers.set(execution.identifier, execution.limit.deadline_ns)
         self._ledger.emit(
-            AwaitTurn(
+            AwaitPermit(
                 execution.identifier, execution.connection, execution.model, execution.priority
             )
         )
 
-    def turn_came(self, answer: TurnCame) -> None:
+    def permit_granted(self, answer: PermitGranted) -> None:
         """Begin an execution, unless it has ended in the meantime."""
         execution = self._ledger.executions.get(answer.execution)
         if execution is None:
@@ -93,7 +93,7 @@ class Scheduler:
     def end(self, execution: Execution, reply: Executed | Failed) -> None:
         """End an execution that does not run, with this reply."""
         if execution.phase is Phase.READY:
-            self._ledger.emit(LeaveTurn(execution.identifier))
+            self._ledger.emit(CancelPermit(execution.identifier))
         execution.phase = Phase.ENDED
         self._settle(execution, reply)
         self._forget(execution)  # before the reply, so that the next call may be repeated

@@ -40,7 +40,7 @@ from tightship.driver.service.events import (
     RunFinished,
     SupportFound,
     Tick,
-    TurnCame,
+    PermitGranted,
 )
 from tightship.driver.service.ledger import Incoming, Ledger, failed
 from tightship.driver.service.owned import Connection
@@ -116,8 +116,8 @@ class Service:
         match event:
             case Received():
                 self._receive(event, now_ns)
-            case TurnCame():
-                self._scheduler.turn_came(event)
+            case PermitGranted():
+                self._scheduler.permit_granted(event)
             case RunFinished():
                 self._scheduler.finished(event)
             case FenceChanged():

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 pytest.importorskip("httptools")
 from tests.driver.oip.endpoint_setting import TEXTS, Setting, X
 from tests.driver.oip.http_setting import Serving, answer_on, ask
-from tests.driver.test_turns import until
+from tests.driver.test_run_permits import until
 from tests.models import parse
-from tightship._core import LentConnections, Tally, Turns
+from tightship._core import LentConnections, Tally, RunPermits
 from tightship.driver.oip.http.lending import Lending
 from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.infer_request import decode
@@ -140,7 +140,7 @@ def test_a_connection_that_has_come_back_is_lent_later(serving, lent):
         assert len(serving.asked) == count
 
 
-def test_connections_that_come_at_once_share_the_turn(serving):
+def test_connections_that_come_at_once_share_the_permit(serving):
     def many(taken):
         request = serving.request(taken=taken)
         with serving.connected() as connection:
@@ -202,14 +202,14 @@ def test_a_model_that_is_loaded_anew_is_the_one_that_runs(serving, lent, tmp_pat
     assert ask(lent, serving.request())[0] == 503
 
 
-def test_who_waits_for_a_turn_has_the_next(serving, lent):
-    serving.endpoint.turns.take_free()
+def test_who_waits_for_a_permit_has_the_next(serving, lent):
+    serving.endpoint.permits.take_free()
     lent.sendall(serving.request())
     lent.settimeout(0.05)
     with pytest.raises(TimeoutError):
         lent.recv(1)
-    assert not serving.endpoint.turns.is_free
-    serving.endpoint.turns.give_back()
+    assert not serving.endpoint.permits.is_free
+    serving.endpoint.permits.give_back()
     lent.settimeout(20)
     assert answer_on(lent)[0] == 200
 
@@ -352,7 +352,7 @@ def test_bytes_that_another_thread_is_forgetting_are_not_known_anew(tmp_path):
 def test_an_error_of_who_lets_go_ends_no_process(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: told.append(found.exc_type))
-    lent, tally, fail = LentConnections(Turns(1)), Tally(), {}.popitem
+    lent, tally, fail = LentConnections(RunPermits(1)), Tally(), {}.popitem
     lent.remember_call(1, (b"again", b"answer"), list, [], fail, (tally, "neg"))
     lent.forget(1)
     assert told == [KeyError]
@@ -382,12 +382,12 @@ def test_a_model_is_closed_once_no_run_of_it_goes_on(held):
     assert ours.recv(100) == b"answer"
 
 
-def test_a_run_that_goes_on_has_a_turn_and_is_not_pending(held):
+def test_a_run_that_goes_on_has_a_permit_and_is_not_pending(held):
     setting, run, ours = held
-    assert not setting.endpoint.turns.is_free
+    assert not setting.endpoint.permits.is_free
     assert setting.count().pending_count == 0
     run.may_end.set()
     ours.recv(100)
-    assert setting.endpoint.turns.take_free()
-    setting.endpoint.turns.give_back()
+    assert setting.endpoint.permits.take_free()
+    setting.endpoint.permits.give_back()
     assert setting.count().pending_count == 0

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from tightship._core import QueuedRuns, Tally, Turns
+from tightship._core import QueuedRuns, Tally, RunPermits
 from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import counts_of, prometheus_text, statistics_of
@@ -31,7 +31,7 @@ def test_a_packed_body_may_have_as_many_bytes_as_any(pack, name):
 
 def test_statistics_and_metrics_say_the_same():
     tally, began_ms = Tally(), time.time_ns() // 1_000_000
-    waiting = QueuedRuns(Turns(1), -1)
+    waiting = QueuedRuns(RunPermits(1), -1)
     assert [waiting.join(run, ("m", "", "", ""), 0, tally) for run in (1, 2)] == [True, False]
     tally.succeed((5000, 1000, 20_000, 3000))
     tally.succeed((0, 1000, 20_000, 3000))

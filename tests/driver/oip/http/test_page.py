@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("httptools")
-from tests.driver import test_turns
+from tests.driver import test_run_permits
 from tests.driver.oip.served import SIDE, server
 from tests.view import chromium
 from tightship.driver.client.client import Client
@@ -185,7 +185,7 @@ def test_what_the_process_holds_is_there_for_prometheus(served):
     def lines():
         return get(served, "/metrics")[1].decode().splitlines()
 
-    test_turns.until(lambda: any(line.startswith("tightship_") for line in lines()))  # sampled
+    test_run_permits.until(lambda: any(line.startswith("tightship_") for line in lines()))  # sampled
     values = dict(line.split() for line in lines() if line.startswith("tightship_"))
     assert int(values["tightship_resident_bytes"]) > 1 << 20
     assert values["tightship_region_count"] == values["tightship_region_bytes"] == "0"

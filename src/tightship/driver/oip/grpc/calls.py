@@ -44,7 +44,7 @@ class GrpcCalls:
 
     def caller(self, peer: str) -> Caller:
         """Return the caller of one call, by its address in gRPC's form."""
-        return Caller(self._endpoint.turns, account_of(peer), peer)
+        return Caller(self._endpoint.permits, account_of(peer), peer)
 
     def stream(
         self, requests: Iterator[bytes], caller: Caller, refused: Callable[[str], None]

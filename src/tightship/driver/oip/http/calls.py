@@ -98,7 +98,7 @@ class HttpCalls:
 
     def caller(self, account: str, client: str) -> Caller:
         """Create the caller of a connection."""
-        return Caller(self._endpoint.turns, account, client)
+        return Caller(self._endpoint.permits, account, client)
 
     def is_long(self, asked: Asked, caller: Caller | None = None) -> bool:
         """Whether answering may take long: loading a model, or running one that is not quick.

@@ -46,7 +46,7 @@ class Lending:
 
     def __init__(self, endpoint: InferenceEndpoint) -> None:
         self._endpoint = endpoint
-        self._native = LentConnections(endpoint.turns)
+        self._native = LentConnections(endpoint.permits)
         self._numbers = count(1)
         self._kept: dict[int, _Kept] = {}
         self._known: dict[bytes, int] = {}

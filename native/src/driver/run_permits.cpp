@@ -1,40 +1,40 @@
-#include "tightship/driver/turns.hpp"
+#include "tightship/driver/run_permits.hpp"
 
 #include <algorithm>
 
 namespace tightship::driver {
 
-bool Turns::is_free() const {
+bool RunPermits::is_free() const {
     const std::lock_guard lock(lock_);
     return free_ > 0;
 }
 
-int Turns::taken_count() const {
+int RunPermits::taken_count() const {
     const std::lock_guard lock(lock_);
     return count_ - free_;
 }
 
-size_t Turns::waiting_count() const {
+size_t RunPermits::waiting_count() const {
     const std::lock_guard lock(lock_);
     return waiting_count_;
 }
 
-bool Turns::take_free() {
+bool RunPermits::take_free() {
     static const Place unnamed;
     return take_free(unnamed);
 }
 
-bool Turns::take_free(const Place &place) {
+bool RunPermits::take_free(const Place &place) {
     const std::lock_guard lock(lock_);
     return take_locked(place);
 }
 
-bool Turns::join(Place &place) {
+bool RunPermits::join(Place &place) {
     const std::lock_guard lock(lock_);
     return take_or_enter(place);
 }
 
-bool Turns::take(Place &place, std::optional<std::chrono::nanoseconds> patience) {
+bool RunPermits::take(Place &place, std::optional<std::chrono::nanoseconds> patience) {
     std::unique_lock lock(lock_);
     if (take_or_enter(place))
         return true;
@@ -43,10 +43,10 @@ bool Turns::take(Place &place, std::optional<std::chrono::nanoseconds> patience)
         place.woken.wait(lock, is_over);
     else if (!place.woken.wait_for(lock, *patience, is_over))
         remove(place);
-    return place.has_turn;
+    return place.has_permit;
 }
 
-bool Turns::leave(Place &place) {
+bool RunPermits::leave(Place &place) {
     const std::lock_guard lock(lock_);
     place.has_left = true;
     if (!place.is_waiting)
@@ -56,7 +56,7 @@ bool Turns::leave(Place &place) {
     return true;
 }
 
-void Turns::give_back(const Names &names) {
+void RunPermits::give_back(const Names &names) {
     const std::lock_guard lock(lock_);
     if (waiting_count_ == 0) {
         free_ += 1;
@@ -66,30 +66,30 @@ void Turns::give_back(const Names &names) {
     Place &place = next();
     move_back(place.names);
     remove(place);
-    place.has_turn = true;
+    place.has_permit = true;
     if (place.told)
         place.told();
     else
         place.woken.notify_one();
 }
 
-bool Turns::take_locked(const Place &place) {
+bool RunPermits::take_locked(const Place &place) {
     if (place.has_left || free_ == 0)
         return false;
     free_ -= 1;
     return true;
 }
 
-bool Turns::take_or_enter(Place &place) {
+bool RunPermits::take_or_enter(Place &place) {
     if (take_locked(place))
         return true;
-    place.has_turn = false;
+    place.has_permit = false;
     if (!place.has_left)
         enter(place);
     return false;
 }
 
-void Turns::enter(Place &place) {
+void RunPermits::enter(Place &place) {
     Group *group = &all_;
     for (const auto &name : place.names) {
         const auto [found, is_new] = group->parts.try_emplace(name);
@@ -104,7 +104,7 @@ void Turns::enter(Place &place) {
         place.tally->enqueue();
 }
 
-void Turns::remove(Place &place) {
+void RunPermits::remove(Place &place) {
     std::array<Group *, std::tuple_size_v<Names> + 1> path{&all_};
     for (size_t level = 0; level < place.names.size(); ++level)
         path[level + 1] = &path[level]->parts.at(place.names[level]);
@@ -118,7 +118,7 @@ void Turns::remove(Place &place) {
         place.tally->dequeue();
 }
 
-void Turns::move_back(const Names &names) {
+void RunPermits::move_back(const Names &names) {
     Group *group = &all_;
     for (const auto &name : names) {
         const auto found = group->parts.find(name);
@@ -129,7 +129,7 @@ void Turns::move_back(const Names &names) {
     }
 }
 
-Place &Turns::next() {
+Place &RunPermits::next() {
     const auto priority = [](const Group &group) {
         return group.waiting.empty() ? 0 : group.waiting.front()->priority;
     };

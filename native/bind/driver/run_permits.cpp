@@ -2,7 +2,7 @@
 #include "gil.hpp"
 
 #include "tightship/driver/queued_runs.hpp"
-#include "tightship/driver/turns.hpp"
+#include "tightship/driver/run_permits.hpp"
 
 #include <algorithm>
 #include <nanobind/stl/array.h>
@@ -19,13 +19,13 @@ namespace {
 
 using driver::Place;
 using driver::QueuedRuns;
-using driver::Turns;
+using driver::RunPermits;
 using Seconds = std::chrono::duration<double>;
 
 /// More than anybody waits, and as nanoseconds no overflow.
 constexpr double kPatienceMax = 1e9;
 
-bool take(Turns &self, Place &place, std::optional<double> timeout_s) {
+bool take(RunPermits &self, Place &place, std::optional<double> timeout_s) {
     std::optional<std::chrono::nanoseconds> patience;
     if (timeout_s)
         patience = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -51,8 +51,8 @@ void place(nb::module_ &module) {
 
 void queued_runs(nb::module_ &module) {
     nb::class_<QueuedRuns>(module, "QueuedRuns",
-                           "Runs that wait for a turn while no thread does, by number.")
-        .def(nb::init<Turns &, int>(), "turns"_a, "bell"_a, nb::keep_alive<1, 2>(),
+                           "Runs that wait for a permit while no thread does, by number.")
+        .def(nb::init<RunPermits &, int>(), "permits"_a, "bell"_a, nb::keep_alive<1, 2>(),
              "An eventfd, `bell`, is added 1 to for each turn that comes to a run that has waited.")
         .def(
             "join", &QueuedRuns::join, "run"_a, "names"_a, "priority"_a, "tally"_a,
@@ -67,33 +67,33 @@ void queued_runs(nb::module_ &module) {
 
 } // namespace
 
-void turns(nb::module_ &module) {
+void permits(nb::module_ &module) {
     place(module);
-    nb::class_<Turns>(module, "Turns",
-                      "Limits concurrent runs of all callers. Callers that wait have turns "
+    nb::class_<RunPermits>(module, "RunPermits",
+                      "Limits concurrent runs of all callers. Callers that wait have permits "
                       "by group: one that has had a turn goes behind the others of its level.")
         .def(
             "__init__",
-            [](Turns *self, int count) {
+            [](RunPermits *self, int count) {
                 if (count < 1)
-                    throw std::invalid_argument("There must be a turn.");
-                new (self) Turns(count);
+                    throw std::invalid_argument("There must be a permit.");
+                new (self) RunPermits(count);
             },
             "count"_a)
-        .def_prop_ro("count", &Turns::count, "Of all turns.")
-        .def_prop_ro("is_free", &Turns::is_free, "Whether one could be taken without a wait.")
-        .def_prop_ro("taken_count", &Turns::taken_count, "How many turns are taken.")
-        .def_prop_ro("waiting_count", &Turns::waiting_count, "How many callers wait for one.")
-        .def("take_free", nb::overload_cast<>(&Turns::take_free),
+        .def_prop_ro("count", &RunPermits::count, "Of all permits.")
+        .def_prop_ro("is_free", &RunPermits::is_free, "Whether one could be taken without a wait.")
+        .def_prop_ro("taken_count", &RunPermits::taken_count, "How many permits are taken.")
+        .def_prop_ro("waiting_count", &RunPermits::waiting_count, "How many callers wait for one.")
+        .def("take_free", nb::overload_cast<>(&RunPermits::take_free),
              "Takes a turn if one is free; whether it did.")
         .def("take", &take, "place"_a, "timeout_s"_a = nb::none(),
              "Takes a turn, waiting without the GIL; False if none came in time, or the caller "
              "left before one came.")
-        .def("leave", &Turns::leave, "place"_a,
+        .def("leave", &RunPermits::leave, "place"_a,
              "Have a caller, now or later, wait no more; whether it was waiting.")
         .def(
             "give_back",
-            [](Turns &self, const Place *place) {
+            [](RunPermits &self, const Place *place) {
                 self.give_back(place == nullptr ? driver::Names() : place->names);
             },
             "place"_a = nb::none(), "The run of a caller has ended; None if it was not used.");

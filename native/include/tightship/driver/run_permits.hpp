@@ -20,16 +20,16 @@ namespace tightship::driver {
 /// the same first name share turns by their second name, and so on.
 using Names = std::array<std::string, 4>;
 
-/// A caller who waits for a turn. `Turns` must not be waiting with it when it is destroyed.
+/// A caller who waits for a turn. `RunPermits` must not be waiting with it when it is destroyed.
 struct Place {
     Names names;
     int64_t priority = 0;         ///< of all its callers' with the same four names
     Tally *tally = nullptr;       ///< where it is counted while it waits; none if null
-    std::function<void()> told{}; ///< called under the lock of `Turns` when its turn has come
+    std::function<void()> told{}; ///< called under the lock of `RunPermits` when its turn has come
 
     std::condition_variable woken{};
     bool is_waiting = false;
-    bool has_turn = false; ///< it has come while the caller was waiting
+    bool has_permit = false; ///< it has come while the caller was waiting
     bool has_left = false;
 };
 
@@ -37,11 +37,11 @@ struct Place {
 /// behind the others of its level when a turn of one of its callers begins, and when it ends. So a
 /// group with many callers delays another by one turn at most. Of the last level the group with the
 /// highest priority is first; within it callers keep their order. Any number of threads may ask.
-class Turns {
+class RunPermits {
   public:
-    explicit Turns(int count) : count_(count), free_(count) {}
-    Turns(const Turns &) = delete;
-    Turns &operator=(const Turns &) = delete;
+    explicit RunPermits(int count) : count_(count), free_(count) {}
+    RunPermits(const RunPermits &) = delete;
+    RunPermits &operator=(const RunPermits &) = delete;
 
     int count() const { return count_; }
 

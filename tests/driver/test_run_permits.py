@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from tests.small_models import relu_chain
-from tightship._core import Place, Tally, Turns
+from tightship._core import Place, Tally, RunPermits
 from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
 from tightship.driver.oip import cached_inference
@@ -70,17 +70,17 @@ def endpoints(tmp_path):
     """Turns, and what asks for a run by each endpoint of a driver."""
     path = tmp_path / "model.onnx"
     onnx.save(onnx.load_from_string(relu_chain(1, 4)), path)
-    repository, turns = Repository(lambda: {"model": ModelSource(path)}), Turns(COUNT)
+    repository, permits = Repository(lambda: {"model": ModelSource(path)}), RunPermits(COUNT)
     repository.load("model")
-    server = Server(tmp_path / "driver.sock", repository, turns)
+    server = Server(tmp_path / "driver.sock", repository, permits)
     thread = threading.Thread(target=server.serve)
     thread.start()
-    calls = HttpCalls(InferenceEndpoint(repository, RegionFiles(is_enabled=False), turns), 1 << 16)
+    calls = HttpCalls(InferenceEndpoint(repository, RegionFiles(is_enabled=False), permits), 1 << 16)
     with ExitStack() as ending:
         ending.callback(repository.close)
         ending.callback(thread.join)
         ending.callback(server.stop)
-        yield turns, lambda: by_socket(tmp_path / "driver.sock"), lambda: by_http(calls)
+        yield permits, lambda: by_socket(tmp_path / "driver.sock"), lambda: by_http(calls)
 
 
 def by_socket(path):
@@ -95,16 +95,16 @@ def by_http(calls):
     assert response.status == 200, response.parts
 
 
-def test_no_more_runs_are_inside_at_once_than_turns_whatever_the_endpoint(endpoints, inside):
-    turns, *ways = endpoints
+def test_no_more_runs_are_inside_at_once_than_permits_whatever_the_endpoint(endpoints, inside):
+    permits, *ways = endpoints
     with ThreadPoolExecutor(4) as callers:
         running = [callers.submit(way) for way in 2 * ways]
-        until(lambda: turns.waiting_count == 2 or inside.is_over.is_set())
+        until(lambda: permits.waiting_count == 2 or inside.is_over.is_set())
         inside.gate.set()
         for each in running:
             each.result(PATIENCE_S)
     assert not inside.is_over.is_set()
-    assert [turns.take_free() for _ in range(3)] == [True, True, False]
+    assert [permits.take_free() for _ in range(3)] == [True, True, False]
 
 
 def place(*names):
@@ -112,45 +112,45 @@ def place(*names):
     return Place((*names, *("",) * (4 - len(names))), Tally())
 
 
-def test_a_turn_that_is_given_back_goes_to_who_has_waited():
-    turns = Turns(1)
-    assert turns.take_free()
+def test_a_permit_that_is_given_back_goes_to_who_has_waited():
+    permits = RunPermits(1)
+    assert permits.take_free()
     with ThreadPoolExecutor(1) as callers:
-        waiting = callers.submit(turns.take, place())
-        until(lambda: turns.waiting_count == 1)
-        turns.give_back()
-        assert not turns.is_free
+        waiting = callers.submit(permits.take, place())
+        until(lambda: permits.waiting_count == 1)
+        permits.give_back()
+        assert not permits.is_free
         assert waiting.result(PATIENCE_S)
-    turns.give_back()
-    assert turns.is_free
+    permits.give_back()
+    assert permits.is_free
 
 
 def test_who_has_no_time_left_waits_no_more():
-    turns = Turns(1)
-    assert turns.take_free()
-    assert not turns.take(place(), 1e-3)
-    assert turns.waiting_count == 0
-    turns.give_back()
-    assert turns.is_free
+    permits = RunPermits(1)
+    assert permits.take_free()
+    assert not permits.take(place(), 1e-3)
+    assert permits.waiting_count == 0
+    permits.give_back()
+    assert permits.is_free
 
 
 @pytest.mark.parametrize("is_waiting", [False, True])
-def test_who_has_left_has_no_turn(is_waiting):
-    turns, mine = Turns(1), place()
-    assert turns.take_free()
+def test_who_has_left_has_no_permit(is_waiting):
+    permits, mine = RunPermits(1), place()
+    assert permits.take_free()
     with ThreadPoolExecutor(1) as callers:
         if is_waiting:
-            waiting = callers.submit(turns.take, mine)
-            until(lambda: turns.waiting_count == 1)
-            assert turns.leave(mine)
+            waiting = callers.submit(permits.take, mine)
+            until(lambda: permits.waiting_count == 1)
+            assert permits.leave(mine)
             assert not waiting.result(PATIENCE_S)
-        assert not turns.leave(mine)
-    assert turns.waiting_count == 0
-    turns.give_back()
-    assert not turns.take(mine)
-    assert turns.is_free
+        assert not permits.leave(mine)
+    assert permits.waiting_count == 0
+    permits.give_back()
+    assert not permits.take(mine)
+    assert permits.is_free
 
 
-def test_there_is_a_turn():
+def test_there_is_a_permit():
     with pytest.raises(ValueError, match="must be a turn"):
-        Turns(0)
+        RunPermits(0)
