@@ -1800,7 +1800,7 @@ class CallCache:
         Calls of a connection may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as well. Raises RuntimeError if it cannot be mapped.
         """
 
-    def set_attending(self, threads: int) -> None:
+    def set_polling(self, threads: int) -> None:
         """How many threads may attend to rings at once; none at first."""
 
 class RingCaller:

@@ -125,7 +125,7 @@ void repeats(nb::module_ &module) {
         .def("open_ring", &CallCache::open_ring, "file"_a, "memory"_a,
              "Calls of a connection may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, "
              "as well. Raises RuntimeError if it cannot be mapped.")
-        .def("set_attending", &CallCache::set_attending, "threads"_a,
+        .def("set_polling", &CallCache::set_polling, "threads"_a,
              "How many threads may attend to rings at once; none at first.");
     ring_caller(module);
 }

@@ -141,7 +141,7 @@ std::optional<std::string> CallCache::answer(int file) {
         return {};
     char rest = 0;
     recv(file, &rest, 1, MSG_DONTWAIT);
-    const Attending next = offer(file, came);
+    const Polling next = offer(file, came);
     std::string unsent = reply(file, numbered(entry->repeat.answer, call));
     if (next.open != nullptr)
         attend(file, *next.open, unsent);

@@ -96,7 +96,7 @@ class CallCache {
     void open_ring(int file, int memory);
 
     /// How many threads may attend to rings at once; none at first.
-    void set_attending(int threads) { attending_max_ = threads; }
+    void set_polling(int threads) { polling_max_ = threads; }
 
   private:
     struct Entry {
@@ -124,7 +124,7 @@ class CallCache {
     };
 
     /// A ring that this thread is to look at; none where `open` is not set.
-    struct Attending {
+    struct Polling {
         std::shared_ptr<OpenRing> open;
         std::unique_lock<std::mutex> lock;
     };
@@ -139,7 +139,7 @@ class CallCache {
     static bool run_counted(const CachedCall &repeat);
     /// Tells a client, before a call that came at some time is answered, that its ring is looked
     /// at.
-    Attending offer(int file, std::chrono::steady_clock::time_point came);
+    Polling offer(int file, std::chrono::steady_clock::time_point came);
     /// Nobody looks at the ring of a connection any more.
     void close_ring(int file);
     /// Answers calls that come through a ring while they come soon, if nothing is unsent.
@@ -159,8 +159,8 @@ class CallCache {
     std::unordered_map<int, Line> lines_; // under entries_lock_
     std::unordered_map<int, Entries> entries_;
     std::unordered_set<int> paused_; // under entries_lock_
-    int attending_max_ = 0;
-    std::atomic<int> attending_ = 0;
+    int polling_max_ = 0;
+    std::atomic<int> polling_ = 0;
     std::unordered_map<int, std::shared_ptr<OpenRing>> rings_; // under entries_lock_
 };
 

@@ -38,14 +38,14 @@ class _Kept:
 class ServerCallCache:
     """Calls that the native core answers, by connection; many threads may wait in `next`."""
 
-    def __init__(self, calls: int, permits: RunPermits, attending: int = 0) -> None:
+    def __init__(self, calls: int, permits: RunPermits, polling: int = 0) -> None:
         """Watch connections at the epoll descriptor `calls`, for one event at a time.
 
-        A run takes one of `permits`. Up to `attending` of the threads in `next` poll rings for a
+        A run takes one of `permits`. Up to `polling` of the threads in `next` poll rings for a
         while instead.
         """
         self._native = CallCache(calls, permits)
-        self._native.set_attending(attending)
+        self._native.set_polling(polling)
         self._kept: dict[int, dict[bytes, _Kept]] = {}
         self.open, self.next = self._native.open, self._native.next
         self.watch, self.watch_for = self._native.watch, self._native.watch_for

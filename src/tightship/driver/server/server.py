@@ -125,10 +125,10 @@ class Server:
             self._selector.register(self._effect_runner.workers, selectors.EVENT_READ)
             self._calls = opened.enter_context(select.epoll())
             self._calls.register(self._bell, select.EPOLLIN)
-            attending = min(permits.count, len(os.sched_getaffinity(0)) - 1)
-            self._call_cache = ServerCallCache(self._calls.fileno(), permits, attending)
+            polling = min(permits.count, len(os.sched_getaffinity(0)) - 1)
+            self._call_cache = ServerCallCache(self._calls.fileno(), permits, polling)
             self._opened = opened.pop_all()
-        self._threads = 2 * permits.count + 1 + attending
+        self._threads = 2 * permits.count + 1 + polling
 
     def stop(self) -> None:
         """End `serve`; may be called from any thread and from a signal handler."""
@@ -140,13 +140,13 @@ class Server:
         """Serve until `stop` is called, then end current runs and close everything."""
         with ThreadPoolExecutor(self._threads, "tightship-call") as threads, ExitStack() as parting:
             parting.callback(self._shut, self._hang_up)
-            attending = [threads.submit(self._attend) for _ in range(self._threads)]
-            for each in attending:
+            polling = [threads.submit(self._attend) for _ in range(self._threads)]
+            for each in polling:
                 each.add_done_callback(self._stop_after_failure)
             while not self._is_stopping:
                 self._look_around()
             parting.pop_all()
-            self._close(attending)
+            self._close(polling)
 
     def _stop_after_failure(self, done: "Future[None]") -> None:
         if done.exception() is not None:
@@ -385,9 +385,9 @@ class Server:
             for peer in list(self._peers.values()):
                 part_from(peer)
 
-    def _close(self, attending: "list[Future[None]]") -> None:
+    def _close(self, polling: "list[Future[None]]") -> None:
         self._shut(self._disconnect)
-        for each in attending:
+        for each in polling:
             each.result()
         workers, ledger = self._effect_runner.workers, self._service.ledger
         while ledger.waiting:

@@ -38,8 +38,8 @@ void CallCache::close_ring(int file) {
     const std::lock_guard lock(gone->attended);
 }
 
-CallCache::Attending CallCache::offer(int file, Clock::time_point came) {
-    Attending next;
+CallCache::Polling CallCache::offer(int file, Clock::time_point came) {
+    Polling next;
     {
         const std::lock_guard lock(entries_lock_);
         const auto found = rings_.find(file);
@@ -55,8 +55,8 @@ CallCache::Attending CallCache::offer(int file, Clock::time_point came) {
         next.open->passes -= 1;
         return {};
     }
-    if (attending_.fetch_add(1) >= attending_max_) {
-        attending_ -= 1;
+    if (polling_.fetch_add(1) >= polling_max_) {
+        polling_ -= 1;
         return {};
     }
     next.open->ring.set(RingState::kAttended);
@@ -72,7 +72,7 @@ void CallCache::attend(int file, OpenRing &open, std::string &unsent) {
     const bool is_vain = open.position == before;
     open.passes_next = is_vain ? std::min(2 * open.passes_next, kPassesMax) : 1;
     open.passes = is_vain ? open.passes_next : 0;
-    attending_ -= 1;
+    polling_ -= 1;
 }
 
 void CallCache::serve(int file, OpenRing &open, std::string &unsent) {

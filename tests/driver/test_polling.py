@@ -22,7 +22,7 @@ class Attended(Setup):
         super().__init__()
         memory = new_segment(RING_BYTES)
         self.ring, self.memory = RingCaller(memory), mmap.mmap(memory, RING_BYTES)
-        self.repeats.set_attending(1)
+        self.repeats.set_polling(1)
         self.repeats.open_ring(self.file, memory)
         os.close(memory)
         self.remember(SESSION + 1, b"other session")
@@ -99,6 +99,6 @@ def test_nobody_looks_at_the_ring_of_a_connection_that_has_ended(setup):
 
 
 def test_nobody_attends_where_no_thread_may(setup):
-    setup.repeats.set_attending(0)
+    setup.repeats.set_polling(0)
     with serving(setup):
         assert {setup.call(b"body") for _ in range(300)} == {None}
