@@ -1673,8 +1673,8 @@ class Place:
     A caller who may wait for a turn, one at a time: groups that it belongs to, the widest first, such as a model and an account.
     """
 
-    def __init__(self, names: Sequence[str], tally: Tally, priority: int = 0) -> None:
-        """`tally` counts it while it waits."""
+    def __init__(self, names: Sequence[str], metrics: RequestMetrics, priority: int = 0) -> None:
+        """`metrics` counts it while it waits."""
 
 class RunPermits:
     """
@@ -1721,7 +1721,7 @@ class QueuedRuns:
         An eventfd, `bell`, is added 1 to for each turn that comes to a run that has waited.
         """
 
-    def join(self, run: int, names: Sequence[str], priority: int, tally: Tally) -> bool:
+    def join(self, run: int, names: Sequence[str], priority: int, metrics: RequestMetrics) -> bool:
         """
         A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. The caller keeps the tally.
         """
@@ -1770,12 +1770,12 @@ class CallCache:
     def close(self, file: int) -> None:
         """Watch a connection no more, and close its ring."""
 
-    def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag, tally: Tally, names: Sequence[str]) -> None:
+    def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag, metrics: RequestMetrics, names: Sequence[str]) -> None:
         """
-        Answer a call from now on by a run of steps [first, last), counted by `tally`, whose turn is that of a `Place` with these names. The caller keeps all that is given, and what is read and written, until the call is forgotten.
+        Answer a call from now on by a run of steps [first, last), counted by `metrics`, whose turn is that of a `Place` with these names. The caller keeps all that is given, and what is read and written, until the call is forgotten.
         """
 
-    def remember_call(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], run: Callable[[], None], tally: Tally, names: Sequence[str]) -> None:
+    def remember_call(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], run: Callable[[], None], metrics: RequestMetrics, names: Sequence[str]) -> None:
         """
         Likewise by calling `run`; a call that it raises for goes the long way.
         """
@@ -1825,7 +1825,7 @@ class RingCaller:
     ELSEWHERE: Final[bytes] = ...
     """What a call is answered that is to be made by the socket."""
 
-class Tally:
+class RequestMetrics:
     """Counts of one model's requests; times in nanoseconds."""
 
     def __init__(self) -> None: ...
@@ -1851,12 +1851,12 @@ class LentConnections:
     def __init__(self, permits: RunPermits) -> None:
         """A run takes one of `permits`."""
 
-    def remember(self, number: int, exchange: tuple[bytes, bytes], run: tuple[NativeContext, tuple[int, int], StopFlag], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[Tally, str]) -> None:
+    def remember(self, number: int, exchange: tuple[bytes, bytes], run: tuple[NativeContext, tuple[int, int], StopFlag], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[RequestMetrics, str]) -> None:
         """
         Answer a request by a response from now on, after a run of steps [first, last) of a context that leaves all of `mapped` whole: mappings, files, and where they end in them. Runs are counted by the tally of `model`, and take turns by its name. The caller keeps all of it until `released` is called, which is when the number is forgotten and nothing of it runs.
         """
 
-    def remember_call(self, number: int, exchange: tuple[bytes, bytes], run: Callable[[], None], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[Tally, str]) -> None:
+    def remember_call(self, number: int, exchange: tuple[bytes, bytes], run: Callable[[], None], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[RequestMetrics, str]) -> None:
         """
         Likewise by calling `run`; a request that it raises for goes the long way.
         """

@@ -3,7 +3,7 @@
 import random
 from collections import deque
 
-from tightship._core import QueuedRuns, Tally, RunPermits
+from tightship._core import QueuedRuns, RequestMetrics, RunPermits
 from tightship.driver.protocol.replies import Failed, Launched, ModelPrepared, OutputShape, Timing
 from tightship.driver.service import effects as fx
 from tightship.driver.service import events as ev
@@ -94,7 +94,7 @@ class FakeServer:
     """Carries effects out; what the service asked for is answered when `answer` is called."""
 
     def __init__(self, settings=None, engine=None, seed=0, permits=1):
-        self.permits, self.tally = RunPermits(permits), Tally()
+        self.permits, self.metrics = RunPermits(permits), RequestMetrics()
         self.queue = QueuedRuns(self.permits, -1)
         self.lag_ns = 0
         self.service = Service(settings or Settings(), random.Random(seed))
@@ -220,7 +220,7 @@ class FakeServer:
         """As every client's models are its own."""
         user = self.service.ledger.connections[asked.connection].caller.user
         names = own_model(f"user {user}", str(asked.connection), asked.model)
-        if self.queue.join(asked.execution, names, asked.priority, self.tally):
+        if self.queue.join(asked.execution, names, asked.priority, self.metrics):
             self.tell_permit(asked.execution)
 
     def perform(self, effect):

@@ -27,7 +27,7 @@ class Attended(Setup):
         os.close(memory)
         self.remember(SESSION + 1, b"other session")
         both = call_of(0, b"long"), ANSWER + bytes(1020)
-        run = self.context, self.steps, self.stop, self.tally, NAMES
+        run = self.context, self.steps, self.stop, self.metrics, NAMES
         self.repeats.remember(self.file, SESSION, both, *run)
 
     def call(self, body):

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 
 import pytest
 
-from tightship._core import QueuedRuns, Tally, RunPermits
+from tightship._core import QueuedRuns, RequestMetrics, RunPermits
 from tightship.driver.permit_names import named_model, own_model
 
 
@@ -14,7 +14,7 @@ class Queue:
     """Runs of named models that wait for one of some turns."""
 
     def __init__(self, permits=1):
-        self.permits, self.tally = RunPermits(permits), Tally()
+        self.permits, self.metrics = RunPermits(permits), RequestMetrics()
         self.bell = os.eventfd(0, os.EFD_NONBLOCK)
         self.runs = QueuedRuns(self.permits, self.bell)
         self.names, self.count = {}, 0
@@ -22,7 +22,7 @@ class Queue:
     def join(self, names, priority=0):
         self.count += 1
         self.names[self.count] = names
-        return self.count, self.runs.join(self.count, names, priority, self.tally)
+        return self.count, self.runs.join(self.count, names, priority, self.metrics)
 
     def take(self):
         """Take a turn that is free."""
@@ -150,11 +150,11 @@ def test_those_that_wait_are_counted(queue):
     ended = queue.take()
     for number in range(20):
         queue.join(slow(number))
-    assert queue.tally.now()[2] == queue.permits.waiting_count == 20
+    assert queue.metrics.now()[2] == queue.permits.waiting_count == 20
     queue.runs.leave(5)
-    assert queue.tally.now()[2] == 19
+    assert queue.metrics.now()[2] == 19
     queue.order(ended)
-    assert queue.tally.now()[2] == 0
+    assert queue.metrics.now()[2] == 0
 
 
 class Model:

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from tests.small_models import relu_chain
-from tightship._core import Place, Tally, RunPermits
+from tightship._core import Place, RequestMetrics, RunPermits
 from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
 from tightship.driver.oip import cached_inference
@@ -109,7 +109,7 @@ def test_no_more_runs_are_inside_at_once_than_permits_whatever_the_endpoint(endp
 
 def place(*names):
     """Of a caller by itself, or by the first of its names."""
-    return Place((*names, *("",) * (4 - len(names))), Tally())
+    return Place((*names, *("",) * (4 - len(names))), RequestMetrics())
 
 
 def test_a_permit_that_is_given_back_goes_to_who_has_waited():

@@ -94,27 +94,27 @@ void repeats(nb::module_ &module) {
             "remember",
             [](CallCache &self, int file, int64_t session,
                std::pair<nb::bytes, nb::bytes> call_and_answer, Context &context,
-               std::pair<size_t, size_t> steps, const StopFlag &stop, driver::Tally &tally,
+               std::pair<size_t, size_t> steps, const StopFlag &stop, driver::RequestMetrics &metrics,
                driver::Names names) {
                 const auto &[call, answer] = call_and_answer;
                 self.remember(file, {session, text(call), runner(context, steps, stop),
-                                     text(answer), &tally, std::move(names)});
+                                     text(answer), &metrics, std::move(names)});
             },
-            "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a, "tally"_a,
+            "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a, "metrics"_a,
             "names"_a,
-            "Answer a call from now on by a run of steps [first, last), counted by `tally`, whose "
+            "Answer a call from now on by a run of steps [first, last), counted by `metrics`, whose "
             "turn is that of a `Place` with these names. The caller keeps all that is given, and "
             "what is read and written, until the call is forgotten.")
         .def(
             "remember_call",
             [](CallCache &self, int file, int64_t session,
                std::pair<nb::bytes, nb::bytes> call_and_answer, nb::typed<nb::callable, void()> run,
-               driver::Tally &tally, driver::Names names) {
+               driver::RequestMetrics &metrics, driver::Names names) {
                 const auto &[call, answer] = call_and_answer;
-                self.remember(file, {session, text(call), caller(run), text(answer), &tally,
+                self.remember(file, {session, text(call), caller(run), text(answer), &metrics,
                                      std::move(names)});
             },
-            "file"_a, "session"_a, "call_and_answer"_a, "run"_a, "tally"_a, "names"_a,
+            "file"_a, "session"_a, "call_and_answer"_a, "run"_a, "metrics"_a, "names"_a,
             "Likewise by calling `run`; a call that it raises for goes the long way.")
         .def("forget", &CallCache::forget, "file"_a, "session"_a, nb::call_guard<GilReleased>(),
              "Answer no call of a session any more, or of any if it is 0; returns once none runs.")

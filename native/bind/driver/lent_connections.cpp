@@ -23,7 +23,7 @@ namespace {
 
 using driver::Counts;
 using driver::LentConnections;
-using driver::Tally;
+using driver::RequestMetrics;
 using driver::RunPermits;
 
 /// Bytes of a file that are mapped: the mapping, the file, and where they end in it.
@@ -46,21 +46,21 @@ std::string text(const nb::bytes &bytes) {
     return {bytes.c_str(), bytes.size()};
 }
 
-nb::tuple counts_of(const Tally &self) {
+nb::tuple counts_of(const RequestMetrics &self) {
     const Counts now = self.now();
     const auto &[queue_ns, input_ns, infer_ns, output_ns] = now.phase_ns;
     return nb::make_tuple(now.successes, now.failures, now.pending, now.fail_ns,
                           nb::make_tuple(queue_ns, input_ns, infer_ns, output_ns), now.last_ms);
 }
 
-void tally(nb::module_ &module) {
-    nb::class_<Tally>(module, "Tally", "Counts of one model's requests; times in nanoseconds.")
+void metrics(nb::module_ &module) {
+    nb::class_<RequestMetrics>(module, "RequestMetrics", "Counts of one model's requests; times in nanoseconds.")
         .def(nb::init<>())
-        .def("succeed", &Tally::succeed, "phase_ns"_a,
+        .def("succeed", &RequestMetrics::succeed, "phase_ns"_a,
              "A request ended well, after waiting for its turn, reading inputs, running, and "
              "writing "
              "outputs.")
-        .def("fail", &Tally::fail, "duration_ns"_a, "A request failed.")
+        .def("fail", &RequestMetrics::fail, "duration_ns"_a, "A request failed.")
         .def("now", &counts_of,
              nb::sig("def now(self) -> tuple[int, int, int, int, tuple[int, int, int, int], int]"),
              "At one moment: successes, failures, those that wait for a turn, ns of failures, ns "
@@ -71,7 +71,7 @@ void tally(nb::module_ &module) {
 using Exchange = std::pair<nb::bytes, nb::bytes>;
 
 /// Counts of a model, and the name by which its runs take turns.
-using Counted = std::pair<Tally *, std::string>;
+using Counted = std::pair<RequestMetrics *, std::string>;
 
 void remember(LentConnections &self, int64_t number, const Exchange &exchange,
               std::function<bool()> run, nb::handle released, const Counted &counted) {
@@ -108,7 +108,7 @@ nb::object next(LentConnections &self) {
 } // namespace
 
 void lent_connections(nb::module_ &module) {
-    tally(module);
+    metrics(module);
     nb::class_<LentConnections>(module, "LentConnections",
                                 "Connections of HTTP whose next request has probably come before, "
                                 "answered without Python. Any number of threads may wait.")

@@ -42,11 +42,11 @@ void place(nb::module_ &module) {
                       "the widest first, such as a model and an account.")
         .def(
             "__init__",
-            [](Place *self, driver::Names names, driver::Tally &tally, int64_t priority) {
-                new (self) Place{.names = std::move(names), .priority = priority, .tally = &tally};
+            [](Place *self, driver::Names names, driver::RequestMetrics &metrics, int64_t priority) {
+                new (self) Place{.names = std::move(names), .priority = priority, .metrics = &metrics};
             },
-            "names"_a, "tally"_a, "priority"_a = 0, nb::keep_alive<1, 3>(),
-            "`tally` counts it while it waits.");
+            "names"_a, "metrics"_a, "priority"_a = 0, nb::keep_alive<1, 3>(),
+            "`metrics` counts it while it waits.");
 }
 
 void queued_runs(nb::module_ &module) {
@@ -55,9 +55,9 @@ void queued_runs(nb::module_ &module) {
         .def(nb::init<RunPermits &, int>(), "permits"_a, "bell"_a, nb::keep_alive<1, 2>(),
              "An eventfd, `bell`, is added 1 to for each turn that comes to a run that has waited.")
         .def(
-            "join", &QueuedRuns::join, "run"_a, "names"_a, "priority"_a, "tally"_a,
+            "join", &QueuedRuns::join, "run"_a, "names"_a, "priority"_a, "metrics"_a,
             "A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. "
-            "The caller keeps the tally.")
+            "The caller keeps the metrics.")
         .def("next", &QueuedRuns::next,
              "The next waiting run that has been given a turn; None if there is none.")
         .def("leave", &QueuedRuns::leave, "run"_a,

@@ -162,7 +162,7 @@ bool CallCache::run_counted(const CachedCall &repeat) {
     if (!repeat.run())
         return false;
     const std::chrono::nanoseconds spent = Clock::now() - start;
-    repeat.tally->succeed({0, 0, spent.count(), 0});
+    repeat.metrics->succeed({0, 0, spent.count(), 0});
     return true;
 }
 

@@ -176,12 +176,12 @@ bool LentConnections::run(Entry &entry, Connection &connection) {
     const std::chrono::nanoseconds queued = start - asked, ran = Clock::now() - start;
     permits_.give_back(connection.names);
     if (is_done)
-        entry.known.tally->succeed({queued.count(), 0, ran.count(), 0});
+        entry.known.metrics->succeed({queued.count(), 0, ran.count(), 0});
     return is_done;
 }
 
 bool LentConnections::waited(const Entry &entry, const Connection &connection) {
-    Place place{.names = connection.names, .tally = entry.known.tally};
+    Place place{.names = connection.names, .metrics = entry.known.metrics};
     if (!permits_.take(place, kPermitPatience))
         return false;
     pollfd client{.fd = connection.file, .events = POLLRDHUP, .revents = 0};

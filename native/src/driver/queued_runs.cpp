@@ -5,7 +5,7 @@
 
 namespace tightship::driver {
 
-bool QueuedRuns::join(int64_t run, Names names, int64_t priority, Tally &tally) {
+bool QueuedRuns::join(int64_t run, Names names, int64_t priority, RequestMetrics &metrics) {
     Place *place = nullptr;
     {
         const std::lock_guard lock(lock_);
@@ -13,7 +13,7 @@ bool QueuedRuns::join(int64_t run, Names names, int64_t priority, Tally &tally) 
     }
     place->names = std::move(names);
     place->priority = priority;
-    place->tally = &tally;
+    place->metrics = &metrics;
     place->told = [this, run] {
         const std::lock_guard lock(lock_);
         come_.push_back(run);

@@ -100,8 +100,8 @@ void RunPermits::enter(Place &place) {
     group->waiting.push_back(&place);
     place.is_waiting = true;
     waiting_count_ += 1;
-    if (place.tally != nullptr)
-        place.tally->enqueue();
+    if (place.metrics != nullptr)
+        place.metrics->enqueue();
 }
 
 void RunPermits::remove(Place &place) {
@@ -114,8 +114,8 @@ void RunPermits::remove(Place &place) {
             path[level - 1]->parts.erase(place.names[level - 1]);
     place.is_waiting = false;
     waiting_count_ -= 1;
-    if (place.tally != nullptr)
-        place.tally->dequeue();
+    if (place.metrics != nullptr)
+        place.metrics->dequeue();
 }
 
 void RunPermits::move_back(const Names &names) {

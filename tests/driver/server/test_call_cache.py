@@ -14,7 +14,7 @@ import pytest
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result, relu_chain
-from tightship._core import CallCache, StopFlag, Tally, RunPermits
+from tightship._core import CallCache, StopFlag, RequestMetrics, RunPermits
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import encode
 from tightship.driver.protocol.replies import Executed
@@ -38,7 +38,7 @@ class Setup:
 
     def __init__(self):
         self.calls = select.epoll()
-        self.permits, self.tally = RunPermits(1), Tally()
+        self.permits, self.metrics = RunPermits(1), RequestMetrics()
         self.repeats = CallCache(self.calls.fileno(), self.permits)
         self.ours, self.client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.client.settimeout(60)
@@ -56,7 +56,7 @@ class Setup:
     def remember(self, session=5, body=b"body"):
         both = call_of(0, body), ANSWER
         self.repeats.remember(
-            self.file, session, both, self.context, self.steps, self.stop, self.tally, NAMES
+            self.file, session, both, self.context, self.steps, self.stop, self.metrics, NAMES
         )
 
     def handed_over(self):
@@ -138,7 +138,7 @@ def test_what_python_runs_is_repeated_too_and_goes_the_long_way_when_it_raises(s
             raise StoppedError("It was stopped.")
 
     known = call_of(0, b"python")
-    setup.repeats.remember_call(setup.file, 6, (known, ANSWER), run, setup.tally, NAMES)
+    setup.repeats.remember_call(setup.file, 6, (known, ANSWER), run, setup.metrics, NAMES)
     setup.client.send(call_of(7, b"python"))
     setup.handed_over()
     assert setup.client.recv(100)[8:16] == struct.pack("<Q", 7)
@@ -221,7 +221,7 @@ def test_a_call_is_one_threads_until_it_is_answered_whoever_watches_its_socket(s
         told.append(bool(select.select([setup.calls], [], [], 0)[0]))
 
     setup.repeats.remember_call(
-        setup.file, 6, (call_of(0, b"slow"), ANSWER), run, setup.tally, NAMES
+        setup.file, 6, (call_of(0, b"slow"), ANSWER), run, setup.metrics, NAMES
     )
     setup.client.send(call_of(7, b"slow"))
     assert setup.repeats.next() == (setup.file, select.EPOLLOUT, b"")
@@ -294,8 +294,8 @@ def test_a_client_of_many_requests_has_few_of_them_remembered():
         for number in range(3 * KEPT_MAX):
             call = m.RunExecution(number)
             may = CacheCall(1, number + 1, call, None, Executed(ErrorStatus.NONE, ()))
-            call_cache.remember(setup.file, may, setup.run, setup.tally, NAMES)
-            call_cache.remember(setup.file, may, setup.run, setup.tally, NAMES)
+            call_cache.remember(setup.file, may, setup.run, setup.metrics, NAMES)
+            call_cache.remember(setup.file, may, setup.run, setup.metrics, NAMES)
             assert len(call_cache._kept[setup.file]) <= KEPT_MAX
         setup.client.send(encode(call, 9))
         setup.client.send(b"the end")

@@ -2,7 +2,7 @@
 /// without Python, while the same bytes mean the same.
 #pragma once
 
-#include "tightship/driver/tally.hpp"
+#include "tightship/driver/request_metrics.hpp"
 #include "tightship/driver/run_permits.hpp"
 
 #include <chrono>
@@ -25,7 +25,7 @@ struct KnownRequest {
     std::string response;           ///< likewise
     std::function<bool()> run;      ///< false where it must go the long way; one at a time
     std::function<void()> released; ///< called once it is forgotten and does not run
-    Tally *tally;                   ///< of what it runs; stays until it is released
+    RequestMetrics *metrics;                   ///< of what it runs; stays until it is released
     std::string model;              ///< by which it takes turns
 };
 

@@ -23,7 +23,7 @@ class QueuedRuns {
 
     /// A run of a new number takes a turn, or waits for one; whether it was taken at once. The
     /// tally, which counts the run while it waits, outlives that.
-    bool join(int64_t run, Names names, int64_t priority, Tally &tally);
+    bool join(int64_t run, Names names, int64_t priority, RequestMetrics &metrics);
 
     /// The next waiting run that has been given a turn; none if there is none.
     std::optional<int64_t> next();

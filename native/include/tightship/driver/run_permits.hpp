@@ -1,7 +1,7 @@
 /// Limits concurrent runs of all callers, and chooses which waiting run starts next.
 #pragma once
 
-#include "tightship/driver/tally.hpp"
+#include "tightship/driver/request_metrics.hpp"
 
 #include <array>
 #include <chrono>
@@ -24,7 +24,7 @@ using Names = std::array<std::string, 4>;
 struct Place {
     Names names;
     int64_t priority = 0;         ///< of all its callers' with the same four names
-    Tally *tally = nullptr;       ///< where it is counted while it waits; none if null
+    RequestMetrics *metrics = nullptr;       ///< where it is counted while it waits; none if null
     std::function<void()> told{}; ///< called under the lock of `RunPermits` when its turn has come
 
     std::condition_variable woken{};

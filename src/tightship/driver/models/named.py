@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from tightship._core import Tally
+from tightship._core import RequestMetrics
 from tightship.engine.arenas.joint_arenas import JointArenas
 from tightship.model import Model
 
@@ -19,7 +19,7 @@ class Named(Protocol):
         """Arenas that runs of all models share, clients' own models included."""
         ...
 
-    def tally(self, name: str | None) -> Tally:
+    def metrics(self, name: str | None) -> RequestMetrics:
         """Return the request metrics of a model; None stands for all models of clients."""
         ...
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
-from tightship._core import StopFlag, Tally
+from tightship._core import StopFlag, RequestMetrics
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models.cached_sources import Sources
 from tightship.driver.models.loaded import Loaded, loaded, with_images
@@ -98,9 +98,9 @@ class Models:
         """Return a prepared model."""
         return self._models[number]
 
-    def tally(self, number: int) -> Tally:
+    def metrics(self, number: int) -> RequestMetrics:
         """Return the request metrics of a model."""
-        return self._named.tally(self.name(number))
+        return self._named.metrics(self.name(number))
 
     def name(self, number: int) -> str | None:
         """Return the name of a model that the driver was started with; None for a client's own."""

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic_ns
 
-from tightship._core import StopFlag, Tally
+from tightship._core import StopFlag, RequestMetrics
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.inference import Bound, bind, outputs_of, refusing, run
@@ -27,14 +27,14 @@ class CachedInference:
         again: Bound run; None with a timeout, or if an output of the model is not requested.
         windows: Last window of each region.
         outputs: Outputs of the reply.
-        tally: Metrics of the model.
+        metrics: Metrics of the model.
     """
 
     bound: Bound
     again: BoundRun | None
     windows: tuple[Window, ...]
     outputs: Outputs
-    tally: Tally
+    metrics: RequestMetrics
 
     @property
     def model(self) -> Model:
@@ -59,7 +59,7 @@ class Inferences:
         name: str,
         model: Model,
         request: InferRequest,
-        tally: Tally,
+        metrics: RequestMetrics,
         asked_ns: int,
         stop: StopFlag,
     ) -> tuple[OutputTensor, ...]:
@@ -78,12 +78,12 @@ class Inferences:
             else:
                 with ExitStack() as uses:
                     bound = bind(name, model, request, self._regions, uses)
-                    outputs, read_ns, ran_ns = self._first(bound, tally, asked_ns, stop)
+                    outputs, read_ns, ran_ns = self._first(bound, metrics, asked_ns, stop)
         except (TightshipError, MemoryError):
-            tally.fail(monotonic_ns() - asked_ns)
+            metrics.fail(monotonic_ns() - asked_ns)
             raise
         ended = monotonic_ns()
-        tally.succeed((began - asked_ns, read_ns - began, ran_ns - read_ns, ended - ran_ns))
+        metrics.succeed((began - asked_ns, read_ns - began, ran_ns - read_ns, ended - ran_ns))
         return outputs
 
     def cached(self, request: InferRequest) -> CachedInference | None:
@@ -108,7 +108,7 @@ class Inferences:
         return cached.outputs, read_ns, ran_ns
 
     def _first(
-        self, bound: Bound, tally: Tally, asked_ns: int, stop: StopFlag
+        self, bound: Bound, metrics: RequestMetrics, asked_ns: int, stop: StopFlag
     ) -> tuple[Outputs, int, int]:
         read_ns = monotonic_ns()
         results = run(bound, asked_ns, stop)
@@ -117,10 +117,10 @@ class Inferences:
         for window in bound.windows.values():
             window.check()
         if bound.is_cached:
-            self._keep(bound, outputs, tally)
+            self._keep(bound, outputs, metrics)
         return outputs, read_ns, ran_ns
 
-    def _keep(self, bound: Bound, outputs: Outputs, tally: Tally) -> None:
+    def _keep(self, bound: Bound, outputs: Outputs, metrics: RequestMetrics) -> None:
         by_end = sorted(bound.windows.values(), key=lambda each: each.stop)
         windows = tuple({each.region.name: each for each in by_end}.values())
         is_whole = bound.request.timeout_s is None and len(bound.direct) == len(
@@ -129,7 +129,7 @@ class Inferences:
         again = bound.model.bind(bound.arrays, bound.direct) if is_whole else None
         if len(self._cached) >= CACHED_MAX:
             self._cached.clear()
-        self._cached[id(bound.request)] = CachedInference(bound, again, windows, outputs, tally)
+        self._cached[id(bound.request)] = CachedInference(bound, again, windows, outputs, metrics)
         if not (self._regions.are_there(windows) and self._repository.has(bound.model)):
             self._cached.clear()
 

@@ -1,6 +1,6 @@
 """Client of inferences: its run permits, and whether it still waits for replies."""
 
-from tightship._core import Place, StopFlag, Tally, RunPermits
+from tightship._core import Place, StopFlag, RequestMetrics, RunPermits
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
 from tightship.driver.permit_names import named_model
@@ -40,12 +40,12 @@ class Caller:
             self._has_reserved = False
             self._permits.give_back()
 
-    def take_permit(self, model: str, tally: Tally, timeout_s: float | None) -> Place:
+    def take_permit(self, model: str, metrics: RequestMetrics, timeout_s: float | None) -> Place:
         """Wait for a permit to run a model, unless one is reserved.
 
         Args:
             model: Name of the model.
-            tally: Metrics that count the inference while it waits.
+            metrics: Metrics that count the inference while it waits.
             timeout_s: Seconds to wait at most; None for no limit.
 
         Returns:
@@ -54,7 +54,7 @@ class Caller:
         Raises:
             OipError: The client left, or the time is over.
         """
-        place = self._place = Place(named_model(model, self.account, self.client), tally)
+        place = self._place = Place(named_model(model, self.account, self.client), metrics)
         has_permit, self._has_reserved = self._has_reserved, False
         if (
             not has_permit and not self.stop.is_set()

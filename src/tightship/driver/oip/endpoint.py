@@ -184,14 +184,14 @@ class InferenceEndpoint:
         """
         began = monotonic_ns() if asked_ns is None else asked_ns
         asking = caller or Caller(self.permits)
-        with self.repository.used(name, version) as (model, tally), self._present(asking):
+        with self.repository.used(name, version) as (model, metrics), self._present(asking):
             try:
-                place = asking.take_permit(name, tally, request.left_s(began))
+                place = asking.take_permit(name, metrics, request.left_s(began))
             except OipError:
-                tally.fail(monotonic_ns() - began)
+                metrics.fail(monotonic_ns() - began)
                 raise
             try:
-                return self._inferences.infer(name, model, request, tally, began, asking.stop)
+                return self._inferences.infer(name, model, request, metrics, began, asking.stop)
             finally:
                 self.permits.give_back(place)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 
-from tightship._core import Tally
+from tightship._core import RequestMetrics
 from tightship.driver.memory.available import available_bytes
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
@@ -50,8 +50,8 @@ class _Entry:
     reason: str = ""
     model: Model | None = None
     is_constant_time: bool = False
-    tally: Tally = field(default_factory=Tally)
-    native_tally: Tally = field(default_factory=Tally)
+    metrics: RequestMetrics = field(default_factory=RequestMetrics)
+    native_request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     changing: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -73,7 +73,7 @@ class Repository:
         self._find = find
         self.arenas = JointArenas()
         self._entries = {name: _Entry() for name in find()}
-        self._unnamed = Tally()
+        self._unnamed = RequestMetrics()
         self._holders: Counter[Model] = Counter()
         self._withdrawn: set[Model] = set()
         self._uses: Counter[Model] = Counter()
@@ -229,17 +229,17 @@ class Repository:
             model.close()
 
     @contextmanager
-    def used(self, name: str, version: str | None = None) -> Iterator[tuple[Model, Tally]]:
+    def used(self, name: str, version: str | None = None) -> Iterator[tuple[Model, RequestMetrics]]:
         """Return `model` and keep it open within a block, even if it is reloaded.
 
         Raises:
             OipError: As from `model`.
         """
         with self._holding:
-            model, tally = self.model(name, version)
+            model, metrics = self.model(name, version)
             self._uses[model] += 1
         try:
-            yield model, tally
+            yield model, metrics
         finally:
             with self._holding:
                 self._uses[model] -= 1
@@ -267,7 +267,7 @@ class Repository:
         entries = tuple(self._entries.items())
         return tuple(name for name, entry in entries if entry.state is State.READY)
 
-    def model(self, name: str, version: str | None = None) -> tuple[Model, Tally]:
+    def model(self, name: str, version: str | None = None) -> tuple[Model, RequestMetrics]:
         """Return a model that is ready, and its request metrics.
 
         Raises:
@@ -277,7 +277,7 @@ class Repository:
         model = entry.model
         if model is None:
             raise OipError(f"Request for unknown model: '{name}' is not ready", Code.UNAVAILABLE)
-        return model, entry.tally
+        return model, entry.metrics
 
     def has(self, model: Model) -> bool:
         """Whether a model is the current one of its name."""
@@ -285,15 +285,15 @@ class Repository:
 
     def counts(self, name: str) -> Counts:
         """Return the counts of a model's requests since the start, loaded or not."""
-        return counts_of(self._entries[name].tally)
+        return counts_of(self._entries[name].metrics)
 
-    def tally(self, name: str | None) -> Tally:
-        """Return the metrics of native runs, as `Named.tally`."""
-        return self._unnamed if name is None else self._entries[name].native_tally
+    def metrics(self, name: str | None) -> RequestMetrics:
+        """Return the metrics of native runs, as `Named.metrics`."""
+        return self._unnamed if name is None else self._entries[name].native_request_metrics
 
     def native_counts(self, name: str | None) -> Counts:
         """Return the counts of native clients' runs."""
-        return counts_of(self.tally(name))
+        return counts_of(self.metrics(name))
 
     def index(self, *, only_ready: bool = False) -> list[dict[str, str]]:
         """Return every model with its state, and why it is not ready.

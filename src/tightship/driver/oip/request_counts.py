@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tightship._core import Tally
+from tightship._core import RequestMetrics
 
 PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
 
@@ -28,9 +28,9 @@ class Counts:
     pending_count: int = 0
 
 
-def counts_of(tally: Tally) -> Counts:
+def counts_of(metrics: RequestMetrics) -> Counts:
     """Return the counts of a model at one moment."""
-    successes, failures, pending, fail_ns, phase_ns, last_ms = tally.now()
+    successes, failures, pending, fail_ns, phase_ns, last_ms = metrics.now()
     return Counts(successes, failures, sum(phase_ns), fail_ns, phase_ns, last_ms, pending)
 
 

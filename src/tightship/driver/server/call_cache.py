@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from tightship._core import NativeContext, CallCache, StopFlag, Tally, RunPermits
+from tightship._core import NativeContext, CallCache, StopFlag, RequestMetrics, RunPermits
 from tightship.driver.protocol.codec import encode, encode_reply
 from tightship.driver.service import effects as fx
 from tightship.driver.service.effects import CacheCall
@@ -32,7 +32,7 @@ class _Kept:
     run: BoundRun
     context: NativeContext | None
     call: Callable[[], None]
-    tally: Tally
+    metrics: RequestMetrics
 
 
 class ServerCallCache:
@@ -52,7 +52,7 @@ class ServerCallCache:
         self.pause, self.resume = self._native.pause, self._native.resume
 
     def remember(
-        self, file: int, may: CacheCall, run: BoundRun, tally: Tally, names: Names
+        self, file: int, may: CacheCall, run: BoundRun, metrics: RequestMetrics, names: Names
     ) -> None:
         """Answer a call on a connection from now on; without Python if it needs no arena.
 
@@ -60,7 +60,7 @@ class ServerCallCache:
             file: Descriptor of the connection.
             may: The call and its reply.
             run: Run of the call.
-            tally: Metrics of successful runs.
+            metrics: Metrics of successful runs.
             names: Groups by which its runs alternate.
         """
         kept = self._kept.setdefault(file, {})
@@ -72,11 +72,11 @@ class ServerCallCache:
             kept = self._kept[file] = {}
         both, repeat = (call, encode_reply(may.reply, 0)), partial(run.run, stop)
         alone = run.alone()
-        kept[call] = _Kept(may.session, stop, run, alone and alone[0], repeat, tally)
+        kept[call] = _Kept(may.session, stop, run, alone and alone[0], repeat, metrics)
         if alone is None:
-            self._native.remember_call(file, may.session, both, repeat, tally, names)
+            self._native.remember_call(file, may.session, both, repeat, metrics, names)
         else:
-            self._native.remember(file, may.session, both, *alone, stop, tally, names)
+            self._native.remember(file, may.session, both, *alone, stop, metrics, names)
 
     def carry_out(self, file: int, effect: CallCacheEffect) -> None:
         """Carry out an effect about the calls of a connection."""

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from tightship._core import QueuedRuns, StopFlag, Tally, RunPermits
+from tightship._core import QueuedRuns, StopFlag, RequestMetrics, RunPermits
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.slow_files import SlowFiles
 from tightship.driver.models.device_buffers import DeviceBuffers
@@ -55,7 +55,7 @@ class EffectRunner:
         """
         self._queue = QueuedRuns(permits, bell)
         self.next_permit = self._queue.next
-        self._waiting: dict[int, tuple[Tally, int]] = {}
+        self._waiting: dict[int, tuple[RequestMetrics, int]] = {}
         self.workers = Workers(max(WORKERS_MIN, permits.count))
         self._slow = slow
         self._mappings = Mappings(slow)
@@ -120,14 +120,14 @@ class EffectRunner:
 
     def await_permit(self, asked: fx.AwaitPermit, user: int) -> bool:
         """Queue a run of a user's client; return whether it has its permit at once."""
-        tally, names = self.tally(asked.model), self.names(asked.model, asked.connection, user)
-        self._waiting[asked.execution] = tally, time.monotonic_ns()
-        return self._queue.join(asked.execution, names, asked.priority, tally)
+        metrics, names = self.metrics(asked.model), self.names(asked.model, asked.connection, user)
+        self._waiting[asked.execution] = metrics, time.monotonic_ns()
+        return self._queue.join(asked.execution, names, asked.priority, metrics)
 
     def leave_permit(self, execution: int) -> None:
         """Remove a run from the queue."""
-        tally, asked_ns = self._waiting.pop(execution)
-        tally.fail(time.monotonic_ns() - asked_ns)
+        metrics, asked_ns = self._waiting.pop(execution)
+        metrics.fail(time.monotonic_ns() - asked_ns)
         self._queue.leave(execution)
 
     def names(self, model: int, connection: int, user: int) -> Names:
@@ -143,7 +143,7 @@ class EffectRunner:
 
     def run(self, run: fx.Run) -> RunFinished:
         """Run a model on its permit, in any thread; once for each `begin`."""
-        tally, asked_ns = self._waiting.pop(run.execution)
+        metrics, asked_ns = self._waiting.pop(run.execution)
         start_ns = time.monotonic_ns()
         try:
             finished = self._runs.run(run, self._stops[run.execution])
@@ -151,14 +151,14 @@ class EffectRunner:
             self._queue.give_back(run.execution)
         end_ns = time.monotonic_ns()
         if finished.status is ErrorStatus.NONE:
-            tally.succeed((start_ns - asked_ns, 0, end_ns - start_ns, 0))
+            metrics.succeed((start_ns - asked_ns, 0, end_ns - start_ns, 0))
         else:
-            tally.fail(end_ns - asked_ns)
+            metrics.fail(end_ns - asked_ns)
         return finished
 
-    def tally(self, model: int) -> Tally:
+    def metrics(self, model: int) -> RequestMetrics:
         """Return the request metrics of a model."""
-        return self._models.tally(model)
+        return self._models.metrics(model)
 
     def often(self, run: fx.Run) -> BoundRun | None:
         """Return the cached run of a frequent request; None for others."""

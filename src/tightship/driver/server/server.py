@@ -335,7 +335,7 @@ class Server:
         if peer is not None and run is not None and not peer.is_behind:
             model = effect.run.model
             names = self._effect_runner.names(model, peer.number, peer.user)
-            self._call_cache.remember(peer.file, effect, run, self._effect_runner.tally(model), names)
+            self._call_cache.remember(peer.file, effect, run, self._effect_runner.metrics(model), names)
 
     def _unwatch(self, file: int) -> None:
         if file in self._watched:

@@ -24,7 +24,7 @@ from tests.driver.oip.endpoint_setting import TEXTS, Setting, X
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tests.driver.test_run_permits import until
 from tests.models import parse
-from tightship._core import LentConnections, Tally, RunPermits
+from tightship._core import LentConnections, RequestMetrics, RunPermits
 from tightship.driver.oip.http.lending import Lending
 from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.infer_request import decode
@@ -352,8 +352,8 @@ def test_bytes_that_another_thread_is_forgetting_are_not_known_anew(tmp_path):
 def test_an_error_of_who_lets_go_ends_no_process(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: told.append(found.exc_type))
-    lent, tally, fail = LentConnections(RunPermits(1)), Tally(), {}.popitem
-    lent.remember_call(1, (b"again", b"answer"), list, [], fail, (tally, "neg"))
+    lent, metrics, fail = LentConnections(RunPermits(1)), RequestMetrics(), {}.popitem
+    lent.remember_call(1, (b"again", b"answer"), list, [], fail, (metrics, "neg"))
     lent.forget(1)
     assert told == [KeyError]
 

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from tightship._core import QueuedRuns, Tally, RunPermits
+from tightship._core import QueuedRuns, RequestMetrics, RunPermits
 from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.request_counts import counts_of, prometheus_text, statistics_of
@@ -30,13 +30,13 @@ def test_a_packed_body_may_have_as_many_bytes_as_any(pack, name):
 
 
 def test_statistics_and_metrics_say_the_same():
-    tally, began_ms = Tally(), time.time_ns() // 1_000_000
+    metrics, began_ms = RequestMetrics(), time.time_ns() // 1_000_000
     waiting = QueuedRuns(RunPermits(1), -1)
-    assert [waiting.join(run, ("m", "", "", ""), 0, tally) for run in (1, 2)] == [True, False]
-    tally.succeed((5000, 1000, 20_000, 3000))
-    tally.succeed((0, 1000, 20_000, 3000))
-    tally.fail(500)
-    counts = counts_of(tally)
+    assert [waiting.join(run, ("m", "", "", ""), 0, metrics) for run in (1, 2)] == [True, False]
+    metrics.succeed((5000, 1000, 20_000, 3000))
+    metrics.succeed((0, 1000, 20_000, 3000))
+    metrics.fail(500)
+    counts = counts_of(metrics)
     assert counts.pending_count == 1
     said = statistics_of("m", "1", counts)
     assert began_ms <= said["last_inference"] <= time.time_ns() // 1_000_000

@@ -90,7 +90,7 @@ class Lending:
     ) -> None:
         mapped = [_mapped(window) for window in kept.cached.windows]
         cached = kept.cached
-        model = cached.tally, cached.bound.name
+        model = cached.metrics, cached.bound.name
         if kept.context is None or steps is None:
             self._native.remember_call(number, exchange, kept.call, mapped, kept.released, model)
         else:

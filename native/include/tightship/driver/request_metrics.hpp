@@ -21,7 +21,7 @@ struct Counts {
 };
 
 /// Counts of one model. Any number of threads may add to them.
-class Tally {
+class RequestMetrics {
   public:
     Counts now() const;
     /// A request waits for a turn from now on, and no more.

@@ -1,4 +1,4 @@
-#include "tightship/driver/tally.hpp"
+#include "tightship/driver/request_metrics.hpp"
 
 #include <chrono>
 
@@ -14,22 +14,22 @@ int64_t now_ms() {
 
 } // namespace
 
-Counts Tally::now() const {
+Counts RequestMetrics::now() const {
     const std::lock_guard lock(lock_);
     return counts_;
 }
 
-void Tally::enqueue() {
+void RequestMetrics::enqueue() {
     const std::lock_guard lock(lock_);
     counts_.pending += 1;
 }
 
-void Tally::dequeue() {
+void RequestMetrics::dequeue() {
     const std::lock_guard lock(lock_);
     counts_.pending -= 1;
 }
 
-void Tally::succeed(const Phases &phase_ns) {
+void RequestMetrics::succeed(const Phases &phase_ns) {
     const int64_t ended_ms = now_ms();
     const std::lock_guard lock(lock_);
     counts_.successes += 1;
@@ -38,7 +38,7 @@ void Tally::succeed(const Phases &phase_ns) {
     counts_.last_ms = ended_ms;
 }
 
-void Tally::fail(int64_t duration_ns) {
+void RequestMetrics::fail(int64_t duration_ns) {
     const std::lock_guard lock(lock_);
     counts_.failures += 1;
     counts_.fail_ns += duration_ns;
