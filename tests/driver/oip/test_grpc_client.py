@@ -67,9 +67,9 @@ def test_a_server_says_what_it_is_and_has(client):
 
 @pytest.mark.parametrize("compression", [None, "gzip", "deflate"])
 def test_a_model_is_run(client, compression):
-    wish = [grpc.InferRequestedOutput("OUTPUT1")]
+    requested = [grpc.InferRequestedOutput("OUTPUT1")]
     options = {"compression_algorithm": compression, "request_id": "seven"}
-    result = client.infer("simple", inputs(), outputs=wish, **options)
+    result = client.infer("simple", inputs(), outputs=requested, **options)
     assert result.get_response().id == "seven"
     assert np.array_equal(result.as_numpy("OUTPUT1"), A - B)
     assert result.as_numpy("OUTPUT0") is None

@@ -40,7 +40,7 @@ class InputTensor:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputWish:
+class RequestedOutput:
     """Requested output, and its destination: the header, the raw part, or a region."""
 
     name: str
@@ -60,7 +60,7 @@ class InferRequest:
 
     identifier: str
     inputs: tuple[InputTensor, ...]
-    outputs: tuple[OutputWish, ...]
+    outputs: tuple[RequestedOutput, ...]
     is_binary: bool
     timeout_s: float | None
 
@@ -151,7 +151,7 @@ def _input(entry: Object, raw: _RawPart) -> InputTensor:
     return InputTensor(name, type_of(field(entry, "datatype", str)), shape, content)
 
 
-def _output(entry: Object, *, is_binary: bool) -> OutputWish:
+def _output(entry: Object, *, is_binary: bool) -> RequestedOutput:
     name = field(entry, "name", str)
     parameters: Object = optional(entry, "parameters", dict) or {}
     if parameters.get("classification"):
@@ -160,7 +160,7 @@ def _output(entry: Object, *, is_binary: bool) -> OutputWish:
     part = _region_part(parameters)
     if part is not None and asked:
         raise OipError(f"output '{name}' cannot set both 'shared_memory_region' and 'binary_data'")
-    return OutputWish(name, is_binary if asked is None else asked, part)
+    return RequestedOutput(name, is_binary if asked is None else asked, part)
 
 
 def checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tightship._core import StopFlag
 from tightship.driver.oip.datatypes import name_of
-from tightship.driver.oip.infer_request import InferRequest, InputTensor, OutputWish, RegionPart
+from tightship.driver.oip.infer_request import InferRequest, InputTensor, RequestedOutput, RegionPart
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window
@@ -37,7 +37,7 @@ class Bound:
     name: str
     model: Model
     request: InferRequest
-    wishes: tuple[OutputWish, ...]
+    wishes: tuple[RequestedOutput, ...]
     windows: Windows
     arrays: dict[str, Array]
     direct: dict[str, Array]
@@ -62,7 +62,7 @@ def bind(
     _check(name, model, request)
     windows = _windows(request, regions, uses)
     wishes = _wishes(model, request)
-    written = [windows[wish.region] for wish in wishes if wish.region is not None]
+    written = [windows[requested.region] for requested in wishes if requested.region is not None]
     arrays = {each.name: _array(name, each, windows, written) for each in request.inputs}
     direct = {} if _meet(written) else _direct(model, wishes, windows)
     is_cached = len(direct) == len(wishes) and all(
@@ -115,7 +115,7 @@ def outputs_of(bound: Bound, results: dict[str, Array]) -> tuple[OutputTensor, .
     Raises:
         RegionError: A region is too small for its output.
     """
-    return tuple(_output(bound, results, wish) for wish in bound.wishes)
+    return tuple(_output(bound, results, requested) for requested in bound.wishes)
 
 
 def _check(name: str, model: Model, request: InferRequest) -> None:
@@ -144,7 +144,7 @@ def _check(name: str, model: Model, request: InferRequest) -> None:
                 f"unexpected shape for input '{each.name}' for model '{name}'. Expected "
                 f"{_said(shape)}, got {_said(each.shape)}"
             )
-    asked = [wish.name for wish in request.outputs]
+    asked = [requested.name for requested in request.outputs]
     unknown = [each for each in asked if each not in model.output_names]
     if unknown:
         raise OipError(f"unexpected inference output '{unknown[0]}' for model '{name}'")
@@ -181,19 +181,19 @@ def _array(model: str, tensor: InputTensor, windows: Windows, written: Sequence[
     return from_bytes(model, tensor.name, tensor.dtype, tensor.shape, found.data)
 
 
-def _direct(model: Model, wishes: Sequence[OutputWish], windows: Windows) -> dict[str, Array]:
+def _direct(model: Model, wishes: Sequence[RequestedOutput], windows: Windows) -> dict[str, Array]:
     """Return the outputs that a model can write in place; with open lengths, none."""
     if model.takes_other_shapes:
         return {}
     found = {}
-    for wish in wishes:
-        dtype, shape = model.output_types[wish.name]
-        if wish.region is None or shape is None or not may_change(dtype.numpy):
+    for requested in wishes:
+        dtype, shape = model.output_types[requested.name]
+        if requested.region is None or shape is None or not may_change(dtype.numpy):
             continue
-        place, needed = windows[wish.region].bytes, size_bytes(dtype, shape)
-        check_output_bytes(wish.name, needed, place.size)
+        place, needed = windows[requested.region].bytes, size_bytes(dtype, shape)
+        check_output_bytes(requested.name, needed, place.size)
         if needed and place.ctypes.data % dtype.numpy.itemsize == 0:
-            found[wish.name] = place[:needed].view(dtype.numpy).reshape(shape)
+            found[requested.name] = place[:needed].view(dtype.numpy).reshape(shape)
     return found
 
 
@@ -201,24 +201,24 @@ def _meet(windows: Sequence[Window]) -> bool:
     return any(one.overlaps(other) for one, other in itertools.combinations(windows, 2))
 
 
-def _wishes(model: Model, request: InferRequest) -> tuple[OutputWish, ...]:
+def _wishes(model: Model, request: InferRequest) -> tuple[RequestedOutput, ...]:
     if request.outputs:
         return request.outputs
-    return tuple(OutputWish(name, request.is_binary) for name in model.output_names)
+    return tuple(RequestedOutput(name, request.is_binary) for name in model.output_names)
 
 
-def _output(bound: Bound, results: dict[str, Array], wish: OutputWish) -> OutputTensor:
-    array, dtype = results[wish.name], bound.model.output_types[wish.name][0]
-    part = wish.region
+def _output(bound: Bound, results: dict[str, Array], requested: RequestedOutput) -> OutputTensor:
+    array, dtype = results[requested.name], bound.model.output_types[requested.name][0]
+    part = requested.region
     if part is None:
-        return OutputTensor(wish.name, dtype, array.shape, array, wish.is_binary, {})
+        return OutputTensor(requested.name, dtype, array.shape, array, requested.is_binary, {})
     size_of_all = part.size_bytes
-    if wish.name not in bound.direct:
+    if requested.name not in bound.direct:
         raw = to_bytes(array, dtype)
-        check_output_bytes(wish.name, raw.nbytes, part.size_bytes)
+        check_output_bytes(requested.name, raw.nbytes, part.size_bytes)
         bound.windows[part].bytes[: raw.nbytes] = np.frombuffer(raw, np.uint8)
         size_of_all = raw.nbytes if dtype is DType.STRING else part.size_bytes
     parameters = {"shared_memory_region": part.region, "shared_memory_byte_size": size_of_all}
     if part.offset_bytes:
         parameters["shared_memory_offset"] = part.offset_bytes
-    return OutputTensor(wish.name, dtype, array.shape, None, wish.is_binary, parameters)
+    return OutputTensor(requested.name, dtype, array.shape, None, requested.is_binary, parameters)

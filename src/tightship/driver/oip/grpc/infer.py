@@ -9,7 +9,7 @@ from tightship.driver.oip.datatypes import NAMES, name_of, type_of
 from tightship.driver.oip.infer_request import (
     InferRequest,
     InputTensor,
-    OutputWish,
+    RequestedOutput,
     RegionPart,
     checked_shape,
     timeout_s_of,
@@ -57,7 +57,7 @@ def request_of(message: Message, raw: Sequence[memoryview]) -> InferRequest:
             f"expected number of raw input contents to be {len(raw) - rest} for model "
             f"'{message.model_name}', got {len(raw)}"
         )
-    outputs = tuple(_wish(each) for each in message.outputs)
+    outputs = tuple(_requested(each) for each in message.outputs)
     timeout_us = _parameter("request", message.parameters, "timeout", "int64_param", 0)
     return InferRequest(
         message.id, inputs, outputs, is_binary=True, timeout_s=timeout_s_of(timeout_us)
@@ -98,11 +98,11 @@ def _contents(name: str, dtype: DType, contents: Message) -> memoryview:
     return array.view(np.uint8).data
 
 
-def _wish(output: Message) -> OutputWish:
+def _requested(output: Message) -> RequestedOutput:
     name, parameters = output.name, output.parameters
     if "classification" in parameters:
         raise OipError(f"classification is not supported; output '{name}' asks for it")
-    return OutputWish(name, is_binary=True, region=_region_part(name, parameters))
+    return RequestedOutput(name, is_binary=True, region=_region_part(name, parameters))
 
 
 def _region_part(name: str, parameters: Message) -> RegionPart | None:
