@@ -28,7 +28,7 @@ from tightship.driver.memory.dma_buf import (
     synced,
 )
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.trusted import Trusted
 from tightship.driver.models.loaded import loaded
 from tightship.driver.models.running import Runs
@@ -105,7 +105,7 @@ def bytes_of(*numbers):
 def test_what_a_device_has_written_is_read_between_two_calls(file):
     kernel = Playing()
     kernel.device[5:8] = b"abc"
-    mappings, pool = Mappings(SlowFiles(), kernel), pool_of(file)
+    mappings, pool = Mappings(FileProber(), kernel), pool_of(file)
     assert mappings.read(pool, 5, 3).tobytes() == b"abc"
     kernel.device[5:8] = b"xyz"
     assert mappings.read(pool, 5, 3).tobytes() == b"xyz"
@@ -115,7 +115,7 @@ def test_what_a_device_has_written_is_read_between_two_calls(file):
 def test_what_is_written_between_two_calls_is_there_for_a_device(file):
     kernel = Playing()
     kernel.device[:] = b"\7" * len(kernel.device)
-    mappings = Mappings(SlowFiles(), kernel)
+    mappings = Mappings(FileProber(), kernel)
     mappings.write(pool_of(file), 5, bytes_of(1, 2, 3))
     assert kernel.device[4:9] == b"\7\1\2\3\7"
     assert kernel.calls == [READ | WRITE, READ | WRITE | END]
@@ -124,7 +124,7 @@ def test_what_is_written_between_two_calls_is_there_for_a_device(file):
 def test_rows_of_an_image_are_written_between_two_calls_and_the_rest_is_left(file):
     kernel = Playing()
     kernel.device[:] = b"\7" * len(kernel.device)
-    pool, mappings = pool_of(file, Image(1, 2, 1, 8)), Mappings(SlowFiles(), kernel)
+    pool, mappings = pool_of(file, Image(1, 2, 1, 8)), Mappings(FileProber(), kernel)
     mappings.store(pool, bytes_of(*range(8)))
     assert kernel.device[:17] == b"\0\1\2\3\7\7\7\7\4\5\6\7\7\7\7\7\7"
     assert kernel.calls == [READ | WRITE, READ | WRITE | END]
@@ -143,7 +143,7 @@ def test_a_model_runs_on_copies_that_were_made_between_calls(file):
         for shape, place in zip([(4, 32), (4, 8)], ends, strict=True)
     ]
     with load(source) as model:
-        runs = Runs({1: loaded(model)}, Mappings(SlowFiles(), kernel), None)
+        runs = Runs({1: loaded(model)}, Mappings(FileProber(), kernel), None)
         for _ in range(5):
             answer = runs.run(Run(1, 1, (asked[0],), (asked[1],), -1, -1), StopFlag())
             assert answer.status is ErrorStatus.NONE
@@ -159,7 +159,7 @@ def test_calls_that_are_interrupted_are_made_again(file, error):
     kernel = Playing()
     kernel.errors = [error] * 7
     kernel.device[0] = 9
-    assert Mappings(SlowFiles(), kernel).read(pool_of(file), 0, 1).tolist() == [9]
+    assert Mappings(FileProber(), kernel).read(pool_of(file), 0, 1).tolist() == [9]
     assert kernel.calls == [READ, READ | END]
 
 
@@ -171,7 +171,7 @@ def fails(call, *arguments):
 
 def test_what_the_kernel_refuses_fails(file):
     kernel, pool = Playing(), pool_of(file)
-    mappings = Mappings(SlowFiles(), kernel)
+    mappings = Mappings(FileProber(), kernel)
     for errors in ([errno.EIO], [errno.EAGAIN] * dma_buf.RETRIES_MAX):
         kernel.errors = list(errors)
         assert fails(mappings.read, pool, 0, 1)
@@ -291,7 +291,7 @@ def test_a_real_dma_buf_keeps_its_size_and_says_what_it_is():
     assert is_dma_buf(file, KERNEL)
     found = describe(file, Trusted())
     assert (found.is_dma_buf, found.size_bytes) == (True, 2 * PAGE)
-    mappings, pool = Mappings(SlowFiles()), pool_of(file)
+    mappings, pool = Mappings(FileProber()), pool_of(file)
     mappings.write(pool, 5, bytes_of(1, 2, 3))
     assert mappings.read(pool, 4, 5).tolist() == [0, 1, 2, 3, 0]
     mappings.drop(pool)

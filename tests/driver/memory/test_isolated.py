@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tightship.driver.memory import isolated, isolated_process, isolated_worker
 from tightship.driver.memory.isolated_process import IsolatedProcess
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.types.pools import Pool, PoolMode
 from tightship.driver.types.request import Extent
 from tightship.driver.types.status import ErrorStatus
@@ -40,7 +40,7 @@ def new_pool(size_bytes, protection=3):
 @pytest.fixture(scope="module")
 def mappings():
     """Waits for its processes as long as a test may take, unless one is told otherwise."""
-    kept = Mappings(SlowFiles(PATIENCE_S))
+    kept = Mappings(FileProber(PATIENCE_S))
     with pytest.MonkeyPatch.context() as patient:
         for name in ("PATIENCE_S", "REAP_S"):
             patient.setattr(isolated_process, name, PATIENCE_S)

@@ -7,7 +7,7 @@ import pytest
 
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.pool_file import is_steady, steady_file
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.types.pools import Pool, PoolMode
 from tightship.driver.types.request import Extent
 
@@ -18,7 +18,7 @@ WRITE = fcntl.F_SEAL_WRITE
 
 @pytest.fixture
 def mappings():
-    kept = Mappings(SlowFiles())
+    kept = Mappings(FileProber())
     yield kept
     kept.close()
 

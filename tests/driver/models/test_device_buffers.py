@@ -10,7 +10,7 @@ from tests.small_models import relu_chain
 from tightship._core import StopFlag
 from tightship.driver.client import session
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.loaded import loaded
 from tightship.driver.models.running import OFTEN, Runs
@@ -51,7 +51,7 @@ def test_a_model_reads_and_writes_buffers_where_they_are():
 
         model.bind = bind
         buffers = DeviceBuffers()
-        runs = Runs({1: loaded(model)}, Mappings(SlowFiles()), buffers)
+        runs = Runs({1: loaded(model)}, Mappings(FileProber()), buffers)
         size_bytes = 4 * np.prod(shape)
         rooms = [buffers.room(token, size_bytes) for token in (1, 2)]
         rooms[0].view("f4")[...] = 3
@@ -72,7 +72,7 @@ def test_a_buffer_that_is_given_back_or_moves_is_looked_for_anew():
     with tightship.load(relu_chain(1, 256)) as model:
         (_, shape) = model.input_types["v0"]
         buffers, size_bytes = DeviceBuffers(), 4 * np.prod(shape)
-        runs = Runs({1: loaded(model)}, Mappings(SlowFiles()), buffers)
+        runs = Runs({1: loaded(model)}, Mappings(FileProber()), buffers)
         ends = (argument(1, shape),), (argument(2, shape),)
         for value in (0.5, 0.25):
             for token in (1, 2):
@@ -92,7 +92,7 @@ def test_a_run_that_came_often_is_told_while_its_buffers_stay():
     with tightship.load(relu_chain(1, 256)) as model:
         (_, shape) = model.input_types["v0"]
         buffers, size_bytes = DeviceBuffers(), 4 * np.prod(shape)
-        runs = Runs({1: loaded(model)}, Mappings(SlowFiles()), buffers)
+        runs = Runs({1: loaded(model)}, Mappings(FileProber()), buffers)
         for token in (1, 2):
             buffers.room(token, size_bytes)
         asked = Run(5, 1, (argument(1, shape),), (argument(2, shape),), -1, -1)

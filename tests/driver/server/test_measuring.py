@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.resident import Resident, residents
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.server import measuring
 from tightship.driver.server.measuring import mapped_bytes, measure
 from tightship.driver.service.effects import Measure
@@ -60,5 +60,5 @@ def test_what_the_kernel_does_not_say_is_a_failure_of_the_call(monkeypatch):
 
     monkeypatch.setattr(measuring, "residents", refused)
     asked = Measure(7, Snapshot(Holdings(DRIVER), ()), -1)
-    answer = measure(asked, Mappings(SlowFiles()), None, SlowFiles())
+    answer = measure(asked, Mappings(FileProber()), None, FileProber())
     assert answer == Measured(7, ErrorStatus.GENERAL_FAILURE)

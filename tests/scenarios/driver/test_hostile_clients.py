@@ -15,7 +15,7 @@ from tests.driver.memory.test_descriptor import folder_of_the_dead
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result
 from tightship.driver.memory import mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models import operand_models, running
 from tightship.driver.models import registry as models_of_driver
 from tightship.driver.models.device_buffers import DeviceBuffers
@@ -211,7 +211,7 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
     file = os.memfd_create("model", os.MFD_ALLOW_SEALING)
     os.write(file, MODEL)
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-    memory = mappings.Mappings(SlowFiles())
+    memory = mappings.Mappings(FileProber())
     models = models_of_driver.Models(memory, NoNames(), None)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(file),), 1, -1, None)
     assert models.prepare(asked, running.StopFlag()).status is ErrorStatus.NONE
@@ -228,7 +228,7 @@ def test_a_mistake_of_ours_ends_a_call_and_not_the_driver(monkeypatch, caplog):
 def test_a_mistake_of_ours_in_looking_at_a_model_ends_a_call(monkeypatch, caplog):
     monkeypatch.setattr(operand_models, "supported_operations", lambda *_: 1 / 0)
     found = operand_models.find_supported(
-        FindSupported(5, None, ()), mappings.Mappings(SlowFiles())
+        FindSupported(5, None, ()), mappings.Mappings(FileProber())
     )
     assert found.status is ErrorStatus.GENERAL_FAILURE
     assert len(caplog.records) == 1
@@ -239,7 +239,7 @@ def test_what_is_short_is_said_to_be_and_is_no_mistake_of_ours(monkeypatch, capl
     def refuse(*_):
         raise error(errno.EMFILE, "no files")  # a new one, which keeps no frames for others
 
-    memory = mappings.Mappings(SlowFiles())
+    memory = mappings.Mappings(FileProber())
     models = models_of_driver.Models(memory, NoNames(), None)
     monkeypatch.setattr(models_of_driver, "opened", refuse)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (a_pool(0),), 1, -1, None)

@@ -13,7 +13,7 @@ from tests.driver.native_driver import driver
 from tests.small_models import model
 from tightship._core import HAS_ONEDNN, StopFlag, RunPermits, onednn_cpu_isa
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models import registry as models_of_driver
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.image_model import ImageModel, Images, arranged
@@ -98,7 +98,7 @@ def runs_of(found):
     for token in (1, 2):
         buffers.room(token, STATE.nbytes)
         buffers.have_channels_last(token)
-    return Runs({1: found}, Mappings(SlowFiles()), buffers), buffers
+    return Runs({1: found}, Mappings(FileProber()), buffers), buffers
 
 
 def test_a_state_is_reordered_when_it_is_copied_and_not_in_between(found):
@@ -185,7 +185,7 @@ def test_in_a_driver_nobody_sees_it(tmp_path):
 
 
 def test_values_of_other_kinds_stay_as_they_are():
-    models = Models(Mappings(SlowFiles()), Repository(dict), None)
+    models = Models(Mappings(FileProber()), Repository(dict), None)
     roles = ((1, False, 0), (1, True, 0))
     for kind in (
         ValueType(OperandType.TENSOR_FLOAT16, SHAPE),
@@ -207,7 +207,7 @@ def test_programs_that_were_made_in_vain_are_closed(monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(models_of_driver, "with_images", with_images)
-    effects = EffectRunner(Repository(dict), None, RunPermits(1), SlowFiles())
+    effects = EffectRunner(Repository(dict), None, RunPermits(1), FileProber())
     effects._models._models |= {1: None, 2: None}
     kind = ValueType(OperandType.TENSOR_FLOAT32, (1, 2, 3, 4))
     event = effects._allocate(AllocateBuffer(9, kind, ((1, True, 0), (2, False, 0))))

@@ -7,7 +7,7 @@ import pytest
 
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models.running import Runs
 from tightship.driver.service.effects import RunArgument
 from tightship.driver.types.elements import value_type
@@ -25,7 +25,7 @@ def test_what_may_be_an_index_is_copied_before_it_is_used(dtype, is_left):
     file = new_segment(SIZE)
     assert os.fstat(file).st_blocks * 512 >= SIZE, "its memory is there before it is mapped"
     pool = Pool(1, "ashmem", Extent((1, file), 0, SIZE), 3, PoolMode.SEALED, file, True)
-    mappings = Mappings(SlowFiles())
+    mappings = Mappings(FileProber())
     kind = value_type(np.dtype(dtype), (1, 8), "x")
     location = DataLocation(0, 64, 8 * np.dtype(dtype).itemsize)
     found = Runs({}, mappings, None)._input(RunArgument((1, 8), location, pool), kind)

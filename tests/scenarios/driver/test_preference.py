@@ -11,7 +11,7 @@ from tests.small_models import dense, dense_result
 from tightship._core import StopFlag
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models.registry import Models
 from tightship.driver.service.effects import PrepareModel
 from tightship.driver.types.model import ModelFile
@@ -27,7 +27,7 @@ def test_a_fast_single_answer_takes_all_threads(preference):
     file = new_segment(len(MODEL), MODEL)
     extent = Extent((1, file), 0, len(MODEL))
     pool = Pool(3, "ashmem", extent, READ, PoolMode.SEALED, file, is_decodable=True)
-    models = Models(Mappings(SlowFiles()), NoNames(), None, threads=2)
+    models = Models(Mappings(FileProber()), NoNames(), None, threads=2)
     asked = PrepareModel(5, ModelFile(1, 3, 0, len(MODEL)), (pool,), preference, -1, None)
     assert models.prepare(asked, StopFlag()).status is ErrorStatus.NONE
     is_fast = preference is ExecutionPreference.FAST_SINGLE_ANSWER

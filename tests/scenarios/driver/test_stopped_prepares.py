@@ -8,7 +8,7 @@ from tests.scenarios.driver.test_hostile_clients import NoNames
 from tests.small_models import dense
 from tightship._core import StopFlag, RunPermits
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models import loader as loaders
 from tightship.driver.models import registry as models_of_driver
 from tightship.driver.models.model_cache import ModelCache
@@ -60,13 +60,13 @@ def own_files():
 def test_what_waits_for_its_permit_is_not_begun(file, monkeypatch):
     stop = StopFlag()
     stop.set()
-    models = Models(Mappings(SlowFiles()), NoNames(), None)
+    models = Models(Mappings(FileProber()), NoNames(), None)
     monkeypatch.setattr(models_of_driver, "opened", None)
     assert models.prepare(asked_of(file), stop).status is LATE
 
 
 def test_a_model_is_not_lowered_that_was_read_in_vain(file, monkeypatch):
-    stop, memory = StopFlag(), Mappings(SlowFiles())
+    stop, memory = StopFlag(), Mappings(FileProber())
     models = Models(memory, NoNames(), None)
     monkeypatch.setattr(memory, "read", stopping(stop, memory.read))
     monkeypatch.setattr(loaders, "load_graph", None)
@@ -75,7 +75,7 @@ def test_a_model_is_not_lowered_that_was_read_in_vain(file, monkeypatch):
 
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_weights_are_not_packed_to_the_end_in_vain(file, monkeypatch, is_kept):
-    stop, slow = StopFlag(), SlowFiles()
+    stop, slow = StopFlag(), FileProber()
     client = os.memfd_create("cache")
     models = Models(Mappings(slow), NoNames(), ModelCache(bytes(32), slow))
     before = own_files()
@@ -92,7 +92,7 @@ def test_weights_are_not_packed_to_the_end_in_vain(file, monkeypatch, is_kept):
 @pytest.mark.parametrize("is_kept", [False, True])
 @pytest.mark.parametrize("place", ["pass", "node", "last node"])
 def test_lowering_is_left_at_the_next_step(file, monkeypatch, is_kept, place):
-    stop, slow, nodes = StopFlag(), SlowFiles(), []
+    stop, slow, nodes = StopFlag(), FileProber(), []
     emit, first = select._emit, passes.GRAPH_PASSES[0]
 
     def emitted(builder, node):
@@ -121,7 +121,7 @@ def stopped_in_vain(graph):
 
 
 def test_a_client_that_goes_stops_what_is_prepared_for_it(file, monkeypatch):
-    slow = SlowFiles()
+    slow = FileProber()
     effects = EffectRunner(NoNames(), None, RunPermits(1), slow)
 
     def stopped(*arguments):
@@ -139,7 +139,7 @@ def test_a_client_that_goes_stops_what_is_prepared_for_it(file, monkeypatch):
 
 def test_a_file_that_is_no_model_is_named_by_its_pool(file):
     os.pwrite(file, bytes([255]) * len(MODEL), 0)
-    models = Models(Mappings(SlowFiles()), NoNames(), None)
+    models = Models(Mappings(FileProber()), NoNames(), None)
     refused = models.prepare(asked_of(file), StopFlag())
     assert refused.status is ErrorStatus.GENERAL_FAILURE
     assert "pool 3" in refused.message

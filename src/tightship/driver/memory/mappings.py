@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tightship.driver.memory import dma_buf
 from tightship.driver.memory.dma_buf import KERNEL, Kernel, synced
 from tightship.driver.memory.isolated import Isolated
-from tightship.driver.memory.slow_files import SlowFiles, is_prompt
+from tightship.driver.memory.file_prober import FileProber, is_prompt
 from tightship.driver.types.model import DataLocation
 from tightship.driver.types.pools import DeviceMemory, Image, Pool, PoolMode, row_bytes
 from tightship.driver.types.status import failure
@@ -28,7 +28,7 @@ Bytes = NDArray[np.uint8]
 class Mappings:
     """Mappings of pools, made at their first use and kept until they are dropped."""
 
-    def __init__(self, slow: SlowFiles, kernel: Kernel = KERNEL) -> None:
+    def __init__(self, slow: FileProber, kernel: Kernel = KERNEL) -> None:
         """Create an empty table; `slow` reads files that may block, `kernel` handles dma-bufs."""
         self._slow = slow
         self._mappings: dict[int, mmap.mmap] = {}
@@ -196,7 +196,7 @@ def _rows(data: Bytes, image: Image) -> Bytes:
     return data[: count * stride].reshape(count, stride)[:, : row_bytes(image)]
 
 
-def _transfer(slow: SlowFiles, pool: Pool, call: Callable[[], int]) -> int:
+def _transfer(slow: FileProber, pool: Pool, call: Callable[[], int]) -> int:
     try:
         return slow.answer(pool.handle, call)
     except OSError as error:

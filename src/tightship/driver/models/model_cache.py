@@ -9,7 +9,7 @@ from functools import partial
 
 from tightship.driver.memory.descriptor import seal_content, write_all
 from tightship.driver.memory.mappings import PART_BYTES
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models.cached_sources import Sources, are_current
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.models.loader import Loader
@@ -30,7 +30,7 @@ class ModelCache:
     driver with the same secret for the same token.
     """
 
-    def __init__(self, secret: bytes, slow: SlowFiles) -> None:
+    def __init__(self, secret: bytes, slow: FileProber) -> None:
         """Use `slow` for files that may not answer."""
         self._secret = secret
         self._slow = slow

@@ -8,7 +8,7 @@ from functools import partial
 
 from tightship._core import QueuedRuns, StopFlag, RequestMetrics, RunPermits
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.named import Named
@@ -47,7 +47,7 @@ class EffectRunner:
     """
 
     def __init__(
-        self, named: Named, cache: ModelCache | None, permits: RunPermits, slow: SlowFiles, bell: int = -1
+        self, named: Named, cache: ModelCache | None, permits: RunPermits, slow: FileProber, bell: int = -1
     ) -> None:
         """Run at most `permits` runs at once; as many threads have kernels of clients' models.
 

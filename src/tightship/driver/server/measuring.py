@@ -8,7 +8,7 @@ from functools import partial
 from tightship.driver.memory.descriptor import write_all
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.resident import Resident, residents
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models.registry import Models
 from tightship.driver.protocol.snapshot_form import encode_snapshot
 from tightship.driver.service.effects import Measure
@@ -18,7 +18,7 @@ from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 
-def measure(asked: Measure, mappings: Mappings, models: Models, slow: SlowFiles) -> Measured:
+def measure(asked: Measure, mappings: Mappings, models: Models, slow: FileProber) -> Measured:
     """Measure now and write the result to the file of the request."""
     try:
         data = encode_snapshot(completed(asked.snapshot, mappings, models))

@@ -20,8 +20,8 @@ from random import SystemRandom
 from tightship._core import RunPermits
 from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.memory.dma_buf import KERNEL, has_allocator
-from tightship.driver.memory.looking import Facts, Later, look
-from tightship.driver.memory.slow_files import SlowFiles
+from tightship.driver.memory.inspection import Facts, Later, look
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.named import Named
 from tightship.driver.protocol.channel import Packet, close_all
@@ -108,7 +108,7 @@ class Server:
         self._watched: set[int] = set()
         self._tick_ns: int | None = None
         self._is_stopping = self._is_closing = False
-        self._slow = SlowFiles()
+        self._slow = FileProber()
         self._reserve = FileReserve("clients of the driver's socket", parts=PARTS_LEFT)
         cache = None if secret is None else ModelCache(secret, self._slow)
         with ExitStack() as opened:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from tightship.driver.memory.descriptor import describe
-from tightship.driver.memory.slow_files import SlowFiles, is_prompt
+from tightship.driver.memory.file_prober import FileProber, is_prompt
 from tightship.driver.memory.trusted import Trusted
 from tightship.driver.types.attachment import Attachment
 
@@ -20,7 +20,7 @@ class Later(enum.Enum):
 
 
 def look(
-    files: Files, trusted: Trusted, slow: SlowFiles, then: Callable[[Facts | None], None]
+    files: Files, trusted: Trusted, slow: FileProber, then: Callable[[Facts | None], None]
 ) -> Facts | Later | None:
     """Inspect files; return LATER if `then` gets the result, in another thread.
 

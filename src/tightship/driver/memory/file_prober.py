@@ -69,7 +69,7 @@ Box = SimpleQueue[_Question | None]
 """Queue in which an idle thread gets its next call, or None to end."""
 
 
-class SlowFiles:
+class FileProber:
     """Calls on files that may block. May be used from several threads.
 
     Attributes:

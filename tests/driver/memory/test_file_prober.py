@@ -11,8 +11,8 @@ from tests.driver.test_run_permits import until
 from tests.small_models import relu_chain
 from tightship._core import RunPermits
 from tightship.driver.client.client import Client
-from tightship.driver.memory import descriptor, looking, mappings, slow_files
-from tightship.driver.memory.slow_files import ASKING_MAX, SlowFiles, is_prompt
+from tightship.driver.memory import descriptor, inspection, mappings, file_prober
+from tightship.driver.memory.file_prober import ASKING_MAX, FileProber, is_prompt
 from tightship.driver.oip.repository import Repository
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
@@ -56,7 +56,7 @@ def dead(monkeypatch):
     found = Dead()
     monkeypatch.setattr(descriptor, "_described", found.instead(descriptor._described))
     monkeypatch.setattr(mappings.os, "preadv", found.instead(os.preadv))
-    monkeypatch.setattr(slow_files.os, "close", found.instead(os.close))
+    monkeypatch.setattr(file_prober.os, "close", found.instead(os.close))
     yield found
     found.gate.set()
 
@@ -186,7 +186,7 @@ def not_in_memory(preadv):
 
 
 def test_of_one_mount_few_are_asked_and_others_are_not_held_up(tmp_path):
-    slow, gate, asked = SlowFiles(60), threading.Event(), threading.Semaphore(0)
+    slow, gate, asked = FileProber(60), threading.Event(), threading.Semaphore(0)
 
     def ask():
         asked.release()
@@ -223,7 +223,7 @@ def test_while_too_much_waits_no_files_are_taken_and_calls_without_are_answered(
     with Client(tmp_path / "driver.sock") as client, file_of(tmp_path / "file") as file:
         client.capabilities()
         asked = [server._slow.begin(file, lambda: gate.wait(60)) for _ in range(ASKING_MAX + 1)]
-        monkeypatch.setattr(slow_files, "WAITING_MAX", 1)
+        monkeypatch.setattr(file_prober, "WAITING_MAX", 1)
         before = own_files()
         with pytest.raises(DriverError, match="files of it are lost"):
             register(client, file)
@@ -237,11 +237,11 @@ def test_while_too_much_waits_no_files_are_taken_and_calls_without_are_answered(
 
 
 def test_a_thread_that_has_asked_asks_the_next_and_goes_after_a_while(tmp_path, monkeypatch):
-    monkeypatch.setattr(slow_files, "IDLE_S", 60.0)
-    slow = SlowFiles(60)
+    monkeypatch.setattr(file_prober, "IDLE_S", 60.0)
+    slow = FileProber(60)
 
     def hasten():
-        monkeypatch.setattr(slow_files, "IDLE_S", 0.01)
+        monkeypatch.setattr(file_prober, "IDLE_S", 0.01)
         return threading.current_thread()
 
     with file_of(tmp_path / "file") as file:
@@ -254,8 +254,8 @@ def test_a_thread_that_has_asked_asks_the_next_and_goes_after_a_while(tmp_path, 
 
 
 def test_when_it_is_closed_no_thread_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(slow_files, "IDLE_S", 3600.0)
-    slow = SlowFiles()
+    monkeypatch.setattr(file_prober, "IDLE_S", 3600.0)
+    slow = FileProber()
     with file_of(tmp_path / "file") as file:
         idle = slow.answer(file, threading.current_thread)
         until(lambda: slow.asking_count == 0)
@@ -267,7 +267,7 @@ def test_when_it_is_closed_no_thread_stays(tmp_path, monkeypatch):
 
 
 def test_a_thread_that_is_stuck_is_not_waited_for_by_another_question(tmp_path):
-    slow, gate, stuck = SlowFiles(60), threading.Event(), []
+    slow, gate, stuck = FileProber(60), threading.Event(), []
 
     def ask():
         stuck.append(threading.current_thread())
@@ -289,7 +289,7 @@ def test_a_thread_that_is_stuck_is_not_waited_for_by_another_question(tmp_path):
 
 def test_what_is_written_in_parts_is_read_back(tmp_path, monkeypatch):
     monkeypatch.setattr(mappings, "PART_BYTES", 1000)
-    slow, data = SlowFiles(), np.arange(1 << 12).astype(np.uint8) % 251
+    slow, data = FileProber(), np.arange(1 << 12).astype(np.uint8) % 251
     memory = os.memfd_create("memory")
     os.ftruncate(memory, 1 << 14)
     with file_of(tmp_path / "file") as file:
@@ -307,9 +307,9 @@ def test_a_file_that_no_thread_can_ask_is_not_waited_for(monkeypatch):
         raise RuntimeError
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    monkeypatch.setattr(looking, "is_prompt", lambda _: False)
+    monkeypatch.setattr(inspection, "is_prompt", lambda _: False)
     file, told = os.memfd_create("slow"), []
-    assert looking.look((file,), None, SlowFiles(), told.append) is None
+    assert inspection.look((file,), None, FileProber(), told.append) is None
     assert told == []
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(file)
