@@ -17,7 +17,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from tightship.driver.memory.alarms import Alarms
+from tightship.driver.memory.timer_thread import TimerThread
 from tightship.driver.types.status import failure
 
 PATIENCE_S = 10.0
@@ -80,7 +80,7 @@ class FileProber:
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         """Create no threads yet."""
         self.patience_s = patience_s
-        self.alarms = Alarms()
+        self.alarms = TimerThread()
         self._lock = threading.Lock()
         self._waiting: deque[_Question] = deque()
         self._asking = Counter[bytes]()

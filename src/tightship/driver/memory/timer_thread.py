@@ -9,7 +9,7 @@ from itertools import count
 from tightship.driver.types.timers import Timers
 
 
-class Alarms:
+class TimerThread:
     """Timed calls, made one after another by a thread that ends with the last of them.
 
     May be used from several threads. Calls must be quick.

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 import pytest
 
 from tests.driver.test_run_permits import until
-from tightship.driver.memory.alarms import Alarms
+from tightship.driver.memory.timer_thread import TimerThread
 
 LONG_S = 3600
 
@@ -25,7 +25,7 @@ def gate():
 
 
 def test_alarms_ring_in_the_order_in_which_they_are_due(gate):
-    alarms, rung = Alarms(), SimpleQueue()
+    alarms, rung = TimerThread(), SimpleQueue()
     alarms.set(0, lambda: gate.wait(60))
     alarms.set(0, lambda: rung.put("second"))
     alarms.set(-60, lambda: rung.put("first"))
@@ -34,7 +34,7 @@ def test_alarms_ring_in_the_order_in_which_they_are_due(gate):
 
 
 def test_a_cancelled_alarm_does_not_ring(gate):
-    alarms, rung = Alarms(), SimpleQueue()
+    alarms, rung = TimerThread(), SimpleQueue()
     alarms.set(0, lambda: gate.wait(60))
     number = alarms.set(0, lambda: rung.put("cancelled"))
     alarms.set(0, lambda: rung.put("kept"))
@@ -46,7 +46,7 @@ def test_a_cancelled_alarm_does_not_ring(gate):
 
 
 def test_an_alarm_that_is_due_before_the_one_waited_for_is_in_time():
-    alarms, rung = Alarms(), SimpleQueue()
+    alarms, rung = TimerThread(), SimpleQueue()
     late = alarms.set(LONG_S, lambda: rung.put("late"))
     alarms.set(0, lambda: rung.put("early"))
     assert rung.get(timeout=60) == "early"
@@ -55,7 +55,7 @@ def test_an_alarm_that_is_due_before_the_one_waited_for_is_in_time():
 
 
 def test_one_thread_watches_them_all_and_ends_with_the_last():
-    alarms, rung, before = Alarms(), SimpleQueue(), set(threading.enumerate())
+    alarms, rung, before = TimerThread(), SimpleQueue(), set(threading.enumerate())
     for _ in range(2):
         numbers = [alarms.set(LONG_S, lambda: None) for _ in range(100)]
         assert len(watchers(before)) == 1
@@ -68,7 +68,7 @@ def test_one_thread_watches_them_all_and_ends_with_the_last():
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_one_that_fails_does_not_keep_later_ones_from_ringing():
-    alarms, rung, before = Alarms(), SimpleQueue(), set(threading.enumerate())
+    alarms, rung, before = TimerThread(), SimpleQueue(), set(threading.enumerate())
     alarms.set(0, lambda: 1 // 0)
     until(lambda: not watchers(before))
     alarms.set(0, lambda: rung.put("later"))
@@ -76,7 +76,7 @@ def test_one_that_fails_does_not_keep_later_ones_from_ringing():
 
 
 def test_where_no_thread_can_start_the_caller_knows_and_the_next_alarm_starts_it(monkeypatch):
-    alarms, rung = Alarms(), SimpleQueue()
+    alarms, rung = TimerThread(), SimpleQueue()
 
     def refuse(_thread):
         raise RuntimeError
