@@ -12,12 +12,12 @@ from tightship._core import StopFlag
 from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.client.assembling import assembled
 from tightship.driver.client.staging import stage
-from tightship.driver.models import late_routines
+from tightship.driver.models import deferred_routines
 from tightship.driver.models.chain import Limit
 from tightship.driver.models.loader import PROGRAMS, Loader
 from tightship.driver.nnapi import routine_of
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.nnapi.routine import LateRoutine
+from tightship.driver.nnapi.routine import DeferredRoutine
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import UNTIMED, Executed, OutputShape
 from tightship.driver.types.status import ErrorStatus
@@ -210,10 +210,10 @@ def test_a_loop_whose_state_grows_ends_with_its_timeout_or_with_too_large_a_stat
 
 
 def test_a_state_larger_than_a_length_can_say_is_refused(monkeypatch):
-    given, late = [np.zeros((4, 4), np.float32)], LateRoutine((0, 1), (0,), ((),), None)
-    monkeypatch.setattr(late_routines, "VALUE_BYTES_MAX", 63)
+    given, late = [np.zeros((4, 4), np.float32)], DeferredRoutine((0, 1), (0,), ((),), None)
+    monkeypatch.setattr(deferred_routines, "VALUE_BYTES_MAX", 63)
     with pytest.raises(DriverError, match="has 64 bytes") as caught:
-        late_routines.LateRoutines(Loader(None)).run(late, given, None)
+        deferred_routines.DeferredRoutines(Loader(None)).run(late, given, None)
     assert caught.value.status == ErrorStatus.RESOURCE_EXHAUSTED_PERSISTENT
 
 
@@ -339,8 +339,8 @@ def test_turns_of_many_dimensions_stay_ready_for_the_next_run():
         translated.append(dimensions[0])
         return routine_of(model, [], dimensions)
 
-    late = LateRoutine((0, 1), (0,), ((0, 3),), translate)
-    routines = late_routines.LateRoutines(Loader(JointArenas()))
+    late = DeferredRoutine((0, 1), (0,), ((0, 3),), translate)
+    routines = deferred_routines.DeferredRoutines(Loader(JointArenas()))
     lengths = range(1, PROGRAMS + 9)
     for turn in range(3):
         if turn == 2:

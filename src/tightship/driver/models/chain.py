@@ -13,8 +13,8 @@ from tightship.driver.memory.mappings import Array
 from tightship.driver.nnapi.routine import (
     BranchStage,
     GraphStage,
-    LateRoutine,
-    LateStage,
+    DeferredRoutine,
+    DeferredStage,
     LoopStage,
     Routine,
     Stage,
@@ -61,7 +61,7 @@ class Limit:
 
 Load = Callable[[Graph], Model]
 """Loads a graph."""
-RunLate = Callable[[LateRoutine, Sequence[Array], Limit], list[Array]]
+RunDeferred = Callable[[DeferredRoutine, Sequence[Array], Limit], list[Array]]
 """Runs a deferred routine, translated for the dimensions of its inputs."""
 
 
@@ -73,7 +73,7 @@ class Chain:
         programs: Loaded graphs, without those of deferred routines.
     """
 
-    def __init__(self, routine: Routine, load: Load, run_late: RunLate) -> None:
+    def __init__(self, routine: Routine, load: Load, run_deferred: RunDeferred) -> None:
         """Load every graph; raises what `load` raises."""
         self.input_names = tuple(tensor.name for tensor in routine.input_tensors)
         self.output_names = tuple(f"operand{index}" for index in routine.outputs)
@@ -85,7 +85,7 @@ class Chain:
 
         with ExitStack() as undo:
             undo.callback(self.close)
-            self._first = _Loaded(routine, keep, run_late)
+            self._first = _Loaded(routine, keep, run_deferred)
             undo.pop_all()
 
     def run(
@@ -121,12 +121,12 @@ Follow = Callable[[Sequence[Array], Limit], list[Array]]
 
 
 class _Loaded:
-    def __init__(self, routine: Routine, load: Load, run_late: RunLate) -> None:
+    def __init__(self, routine: Routine, load: Load, run_deferred: RunDeferred) -> None:
         self._inputs, self._outputs = routine.inputs, routine.outputs
         self._constants = {
             index: constant.array().copy() for index, constant in routine.constants.items()
         }
-        self._steps = [_step(stage, load, run_late) for stage in routine.stages]
+        self._steps = [_step(stage, load, run_deferred) for stage in routine.stages]
 
     def follow(self, given: Sequence[Array], limit: Limit) -> list[Array]:
         """Return the outputs for these inputs, both in order."""
@@ -136,11 +136,11 @@ class _Loaded:
         return [values[index] for index in self._outputs]
 
 
-def _step(stage: Stage, load: Load, run_late: RunLate) -> Step:
-    def follow(routine: Routine | LateRoutine) -> Follow:
-        if isinstance(routine, LateRoutine):
-            return partial(run_late, routine)
-        return _Loaded(routine, load, run_late).follow
+def _step(stage: Stage, load: Load, run_deferred: RunDeferred) -> Step:
+    def follow(routine: Routine | DeferredRoutine) -> Follow:
+        if isinstance(routine, DeferredRoutine):
+            return partial(run_deferred, routine)
+        return _Loaded(routine, load, run_deferred).follow
 
     match stage:
         case GraphStage():
@@ -149,7 +149,7 @@ def _step(stage: Stage, load: Load, run_late: RunLate) -> Step:
             return _loop(stage, follow(stage.condition), follow(stage.body))
         case BranchStage():
             return _branch(stage, follow(stage.when_true), follow(stage.when_false))
-        case LateStage():
+        case DeferredStage():
             return _late(stage, follow(stage.rest))
 
 
@@ -184,7 +184,7 @@ def _branch(stage: BranchStage, when_true: Follow, when_false: Follow) -> Step:
     return step
 
 
-def _late(stage: LateStage, rest: Follow) -> Step:
+def _late(stage: DeferredStage, rest: Follow) -> Step:
     def step(values: Values, limit: Limit) -> None:
         made = rest([values[index] for index in stage.inputs], limit)
         values.update(zip(stage.outputs, made, strict=True))

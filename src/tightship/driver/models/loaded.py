@@ -7,7 +7,7 @@ from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array
 from tightship.driver.models.chain import Limit
 from tightship.driver.models.image_model import ImageModel, Images, LoadLike, image_model
-from tightship.driver.models.late_routines import LateRoutines
+from tightship.driver.models.deferred_routines import DeferredRoutines
 from tightship.driver.models.open_chain import OpenChain
 from tightship.driver.models.open_named import OpenNamed
 from tightship.driver.models.open_operands import OpenOperands
@@ -33,7 +33,7 @@ class Loaded:
     inputs: tuple[ValueType, ...]
     outputs: tuple[ValueType, ...]
     graph: Callable[[], Graph] | None = None
-    late: LateRoutines | None = None
+    late: DeferredRoutines | None = None
 
     @property
     def programs(self) -> tuple[Model, ...]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.chain import Chain, Limit, RunLate
+from tightship.driver.models.chain import Chain, Limit, RunDeferred
 from tightship.driver.models.loader import Loader
 from tightship.driver.nnapi.routine import Routine
 from tightship.driver.types.dimensions import Dimensions
@@ -40,11 +40,11 @@ class OpenChain:
     """
 
     def __init__(
-        self, first: Routine, translate: Translate, loader: Loader, run_late: RunLate
+        self, first: Routine, translate: Translate, loader: Loader, run_deferred: RunDeferred
     ) -> None:
         """Load it for the dimensions of `first`, which is never evicted."""
-        self._translate, self._loader, self._run_late = translate, loader, run_late
-        self._first = Chain(first, loader.once().model, run_late)
+        self._translate, self._loader, self._run_deferred = translate, loader, run_deferred
+        self._first = Chain(first, loader.once().model, run_deferred)
         self._first_key = tuple(tensor.shape for tensor in first.input_tensors)
         self._others: OrderedDict[Rows, _Held] = OrderedDict()
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class OpenChain:
             return self._loader.model(graph) if base is None else self._loader.like(base, graph)
 
         routine = self._translate(dict(enumerate(key)))
-        held = self._others[key] = _Held(Chain(routine, load, self._run_late))
+        held = self._others[key] = _Held(Chain(routine, load, self._run_deferred))
         return held
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tightship.driver.models.late_routines import LateRoutines
+from tightship.driver.models.deferred_routines import DeferredRoutines
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_operands import OpenOperands
@@ -41,7 +41,7 @@ def open_onnx(file: OnnxFile, loader: Loader) -> Loaded:
 
     inputs, outputs = (_types(declared, names) for names in (declared.inputs, declared.outputs))
     once, rows = loader.once(), [each.dimensions for each in inputs]
-    return Loaded(OpenOperands(routine, rows, once, LateRoutines(once).run), inputs, outputs)
+    return Loaded(OpenOperands(routine, rows, once, DeferredRoutines(once).run), inputs, outputs)
 
 
 def _routine(graph: Graph) -> Routine:

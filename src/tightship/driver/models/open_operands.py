@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from tightship.driver.models.chain import RunLate
+from tightship.driver.models.chain import RunDeferred
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_chain import OpenChain, Rows, Translate
 from tightship.driver.nnapi.routine import GraphStage, Routine
@@ -28,11 +28,11 @@ class OpenOperands:
         translate: Translate,
         declared: Sequence[Dimensions],
         load: Loader,
-        run_late: RunLate,
+        run_deferred: RunDeferred,
     ) -> None:
         """Load nothing yet; `declared` has the dimensions of the inputs, 0 where unknown."""
         self._translate, self._declared, self._load = translate, declared, load
-        self._run_late = run_late
+        self._run_deferred = run_deferred
         self._shapes: OrderedDict[Rows, Rows] = OrderedDict()
         self._lock = threading.Lock()
         self._model: Model | OpenChain | None = None
@@ -78,7 +78,7 @@ class OpenOperands:
 
     def _loaded(self, routine: Routine, inputs: Rows) -> Model | OpenChain:
         if len(routine.stages) > 1 or not isinstance(routine.stages[0], GraphStage):
-            return OpenChain(routine, self._translate, self._load, self._run_late)
+            return OpenChain(routine, self._translate, self._load, self._run_deferred)
         names = [tensor.name for tensor in routine.input_tensors]
 
         def read(shapes: Mapping[str, Dimensions]) -> Graph:

@@ -7,7 +7,7 @@ from functools import partial
 
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.pool_file import PoolFile
-from tightship.driver.models.late_routines import LateRoutines
+from tightship.driver.models.deferred_routines import DeferredRoutines
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_chain import OpenChain
@@ -40,7 +40,7 @@ def operand_model(
     main = model.main
     files = _files(pools, mappings)
     once = loader.once()  # a prepared file holds one program only
-    late = LateRoutines(once)
+    late = DeferredRoutines(once)
     translate = partial(routine_of, model, files)
     rows = main.input_indexes, main.output_indexes
     if is_open(model):

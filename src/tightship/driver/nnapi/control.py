@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.nnapi.routine import BranchStage, LateRoutine, LoopStage, Routine
+from tightship.driver.nnapi.routine import BranchStage, DeferredRoutine, LoopStage, Routine
 from tightship.driver.nnapi.site import Site
 from tightship.driver.types.dimensions import Dimensions, combine, is_specified
 from tightship.driver.types.model import Lifetime, Model, Subgraph
@@ -11,7 +11,7 @@ from tightship.driver.types.operand_type import OperandType, ValueType
 
 TranslateSubgraph = Callable[[int, Mapping[int, Dimensions]], Routine]
 """Translates a subgraph, by its number, for inputs of these dimensions, by their position."""
-Defer = Callable[[int], LateRoutine]
+Defer = Callable[[int], DeferredRoutine]
 """Defers the translation of a subgraph until a run knows the dimensions of its inputs."""
 Shapes = list[tuple[int, ...] | None]
 """Shapes of outputs; None where only a run determines them."""

@@ -22,7 +22,7 @@ class GraphStage:
 
 
 @dataclass(frozen=True, slots=True)
-class LateRoutine:
+class DeferredRoutine:
     """Subgraph, or the rest of one, translated when a run knows the dimensions of its inputs.
 
     Attributes:
@@ -39,14 +39,14 @@ class LateRoutine:
 
 
 @dataclass(frozen=True, slots=True)
-class LateStage:
+class DeferredStage:
     """Operations after a loop or branch whose output dimensions only a run determines.
 
     Attributes:
         inputs, outputs: Operands that they read and write, in order.
     """
 
-    rest: LateRoutine
+    rest: DeferredRoutine
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -62,8 +62,8 @@ class LoopStage:
         declared: Dimensions of the outputs as declared, partly unknown.
     """
 
-    condition: "Routine | LateRoutine"
-    body: "Routine | LateRoutine"
+    condition: "Routine | DeferredRoutine"
+    body: "Routine | DeferredRoutine"
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     declared: tuple[Dimensions, ...]
@@ -86,7 +86,7 @@ class BranchStage:
     declared: tuple[Dimensions, ...]
 
 
-Stage = GraphStage | LoopStage | BranchStage | LateStage
+Stage = GraphStage | LoopStage | BranchStage | DeferredStage
 
 
 def read_by(stage: Stage) -> tuple[int, ...]:

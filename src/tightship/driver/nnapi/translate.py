@@ -11,8 +11,8 @@ from tightship.driver.nnapi.operation_rules import RULES
 from tightship.driver.nnapi.operation_type import CONTROL, OperationType
 from tightship.driver.nnapi.routine import (
     GraphStage,
-    LateRoutine,
-    LateStage,
+    DeferredRoutine,
+    DeferredStage,
     Routine,
     Stage,
     read_by,
@@ -251,7 +251,7 @@ class _Translation:
             operands[index] = replace(operands[index], lifetime=Lifetime.SUBGRAPH_INPUT)
         rest = Subgraph(tuple(operands), inside, inputs, outputs)
         if outputs:
-            stages.append(LateStage(self._late(rest, self._number), inputs, outputs))
+            stages.append(DeferredStage(self._late(rest, self._number), inputs, outputs))
 
     def _graph_inputs(self, inside: Sequence[Operation], written: set[int]) -> list[int]:
         read = {index for operation in inside for index in operation.inputs}
@@ -285,10 +285,10 @@ class _Translation:
         with self._within(number, dimensions) as translation:
             return translation.routine()
 
-    def _deferred(self, number: int) -> LateRoutine:
+    def _deferred(self, number: int) -> DeferredRoutine:
         return self._late(self._model.referenced[number], number)
 
-    def _late(self, subgraph: Subgraph, number: int) -> LateRoutine:
+    def _late(self, subgraph: Subgraph, number: int) -> DeferredRoutine:
         """Return a deferred routine that ignores the inputs it does not read."""
         model, constants, depth = self._model, self._constants, self._nesting.depth
         read = {index for operation in subgraph.operations for index in operation.inputs}
@@ -301,7 +301,7 @@ class _Translation:
             return _Translation(reader, number, model, constants, dimensions, nesting).routine()
 
         declared = tuple(subgraph.operands[index].value_type.dimensions for index in inputs)
-        return LateRoutine((number, len(subgraph.operations)), places, declared, translate)
+        return DeferredRoutine((number, len(subgraph.operations)), places, declared, translate)
 
     @contextmanager
     def _within(

@@ -7,7 +7,7 @@ from tightship.driver.memory.mappings import Array
 from tightship.driver.models.chain import Limit
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_operands import OpenOperands
-from tightship.driver.nnapi.routine import LateRoutine
+from tightship.driver.nnapi.routine import DeferredRoutine
 from tightship.driver.types.status import ErrorStatus, failure
 from tightship.errors import DriverError
 from tightship.model import Model
@@ -19,7 +19,7 @@ PROGRAMS_MAX = 256
 """Shapes for which each routine stays loaded, within the engine's bytes: a state may grow."""
 
 
-class LateRoutines:
+class DeferredRoutines:
     """Deferred routines, each loaded once for the whole model, over one copy of the weights."""
 
     def __init__(self, loader: Loader) -> None:
@@ -28,7 +28,7 @@ class LateRoutines:
         self._held: dict[tuple[int, int], OpenOperands] = {}
         self._lock = threading.Lock()
 
-    def run(self, late: LateRoutine, given: Sequence[Array], limit: Limit) -> list[Array]:
+    def run(self, late: DeferredRoutine, given: Sequence[Array], limit: Limit) -> list[Array]:
         """Return the outputs of a routine for these inputs, both in order.
 
         Raises:
@@ -53,7 +53,7 @@ class LateRoutines:
                 raise failure(str(error)) from error
             raise
 
-    def _of(self, late: LateRoutine) -> OpenOperands:
+    def _of(self, late: DeferredRoutine) -> OpenOperands:
         with self._lock:
             held = self._held.get(late.key)
             if held is None:
