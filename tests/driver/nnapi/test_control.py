@@ -7,7 +7,7 @@ from tests.driver.native_driver import driver
 from tests.scenarios.driver.test_feature_levels import client_of
 from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.client.staging import stage
-from tightship.driver.models.chain import Limit
+from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed

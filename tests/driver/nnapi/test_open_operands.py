@@ -15,7 +15,7 @@ from tests.driver.nnapi.test_native_operands import TYPES
 from tests.driver.nnapi.test_translate import UNKNOWN_OPERATION
 from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.client.remote import COPIES_MAX
-from tightship.driver.models.open_chain import CHAINS_MAX
+from tightship.driver.models.open_subgraph_sequence import CHAINS_MAX
 from tightship.driver.models.running import OFTEN
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.types.model import Lifetime

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.chain import Limit
+from tightship.driver.models.subgraph_sequence import Limit
 from tightship.graph import Graph, Node, Value
 from tightship.model import Model
 from tightship.model.bound_run import BoundRun

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.chain import Limit
+from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.models.image_model import ImageModel, Images, LoadLike, image_model
 from tightship.driver.models.deferred_routines import DeferredRoutines
-from tightship.driver.models.open_chain import OpenChain
+from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence
 from tightship.driver.models.open_named import OpenNamed
 from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.types.dimensions import Dimensions
@@ -29,7 +29,7 @@ class Loaded:
         late: Routines deferred until a run knows dimensions.
     """
 
-    model: Model | ImageModel | OpenOperands | OpenChain | OpenNamed
+    model: Model | ImageModel | OpenOperands | OpenSubgraphSequence | OpenNamed
     inputs: tuple[ValueType, ...]
     outputs: tuple[ValueType, ...]
     graph: Callable[[], Graph] | None = None
@@ -70,7 +70,7 @@ class Loaded:
         stop: StopFlag,
         loop_timeout_ns: int,
     ) -> dict[str, Array]:
-        """Run once; arguments and errors as for `Model.run` and `Chain.run`."""
+        """Run once; arguments and errors as for `Model.run` and `SubgraphSequence.run`."""
         assert not isinstance(self.model, OpenOperands | OpenNamed)
         if isinstance(self.model, Model):
             return self.model.run(inputs, outputs=outputs, stop=stop)

@@ -1,6 +1,6 @@
 """Loaded models whose files leave lengths of inputs unknown."""
 
-from tightship.driver.models.open_chain import Rows
+from tightship.driver.models.open_subgraph_sequence import Rows
 from tightship.model import Model
 
 

@@ -4,9 +4,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from tightship.driver.models.chain import RunDeferred
+from tightship.driver.models.subgraph_sequence import RunDeferred
 from tightship.driver.models.loader import Loader
-from tightship.driver.models.open_chain import OpenChain, Rows, Translate
+from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence, Rows, Translate
 from tightship.driver.nnapi.routine import GraphStage, Routine
 from tightship.driver.types.dimensions import Dimensions
 from tightship.graph import Graph, Shape
@@ -35,9 +35,9 @@ class OpenOperands:
         self._run_deferred = run_deferred
         self._shapes: OrderedDict[Rows, Rows] = OrderedDict()
         self._lock = threading.Lock()
-        self._model: Model | OpenChain | None = None
+        self._model: Model | OpenSubgraphSequence | None = None
 
-    def at(self, inputs: Rows) -> tuple[Model | OpenChain, Rows]:
+    def at(self, inputs: Rows) -> tuple[Model | OpenSubgraphSequence, Rows]:
         """Return what runs for inputs of these dimensions, and the dimensions of its outputs.
 
         Those that only a run determines are empty.
@@ -59,7 +59,7 @@ class OpenOperands:
                 self._shapes.popitem(last=False)
             return self._model, outputs
 
-    def running(self, inputs: Rows) -> Model | OpenChain:
+    def running(self, inputs: Rows) -> Model | OpenSubgraphSequence:
         """Return what runs for inputs of these dimensions; only the first are checked."""
         return self._model or self.at(inputs)[0]
 
@@ -76,9 +76,9 @@ class OpenOperands:
         if self._model is not None:
             self._model.close()
 
-    def _loaded(self, routine: Routine, inputs: Rows) -> Model | OpenChain:
+    def _loaded(self, routine: Routine, inputs: Rows) -> Model | OpenSubgraphSequence:
         if len(routine.stages) > 1 or not isinstance(routine.stages[0], GraphStage):
-            return OpenChain(routine, self._translate, self._load, self._run_deferred)
+            return OpenSubgraphSequence(routine, self._translate, self._load, self._run_deferred)
         names = [tensor.name for tensor in routine.input_tensors]
 
         def read(shapes: Mapping[str, Dimensions]) -> Graph:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array, Bytes, Mappings
-from tightship.driver.models.chain import check_made
+from tightship.driver.models.subgraph_sequence import check_made
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.fitting import fitted, shortage
 from tightship.driver.models.image_model import ImageModel, bound

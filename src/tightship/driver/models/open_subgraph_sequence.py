@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.chain import Chain, Limit, RunDeferred
+from tightship.driver.models.subgraph_sequence import SubgraphSequence, Limit, RunDeferred
 from tightship.driver.models.loader import Loader
 from tightship.driver.nnapi.routine import Routine
 from tightship.driver.types.dimensions import Dimensions
@@ -26,11 +26,11 @@ Rows = tuple[Dimensions, ...]
 class _Held:
     """Model loaded for some dimensions, and the number of its current runs."""
 
-    chain: Chain
+    chain: SubgraphSequence
     run_count: int = 0
 
 
-class OpenChain:
+class OpenSubgraphSequence:
     """Routine that is loaded again for other dimensions of its inputs, over the same weights.
 
     The creator runs and closes deferred routines.
@@ -44,7 +44,7 @@ class OpenChain:
     ) -> None:
         """Load it for the dimensions of `first`, which is never evicted."""
         self._translate, self._loader, self._run_deferred = translate, loader, run_deferred
-        self._first = Chain(first, loader.once().model, run_deferred)
+        self._first = SubgraphSequence(first, loader.once().model, run_deferred)
         self._first_key = tuple(tensor.shape for tensor in first.input_tensors)
         self._others: OrderedDict[Rows, _Held] = OrderedDict()
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class OpenChain:
     def run(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], limit: Limit
     ) -> dict[str, Array]:
-        """Run like `Chain.run`, after loading for new dimensions.
+        """Run like `SubgraphSequence.run`, after loading for new dimensions.
 
         Raises:
             DriverError, TightshipError: It cannot be translated or loaded for them.
@@ -69,7 +69,7 @@ class OpenChain:
             return chain.run(inputs, outputs, limit)
 
     @contextmanager
-    def _taken(self, key: Rows) -> Iterator[Chain]:
+    def _taken(self, key: Rows) -> Iterator[SubgraphSequence]:
         if key == self._first_key:
             yield self._first
             return
@@ -95,7 +95,7 @@ class OpenChain:
             return self._loader.model(graph) if base is None else self._loader.like(base, graph)
 
         routine = self._translate(dict(enumerate(key)))
-        held = self._others[key] = _Held(Chain(routine, load, self._run_deferred))
+        held = self._others[key] = _Held(SubgraphSequence(routine, load, self._run_deferred))
         return held
 
     def close(self) -> None:

@@ -9,9 +9,9 @@ from tests.driver.nnapi.test_control import W
 from tests.driver.nnapi.test_open_operands import open_loop
 from tightship._core import StopFlag
 from tightship.driver.client.assembling import assembled
-from tightship.driver.models.chain import Limit
+from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.models.loader import Loader
-from tightship.driver.models.open_chain import CHAINS_MAX
+from tightship.driver.models.open_subgraph_sequence import CHAINS_MAX
 from tightship.driver.models.open_operands import SHAPES_MAX, OpenOperands
 from tightship.driver.nnapi import routine_of
 from tightship.engine.arenas.joint_arenas import JointArenas

@@ -65,7 +65,7 @@ RunDeferred = Callable[[DeferredRoutine, Sequence[Array], Limit], list[Array]]
 """Runs a deferred routine, translated for the dimensions of its inputs."""
 
 
-class Chain:
+class SubgraphSequence:
     """Routine with its graphs loaded.
 
     Attributes:
