@@ -10,12 +10,12 @@ import pytest
 from tests.scenarios.driver.test_hostile_clients import connected
 from tightship.driver.protocol.codec import decode_reply
 from tightship.driver.server import listening
-from tightship.driver.server.listening import FAREWELL, Door, caller_of
+from tightship.driver.server.listening import FAREWELL, ListeningSocket, caller_of
 
 
 @pytest.fixture
 def door(tmp_path):
-    made = Door(tmp_path / "driver.sock", is_open=False)
+    made = ListeningSocket(tmp_path / "driver.sock", is_open=False)
     yield made
     made.shut()
 

@@ -48,7 +48,7 @@ def listen(path: Path, *, is_open: bool = False) -> socket.socket:
     return listener
 
 
-class Door(Acceptor):
+class ListeningSocket(Acceptor):
     """Listening socket at a path."""
 
     def __init__(self, path: Path, *, is_open: bool) -> None:

@@ -32,7 +32,7 @@ from tightship.driver.server.access import Access, own_users
 from tightship.driver.server.effect_runner import EffectRunner
 from tightship.driver.server.client_log import ClientLog, turned_away
 from tightship.driver.server.clock import now_ns, wait_s
-from tightship.driver.server.listening import PARTS_LEFT, Door, caller_of
+from tightship.driver.server.listening import PARTS_LEFT, ListeningSocket, caller_of
 from tightship.driver.server.peer import Peer
 from tightship.driver.server.call_cache import ServerCallCache
 from tightship.driver.service import effects as fx
@@ -112,8 +112,8 @@ class Server:
         self._reserve = FileReserve("clients of the driver's socket", parts=PARTS_LEFT)
         cache = None if secret is None else ModelCache(secret, self._slow)
         with ExitStack() as opened:
-            self._door = Door(path, is_open=bool(access.users))
-            opened.callback(self._door.shut)
+            self._listening_socket = ListeningSocket(path, is_open=bool(access.users))
+            opened.callback(self._listening_socket.shut)
             opened.callback(self._slow.close)
             opened.callback(self._reserve.close)
             self._bell = os.eventfd(0, _BELL)
@@ -121,7 +121,7 @@ class Server:
             self._effect_runner = EffectRunner(named, cache, permits, self._slow, self._bell)
             opened.callback(self._effect_runner.close)
             self._selector = opened.enter_context(selectors.DefaultSelector())
-            self._selector.register(self._door, selectors.EVENT_READ)
+            self._selector.register(self._listening_socket, selectors.EVENT_READ)
             self._selector.register(self._effect_runner.workers, selectors.EVENT_READ)
             self._calls = opened.enter_context(select.epoll())
             self._calls.register(self._bell, select.EPOLLIN)
@@ -164,11 +164,11 @@ class Server:
             if wait_s(self._service.next_ns()) == 0:
                 self._happen(Tick())
             self._pass_on()
-        if self._door.is_stuck:
+        if self._listening_socket.is_stuck:
             time.sleep(STUCK_S)
 
     def _notice(self, key: selectors.SelectorKey) -> None:
-        if key.fileobj is self._door:
+        if key.fileobj is self._listening_socket:
             self._accept()
         elif key.fileobj is self._effect_runner.workers:
             for event in self._effect_runner.workers.events():
@@ -181,7 +181,7 @@ class Server:
             self._happen(FenceChanged(key.fd, state is FenceState.SIGNALLED))
 
     def _accept(self) -> None:
-        accepted = self._door.admit(len(self._peers))
+        accepted = self._listening_socket.admit(len(self._peers))
         if accepted is None:
             return
         caller = caller_of(accepted, self._count + 1)
@@ -380,8 +380,8 @@ class Server:
         self._is_closing = True
         os.eventfd_write(self._bell, 1)  # first, because `part_from` may fail
         with self._lock:
-            self._selector.unregister(self._door)
-            self._door.shut()
+            self._selector.unregister(self._listening_socket)
+            self._listening_socket.shut()
             for peer in list(self._peers.values()):
                 part_from(peer)
 
