@@ -5,7 +5,7 @@ from tightship.driver.protocol.replies import Allocated, BufferDescribed, Done, 
 from tightship.driver.service.buffers import Buffer, check_allocation
 from tightship.driver.service.effects import AllocateBuffer, DropBuffer
 from tightship.driver.service.events import BufferAllocated
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.ledger import Incoming, Ledger, Waiting, refuse
 from tightship.driver.service.owned import Connection
 from tightship.driver.types.dimensions import Dimensions
@@ -22,7 +22,7 @@ def allocate(ledger: Ledger, incoming: Incoming[Allocate]) -> None:
         raise failure("This driver has no buffers of its own; use pools.")
     interfaces = {number: model.interface for number, model in connection.models.items()}
     value_type, roles = check_allocation(incoming.call, interfaces)
-    held = Held(connection.account)
+    held = RefCounted(connection.account)
     try:
         held.charge(Resource.BUFFERS)
         held.charge(Resource.BUFFER_BYTES, value_type.size_bytes)

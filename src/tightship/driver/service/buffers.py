@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tightship.driver.protocol.messages import Allocate, Role
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.types.dimensions import Dimensions, combine, is_specified
 from tightship.driver.types.operand_type import ValueType, check_dimensions, size_bytes
 from tightship.driver.types.request import Interface
@@ -97,7 +97,7 @@ class Buffer:
     token: int
     value_type: ValueType
     roles: frozenset[RoleKey]
-    held: Held
+    held: RefCounted
     dimensions: Dimensions = ()
     is_initialised: bool = False
     version: int = 0

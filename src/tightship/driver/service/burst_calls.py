@@ -11,7 +11,7 @@ from tightship.driver.protocol.replies import BurstOpened, Done, Reply
 from tightship.driver.service.binding import bind, check_asked, model_of
 from tightship.driver.service.execution import Limit
 from tightship.driver.service.execution_calls import launch, new_execution
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.ledger import Incoming, Ledger
 from tightship.driver.service.owned import Asked, Connection, OwnedPool, Session
 from tightship.driver.service.scheduler import Scheduler
@@ -23,7 +23,7 @@ def open_burst(ledger: Ledger, _: Scheduler, incoming: Incoming[OpenBurst]) -> R
     """Open a burst."""
     connection = incoming.connection
     model = model_of(connection, incoming.call.model)
-    held = Held(connection.account)
+    held = RefCounted(connection.account)
     held.charge(Resource.BURSTS)
     held.beneath = (model.held.hold(),)
     burst = Session(ledger.identifiers.take(), model, held)

@@ -10,7 +10,7 @@ from tightship.driver.service.buffer_calls import buffer_of, make_room
 from tightship.driver.service.buffers import Buffer
 from tightship.driver.service.effects import CopyBuffer, CopyBuffers
 from tightship.driver.service.events import CopyFinished
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.ledger import Incoming, Ledger, Waiting, refuse
 from tightship.driver.service.owned import Connection, OwnedPool
 from tightship.driver.service.pools import check_copy
@@ -122,7 +122,7 @@ def _begin(
     ledger: Ledger,
     incoming: Incoming[CopyFrom] | Incoming[CopyTo] | Incoming[CopyBetween],
     ends: _Ends,
-    *others: Held,
+    *others: RefCounted,
 ) -> int:
     """Register a copy that holds its buffers and others; return the number to request it under."""
     account = incoming.connection.account
@@ -139,7 +139,7 @@ def _begin(
         return Done()
 
     beneath = (*[each.held for each in ends.buffers], *others)
-    held = Held(account, beneath=beneath)
+    held = RefCounted(account, beneath=beneath)
     ends.begin()
     try:
         ledger.wait(

@@ -8,7 +8,7 @@ from tightship.driver.protocol.messages import Call
 from tightship.driver.protocol.replies import ExecutionInfo, Timing
 from tightship.driver.service.buffers import Buffer, RoleKey
 from tightship.driver.service.effects import Effect, RunArgument
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.types.dimensions import Dimensions
 from tightship.driver.types.status import (
     LOOP_TIMEOUT_DEFAULT_NS,
@@ -121,8 +121,8 @@ class Execution:
     number: int | None
     model: int
     priority: int
-    work: Held
-    record: Held | None
+    work: RefCounted
+    record: RefCounted | None
     inputs: tuple[RunArgument, ...]
     outputs: tuple[RunArgument, ...]
     uses: tuple[BufferUse, ...]

@@ -17,7 +17,7 @@ from tightship.driver.protocol.replies import Done, ExecutionCreated, Launched, 
 from tightship.driver.service.binding import bind, buffer_uses, check_asked, model_of, pools_of
 from tightship.driver.service.effects import WatchFence
 from tightship.driver.service.execution import Execution, Limit, Phase
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.ledger import Incoming, Ledger
 from tightship.driver.service.owned import Asked, Bound, OwnedPool, Session
 from tightship.driver.service.call_cache import pause
@@ -59,8 +59,8 @@ def new_execution(
         DriverError: RESOURCE_EXHAUSTED_TRANSIENT: the client has too many executions.
     """
     connection = incoming.connection
-    work = Held(connection.account)
-    record = Held(connection.account) if is_fenced else None
+    work = RefCounted(connection.account)
+    record = RefCounted(connection.account) if is_fenced else None
     (record or work).charge(Resource.EXECUTIONS)
     pools = [owned.held for owned in asked.pools if owned is not None]
     beneath = (asked.model.held, *pools, *(use.buffer.held for use in bound.uses))
@@ -160,7 +160,7 @@ def create_execution(ledger: Ledger, _: Scheduler, incoming: Incoming[CreateExec
     asked = Asked(model, call.request, pools)
     checked = check_asked(asked)
     buffer_uses(connection, checked)
-    held = Held(connection.account)
+    held = RefCounted(connection.account)
     held.charge(Resource.EXECUTIONS)
     held.beneath = (model.held.hold(), *_hold_all(pools))
     session = Session(
@@ -175,7 +175,7 @@ def create_execution(ledger: Ledger, _: Scheduler, incoming: Incoming[CreateExec
     return ExecutionCreated(session.identifier)
 
 
-def _hold_all(pools: Sequence[OwnedPool | None]) -> list[Held]:
+def _hold_all(pools: Sequence[OwnedPool | None]) -> list[RefCounted]:
     return [owned.held.hold() for owned in pools if owned is not None]
 
 

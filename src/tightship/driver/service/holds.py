@@ -8,7 +8,7 @@ from tightship.driver.types.quota import Account, Resource
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class RefCounted:
     """Reference count of a thing.
 
     Attributes:
@@ -20,7 +20,7 @@ class Held:
 
     account: Account
     ending: Effect | None = None
-    beneath: tuple["Held", ...] = ()
+    beneath: tuple["RefCounted", ...] = ()
     charges: dict[Resource, int] = field(default_factory=dict)
     count: int = 1
 
@@ -33,7 +33,7 @@ class Held:
         self.account.charge(resource, amount)
         self.charges[resource] = self.charges.get(resource, 0) + amount
 
-    def hold(self) -> "Held":
+    def hold(self) -> "RefCounted":
         """Add a reference."""
         assert self.count > 0
         self.count += 1

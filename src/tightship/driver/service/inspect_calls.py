@@ -6,7 +6,7 @@ from tightship.driver.protocol.messages import Inspect
 from tightship.driver.protocol.replies import Inspected, Reply
 from tightship.driver.service.effects import Measure
 from tightship.driver.service.events import Measured
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.ledger import Incoming, Ledger, Waiting, refuse
 from tightship.driver.service.owned import Connection
 from tightship.driver.types.pools import Pool
@@ -37,7 +37,7 @@ def inspect(ledger: Ledger, incoming: Incoming[Inspect]) -> None:
         refuse(answer.status, "The snapshot cannot be written to the file.")
         return Inspected(answer.size_bytes)
 
-    account, held = connection.account, Held(connection.account)
+    account, held = connection.account, RefCounted(connection.account)
     waiting = Waiting(
         connection.caller.connection, incoming.number, account, held, finish, (file.handle,)
     )

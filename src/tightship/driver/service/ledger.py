@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from tightship.driver.protocol.replies import Failed, Reply
 from tightship.driver.service.effects import CloseFile, DropPool, Effect, Send
 from tightship.driver.service.execution import Execution
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.identifiers import Identifiers
 from tightship.driver.service.owned import Connection
 from tightship.driver.types.attachment import Attachment
@@ -64,7 +64,7 @@ class Waiting:
     connection: int
     number: int
     account: Account
-    held: Held
+    held: RefCounted
     finish: Callable[[object, Connection | None], Reply | None]
     files: tuple[int, ...] = ()
     stop: Effect | None = None
@@ -109,7 +109,7 @@ class Ledger:
         if connection in self.connections:
             self.emit(Send(connection, number, reply))
 
-    def let_go(self, held: Held) -> None:
+    def let_go(self, held: RefCounted) -> None:
         """Release a reference."""
         held.let_go(self.emit)
 

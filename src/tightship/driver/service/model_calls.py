@@ -15,7 +15,7 @@ from tightship.driver.service.copied import copied_bytes
 from tightship.driver.service.effects import DropModel, FindSupported, PrepareModel, StopPrepare
 from tightship.driver.service.events import PrepareFinished, SupportFound
 from tightship.driver.service.execution import check_deadline
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.ledger import Incoming, Ledger, Waiting, refuse
 from tightship.driver.service.model_checks import check_model, interface_of
 from tightship.driver.service.owned import Connection, OwnedModel, OwnedPool
@@ -34,7 +34,7 @@ def supported_operations(ledger: Ledger, incoming: Incoming[SupportedOperations]
     for owned in pools:
         check_use(owned.pool, to_write=False)
     query = ledger.identifiers.take()
-    held = Held(connection.account, beneath=tuple(owned.held for owned in pools))
+    held = RefCounted(connection.account, beneath=tuple(owned.held for owned in pools))
 
     def finish(answer: object, _: Connection | None) -> Reply:
         assert isinstance(answer, SupportFound)
@@ -118,7 +118,7 @@ def _begin(
     connection = incoming.connection
     number = ledger.identifiers.take()
     source = call.source if isinstance(call, Prepare) else None
-    held = Held(connection.account)
+    held = RefCounted(connection.account)
     model = OwnedModel(number, call.priority, held, _interface(source, pools))
     kept = [] if cache is None else [*cache.model_files, *cache.data_files]
     handles = tuple(incoming.files[index].handle for index in kept)

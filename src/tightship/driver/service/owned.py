@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tightship.driver.service.buffers import Buffer
 from tightship.driver.service.effects import Effect, RunArgument
 from tightship.driver.service.execution import BufferUse, Execution
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.types.pools import Pool
 from tightship.driver.types.quota import Account
 from tightship.driver.types.request import BoundRequest, Interface, Request
@@ -22,7 +22,7 @@ class OwnedPool:
     """Pool and its reference count."""
 
     pool: Pool
-    held: Held
+    held: RefCounted
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +37,7 @@ class OwnedModel:
 
     identifier: int
     priority: int
-    held: Held
+    held: RefCounted
     interface: Interface
     recent: "deque[Checked]" = field(default_factory=lambda: deque(maxlen=RECENT))
 
@@ -104,14 +104,14 @@ class Session:
 
     identifier: int
     model: OwnedModel
-    held: Held
+    held: RefCounted
     checked: Checked | None = None
     measure_timing: bool = False
     loop_timeout_ns: int = -1
     slots: dict[int, OwnedPool] = field(default_factory=dict)
     running: int = 0
 
-    def holdings(self) -> list[Held]:
+    def holdings(self) -> list[RefCounted]:
         """Return its own reference and those of its slots."""
         return [self.held, *(owned.held for owned in self.slots.values())]
 

@@ -4,7 +4,7 @@ from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import Done, PoolRegistered, Reply
 from tightship.driver.service.effects import DropPool, MapPool
 from tightship.driver.service.events import PoolMapped
-from tightship.driver.service.holds import Held
+from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.ledger import Incoming, Ledger, LivePool, Waiting
 from tightship.driver.service.owned import Connection, OwnedPool
 from tightship.driver.service.pools import check_mapping, check_pool
@@ -20,7 +20,7 @@ def register(ledger: Ledger, incoming: Incoming[RegisterPool]) -> Reply | None:
     pool = check_pool(call, file, ledger.identifiers.take(), ledger.settings.features)
     if call.must_map:
         check_mapping(pool)
-    held = Held(connection.account)
+    held = RefCounted(connection.account)
     try:
         held.charge(Resource.POOLS)
         held.charge(Resource.POOL_BYTES, call.size_bytes)

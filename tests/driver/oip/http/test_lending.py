@@ -254,7 +254,7 @@ class Endless:
         return None
 
 
-class Held:
+class RefCounted:
     """A run that lasts until it is let go."""
 
     def __init__(self):
@@ -292,7 +292,7 @@ def lending_to(setting, answer, run=None):
 @pytest.fixture
 def held(tmp_path):
     """A setting with a run that is going on for a connection, the run, and the client's side."""
-    setting, run = Setting(tmp_path), Held()
+    setting, run = Setting(tmp_path), RefCounted()
     with lending_to(setting, b"answer", run) as (ours, _):
         ours.sendall(b"again")
         assert run.begun.wait(20)
