@@ -72,7 +72,7 @@ Ready CallCache::next() {
             return {file, event.events, {}};
         if (!unsent->empty())
             return {file, 0, std::move(*unsent)};
-        let_go(file);
+        release(file);
     }
 }
 
@@ -85,7 +85,7 @@ bool CallCache::take_hold(int file) {
     return !was_taken;
 }
 
-void CallCache::let_go(int file) {
+void CallCache::release(int file) {
     const std::lock_guard lock(entries_lock_);
     const auto found = lines_.find(file);
     if (found == lines_.end())

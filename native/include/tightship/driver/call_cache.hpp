@@ -150,7 +150,7 @@ class CallCache {
     /// Whether a connection is this thread's now, or no connection at all; else another has it.
     bool take_hold(int file);
     /// Has a connection watched whose call was answered here.
-    void let_go(int file);
+    void release(int file);
     void control(int operation, int file, uint32_t events) const;
 
     int calls_;

@@ -24,7 +24,7 @@ class Named(Protocol):
         ...
 
     def hold(self, name: str) -> Model:
-        """Return a model that stays open until `let_go` was called as often as `hold`.
+        """Return a model that stays open until `release` was called as often as `hold`.
 
         Raises:
             DriverError: No model of that name can be run now.
@@ -35,6 +35,6 @@ class Named(Protocol):
         """Hold every model that can be run now."""
         ...
 
-    def let_go(self, model: Model) -> None:
+    def release(self, model: Model) -> None:
         """Release a model obtained from `hold`."""
         ...

@@ -89,7 +89,7 @@ class Models:
         try:
             found = loaded(model)
         except DriverError:
-            self._named.let_go(model)
+            self._named.release(model)
             raise
         self._held[number], self._names[number] = model, name
         return found
@@ -174,14 +174,14 @@ class Models:
             yield own
         finally:
             for model in own.values():
-                self._named.let_go(model)
+                self._named.release(model)
 
     def drop(self, number: int) -> None:
         """Free a client's model, or release a named one."""
         gone, held = self._models.pop(number, None), self._held.pop(number, None)
         self._names.pop(number, None)
         if held is not None:
-            self._named.let_go(held)
+            self._named.release(held)
         elif gone is not None:
             gone.close()
 

@@ -169,7 +169,7 @@ def _sizes(endpoint: InferenceEndpoint) -> Mapping[str, dict[str, int]]:
         }
     finally:
         for model in held.values():
-            repository.let_go(model)
+            repository.release(model)
 
 
 def _counted(repository: Repository, name: str) -> Said:

@@ -191,8 +191,8 @@ class Repository:
             self._holders.update(found.values())
             return found
 
-    def let_go(self, model: Model) -> None:
-        """Release a model, as `Named.let_go`."""
+    def release(self, model: Model) -> None:
+        """Release a model, as `Named.release`."""
         with self._holding:
             self._holders[model] -= 1
             is_over = model in self._withdrawn and not self._holders[model]

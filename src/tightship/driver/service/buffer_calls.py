@@ -44,7 +44,7 @@ def allocate(ledger: Ledger, incoming: Incoming[Allocate]) -> None:
             Waiting(connection.identifier, incoming.number, connection.account, held, finish),
         )
     except DriverError:
-        ledger.let_go(held)
+        ledger.release(held)
         raise
     held.ending = DropBuffer(token)
     ledger.emit(AllocateBuffer(token, value_type, tuple(sorted(roles))))
@@ -62,7 +62,7 @@ def free(ledger: Ledger, incoming: Incoming[Free]) -> Reply:
     buffer = incoming.connection.buffers.pop(incoming.call.token, None)
     if buffer is None:
         raise invalid(f"Buffer {incoming.call.token} is not allocated.")
-    ledger.let_go(buffer.held)
+    ledger.release(buffer.held)
     return Done()
 
 

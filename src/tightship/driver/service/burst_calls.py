@@ -97,7 +97,7 @@ def release_slot(ledger: Ledger, _: Scheduler, incoming: Incoming[ReleaseSlot]) 
     owned = burst.slots.pop(incoming.call.slot, None)
     if owned is None:
         raise invalid(f"The burst has no slot {incoming.call.slot}.")
-    ledger.let_go(owned.held)
+    ledger.release(owned.held)
     return Done()
 
 
@@ -106,5 +106,5 @@ def close_burst(ledger: Ledger, _: Scheduler, incoming: Incoming[CloseBurst]) ->
     burst = _burst(incoming.connection, incoming.call.burst)
     del incoming.connection.bursts[burst.identifier]
     for held in burst.holdings():
-        ledger.let_go(held)
+        ledger.release(held)
     return Done()

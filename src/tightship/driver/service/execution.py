@@ -189,12 +189,12 @@ class Execution:
 
     def drop_work(self, emit: Callable[[Effect], None]) -> None:
         """Release the references of an ended run, and the record if the client has released it."""
-        self.work.let_go(emit)
+        self.work.release(emit)
         if self.record is not None and self.is_released:
-            self.record.let_go(emit)
+            self.record.release(emit)
 
     def release(self, emit: Callable[[Effect], None]) -> None:
         """Release the record, at once or at the end of the run."""
         self.is_released = True
         if self.record is not None and self.phase is Phase.ENDED:
-            self.record.let_go(emit)
+            self.record.release(emit)

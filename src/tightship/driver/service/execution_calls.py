@@ -242,7 +242,7 @@ def release_execution(ledger: Ledger, _: Scheduler, incoming: Incoming[ReleaseEx
         execution.release(ledger.emit)
     elif session is not None:
         for held in session.holdings():
-            ledger.let_go(held)
+            ledger.release(held)
     else:
         raise invalid(f"Execution {number} was neither launched nor created.")
     return Done()

@@ -39,7 +39,7 @@ class RefCounted:
         self.count += 1
         return self
 
-    def let_go(self, emit: Callable[[Effect], None]) -> None:
+    def release(self, emit: Callable[[Effect], None]) -> None:
         """Release a reference."""
         assert self.count > 0
         self.count -= 1
@@ -50,4 +50,4 @@ class RefCounted:
         if self.ending is not None:
             emit(self.ending)
         for held in self.beneath:
-            held.let_go(emit)
+            held.release(emit)

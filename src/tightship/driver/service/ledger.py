@@ -109,9 +109,9 @@ class Ledger:
         if connection in self.connections:
             self.emit(Send(connection, number, reply))
 
-    def let_go(self, held: RefCounted) -> None:
+    def release(self, held: RefCounted) -> None:
         """Release a reference."""
-        held.let_go(self.emit)
+        held.release(self.emit)
 
     def held_count(self, connection: int) -> int:
         """Return the number of pools, models and buffers of a client."""
@@ -161,7 +161,7 @@ class Ledger:
             self.send(waiting.connection, waiting.number, reply)
         for handle in waiting.files:
             self.emit(CloseFile(handle))
-        self.let_go(waiting.held)
+        self.release(waiting.held)
 
 
 def failed(error: DriverError) -> Failed:

@@ -136,7 +136,7 @@ def _begin(
         held.charge(Resource.COPY_BYTES, copied_bytes(source, [owned.pool for owned in pools]))
         ledger.wait(number, waiting)
     except DriverError:
-        ledger.let_go(held)
+        ledger.release(held)
         raise
     held.ending = DropModel(number)
     held.beneath = tuple(owned.held.hold() for owned in pools)
@@ -202,5 +202,5 @@ def release_model(ledger: Ledger, incoming: Incoming[ReleaseModel]) -> Reply:
     if model is None:
         raise invalid(f"Model {incoming.call.model} is not prepared.")
     model.recent.clear()
-    ledger.let_go(model.held)
+    ledger.release(model.held)
     return Done()

@@ -143,17 +143,17 @@ class Connection:
         """Number of the connection."""
         return self.caller.connection
 
-    def let_go(self, emit: Callable[[Effect], None]) -> None:
+    def release(self, emit: Callable[[Effect], None]) -> None:
         """Release everything after the client is gone."""
         for execution in self.fenced.values():
             execution.release(emit)
         for session in (*self.reusables.values(), *self.bursts.values()):
             for held in session.holdings():
-                held.let_go(emit)
+                held.release(emit)
             session.model.recent.clear()
         owned: list[OwnedModel | Buffer | OwnedPool] = [*self.models.values()]
         owned += [*self.buffers.values(), *self.pools.values()]
         for thing in owned:
-            thing.held.let_go(emit)
+            thing.held.release(emit)
         for model in self.models.values():
             model.recent.clear()

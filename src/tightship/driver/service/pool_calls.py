@@ -28,7 +28,7 @@ def register(ledger: Ledger, incoming: Incoming[RegisterPool]) -> Reply | None:
         if call.must_map:
             ledger.wait(pool.identifier, _mapping(owned, incoming))
     except DriverError:
-        held.let_go(ledger.emit)
+        held.release(ledger.emit)
         raise
     held.ending = DropPool(pool)
     ledger.pools[pool.identifier] = LivePool(pool, connection.caller)
@@ -60,5 +60,5 @@ def unregister(ledger: Ledger, incoming: Incoming[UnregisterPool]) -> Reply:
     owned = incoming.connection.pools.pop(incoming.call.pool, None)
     if owned is None:
         raise invalid(f"Pool {incoming.call.pool} is not registered.")
-    ledger.let_go(owned.held)
+    ledger.release(owned.held)
     return Done()

@@ -172,7 +172,7 @@ class Service:
         for execution in list(ledger.executions.values()):
             if execution.connection == connection.identifier:
                 self._scheduler.abort(execution)
-        connection.let_go(ledger.emit)
+        connection.release(ledger.emit)
         ledger.accounts.forget_unused()
 
     def _receive(self, event: Received, now_ns: int) -> None:
