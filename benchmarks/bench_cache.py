@@ -27,7 +27,7 @@ from benchmarks.record import append
 
 import tightship
 from tightship._core import PoolManager, PrimitiveCache
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.run.stepwise import LIBRARY_MANAGED, PLAIN, Pattern, Stepwise
 from tightship.engine.weights.weight_store import WeightStore
 from tightship.frontend.onnx import open_file

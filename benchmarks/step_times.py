@@ -22,7 +22,7 @@ from benchmarks.contender import ort_options
 from numpy.typing import NDArray
 
 from tightship.engine.arenas.arena_pool import ArenaPool
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.program.program import LoweredStep, PrimitiveWork
 from tightship.engine.run.executable import build
 from tightship.engine.run.limits import Limits

@@ -11,7 +11,7 @@ from tests.zoo.oracle import assert_same_bits
 from tests.zoo.random_graph import random_case
 from tightship.cost.squeeze import squeezed
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.lower.selection import select
 from tightship.engine.lower.steps.options import Choice
 from tightship.errors import GraphError

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tests.models import filled, parse
 from tests.zoo.networks import STATIC
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings, prepare
-from tightship.engine.compile.prepared import Prepared
+from tightship.engine.compile.compile_graph import Settings, prepare
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import open_library
 from tightship.engine.lower.pipeline import GRAPH_PASSES, SELECTION_PASSES, pass_names
 from tightship.engine.lower.selection import lower
@@ -60,7 +60,7 @@ def inputs_of(graph: Graph) -> dict[str, Array]:
     }
 
 
-def prepared(graph: Graph, without: Collection[str] = (), threads: int = 1) -> Prepared:
+def prepared(graph: Graph, without: Collection[str] = (), threads: int = 1) -> CompiledModel:
     """A graph lowered and placed."""
     return prepare(graph, "test", Settings(threads=threads, without=without))
 

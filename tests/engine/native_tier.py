@@ -6,7 +6,7 @@ from typing import Any
 from tests.engine.kernels.node_suite import known, values_of
 from tests.engine.kernels.typed import Typed
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepared import Prepared
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.kernels import Array
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.steps.builder import Builder, Options
@@ -39,7 +39,7 @@ def run_natively(
     assert all(isinstance(step.work, NativeWork) for step in lowered.steps)
     placement = place(lowered)
     feeds = {n: x for n, x in zip(node.inputs, inputs, strict=True) if x is not None}
-    with Model(Prepared(placement, "g", 0, {}), Bounds()) as model:
+    with Model(CompiledModel(placement, "g", 0, {}), Bounds()) as model:
         results = model.run(feeds)
     return [results.get(name) for name in node.outputs]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests import models
 from tests.small_models import dense
-from tightship.engine.compile.prepare import Settings
+from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.library import open_library
 from tightship.engine.stored import made_for
 from tightship.errors import FormatError, InputError

@@ -15,9 +15,9 @@ from tests.loading.lengths_process import FIRST, OTHERS
 from tests.zoo.exports import EXPORTS, VOCABULARY, export
 from tests.zoo.net import Net
 from tests.zoo.open_lengths import opened
-from tightship.engine.compile.prepare import prepare
-from tightship.engine.compile.prepared import Prepared
-from tightship.loading import further_shapes
+from tightship.engine.compile.compile_graph import prepare
+from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.loading import model_specializer
 from tightship.prepared_cache import clear, entries
 from tightship.resource import SharedArenaPool
 
@@ -196,13 +196,13 @@ def test_a_file_that_is_lowered_otherwise_shares_nothing_and_says_so(
 ) -> None:
     shapes = {"ids": FIRST, "mask": FIRST}
     with tightship.load(model, shapes=shapes, share=True) as loaded:
-        monkeypatch.setattr(further_shapes, "prepare", prepare_without_the_first)
+        monkeypatch.setattr(model_specializer, "prepare", prepare_without_the_first)
         with pytest.warns(RuntimeWarning, match="MiB cannot be told from those that were stored"):
             loaded.run(feeds((1, 3)))
     assert folder.exists()
 
 
-def prepare_without_the_first(*arguments: object) -> Prepared:
+def prepare_without_the_first(*arguments: object) -> CompiledModel:
     """As `prepare`, with a weight fewer."""
     prepared = prepare(*arguments)
     lowered = replace(prepared.placement.lowered, weights=prepared.placement.lowered.weights[1:])

@@ -11,7 +11,7 @@ from tests.engine.lower.step_passes.test_elide_concat import growing
 from tests.small_models import dense, model
 from tightship._core import HAS_ONEDNN
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.lower.steps.options import Choice
 from tightship.errors import CapacityError, FormatError, InputError
 from tightship.loading import opening, tuning

@@ -9,7 +9,7 @@ from tightship.cli.drawing import DRAWINGS, draw, picture_of_placed
 from tightship.cli.order_option import read_orders
 from tightship.cli.output import show, show_json, wants_bold
 from tightship.cli.tune_option import tune
-from tightship.engine.compile.prepare import Settings
+from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.plan.drawing import check_form
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError

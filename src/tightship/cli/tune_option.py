@@ -6,7 +6,7 @@ from pathlib import Path
 from tightship.cli.arguments import max_memory
 from tightship.cli.progress import Progress
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings
+from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.container import holds_prepared
 from tightship.loading.opening import measure
 from tightship.prepared_cache import user_folder

@@ -20,7 +20,7 @@ from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
     from tightship.engine.arenas.joint_arenas import JointArenas
-    from tightship.engine.compile.prepare import ModelSource, Settings
+    from tightship.engine.compile.compile_graph import ModelSource, Settings
     from tightship.graph import Graph
     from tightship.graph.open_graphs import OpenGraphs
     from tightship.resource import SharedArenaPool
@@ -207,7 +207,7 @@ def _bounds(
 def _settings(
     shapes: Mapping[str, Sequence[int]] | None, threads: int | None, without: Collection[str]
 ) -> "Settings":
-    from tightship.engine.compile.prepare import Settings
+    from tightship.engine.compile.compile_graph import Settings
 
     return Settings(shapes, 1 if threads is None else threads, without)
 

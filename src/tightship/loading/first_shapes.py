@@ -4,7 +4,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tightship.engine.compile.prepare import ModelSource
+from tightship.engine.compile.compile_graph import ModelSource
 from tightship.engine.stored.container import holds_prepared
 from tightship.graph import Dimension, Shape
 from tightship.loading.opening import open_model

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, Union
 
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import (
+from tightship.engine.compile.compile_graph import (
     Declared,
     ModelSource,
     Settings,
     TracedFunction,
     name_of,
     prepare,
-    prepare_rewritten,
+    compile_rewritten,
 )
-from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
@@ -84,7 +84,7 @@ def is_open(declared: Declared) -> bool:
     )
 
 
-def anew(source: OpenedModel, name: str, settings: Settings) -> Prepared:
+def anew(source: OpenedModel, name: str, settings: Settings) -> CompiledModel:
     """The model for the shapes of its settings, from its file."""
     packed: PackedBefore | None = {} if is_open(source.declared) else None
     return prepare(source.graph(settings.shapes), name, settings, packed)
@@ -122,9 +122,9 @@ def measure(
         packed: PackedBefore | None = {} if is_open(source.declared) else None
         small = rewritten(graph, settings.without)
 
-        def prepare_with(choice: "Choice | None") -> Prepared:
+        def prepare_with(choice: "Choice | None") -> CompiledModel:
             chosen = replace(settings, choice=choice)
-            return prepare_rewritten(small, len(graph.nodes), name_of(model), chosen, packed)
+            return compile_rewritten(small, len(graph.nodes), name_of(model), chosen, packed)
 
         usual = prepare_with(None)
         if bounds.limit_bytes is not None:

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-from tightship.engine.compile.prepare import ModelSource, Settings, name_of
+from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
 from tightship.engine.stored.made_for import MadeFor
 from tightship.errors import InputError, warn_caller
 from tightship.prepared_cache import (

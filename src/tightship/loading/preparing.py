@@ -10,7 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO
 
 from tightship import _core
-from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
@@ -20,7 +20,7 @@ from tightship.errors import InputError
 from tightship.public_calls import memory_told
 
 if TYPE_CHECKING:
-    from tightship.engine.compile.prepare import ModelSource, Settings
+    from tightship.engine.compile.compile_graph import ModelSource, Settings
     from tightship.graph import Graph
 
 ShapeSet = Mapping[str, Sequence[int]]
@@ -65,7 +65,7 @@ def prepare(
     """
     from pathlib import Path
 
-    from tightship.engine.compile.prepare import Settings, name_of
+    from tightship.engine.compile.compile_graph import Settings, name_of
     from tightship.engine.stored.made_for import MadeFor
     from tightship.engine.stored.model import StoredModel
     from tightship.engine.stored.save import save
@@ -109,8 +109,8 @@ def prepare_into(
     Raises:
         GraphError, InputError, OSError, OutOfMemoryError: As `prepare`.
     """
-    from tightship.engine.compile.prepare import Settings
-    from tightship.engine.compile.prepare import prepare as prepare_graph
+    from tightship.engine.compile.compile_graph import Settings
+    from tightship.engine.compile.compile_graph import prepare as prepare_graph
     from tightship.engine.stored.made_for import MadeFor
     from tightship.engine.stored.save import save_into
 
@@ -133,15 +133,15 @@ def _recording() -> Iterator[None]:
         _core.record_recipes(wanted=was)
 
 
-def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Prepared]:
+def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[CompiledModel]:
     """Each set of shapes lowered, with constants packed as the sets before have them."""
-    from tightship.engine.compile.prepare import name_of
-    from tightship.engine.compile.prepare import prepare as prepare_graph
+    from tightship.engine.compile.compile_graph import name_of
+    from tightship.engine.compile.compile_graph import prepare as prepare_graph
     from tightship.loading.opening import is_open, open_model
 
     source = open_model(model)
     packed: dict[str, list[PackedWeight]] = {}
-    programs: list[Prepared] = []
+    programs: list[CompiledModel] = []
     with _recording():
         for each in settings:
             known: PackedBefore | None = packed if is_open(source.declared) else None

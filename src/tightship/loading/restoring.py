@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from os import PathLike
 
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.asked_shapes import check_shapes
-from tightship.engine.compile.other_shapes import OtherShapes
+from tightship.engine.compile.input_shapes import check_shapes
+from tightship.engine.compile.shape_specializer import OtherShapes
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.stored.made_for import VERSION

@@ -8,11 +8,11 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import ModelSource, Settings, name_of
+from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
 from tightship.engine.library import open_library
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
-from tightship.loading.further_shapes import FurtherShapes, Original
+from tightship.loading.model_specializer import FurtherShapes, Original
 from tightship.loading.prepared_once import shared
 from tightship.loading.preparing import prepare
 from tightship.loading.restoring import Asked, load_prepared

@@ -12,8 +12,8 @@ import numpy as np
 
 from tightship.atomic_file import write_text
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings
-from tightship.engine.compile.prepared import Prepared
+from tightship.engine.compile.compile_graph import Settings
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import library_key, open_library
 from tightship.engine.lower.steps.options import Choice
 from tightship.engine.weights.weight_store import Progress
@@ -121,8 +121,8 @@ def _constant(constant: Constant) -> tuple[object, ...]:
 
 
 def candidates(
-    usual: Prepared, prepare: Callable[[Choice | None], Prepared]
-) -> dict[Choice, Prepared]:
+    usual: CompiledModel, prepare: Callable[[Choice | None], CompiledModel]
+) -> dict[Choice, CompiledModel]:
     """The table's choice, then others that make another program and take no more memory."""
     lowered = usual.placement.lowered
     found = {Choice(lowered.layouts, stream_weights=True): usual}
@@ -142,7 +142,7 @@ def candidates(
     return found
 
 
-def _calls(prepared: Prepared) -> list[object]:
+def _calls(prepared: CompiledModel) -> list[object]:
     return [(s.implementation, s.reads, s.writes) for s in prepared.placement.lowered.steps]
 
 
@@ -154,7 +154,7 @@ def run_seconds(model: Model, inputs: Mapping[str, Array]) -> float:
 
 
 def fastest(
-    found: Mapping[Choice, Prepared],
+    found: Mapping[Choice, CompiledModel],
     bounds: Bounds,
     progress: Progress | None = None,
     seconds: Callable[[Model, Mapping[str, Array]], float] = run_seconds,

@@ -5,8 +5,8 @@ from functools import partial
 from os import PathLike
 
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Declared, ModelSource, Settings, name_of, prepare
-from tightship.engine.compile.prepared import Prepared
+from tightship.engine.compile.compile_graph import Declared, ModelSource, Settings, name_of, prepare
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.template.variants import Variants
@@ -81,7 +81,7 @@ def load_open_graph_anew(graphs: OpenGraphs, name: str, bounds: Bounds, threads:
 
 def _prepared(
     source: OpenedModel, name: str, settings: Settings, variants: Variants | None
-) -> Prepared:
+) -> CompiledModel:
     """The model for the shapes of its settings."""
     declared = source.declared
     given = _fixed(declared) | {k: tuple(s) for k, s in (settings.shapes or {}).items()}

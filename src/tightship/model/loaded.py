@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
-from tightship.engine.compile.other_shapes import OtherShapes
-from tightship.engine.compile.prepared import Prepared
+from tightship.engine.compile.shape_specializer import OtherShapes
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import THREADS_MAX, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.primitive_cache import release_idle_primitives
@@ -53,7 +53,7 @@ class Model:
 
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: CompiledModel,
         bounds: Bounds,
         variants: OtherShapes | None = None,
         progress: Progress | None = None,

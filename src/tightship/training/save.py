@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from numpy.typing import NDArray
 
 from tightship.atomic_file import draft
-from tightship.engine.compile.prepare import ModelSource
+from tightship.engine.compile.compile_graph import ModelSource
 from tightship.errors import InputError
 from tightship.loading.opening import is_onnx
 from tightship.safetensors import bytes_of

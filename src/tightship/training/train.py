@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tightship.public_calls import memory_told
 
 if TYPE_CHECKING:
-    from tightship.engine.compile.prepare import ModelSource
+    from tightship.engine.compile.compile_graph import ModelSource
     from tightship.graph import Graph
     from tightship.graph.optimizer import Optimizer
     from tightship.training.joint import Differentiated
@@ -100,7 +100,7 @@ def _terms(
 def _graph_of(
     model: "ModelSource", shapes: Mapping[str, Sequence[int]] | None, threads: int
 ) -> "Graph":
-    from tightship.engine.compile.prepare import Settings, name_of
+    from tightship.engine.compile.compile_graph import Settings, name_of
     from tightship.engine.stored.container import holds_prepared
     from tightship.errors import InputError
     from tightship.loading.opening import read_graph

@@ -16,7 +16,7 @@ from tightship.driver.types.model import (
 )
 from tightship.driver.types.operand_type import OperandType, ValueType
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.model import Model as Loaded
 
 F32, F16 = OperandType.TENSOR_FLOAT32, OperandType.TENSOR_FLOAT16

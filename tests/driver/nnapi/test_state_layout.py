@@ -10,7 +10,7 @@ from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.client.assembling import assembled
 from tightship.driver.nnapi import graph_of
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.lower.steps.layouts import AVX512
 from tightship.graph import MappedFile
 

@@ -22,7 +22,7 @@ from tightship._core import (
     NativeProgram,
     StopFlag,
 )
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.library import open_library
 from tightship.engine.program.program import NativeWork
 from tightship.errors import TightshipError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.frontend.jax import read
 from tightship.graph import Graph
 from tightship.graph.backward import DOMAIN

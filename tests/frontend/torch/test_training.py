@@ -8,7 +8,7 @@ import pytest
 from tests.frontend.torch.case import OF_TORCH, Function, array, torch
 from tests.frontend.torch.test_models import Language, perceptron, resnet
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.errors import GraphError
 from tightship.frontend.torch import read, training_graph
 from tightship.graph.backward import (

@@ -20,7 +20,7 @@ from tightship.driver.types.model import ModelFile
 from tightship.driver.types.pools import Pool, PoolMode
 from tightship.driver.types.request import Extent
 from tightship.driver.types.status import ErrorStatus
-from tightship.engine.compile import prepare as preparing_engine
+from tightship.engine.compile import compile_graph as preparing_engine
 from tightship.engine.lower import pipeline as passes
 from tightship.engine.lower import selection as select
 

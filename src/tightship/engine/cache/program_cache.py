@@ -12,8 +12,8 @@ from tightship.engine.arenas.arena_pool import POLL_S
 from tightship.engine.arenas.pools import pool_of
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.shelf import Program, Shelf
-from tightship.engine.compile.other_shapes import OtherShapes
-from tightship.engine.compile.prepared import Prepared
+from tightship.engine.compile.shape_specializer import OtherShapes
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.plan.footprint import code_bytes, program_bytes, steps_bytes
 from tightship.engine.plan.memory_plan import MemoryPlan
@@ -66,7 +66,7 @@ class ProgramCache:
 
     def __init__(
         self,
-        first: Prepared,
+        first: CompiledModel,
         bounds: Bounds,
         variants: OtherShapes | None = None,
         progress: Progress | None = None,
@@ -209,7 +209,7 @@ class ProgramCache:
             return self.first_plan
         return self._shared_plan(self._variants.prepare(dict(key), self._packed))
 
-    def _shared_plan(self, prepared: Prepared) -> MemoryPlan:
+    def _shared_plan(self, prepared: CompiledModel) -> MemoryPlan:
         """A plan as it is beside the weights that are packed already."""
         placement, weights_bytes = prepared.placement, self._weights_bytes
         extra = aligned_offsets(self._base.missing(placement.lowered.weights))[1]
@@ -311,7 +311,7 @@ class ProgramCache:
         else:
             release_unused()
 
-    def _make_way(self, key: Key, prepared: Prepared, limits: Limits) -> int:
+    def _make_way(self, key: Key, prepared: CompiledModel, limits: Limits) -> int:
         """Let programs go until there is room for another; bytes of its steps and weights."""
         placement = prepared.placement
         run = placement.arena_bytes + placement.io_bytes

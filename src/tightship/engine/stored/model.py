@@ -11,8 +11,8 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.compile.other_shapes import InputShapes
-from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.compile.shape_specializer import InputShapes
+from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.library import THREADS_MAX, library_threads
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.plan.placement import memory_plan
@@ -173,7 +173,7 @@ class StoredModel:
         key = self._key | {"weights": "mapped from the prepared model"}
         return memory_plan(placement, self.name, stored.runtime_bytes, key, strategies)
 
-    def prepared(self, index: int) -> Prepared:
+    def prepared(self, index: int) -> CompiledModel:
         """A program with all its kernels made again, ready to be built.
 
         Raises:
@@ -187,7 +187,7 @@ class StoredModel:
             check_bounds(stored.placement)
         if key_of(stored.placement.lowered) != self.keys[index]:
             raise damaged(self._path, "a program is for other shapes than it says")
-        return Prepared(stored.placement, self.name, 0, self._key, self._stated(stored))
+        return CompiledModel(stored.placement, self.name, 0, self._key, self._stated(stored))
 
     def output_shapes(self, index: int) -> dict[str, tuple[int, ...] | None]:
         """Shapes that a program gives its outputs; None where data decide.
@@ -244,7 +244,7 @@ class StoredShapes:
     model: StoredModel
     check: Callable[[MemoryPlan, InputShapes], None]
 
-    def prepare(self, shapes: InputShapes, _packed: PackedBefore) -> Prepared:
+    def prepare(self, shapes: InputShapes, _packed: PackedBefore) -> CompiledModel:
         """The program for these shapes; its weights are packed, whatever others are.
 
         Raises:
@@ -252,7 +252,7 @@ class StoredShapes:
         """
         return self.model.prepared(self.model.keys.index(tuple(shapes.items())))
 
-    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> Prepared:
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> CompiledModel:
         """As `prepare`."""
         return self.prepare(shapes, packed)
 

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from tightship._core import HostResource
 from tightship.atomic_file import draft
-from tightship.engine.compile.prepared import Prepared
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.plan.footprint import stored_runtime_bytes
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.schedule import ALIGNMENT
@@ -27,7 +27,7 @@ PIECE_BYTES = 1 << 20
 
 
 def save(
-    path: Path, programs: Sequence[Prepared], made_for: MadeFor, progress: Progress | None = None
+    path: Path, programs: Sequence[CompiledModel], made_for: MadeFor, progress: Progress | None = None
 ) -> None:
     """Write programs of one model and their packed weights, each weight once.
 
@@ -46,7 +46,7 @@ def save(
 
 def save_into(
     file: BinaryIO,
-    programs: Sequence[Prepared],
+    programs: Sequence[CompiledModel],
     made_for: MadeFor,
     progress: Progress | None = None,
 ) -> None:
@@ -61,14 +61,14 @@ def save_into(
     file.flush()
 
 
-def _check(programs: Sequence[Prepared]) -> None:
+def _check(programs: Sequence[CompiledModel]) -> None:
     """Refuse what cannot be written before anything is packed."""
     for prepared in programs:
         _program(prepared, [], RecipeWriter())
 
 
 def _write(
-    file: BinaryIO, programs: Sequence[Prepared], made_for: MadeFor, progress: Progress | None
+    file: BinaryIO, programs: Sequence[CompiledModel], made_for: MadeFor, progress: Progress | None
 ) -> None:
     file.write(bytes(PAGE_BYTES))
     weights = _Weights(file)
@@ -84,7 +84,7 @@ def _write(
 
 
 def _text(
-    programs: Sequence[Prepared], made_for: MadeFor, weights: "_Weights", recipes: RecipeWriter
+    programs: Sequence[CompiledModel], made_for: MadeFor, weights: "_Weights", recipes: RecipeWriter
 ) -> dict[str, object]:
     stored = []
     for prepared in programs:
@@ -109,7 +109,7 @@ def _text(
     }
 
 
-def _program(prepared: Prepared, weights: list[int], recipes: RecipeWriter) -> dict[str, object]:
+def _program(prepared: CompiledModel, weights: list[int], recipes: RecipeWriter) -> dict[str, object]:
     runtime = stored_runtime_bytes(prepared.placement.lowered)
     strategies = prepared.plan.strategies if weights else {}
     return program_json(prepared.placement, weights, recipes, (strategies, runtime))

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from tightship.engine.compile.prepare import Declared
+from tightship.engine.compile.compile_graph import Declared
 from tightship.engine.lower.passes.affine import Scaled
 from tightship.engine.lower.passes.fold_constants import reshaped
 from tightship.engine.lower.steps.repeats import repeats_of

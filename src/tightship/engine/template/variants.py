@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tightship.engine.compile.other_shapes import InputShapes
-from tightship.engine.compile.prepare import Declared, Settings, prepare, prepare_rewritten
-from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.compile.shape_specializer import InputShapes
+from tightship.engine.compile.compile_graph import Declared, Settings, prepare, compile_rewritten
+from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.shape_key import Key
@@ -51,7 +51,7 @@ class Variants:
     _templates: "list[tuple[Template, int]]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def prepare(self, shapes: InputShapes, packed: PackedBefore = MappingProxyType({})) -> Prepared:
+    def prepare(self, shapes: InputShapes, packed: PackedBefore = MappingProxyType({})) -> CompiledModel:
         """The model lowered and placed for these shapes, with constants packed as they are.
 
         Raises:
@@ -69,9 +69,9 @@ class Variants:
                 found = self._from_template(shapes)
                 assert found is not None, "a template holds for the shapes it was made for"
         graph, template, node_count = found
-        return prepare_rewritten(graph, node_count, self.name, settings, packed, template.repeats)
+        return compile_rewritten(graph, node_count, self.name, settings, packed, template.repeats)
 
-    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> Prepared:
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> CompiledModel:
         """As `prepare`, from the file.
 
         Raises:

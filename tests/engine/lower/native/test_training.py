@@ -9,7 +9,7 @@ from tests.engine.graphs import implementations, run
 from tests.graph.backward.differences import graph_of, numbers
 from tightship._core import NativeKernel
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.prepare import Settings, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.errors import InputError
 from tightship.graph.backward import (
     Adam,

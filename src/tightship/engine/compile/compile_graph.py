@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from tightship.engine.compile.asked_shapes import check_shapes
-from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.compile.input_shapes import check_shapes
+from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.library import check_threads, library_key, library_threads, open_library
 from tightship.engine.plan.placement import Placement, place
 from tightship.graph import Shape
@@ -72,8 +72,8 @@ class Settings:
 
 def prepare(
     graph: "Graph", name: str, settings: Settings, packed: PackedBefore | None = None
-) -> Prepared:
-    """Lower and place a graph; `packed` as for `prepare_rewritten`.
+) -> CompiledModel:
+    """Lower and place a graph; `packed` as for `compile_rewritten`.
 
     Raises:
         GraphError: A node cannot be run.
@@ -81,7 +81,7 @@ def prepare(
     """
     from tightship.engine.lower.selection import rewritten
 
-    return prepare_rewritten(
+    return compile_rewritten(
         rewritten(graph, settings.without, settings.go_on),
         len(graph.nodes),
         name,
@@ -90,14 +90,14 @@ def prepare(
     )
 
 
-def prepare_rewritten(
+def compile_rewritten(
     graph: "Graph",
     node_count: int,
     name: str,
     settings: Settings,
     packed: PackedBefore | None = None,
     repeats: "Sequence[Repeat]" = (),
-) -> Prepared:
+) -> CompiledModel:
     """Select kernels for a graph that passes have been over, and place it.
 
     Args:
@@ -123,7 +123,7 @@ def prepare_rewritten(
         if go_on is not None:
             go_on()
         placement = place(lowered)
-    return Prepared(placement, name, node_count, _key(settings, placement))
+    return CompiledModel(placement, name, node_count, _key(settings, placement))
 
 
 def _key(settings: Settings, placement: Placement) -> dict[str, str]:

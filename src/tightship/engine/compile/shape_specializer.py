@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.shape_key import Key
@@ -19,10 +19,10 @@ class OtherShapes(Protocol):
     def check(self) -> Callable[[MemoryPlan, InputShapes], None]:
         """Refuses a plan for some shapes that the limit of loading does not hold."""
 
-    def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+    def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
         """The model lowered and placed for these shapes, with constants packed as they are."""
 
-    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
         """As `prepare`, where a constant cannot be had for them."""
 
     def unshared(self, key: Key, own: Sequence[PackedWeight], /) -> str | None:

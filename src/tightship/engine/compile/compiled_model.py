@@ -13,7 +13,7 @@ PackedBefore = Mapping[str, Sequence[PackedWeight]]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class CompiledModel:
     """A model lowered and placed, nothing of it in memory yet."""
 
     placement: Placement

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
-from tightship.engine.compile.other_shapes import InputShapes
-from tightship.engine.compile.prepare import Settings, Shapes, prepare
-from tightship.engine.compile.prepared import PackedBefore, Prepared
+from tightship.engine.compile.shape_specializer import InputShapes
+from tightship.engine.compile.compile_graph import Settings, Shapes, prepare
+from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.shape_key import Key
@@ -70,7 +70,7 @@ class FurtherShapes:
         """Refuses a plan for some shapes that the limit of loading does not hold."""
         return self.stored.check
 
-    def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+    def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
         """The program for these shapes; its weights are the stored ones where they are alike.
 
         Raises:
@@ -82,7 +82,7 @@ class FurtherShapes:
         with self._lock:
             return self._over_stored(self._variants().prepare(shapes, self._known.by_name()))
 
-    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> Prepared:
+    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
         """As `prepare`, where a constant cannot be had for these shapes."""
         if tuple(shapes.items()) in self.stored.model.keys:
             return self.stored.prepare_anew(shapes, packed)
@@ -178,7 +178,7 @@ class FurtherShapes:
             self._known.adopt([known])
             self._as_stored[id(known)] = same
 
-    def _over_stored(self, prepared: Prepared) -> Prepared:
+    def _over_stored(self, prepared: CompiledModel) -> CompiledModel:
         placement = prepared.placement
         weights = tuple(map(self._stored_for, placement.lowered.weights))
         lowered = replace(placement.lowered, weights=weights)
