@@ -45,7 +45,7 @@ class Original:
 
 
 @dataclass(slots=True)
-class FurtherShapes:
+class ModelSpecializer:
     """The programs of a prepared model, and those its ONNX file makes for other shapes.
 
     The file is read when such a shape first comes. It is lowered once more as it was for the

@@ -6,7 +6,7 @@ from os import PathLike
 
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.input_shapes import check_shapes
-from tightship.engine.compile.shape_specializer import OtherShapes
+from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.stored.made_for import VERSION
@@ -45,7 +45,7 @@ def load_prepared(
     path: FilePath,
     asked: Asked,
     bounds: Bounds,
-    further: Callable[[StoredShapes], OtherShapes] | None = None,
+    further: Callable[[StoredShapes], ShapeSpecializer] | None = None,
 ) -> Model:
     """A model of which everything is in a prepared file, weights mapped.
 

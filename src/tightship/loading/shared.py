@@ -12,7 +12,7 @@ from tightship.engine.compile.compile_graph import ModelSource, Settings, name_o
 from tightship.engine.library import open_library
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
-from tightship.loading.model_specializer import FurtherShapes, Original
+from tightship.loading.model_specializer import ModelSpecializer, Original
 from tightship.loading.prepared_once import shared
 from tightship.loading.preparing import prepare
 from tightship.loading.restoring import Asked, load_prepared
@@ -49,7 +49,7 @@ def load_shared(
         prepare(model, path, shapes=shapes, threads=threads, without=without, progress=progress)
 
     def read(path: "Path", identity: "Identity") -> Model:
-        further = partial(FurtherShapes, read=lambda: _original(model, settings, bounds, identity))
+        further = partial(ModelSpecializer, read=lambda: _original(model, settings, bounds, identity))
         return load_prepared(path, Asked(shapes, threads, without), bounds, further)
 
     return shared(model, settings, make, read)

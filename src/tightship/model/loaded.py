@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
-from tightship.engine.compile.shape_specializer import OtherShapes
+from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import THREADS_MAX, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
@@ -55,7 +55,7 @@ class Model:
         self,
         prepared: CompiledModel,
         bounds: Bounds,
-        variants: OtherShapes | None = None,
+        variants: ShapeSpecializer | None = None,
         progress: Progress | None = None,
         packed: Sequence[PackedCopy] = (),
     ) -> None:

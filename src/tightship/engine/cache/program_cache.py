@@ -12,7 +12,7 @@ from tightship.engine.arenas.arena_pool import POLL_S
 from tightship.engine.arenas.pools import pool_of
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.shelf import Program, Shelf
-from tightship.engine.compile.shape_specializer import OtherShapes
+from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.plan.footprint import code_bytes, program_bytes, steps_bytes
@@ -68,7 +68,7 @@ class ProgramCache:
         self,
         first: CompiledModel,
         bounds: Bounds,
-        variants: OtherShapes | None = None,
+        variants: ShapeSpecializer | None = None,
         progress: Progress | None = None,
         packed: Sequence[PackedCopy] = (),
     ) -> None:

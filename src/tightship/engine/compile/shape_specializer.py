@@ -12,7 +12,7 @@ from tightship.graph import Shape
 InputShapes = Mapping[str, tuple[int, ...]]
 
 
-class OtherShapes(Protocol):
+class ShapeSpecializer(Protocol):
     """A model for input shapes that are known only when they come; `Variants` says more."""
 
     @property
