@@ -9,8 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from tightship._core import HostResource
-from tightship.engine.arenas.arena_pool import Room
-from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms
+from tightship.engine.arenas.arena_pool import ArenaBacking
+from tightship.engine.arenas.joint_arenas import JointArenas, GroupBackings
 from tightship.engine.library import library_threads, open_library, release_unused
 from tightship.engine.lower import rewritten, select
 from tightship.engine.plan.arranged import arranged
@@ -47,7 +47,7 @@ class SplitProgram:
     """The programs of a step until it is closed, without a reference to the step.
 
     Attributes:
-        rooms: The step's share of the arenas.
+        backings: The step's share of the arenas.
         inputs: Operands of the inputs by name.
         outputs: Operands of the outputs by name.
         whole: Forward and backward pass; None once closed.
@@ -55,7 +55,7 @@ class SplitProgram:
         backward: The backward pass, in parts between which memory is released.
     """
 
-    rooms: JointRooms
+    backings: GroupBackings
     inputs: Mapping[str, Operand]
     outputs: Mapping[str, Operand]
     whole: Executable | None
@@ -64,7 +64,7 @@ class SplitProgram:
 
     def close(self) -> None:
         """Release the arenas; weights and kernels go with the last reference to them."""
-        self.rooms.close()
+        self.backings.close()
         self.inputs, self.outputs = {}, {}
         self.whole = self.forward = None
         self.backward = ()
@@ -114,9 +114,9 @@ class SplitStep:
         forward, *backward = _cut(whole, cuts)
         self.arena_bytes = whole.arena_bytes
         self.program = SplitProgram(
-            JointRooms(arenas), lowered.inputs, lowered.outputs, whole, forward, backward
+            GroupBackings(arenas), lowered.inputs, lowered.outputs, whole, forward, backward
         )
-        self.program.rooms.resize(self.arena_bytes, None)
+        self.program.backings.resize(self.arena_bytes, None)
 
     def forward(self, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array]) -> "BegunStep":
         """Run the forward pass.
@@ -135,7 +135,7 @@ class SplitStep:
         wanted = {n: o for n, o in self.program.inputs.items() if n not in self._parts.late}
         external = feeds.bind_inputs(wanted, inputs) | self._written(outputs)
         program, whole = self.program, self._whole
-        begun = BegunStep(self, program.rooms, program.rooms.reserve(whole, Limits(), 0))
+        begun = BegunStep(self, program.backings, program.backings.reserve(whole, Limits(), 0))
         is_done = False
         try:
             assert program.forward is not None
@@ -197,7 +197,7 @@ class SplitStep:
             raise InputError("The step is closed; compile the graph again.")
         return whole
 
-    def _run(self, room: Room, part: Executable, external: Mapping[int, Array]) -> None:
+    def _run(self, room: ArenaBacking, part: Executable, external: Mapping[int, Array]) -> None:
         execute(part, room.arena(self._whole), external, {}, Limits())
 
     @property
@@ -211,15 +211,15 @@ class BegunStep:
     """A step whose forward pass has run, with the arena that it keeps until it ends."""
 
     step: SplitStep
-    rooms: JointRooms
-    room: Room
+    backings: GroupBackings
+    room: ArenaBacking
     has_ended: bool = field(default=False)
 
     def end(self) -> None:
         """Release the arena. Further calls have no effect."""
         if not self.has_ended:
             self.has_ended = True
-            self.rooms.release(self.room, 0)
+            self.backings.release(self.room, 0)
 
 
 def _forward_first(lowered: Lowered, parts: Parts) -> Lowered:

@@ -59,13 +59,13 @@ def replay(placement):
             assert (writer[room] == slot).all(), f"{step.name} reads what is gone"
             users[room] += not is_taken_over(placement, step, slot)
         scratch = scratch_of(placement, index)
-        rooms = {slot: room_of(placement, slot) for slot in in_arena(step.writes)}
-        for room in (scratch, *rooms.values()):
+        backings = {slot: room_of(placement, slot) for slot in in_arena(step.writes)}
+        for room in (scratch, *backings.values()):
             assert room.stop <= placement.arena_bytes
             users[room] += 1
         assert users.max(initial=0) <= 1, f"{step.name} writes over its own operands"
         writer[scratch] = SCRATCH
-        for slot, room in rooms.items():
+        for slot, room in backings.items():
             writer[room] = slot
 
 
@@ -89,9 +89,9 @@ def test_so_it_is_without_a_pass(name, without):
 def test_the_arena_ends_where_the_highest_operand_does(name):
     placement = static_placement(name)
     slots = in_arena(o for step in placement.lowered.steps for o in step.writes)
-    rooms = [room_of(placement, slot) for slot in slots]
-    rooms += [scratch_of(placement, index) for index in range(len(placement.lowered.steps))]
-    assert placement.arena_bytes == max(room.stop for room in rooms)
+    backings = [room_of(placement, slot) for slot in slots]
+    backings += [scratch_of(placement, index) for index in range(len(placement.lowered.steps))]
+    assert placement.arena_bytes == max(room.stop for room in backings)
 
 
 @pytest.mark.parametrize("name", STATIC)

@@ -23,7 +23,7 @@ LEAST_BYTES = 256 << 10
 
 
 @dataclass(slots=True, eq=False)
-class Room:
+class ArenaBacking:
     """Memory that grows and shrinks, and programs' arenas in it; in use by one run at most."""
 
     range: CommittedRange
@@ -73,8 +73,8 @@ class ArenaPool:
         self._make, self._clock_ns = make, clock_ns
         self._budget_bytes: int | None = None
         self._largest_bytes: int | None = None
-        self._free: list[Room] = []
-        self._used: list[Room] = []
+        self._free: list[ArenaBacking] = []
+        self._used: list[ArenaBacking] = []
         self._beside_bytes = self._runs = self._peak_bytes = 0
         self._closed = False
         self._lock = threading.RLock()
@@ -92,7 +92,7 @@ class ArenaPool:
         finally:
             self.release(room, beside_bytes)
 
-    def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> Room:
+    def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> ArenaBacking:
         """A room with an arena for a program, and so many bytes of the budget with it.
 
         Raises:
@@ -158,7 +158,7 @@ class ArenaPool:
         """The most that rooms ever had."""
         return self._peak_bytes
 
-    def _reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> Room:
+    def _reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> ArenaBacking:
         with self._lock:
             while True:
                 if self._closed:
@@ -173,7 +173,7 @@ class ArenaPool:
             self._used.append(room)
             return room
 
-    def _taken(self, executable: Executable, beside_bytes: int) -> Room | None:
+    def _taken(self, executable: Executable, beside_bytes: int) -> ArenaBacking | None:
         """A room that is large enough, free no more; None while there is none."""
         needed = executable.arena_bytes
         room = self._chosen(executable)
@@ -187,7 +187,7 @@ class ArenaPool:
             return None
         return room if needed <= room.size_bytes else self._grown(room, needed)
 
-    def _chosen(self, executable: Executable) -> Room | None:
+    def _chosen(self, executable: Executable) -> ArenaBacking | None:
         """The smallest free room that fits, one that the program knows first; else the largest."""
         needed, free = executable.arena_bytes, self._free
         fitting = free if len(free) == 1 else [room for room in free if room.size_bytes >= needed]
@@ -195,13 +195,13 @@ class ArenaPool:
             return min(fitting, key=lambda room: (executable not in room.arenas, room.size_bytes))
         return max(free, key=lambda room: room.size_bytes, default=None)
 
-    def _made(self, size_bytes: int, capacity_bytes: int) -> Room:
+    def _made(self, size_bytes: int, capacity_bytes: int) -> ArenaBacking:
         memory = ranged(self._make, capacity_bytes, size_bytes)
-        room = Room(memory, Arenas(memory))
+        room = ArenaBacking(memory, Arenas(memory))
         self._note_peak(room)
         return room
 
-    def _grown(self, room: Room, size_bytes: int) -> Room:
+    def _grown(self, room: ArenaBacking, size_bytes: int) -> ArenaBacking:
         """A room that is larger: where it is, or with as many addresses again as it needs."""
         if size_bytes > room.range.capacity_bytes:
             room.shrink(0)
@@ -217,7 +217,7 @@ class ArenaPool:
         self._note_peak(room)
         return room
 
-    def _note_peak(self, room: Room) -> None:
+    def _note_peak(self, room: ArenaBacking) -> None:
         self._peak_bytes = max(self._peak_bytes, self.held_bytes + room.size_bytes)
 
     def _make_way(self, more_bytes: int) -> bool:
@@ -230,18 +230,18 @@ class ArenaPool:
         budget = self._budget_bytes
         return budget is None or self.held_bytes + self._beside_bytes + more_bytes <= budget
 
-    def _drop(self, room: Room) -> None:
+    def _drop(self, room: ArenaBacking) -> None:
         self._free.remove(room)
         room.shrink(0)
 
-    def _cut(self, room: Room) -> None:
+    def _cut(self, room: ArenaBacking) -> None:
         """No room is larger than the largest program."""
         if self._largest_bytes is not None:
             room.shrink(self._largest_bytes)
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
         """Give back what `reserve` gave."""
-        assert isinstance(room, Room)
+        assert isinstance(room, ArenaBacking)
         with self._lock:
             self._runs += 1
             self._used.remove(room)

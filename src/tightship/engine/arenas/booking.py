@@ -77,7 +77,7 @@ class Booking:
 
 
 @dataclass(slots=True, eq=False)
-class BookedRooms:
+class AdmittedBackings:
     """A model's use of rooms that are not its own, by what its runs have booked."""
 
     _booking: Booking = field(default_factory=Booking, init=False)

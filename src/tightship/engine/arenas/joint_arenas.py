@@ -5,8 +5,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tightship.engine.arenas.arena_pool import ArenaPool, Room
-from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, BookedRooms
+from tightship.engine.arenas.arena_pool import ArenaPool, ArenaBacking
+from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, AdmittedBackings
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.run.arena import Reserved
 from tightship.engine.run.executable import Executable
@@ -54,7 +54,7 @@ class JointArenas:
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class JointRooms(BookedRooms):
+class GroupBackings(AdmittedBackings):
     """A model's use of joint arenas: what its runs take at once stays within its budget."""
 
     arenas: JointArenas
@@ -67,7 +67,7 @@ class JointRooms(BookedRooms):
         """Runs of the parent's threads are not the child's."""
         self._booking.forked()
 
-    def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> Room:
+    def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> ArenaBacking:
         """As `ArenaPool.reserve`; errors too."""
         wait_s = FIRST_WAIT_S
         while not self._booking.book(executable.arena_bytes, beside_bytes):
@@ -75,7 +75,7 @@ class JointRooms(BookedRooms):
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
         self._known[id(executable)] = executable
-        room: Room | None = None
+        room: ArenaBacking | None = None
         try:
             room = self.arenas.pool.reserve(executable, limits, 0)
         finally:
@@ -85,7 +85,7 @@ class JointRooms(BookedRooms):
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
         """Give back what `reserve` gave."""
-        assert isinstance(room, Room)
+        assert isinstance(room, ArenaBacking)
         needed_bytes = room.needed_bytes
         self.arenas.pool.release(room, 0)
         self._booking.cancel(needed_bytes, beside_bytes)

@@ -6,14 +6,14 @@ from tightship.engine.arenas.arena_pool import ArenaPool
 from tightship.engine.arenas.retention import Retention
 
 if TYPE_CHECKING:
-    from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms
-    from tightship.engine.arenas.shared_rooms import SharedRooms
+    from tightship.engine.arenas.joint_arenas import JointArenas, GroupBackings
+    from tightship.engine.arenas.shared_backings import SharedBackings
     from tightship.resource.shared_arenas import SharedArenaPool
 
 
 def pool_of(
     arenas: int, retention: Retention, shared: "SharedArenaPool | JointArenas | None"
-) -> "ArenaPool | SharedRooms | JointRooms":
+) -> "ArenaPool | SharedBackings | GroupBackings":
     """Make a pool for one model, or its entry to a pool that processes or models share.
 
     Args:
@@ -23,9 +23,9 @@ def pool_of(
     """
     if shared is None:
         return ArenaPool(arenas, retention)
-    from tightship.engine.arenas.joint_arenas import JointArenas, JointRooms  # few need these
-    from tightship.engine.arenas.shared_rooms import SharedRooms
+    from tightship.engine.arenas.joint_arenas import JointArenas, GroupBackings  # few need these
+    from tightship.engine.arenas.shared_backings import SharedBackings
 
     if isinstance(shared, JointArenas):
-        return JointRooms(shared)
-    return SharedRooms(shared, retention)
+        return GroupBackings(shared)
+    return SharedBackings(shared, retention)

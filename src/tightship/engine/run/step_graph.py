@@ -64,7 +64,7 @@ def needed(placement: Placement) -> list[Edge]:
 
 def _edges(placement: Placement) -> Iterator[Edge]:
     over = _written_over(placement)
-    rooms = {(Space.EXTERNAL, slot): _Room(0, 0, ()) for slot in over.values()}
+    backings = {(Space.EXTERNAL, slot): _Room(0, 0, ()) for slot in over.values()}
     inside: list[_Room] = []  # rooms in the arena
 
     def key(operand: Operand) -> tuple[Space, int]:
@@ -72,14 +72,14 @@ def _edges(placement: Placement) -> Iterator[Edge]:
 
     for index, step in enumerate(placement.lowered.steps):
         for operand in step.reads:
-            room = rooms.get(key(operand))
+            room = backings.get(key(operand))
             if room is not None:
                 yield from ((before, index) for before in room.writers)
                 room.readers.append(index)
         for operand in step.writes:
-            room = rooms.get(key(operand))
+            room = backings.get(key(operand))
             if room is None:
-                room = rooms[key(operand)] = _entered(placement, operand, inside)
+                room = backings[key(operand)] = _entered(placement, operand, inside)
             waits = (*room.after, *room.readers)
             yield from ((before, index) for before in waits if before != index)
             room.writers.append(index)

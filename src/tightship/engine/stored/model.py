@@ -57,7 +57,7 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MappedRoom:
+class MappedBacking:
     """Bytes of a file, mapped read-only and shared by all who map it."""
 
     content: Bytes
@@ -128,7 +128,7 @@ class StoredModel:
             tuple(fields.each(values["without"], fields.text)),
         )
         self._key = fields.texts(values["key"])
-        room = MappedRoom(np.frombuffer(self._container.weights(), np.uint8))
+        room = MappedBacking(np.frombuffer(self._container.weights(), np.uint8))
         self._checksums: list[int] = []
         self.copies = tuple([self._copy(row, room) for row in fields.items(values["weights"])])
         self._recipes = [fields.items(values[name]) for name in MEMBERS[-3:]]
@@ -141,7 +141,7 @@ class StoredModel:
         if not self.keys or len(set(self.keys)) < len(self.keys):
             raise MalformedError("its programs are none, or not for shapes of their own")
 
-    def _copy(self, row: object, room: MappedRoom) -> PackedCopy:
+    def _copy(self, row: object, room: MappedBacking) -> PackedCopy:
         name, offset, size, checksum = fields.items(row, 4)
         start = fields.integer(offset) - PAGE_BYTES
         count = fields.integer(size)

@@ -127,8 +127,8 @@ def _named(value: object, table: Mapping[str, fields.Value]) -> fields.Value:
 def _operand(value: object, context: _Context) -> Operand:
     name, space, slot, dtype, shape, layout, offset = fields.items(value, 7)
     lies = _named(space, SPACES)
-    rooms: Sequence[object] = context.weights if lies is Space.WEIGHTS else context.slots
-    place = fields.index(slot, len(rooms))
+    backings: Sequence[object] = context.weights if lies is Space.WEIGHTS else context.slots
+    place = fields.index(slot, len(backings))
     if lies is not Space.WEIGHTS and context.slots[place].external != (lies is Space.EXTERNAL):
         raise MalformedError(f"an operand in slot {place} is elsewhere than its slot")
     lengths = fields.integers(shape)

@@ -12,7 +12,7 @@ import pytest
 import tightship
 from tests.small_models import dense
 from tightship.engine.arenas.retention import Retention
-from tightship.engine.arenas.shared_rooms import SharedRooms
+from tightship.engine.arenas.shared_backings import SharedBackings
 from tightship.engine.run.limits import Limits
 from tightship.resource import SharedArenaPool
 from tightship.resource.private_folder import private
@@ -65,43 +65,43 @@ def test_models_that_run_in_turns_have_one_arena_which_is_the_largest(model, poo
     assert pool.size_bytes == PAGE
 
 
-def turn(rooms, size_bytes):
+def turn(backings, size_bytes):
     program = SimpleNamespace(arena_bytes=size_bytes, native=None, segments=())
-    rooms.release(rooms.reserve(program, Limits(), 0), 0)
+    backings.release(backings.reserve(program, Limits(), 0), 0)
 
 
 def test_memory_that_no_run_needs_goes_back_after_the_idle_time(pool):
     now_ns = 0
-    rooms = SharedRooms(pool, Retention(2.0, SMALL), lambda: now_ns)
-    turn(rooms, LARGE)
+    backings = SharedBackings(pool, Retention(2.0, SMALL), lambda: now_ns)
+    turn(backings, LARGE)
     now_ns = 2 * 10**9 - 1
-    turn(rooms, SMALL)
+    turn(backings, SMALL)
     assert pool.size_bytes == LARGE + PAGE
     now_ns += 1
-    turn(rooms, SMALL)
+    turn(backings, SMALL)
     assert pool.size_bytes == SMALL + PAGE
-    rooms.close()
+    backings.close()
 
 
 def test_a_process_that_runs_no_more_gives_back_as_well(pool):
     before = set(threading.enumerate())
-    rooms = SharedRooms(pool, Retention(0.02, SMALL))
-    turn(rooms, LARGE)
+    backings = SharedBackings(pool, Retention(0.02, SMALL))
+    turn(backings, LARGE)
     while watching := set(threading.enumerate()) - before:
         watching.pop().join(PATIENCE_S)
     assert pool.size_bytes == SMALL + PAGE
-    rooms.close()
+    backings.close()
 
 
 def test_without_an_idle_time_slots_keep_what_they_have(pool):
     now_ns = 0
-    rooms = SharedRooms(pool, Retention(None, SMALL), lambda: now_ns)
-    turn(rooms, LARGE)
+    backings = SharedBackings(pool, Retention(None, SMALL), lambda: now_ns)
+    turn(backings, LARGE)
     now_ns = 10**12
-    turn(rooms, SMALL)
-    assert rooms.sweep() == 0
+    turn(backings, SMALL)
+    assert backings.sweep() == 0
     assert pool.size_bytes == LARGE + PAGE
-    rooms.close()
+    backings.close()
 
 
 def test_a_run_that_waits_for_a_slot_heeds_its_deadline_and_its_flag(model, pool):

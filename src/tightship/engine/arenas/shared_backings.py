@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, BookedRooms
+from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, AdmittedBackings
 from tightship.engine.arenas.idle_watch import IdleWatch
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.run.arena import Arena, Arenas, Reserved
@@ -15,7 +15,7 @@ from tightship.resource.slot_file import Mapping, Slot
 
 
 @dataclass(slots=True, eq=False)
-class SharedRoom:
+class SharedBacking:
     """A slot that a run has, and programs' arenas in it."""
 
     slot: Slot
@@ -28,7 +28,7 @@ class SharedRoom:
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class SharedRooms(BookedRooms):
+class SharedBackings(AdmittedBackings):
     """A model's use of a shared pool: what its own runs take at once stays within its budget."""
 
     pool: SharedArenaPool
@@ -45,7 +45,7 @@ class SharedRooms(BookedRooms):
         self._booking.forked()
         self._arenas.clear()
 
-    def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> SharedRoom:
+    def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> SharedBacking:
         """A slot with an arena for a program, and so many bytes of the budget with it.
 
         Raises:
@@ -55,7 +55,7 @@ class SharedRooms(BookedRooms):
             InputError: The model or the pool is closed.
             OutOfMemoryError: The pool's file system has no room.
         """
-        room: SharedRoom | None = None
+        room: SharedBacking | None = None
         wait_s = FIRST_WAIT_S
         while (room := self._room(executable, beside_bytes)) is None:
             limits.check()
@@ -70,7 +70,7 @@ class SharedRooms(BookedRooms):
                 self.release(room, beside_bytes)
         return room
 
-    def _room(self, executable: Executable, beside_bytes: int) -> SharedRoom | None:
+    def _room(self, executable: Executable, beside_bytes: int) -> SharedBacking | None:
         needed = executable.arena_bytes
         if not self._booking.book(needed, beside_bytes):
             return None
@@ -82,7 +82,7 @@ class SharedRooms(BookedRooms):
                 self._booking.cancel(needed, beside_bytes)
         if slot is None:
             return None
-        return SharedRoom(slot, self._arenas_of(slot), needed)
+        return SharedBacking(slot, self._arenas_of(slot), needed)
 
     def _arenas_of(self, slot: Slot) -> Arenas:
         assert slot.mapping is not None
@@ -94,7 +94,7 @@ class SharedRooms(BookedRooms):
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
         """Give back what `reserve` gave."""
-        assert isinstance(room, SharedRoom)
+        assert isinstance(room, SharedBacking)
         has_more = self._without_idle(room.slot, room.needed_bytes)
         self.pool.give(room.slot)
         self._booking.cancel(room.needed_bytes, beside_bytes)
