@@ -236,7 +236,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.nnapi": "errors graph driver.types driver.nnapi",
     "driver.service": "errors driver.protocol driver.types driver.service",
     "driver.models": (
-        "_core errors frontend.onnx graph loading model engine.arenas.joint_arenas"
+        "_core errors frontend.onnx graph loading model engine.arenas.arena_group"
         " driver.memory driver.nnapi driver.printable driver.protocol driver.service driver.types"
         " driver.models"
     ),
@@ -251,7 +251,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " driver.types driver.server"
     ),
     "driver.oip": (
-        "_core __version__ engine.arenas.joint_arenas errors graph model loading"
+        "_core __version__ engine.arenas.arena_group errors graph model loading"
         " resource.resident driver.memory driver.models driver.printable driver.service"
         " driver.permit_names driver.types driver.oip"
     ),

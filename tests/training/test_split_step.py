@@ -7,7 +7,7 @@ import tightship
 from tests.graph.backward.differences import graph_of, numbers
 from tests.training.nets import NETS
 from tests.zoo.arena import NOT_A_NUMBER
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.errors import InputError
 from tightship.frontend.onnx import read_bytes
 from tightship.graph.backward import backward, parameters, with_batch_statistics
@@ -43,7 +43,7 @@ class Split:
 
     def __init__(self, graph, recompute=0.0):
         self.graph, self.feeds = graph, numbers(graph)
-        self.arenas = JointArenas()
+        self.arenas = ArenaGroup()
         early = [name for name in graph.outputs if not name.startswith("d(")]
         parts = Parts(tuple(early), (LATE,))
         self.step = SplitStep(graph, parts, Terms(recompute=recompute), self.arenas)
@@ -146,4 +146,4 @@ def test_a_shape_that_depends_on_data_is_refused():
     text = "net (float[4] x) => (float[4] y, int64[1,n] z) { y = Relu (x)\nz = NonZero (x) }"
     graph = graph_of(text)
     with pytest.raises(tightship.GraphError, match="in two parts"):
-        SplitStep(graph, Parts(("y", "z"), ()), Terms(), JointArenas())
+        SplitStep(graph, Parts(("y", "z"), ()), Terms(), ArenaGroup())

@@ -19,7 +19,7 @@ from tightship.public_calls import memory_told
 from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
-    from tightship.engine.arenas.joint_arenas import JointArenas
+    from tightship.engine.arenas.arena_group import ArenaGroup
     from tightship.engine.compile.compile_graph import ModelSource, Settings
     from tightship.graph import Graph
     from tightship.graph.open_graphs import OpenGraphs
@@ -80,7 +80,7 @@ def load(
     program_memory: str | int = "256MiB",
     idle_s: float | None = 2.0,
     idle_memory: str | int = "2MiB",
-    arena_pool: "SharedArenaPool | JointArenas | None" = None,
+    arena_pool: "SharedArenaPool | ArenaGroup | None" = None,
     tune: str | PathLike[str] | None = None,
     share: bool = False,
     progress: Progress | None = None,
@@ -135,7 +135,7 @@ def load_graph(
     graph: "Graph",
     name: str,
     threads: int = 1,
-    arenas: "JointArenas | None" = None,
+    arenas: "ArenaGroup | None" = None,
     like: Model | None = None,
     progress: Progress | None = None,
 ) -> Model:
@@ -165,7 +165,7 @@ def load_open_graph(
     graphs: "OpenGraphs",
     name: str,
     threads: int = 1,
-    arenas: "JointArenas | None" = None,
+    arenas: "ArenaGroup | None" = None,
     programs: int = 32,
 ) -> Model:
     """Load a model whose graph is another for each set of input shapes; otherwise as `load_graph`.
@@ -184,7 +184,7 @@ def _bounds(
     programs: int,
     program_memory: str | int,
     retention: Retention,
-    arena_pool: "SharedArenaPool | JointArenas | None",
+    arena_pool: "SharedArenaPool | ArenaGroup | None",
 ) -> Bounds:
     """What a model may take, in bytes.
 

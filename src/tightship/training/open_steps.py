@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.errors import InputError
 from tightship.training.split_step import BegunStep
 
@@ -31,7 +31,7 @@ class OpenSteps:
             memory later, because a finalizer may run while its thread is taking an arena.
     """
 
-    arenas: JointArenas = field(default_factory=lambda: JointArenas(arenas=OPEN_MAX))
+    arenas: ArenaGroup = field(default_factory=lambda: ArenaGroup(arenas=OPEN_MAX))
     begun: dict[int, BegunStep] = field(default_factory=dict)
     graphs: dict[int, Callable[[], None]] = field(default_factory=dict)
     forgotten: deque[int] = field(default_factory=deque)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightship._core import HostResource
 from tightship.engine.arenas.arena_pool import ArenaBacking
-from tightship.engine.arenas.joint_arenas import JointArenas, GroupBackings
+from tightship.engine.arenas.arena_group import ArenaGroup, GroupBackings
 from tightship.engine.library import library_threads, open_library, release_unused
 from tightship.engine.lower import rewritten, select
 from tightship.engine.plan.arranged import arranged
@@ -84,7 +84,7 @@ class SplitStep:
             forward pass that it reads there.
     """
 
-    def __init__(self, graph: Graph, parts: Parts, terms: Terms, arenas: JointArenas) -> None:
+    def __init__(self, graph: Graph, parts: Parts, terms: Terms, arenas: ArenaGroup) -> None:
         """Lower, place and compile the step.
 
         Args:

@@ -14,7 +14,7 @@ from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_subgraph_sequence import CHAINS_MAX
 from tightship.driver.models.open_operands import SHAPES_MAX, OpenOperands
 from tightship.driver.nnapi import routine_of
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 
 SECOND_NS = 1_000_000_000
 
@@ -23,7 +23,7 @@ class Counting(Loader):
     """Notes for which programs it was to use the weights of another."""
 
     def __init__(self):
-        super().__init__(JointArenas())
+        super().__init__(ArenaGroup())
         self.alike = []
 
     def once(self):

@@ -21,7 +21,7 @@ from tightship.driver.nnapi.routine import DeferredRoutine
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import UNTIMED, Executed, OutputShape
 from tightship.driver.types.status import ErrorStatus
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.errors import DriverError
 
 ROWS, FIXED, ANY = tensor_type("f4", (0, 3)), tensor_type("f4", (2, 3)), tensor_type("f4", None)
@@ -340,7 +340,7 @@ def test_turns_of_many_dimensions_stay_ready_for_the_next_run():
         return routine_of(model, [], dimensions)
 
     late = DeferredRoutine((0, 1), (0,), ((0, 3),), translate)
-    routines = deferred_routines.DeferredRoutines(Loader(JointArenas()))
+    routines = deferred_routines.DeferredRoutines(Loader(ArenaGroup()))
     lengths = range(1, PROGRAMS + 9)
     for turn in range(3):
         if turn == 2:

@@ -27,7 +27,7 @@ from tightship.driver.types.model import ModelFile
 from tightship.driver.types.pools import Pool, PoolMode
 from tightship.driver.types.request import Extent, Request
 from tightship.driver.types.status import ErrorStatus
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.errors import DriverError
 
 MODEL, WEIGHTS = dense(batch=4)
@@ -199,7 +199,7 @@ class NoNames:
     """A driver that was started without a model."""
 
     def __init__(self):
-        self.arenas = JointArenas()
+        self.arenas = ArenaGroup()
 
 
 def a_pool(file):

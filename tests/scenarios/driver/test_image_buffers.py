@@ -27,7 +27,7 @@ from tightship.driver.service.effects import AllocateBuffer, Run, RunArgument
 from tightship.driver.service.events import BufferAllocated
 from tightship.driver.types.operand_type import OperandType, ValueType
 from tightship.driver.types.status import ErrorStatus
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.engine.lower.steps.layouts import AVX512
 from tightship.frontend.onnx import open_bytes
 from tightship.loading import load_graph
@@ -72,7 +72,7 @@ def found():
             pytest.skip("convolutions do not like channels last here")
         base = loaded(plain)
         ready = with_images(
-            Loaded(plain, base.inputs, base.outputs, graph), [1], [0], Loader(JointArenas()).like
+            Loaded(plain, base.inputs, base.outputs, graph), [1], [0], Loader(ArenaGroup()).like
         )
         assert ready is not None
         yield ready

@@ -14,7 +14,7 @@ from tests.zoo.exports import export
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_onnx import open_onnx
 from tightship.driver.types.status import ErrorStatus
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.errors import DriverError, InputError
 from tightship.frontend.onnx import open_bytes
 from tightship.loading import load
@@ -158,7 +158,7 @@ class Watched:
 
 
 def test_a_file_is_read_for_one_request_after_another():
-    arenas = JointArenas()
+    arenas = ArenaGroup()
     found = open_onnx(Watched(open_bytes(MODEL)), Loader(arenas))
     failures = []
 
@@ -181,7 +181,7 @@ def test_a_file_is_read_for_one_request_after_another():
 
 
 def test_quantized_weights_are_there_once_whatever_the_lengths():
-    arenas = JointArenas()
+    arenas = ArenaGroup()
     found = open_onnx(open_bytes(export("qwen2")), Loader(arenas)).model
     model, _ = found.at(((2, 16), (2, 16)))
     held = model.memory_stats().weights_bytes

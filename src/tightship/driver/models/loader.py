@@ -5,7 +5,7 @@ import os
 
 from tightship._core import StopFlag
 from tightship.driver.memory.descriptor import seal_content
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.errors import StoppedError, TightshipError
 from tightship.graph import Graph
 from tightship.graph.open_graphs import OpenGraphs
@@ -25,7 +25,7 @@ class Loader:
 
     def __init__(
         self,
-        arenas: JointArenas,
+        arenas: ArenaGroup,
         threads: int = 1,
         stop: StopFlag | None = None,
         programs: int = PROGRAMS,
@@ -100,7 +100,7 @@ class KeepingLoader(Loader):
     A model that cannot be prepared is loaded directly, and no file is kept.
     """
 
-    def __init__(self, arenas: JointArenas, threads: int = 1, stop: StopFlag | None = None) -> None:
+    def __init__(self, arenas: ArenaGroup, threads: int = 1, stop: StopFlag | None = None) -> None:
         super().__init__(arenas, threads, stop)
         self.file: int | None = None
 

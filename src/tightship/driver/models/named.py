@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from tightship._core import RequestMetrics
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.model import Model
 
 
@@ -15,7 +15,7 @@ class Named(Protocol):
     """
 
     @property
-    def arenas(self) -> JointArenas:
+    def arenas(self) -> ArenaGroup:
         """Arenas that runs of all models share, clients' own models included."""
         ...
 

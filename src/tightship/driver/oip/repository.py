@@ -14,7 +14,7 @@ from tightship.driver.memory.available import available_bytes
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
 from tightship.driver.oip.request_counts import Counts, counts_of
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.errors import GraphError, InputError, OutOfMemoryError, TightshipError
 from tightship.loading import load, plan
 from tightship.loading.first_shapes import first_shapes
@@ -71,7 +71,7 @@ class Repository:
     def __init__(self, find: Sources) -> None:
         """Find the models, without loading them."""
         self._find = find
-        self.arenas = JointArenas()
+        self.arenas = ArenaGroup()
         self._entries = {name: _Entry() for name in find()}
         self._unnamed = RequestMetrics()
         self._holders: Counter[Model] = Counter()

@@ -2,7 +2,7 @@
 
     arena          a program's view of a block
     arena_pool     rooms of one model, each reserved by one run at a time
-    joint_arenas   rooms that models of one process take in turns
+    arena_group   rooms that models of one process take in turns
     shared_rooms   rooms that processes take in turns
     booking        what one model's runs have of rooms that are not its own
     retention      how long memory stays that a run needed once

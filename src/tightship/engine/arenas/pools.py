@@ -6,13 +6,13 @@ from tightship.engine.arenas.arena_pool import ArenaPool
 from tightship.engine.arenas.retention import Retention
 
 if TYPE_CHECKING:
-    from tightship.engine.arenas.joint_arenas import JointArenas, GroupBackings
+    from tightship.engine.arenas.arena_group import ArenaGroup, GroupBackings
     from tightship.engine.arenas.shared_backings import SharedBackings
     from tightship.resource.shared_arenas import SharedArenaPool
 
 
 def pool_of(
-    arenas: int, retention: Retention, shared: "SharedArenaPool | JointArenas | None"
+    arenas: int, retention: Retention, shared: "SharedArenaPool | ArenaGroup | None"
 ) -> "ArenaPool | SharedBackings | GroupBackings":
     """Make a pool for one model, or its entry to a pool that processes or models share.
 
@@ -23,9 +23,9 @@ def pool_of(
     """
     if shared is None:
         return ArenaPool(arenas, retention)
-    from tightship.engine.arenas.joint_arenas import JointArenas, GroupBackings  # few need these
+    from tightship.engine.arenas.arena_group import ArenaGroup, GroupBackings  # few need these
     from tightship.engine.arenas.shared_backings import SharedBackings
 
-    if isinstance(shared, JointArenas):
+    if isinstance(shared, ArenaGroup):
         return GroupBackings(shared)
     return SharedBackings(shared, retention)

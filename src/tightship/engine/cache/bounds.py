@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tightship.engine.arenas.retention import Retention
 
 if TYPE_CHECKING:
-    from tightship.engine.arenas.joint_arenas import JointArenas
+    from tightship.engine.arenas.arena_group import ArenaGroup
     from tightship.resource.shared_arenas import SharedArenaPool
 
 
@@ -31,4 +31,4 @@ class Bounds:
     programs: int = 32
     program_bytes: int = 256 << 20
     retention: Retention = field(default_factory=Retention)
-    arena_pool: "SharedArenaPool | JointArenas | None" = None
+    arena_pool: "SharedArenaPool | ArenaGroup | None" = None

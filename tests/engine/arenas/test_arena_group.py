@@ -8,7 +8,7 @@ import pytest
 
 import tightship
 from tests.small_models import dense
-from tightship.engine.arenas.joint_arenas import JointArenas
+from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.run.limits import Limits
 
@@ -23,7 +23,7 @@ def rows(count):
 
 @pytest.fixture
 def arenas():
-    joint = JointArenas(Retention(None))
+    joint = ArenaGroup(Retention(None))
     yield joint
     joint.close()
 
@@ -131,7 +131,7 @@ def test_nothing_of_a_closed_model_is_kept(arenas):
 
 
 def test_a_run_that_waits_for_an_arena_heeds_its_deadline():
-    arenas = JointArenas(arenas=1)
+    arenas = ArenaGroup(arenas=1)
     with loaded(arenas) as one, loaded(arenas) as other:
         with had(one), pytest.raises(tightship.DeadlineError):
             other.run({"x": rows(64)}, timeout_s=0.02)

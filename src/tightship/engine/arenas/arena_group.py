@@ -17,7 +17,7 @@ from tightship.forks import guard
 ARENAS_MAX = 256
 
 
-class JointArenas:
+class ArenaGroup:
     """Memory of arenas for all models that are loaded with it, from any thread.
 
     A run takes a free room, of whichever model had it before, and gives it back; what none needs
@@ -57,7 +57,7 @@ class JointArenas:
 class GroupBackings(AdmittedBackings):
     """A model's use of joint arenas: what its runs take at once stays within its budget."""
 
-    arenas: JointArenas
+    arenas: ArenaGroup
     _known: dict[int, Executable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
