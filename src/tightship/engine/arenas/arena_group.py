@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tightship.engine.arenas.arena_pool import ArenaPool, ArenaBacking
-from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, AdmittedBackings
+from tightship.engine.arenas.admission import FIRST_WAIT_S, LONGEST_WAIT_S, AdmittedBackings
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.run.arena import Reserved
 from tightship.engine.run.executable import Executable
@@ -65,12 +65,12 @@ class GroupBackings(AdmittedBackings):
 
     def forked(self) -> None:
         """Runs of the parent's threads are not the child's."""
-        self._booking.forked()
+        self._admission.forked()
 
     def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> ArenaBacking:
         """As `ArenaPool.reserve`; errors too."""
         wait_s = FIRST_WAIT_S
-        while not self._booking.book(executable.arena_bytes, beside_bytes):
+        while not self._admission.book(executable.arena_bytes, beside_bytes):
             limits.check()
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
@@ -80,7 +80,7 @@ class GroupBackings(AdmittedBackings):
             room = self.arenas.pool.reserve(executable, limits, 0)
         finally:
             if room is None:
-                self._booking.cancel(executable.arena_bytes, beside_bytes)
+                self._admission.cancel(executable.arena_bytes, beside_bytes)
         return room
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
@@ -88,7 +88,7 @@ class GroupBackings(AdmittedBackings):
         assert isinstance(room, ArenaBacking)
         needed_bytes = room.needed_bytes
         self.arenas.pool.release(room, 0)
-        self._booking.cancel(needed_bytes, beside_bytes)
+        self._admission.cancel(needed_bytes, beside_bytes)
 
     def warm(self, executable: Executable) -> None:
         """Have an arena ready for a program, if one is free.
@@ -107,7 +107,7 @@ class GroupBackings(AdmittedBackings):
     def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:
         """Say what the largest program needs and what there is."""
         with self.lock:
-            self._booking.budget_bytes = budget_bytes
+            self._admission.budget_bytes = budget_bytes
         self.arenas.note(id(self), largest_bytes or 0)
 
     def release_unused(self) -> None:
@@ -116,7 +116,7 @@ class GroupBackings(AdmittedBackings):
 
     def close(self) -> None:
         """Use the arenas no more, once no run of the model has one; others go on."""
-        self._booking.close()
+        self._admission.close()
         for executable in list(self._known.values()):
             self.forget(executable)
         self.arenas.note(id(self), None)

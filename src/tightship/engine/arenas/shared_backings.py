@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tightship.engine.arenas.booking import FIRST_WAIT_S, LONGEST_WAIT_S, AdmittedBackings
+from tightship.engine.arenas.admission import FIRST_WAIT_S, LONGEST_WAIT_S, AdmittedBackings
 from tightship.engine.arenas.idle_watch import IdleWatch
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.run.arena import Arena, Arenas, Reserved
@@ -42,7 +42,7 @@ class SharedBackings(AdmittedBackings):
 
     def forked(self) -> None:
         """Runs of the parent's threads, and its mappings, are not the child's."""
-        self._booking.forked()
+        self._admission.forked()
         self._arenas.clear()
 
     def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> SharedBacking:
@@ -72,14 +72,14 @@ class SharedBackings(AdmittedBackings):
 
     def _room(self, executable: Executable, beside_bytes: int) -> SharedBacking | None:
         needed = executable.arena_bytes
-        if not self._booking.book(needed, beside_bytes):
+        if not self._admission.book(needed, beside_bytes):
             return None
         slot: Slot | None = None
         try:
             slot = self.pool.take(needed)
         finally:
             if slot is None:
-                self._booking.cancel(needed, beside_bytes)
+                self._admission.cancel(needed, beside_bytes)
         if slot is None:
             return None
         return SharedBacking(slot, self._arenas_of(slot), needed)
@@ -97,7 +97,7 @@ class SharedBackings(AdmittedBackings):
         assert isinstance(room, SharedBacking)
         has_more = self._without_idle(room.slot, room.needed_bytes)
         self.pool.give(room.slot)
-        self._booking.cancel(room.needed_bytes, beside_bytes)
+        self._admission.cancel(room.needed_bytes, beside_bytes)
         if has_more:
             self._look_later()
 
@@ -112,13 +112,13 @@ class SharedBackings(AdmittedBackings):
 
     def _look_later(self) -> None:
         with self.lock:
-            if not self._booking.is_closed and self.retention.idle_s is not None:
+            if not self._admission.is_closed and self.retention.idle_s is not None:
                 self._watch.start(self.retention.idle_s)
 
     def sweep(self) -> int:
         """Give back what is idle of slots that nobody has; its bytes."""
         idle_ns = self.retention.idle_ns
-        if idle_ns is None or self._booking.is_closed:
+        if idle_ns is None or self._admission.is_closed:
             return 0
         given, has_more = self.pool.give_idle(self.clock_ns(), idle_ns, self.retention.kept_bytes)
         if has_more:
@@ -145,7 +145,7 @@ class SharedBackings(AdmittedBackings):
     def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:  # noqa: ARG002
         """Say what there is; slots are as large as others need them."""
         with self.lock:
-            self._booking.budget_bytes = budget_bytes
+            self._admission.budget_bytes = budget_bytes
 
     def release_unused(self) -> None:
         """Give back the memory of slots that no run of any process has."""
@@ -153,8 +153,8 @@ class SharedBackings(AdmittedBackings):
 
     def close(self) -> None:
         """Use slots no more, once no run of the model has one; the pool stays open."""
-        self._booking.end()
+        self._admission.end()
         self._watch.stop()
-        self._booking.close()
+        self._admission.close()
         with self.lock:
             self._arenas.clear()

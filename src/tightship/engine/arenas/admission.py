@@ -11,7 +11,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1e-4, 4e-3
 
 
 @dataclass(slots=True)
-class Booking:
+class Admission:
     """Bytes that runs have booked; at no return of `book` more than the budget then.
 
     Attributes:
@@ -80,22 +80,22 @@ class Booking:
 class AdmittedBackings:
     """A model's use of rooms that are not its own, by what its runs have booked."""
 
-    _booking: Booking = field(default_factory=Booking, init=False)
+    _admission: Admission = field(default_factory=Admission, init=False)
 
     @property
     def lock(self) -> threading.RLock:
         """Free while the process forks."""
-        return self._booking.lock
+        return self._admission.lock
 
     @property
     def fits(self) -> bool:
         """Whether what is taken is within the budget."""
-        return self._booking.fits
+        return self._admission.fits
 
     @property
     def held_bytes(self) -> int:
         """What the model's runs have now; what is free is everybody's."""
-        return self._booking.arenas_bytes
+        return self._admission.arenas_bytes
 
     @property
     def used_bytes(self) -> int:
@@ -105,4 +105,4 @@ class AdmittedBackings:
     @property
     def peak_bytes(self) -> int:
         """The most that they ever had."""
-        return self._booking.peak_bytes
+        return self._admission.peak_bytes
