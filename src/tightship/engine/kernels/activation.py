@@ -9,7 +9,7 @@ from tightship.engine.kernels.error_function import erf
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_brain_float, is_number, is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 
 Passes = Callable[[Site, Array, Array, Array], None]
@@ -26,8 +26,8 @@ def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
         require(is_real(dtype) or is_brain_float(dtype))
         require(dtype == site.output_dtype())
         work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
-        booking = Booking()
-        slots = [booking.slot(work, (BLOCK_ELEMENTS * n,)) for n in (1, 1, temporaries)]
+        layout = ScratchLayout()
+        slots = [layout.slot(work, (BLOCK_ELEMENTS * n,)) for n in (1, 1, temporaries)]
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
             x, y, t = (slot.of(scratch) for slot in slots)
@@ -39,7 +39,7 @@ def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
                 passes(site, x[:count], y[:count], t[: count * temporaries])
                 np.copyto(target[start : start + count], y[:count], casting="unsafe")
 
-        return Kernel(name, run, booking.size_bytes, site.same_type(0))
+        return Kernel(name, run, layout.size_bytes, site.same_type(0))
 
     return build
 

@@ -7,7 +7,7 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 from tightship.graph import element_count
 
@@ -33,8 +33,8 @@ def _saturating(site: Site) -> Kernel:
     require(is_real(source))
     low, high = finite_range(target)
     shape = site.shape(0)
-    booking = Booking()
-    work = booking.slot(source, (min(BLOCK_ELEMENTS, element_count(shape)),))
+    layout = ScratchLayout()
+    work = layout.slot(source, (min(BLOCK_ELEMENTS, element_count(shape)),))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         for index in blocks(shape):
@@ -43,7 +43,7 @@ def _saturating(site: Site) -> Kernel:
             np.clip(part, low, high, out=limited)
             np.copyto(outputs[0][index], limited, casting="unsafe")
 
-    return Kernel("Cast", run, booking.size_bytes)
+    return Kernel("Cast", run, layout.size_bytes)
 
 
 def _bit_cast(site: Site) -> Kernel:

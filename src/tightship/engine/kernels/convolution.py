@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 from tightship.engine.kernels.window import Index, Window, window_of
 from tightship.graph import element_count
@@ -19,7 +19,7 @@ class Columns:
     """For each position what its window reads, one column of (channel, tap) each."""
 
     def __init__(
-        self, window: Window, channels: int, dtype: np.dtype[np.generic], booking: Booking
+        self, window: Window, channels: int, dtype: np.dtype[np.generic], layout: ScratchLayout
     ) -> None:
         self.window = window
         self.channels = channels
@@ -29,7 +29,7 @@ class Columns:
         self.tile_rows = min(max(TILE_BYTES // row_bytes, 1), max(window.positions[0], 1))
         self.has_padding = window.reads_padding()
         size = 0 if window.is_identity else self.height * self.tile_rows * self.row_width
-        self.slot = booking.slot(dtype, (size,))
+        self.slot = layout.slot(dtype, (size,))
 
     def tiles(self) -> Sequence[tuple[int, int]]:
         """Ranges `[start, stop)` of the first spatial axis of the positions."""
@@ -61,8 +61,8 @@ def _convolution(site: Site) -> Kernel:
     filters_each = weights[0] // groups
     images = (site.shape(0)[0] * groups, weights[1], *window.image)
     per_filter = (weights[0],) + (1,) * len(window.image)
-    booking = Booking()
-    columns = Columns(window, weights[1], dtype, booking)
+    layout = ScratchLayout()
+    columns = Columns(window, weights[1], dtype, layout)
     width = columns.row_width
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -77,7 +77,7 @@ def _convolution(site: Site) -> Kernel:
         if len(inputs) > 2 and inputs[2] is not None:
             np.add(out, inputs[2].reshape(per_filter), out=out)
 
-    return Kernel("Conv", run, booking.size_bytes)
+    return Kernel("Conv", run, layout.size_bytes)
 
 
 def _transposed(site: Site) -> Kernel:
@@ -94,8 +94,8 @@ def spread_kernel(site: Site, window: Window) -> Kernel:
     inputs_each, filters_each = weights[0] // groups, weights[1]
     taps, positions = element_count(window.kernel), element_count(window.positions)
     chunk = min(max(TILE_BYTES // max(taps * positions * dtype.itemsize, 1), 1), filters_each)
-    booking = Booking()
-    shares = booking.slot(dtype, (chunk * taps * positions,))
+    layout = ScratchLayout()
+    shares = layout.slot(dtype, (chunk * taps * positions,))
     per_filter = (filters_each * groups,) + (1,) * len(window.image)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -116,7 +116,7 @@ def spread_kernel(site: Site, window: Window) -> Kernel:
                 grid = share.reshape((stop - start, *window.kernel, *window.positions))
                 _add_shares(window, grid, targets[index, start:stop])
 
-    return Kernel(site.node.operator, run, booking.size_bytes)
+    return Kernel(site.node.operator, run, layout.size_bytes)
 
 
 def _add_shares(window: Window, grid: Array, target: Array) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_brain_float, is_integer, is_number, is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 
 
@@ -176,8 +176,8 @@ def _prelu(site: Site) -> Kernel:
     rank, slope_shape = len(site.shape(0)), site.shape(1)
     if site.version < 7 and len(slope_shape) == 1 and rank > 1:
         slope_shape = slope_shape + (1,) * (rank - 2)
-    booking = Booking()
-    mask = booking.slot(np.bool_, site.output_shape())
+    layout = ScratchLayout()
+    mask = layout.slot(np.bool_, site.output_shape())
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (x, slope), (out,) = inputs, outputs
@@ -187,7 +187,7 @@ def _prelu(site: Site) -> Kernel:
         np.copyto(out, x)
         np.multiply(out, slope.reshape(slope_shape), out=out, where=positive)
 
-    return Kernel("PRelu", run, booking.size_bytes, site.read_once(0))
+    return Kernel("PRelu", run, layout.size_bytes, site.read_once(0))
 
 
 UFUNCS: Mapping[str, np.ufunc] = {

@@ -7,7 +7,7 @@ import numpy as np
 from tightship.engine.kernels.generate import count_up
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_number
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.errors import InputError
 from tightship.graph import element_count
@@ -40,8 +40,8 @@ def _gather(site: Site) -> Kernel:
     name, shape, indices = site.node.name, site.shape(0), site.shape(1)
     axis = axis_of(site.integer("axis", 0), len(shape))
     is_wide = site.dtype(1) == np.int64
-    booking = Booking()
-    wide = booking.slot(np.int64, (0,) if is_wide else indices)
+    layout = ScratchLayout()
+    wide = layout.slot(np.int64, (0,) if is_wide else indices)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         data, index = inputs
@@ -51,21 +51,21 @@ def _gather(site: Site) -> Kernel:
             np.copyto(index, inputs[1])
         np.take(data, index, axis=axis, out=outputs[0], mode="wrap")
 
-    return Kernel("Gather", run, booking.size_bytes)
+    return Kernel("Gather", run, layout.size_bytes)
 
 
 Locate = Callable[[Array, Array | None], Array]
 """`locate(indices, scratch)`: places in the flattened data, a vector in scratch."""
 
 
-def _along_axis(site: Site, booking: Booking) -> Locate:
+def _along_axis(site: Site, layout: ScratchLayout) -> Locate:
     """Each index replaces one coordinate of its own position (GatherElements and kin)."""
     name, shape, indices = site.node.name, site.shape(0), site.shape(1)
     axis = axis_of(site.integer("axis", 0), len(shape))
     strides = [element_count(shape[a + 1 :]) for a in range(len(shape))]
     others = [a for a in range(len(shape)) if a != axis and indices[a] > 1]
-    place = booking.slot(np.int64, indices)
-    count = booking.slot(np.int64, (max((indices[a] for a in others), default=0),))
+    place = layout.slot(np.int64, indices)
+    count = layout.slot(np.int64, (max((indices[a] for a in others), default=0),))
 
     def locate(index: Array, scratch: Array | None) -> Array:
         _check(name, index, shape[axis])
@@ -81,7 +81,7 @@ def _along_axis(site: Site, booking: Booking) -> Locate:
     return locate
 
 
-def _by_tuples(site: Site, booking: Booking) -> Locate:
+def _by_tuples(site: Site, layout: ScratchLayout) -> Locate:
     """The last axis of the indices holds leading coordinates (GatherND, ScatterND)."""
     name, shape, indices = site.node.name, site.shape(0), site.shape(1)
     batch = site.integer("batch_dims", 0)
@@ -89,8 +89,8 @@ def _by_tuples(site: Site, booking: Booking) -> Locate:
     lengths = shape[batch : batch + depth]
     batches = element_count(shape[:batch])
     tuples = (batches, element_count(indices[batch:-1]))
-    place, term = booking.slot(np.int64, tuples), booking.slot(np.int64, tuples)
-    start = booking.slot(np.int64, (batches,))
+    place, term = layout.slot(np.int64, tuples), layout.slot(np.int64, tuples)
+    start = layout.slot(np.int64, (batches,))
 
     def locate(index: Array, scratch: Array | None) -> Array:
         places, terms, starts = place.of(scratch), term.of(scratch), start.of(scratch)
@@ -108,19 +108,19 @@ def _by_tuples(site: Site, booking: Booking) -> Locate:
 
 
 def _gather_elements(site: Site) -> Kernel:
-    booking = Booking()
-    locate = _along_axis(site, booking)
+    layout = ScratchLayout()
+    locate = _along_axis(site, layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         places = locate(inputs[1], scratch)
         np.take(inputs[0].reshape(-1), places, out=outputs[0].reshape(-1), mode="wrap")
 
-    return Kernel("GatherElements", run, booking.size_bytes)
+    return Kernel("GatherElements", run, layout.size_bytes)
 
 
 def _gather_tuples(site: Site) -> Kernel:
-    booking = Booking()
-    locate = _by_tuples(site, booking)
+    layout = ScratchLayout()
+    locate = _by_tuples(site, layout)
     rows = _row_shape(site, site.integer("batch_dims", 0))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -128,7 +128,7 @@ def _gather_tuples(site: Site) -> Kernel:
         target = outputs[0].reshape((places.size, rows[1]))
         np.take(inputs[0].reshape(rows), places, axis=0, out=target, mode="wrap")
 
-    return Kernel("GatherND", run, booking.size_bytes)
+    return Kernel("GatherND", run, layout.size_bytes)
 
 
 def _row_shape(site: Site, batch: int) -> tuple[int, int]:
@@ -137,7 +137,7 @@ def _row_shape(site: Site, batch: int) -> tuple[int, int]:
     return element_count(shape[:depth]), element_count(shape[depth:])
 
 
-def _scatter(locate_by: Callable[[Site, Booking], Locate], *, tuples: bool) -> Builder:
+def _scatter(locate_by: Callable[[Site, ScratchLayout], Locate], *, tuples: bool) -> Builder:
     """A copy of the data with updates put, or combined, at the places indexed.
 
     Where places repeat without a reduction, one of their updates stays.
@@ -146,8 +146,8 @@ def _scatter(locate_by: Callable[[Site, Booking], Locate], *, tuples: bool) -> B
     def build(site: Site) -> Kernel:
         reduction = site.text("reduction", "none")
         require(reduction == "none" or is_number(site.dtype(0)))
-        booking = Booking()
-        locate = locate_by(site, booking)
+        layout = ScratchLayout()
+        locate = locate_by(site, layout)
         rows = _row_shape(site, 0) if tuples else (element_count(site.shape(0)), 1)
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -163,7 +163,7 @@ def _scatter(locate_by: Callable[[Site, Booking], Locate], *, tuples: bool) -> B
             else:
                 REDUCTIONS[reduction].at(target, places, changes)
 
-        return Kernel(site.node.operator, run, booking.size_bytes, site.read_once(0))
+        return Kernel(site.node.operator, run, layout.size_bytes, site.read_once(0))
 
     return build
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_number
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 
 
@@ -116,10 +116,10 @@ def _one_hot(site: Site) -> Kernel:
     rank = len(shape) + 1
     axis = axis_of(site.integer("axis", -1), rank)
     depth = site.output_shape()[axis]
-    booking = Booking()
-    index = booking.slot(np.int64, shape)
-    negative = booking.slot(np.bool_, shape)
-    mask = booking.slot(np.bool_, shape)
+    layout = ScratchLayout()
+    index = layout.slot(np.int64, shape)
+    negative = layout.slot(np.bool_, shape)
+    mask = layout.slot(np.bool_, shape)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         places, below, chosen = index.of(scratch), negative.of(scratch), mask.of(scratch)
@@ -133,7 +133,7 @@ def _one_hot(site: Site) -> Kernel:
             np.equal(places, position, out=chosen)
             np.copyto(by_depth[position, ...], on, where=chosen)
 
-    return Kernel("OneHot", run, booking.size_bytes)
+    return Kernel("OneHot", run, layout.size_bytes)
 
 
 def _running(ufunc: np.ufunc, first: int) -> Builder:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_integer, is_number, is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 
 
@@ -27,8 +27,8 @@ def _gemm(site: Site) -> Kernel:
     require(is_real(dtype) or (is_integer(dtype) and alpha == beta == 1))
     transpose_a, transpose_b = site.integer("transA", 0), site.integer("transB", 0)
     adds = site.has_input(2) and beta != 0
-    booking = Booking()
-    scaled = booking.slot(dtype, site.shape(2) if adds and beta != 1 else (0,))
+    layout = ScratchLayout()
+    scaled = layout.slot(dtype, site.shape(2) if adds and beta != 1 else (0,))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (a, b), (out,) = inputs[:2], outputs
@@ -42,14 +42,14 @@ def _gemm(site: Site) -> Kernel:
         elif adds:
             np.add(out, inputs[2], out=out)
 
-    return Kernel("Gemm", run, booking.size_bytes)
+    return Kernel("Gemm", run, layout.size_bytes)
 
 
 def _matmul_integer(site: Site) -> Kernel:
     """Products of 8-bit integers less their zero points, in int32."""
     shape_a, shape_b = site.shape(0), site.shape(1)
-    booking = Booking()
-    wide_a, wide_b = booking.slot(np.int32, shape_a), booking.slot(np.int32, shape_b)
+    layout = ScratchLayout()
+    wide_a, wide_b = layout.slot(np.int32, shape_a), layout.slot(np.int32, shape_b)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         a, b = wide_a.of(scratch), wide_b.of(scratch)
@@ -57,7 +57,7 @@ def _matmul_integer(site: Site) -> Kernel:
         subtract_zero_point(inputs[1], _operand(inputs, 3), b, per_row=False)
         np.matmul(a, b, out=outputs[0])
 
-    return Kernel("MatMulInteger", run, booking.size_bytes)
+    return Kernel("MatMulInteger", run, layout.size_bytes)
 
 
 def _operand(operands: Operands, index: int) -> Array | None:
@@ -80,11 +80,11 @@ def _qlinear_matmul(site: Site) -> Kernel:
     """A quantized product: exact in int32, then rescaled and saturated."""
     target = site.output_dtype()
     require(is_integer(target) and site.dtype(1) == np.float32)
-    booking = Booking()
-    wide_a = booking.slot(np.int32, site.shape(0))
-    wide_b = booking.slot(np.int32, site.shape(3))
-    sums = booking.slot(np.int32, site.output_shape())
-    real = booking.slot(np.float32, site.output_shape())
+    layout = ScratchLayout()
+    wide_a = layout.slot(np.int32, site.shape(0))
+    wide_b = layout.slot(np.int32, site.shape(3))
+    sums = layout.slot(np.int32, site.output_shape())
+    real = layout.slot(np.float32, site.output_shape())
     limits = np.iinfo(target.name)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -103,7 +103,7 @@ def _qlinear_matmul(site: Site) -> Kernel:
         np.clip(result, limits.min, limits.max, out=result)
         np.copyto(outputs[0], result, casting="unsafe")
 
-    return Kernel("QLinearMatMul", run, booking.size_bytes)
+    return Kernel("QLinearMatMul", run, layout.size_bytes)
 
 
 def _per(parameter: Array, *, rows: bool) -> Array:

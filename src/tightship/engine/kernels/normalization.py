@@ -7,7 +7,7 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_brain_float, is_real
-from tightship.engine.kernels.scratch import Booking, Slot
+from tightship.engine.kernels.scratch import ScratchLayout, Slot
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
 
@@ -15,16 +15,16 @@ from tightship.graph import element_count
 class Rows:
     """Scratch to normalise rows of one length, in float32 where the dtype is narrower."""
 
-    def __init__(self, site: Site, length: int, booking: Booking) -> None:
+    def __init__(self, site: Site, length: int, layout: ScratchLayout) -> None:
         dtype = site.dtype(0)
         require(is_real(dtype) or is_brain_float(dtype))
         work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
         self.epsilon = site.number("epsilon", 1e-5)
         self.length = length
         self.count = max(1, BLOCK_ELEMENTS // max(length, 1))
-        self.block: Slot = booking.slot(work, (self.count, length))
-        self.mean: Slot = booking.slot(work, (self.count, 1))
-        self.deviation: Slot = booking.slot(work, (self.count, 1))
+        self.block: Slot = layout.slot(work, (self.count, length))
+        self.mean: Slot = layout.slot(work, (self.count, 1))
+        self.deviation: Slot = layout.slot(work, (self.count, 1))
 
     def normalize(
         self,
@@ -77,15 +77,15 @@ def _over_trailing(site: Site, *, center: bool) -> Kernel:
     require(site.output_dtype() == site.dtype(0))
     axis = axis_of(site.integer("axis", -1), len(shape))
     rows = (element_count(shape[:axis]), element_count(shape[axis:]))
-    booking = Booking()
-    normalizer = Rows(site, rows[1], booking)
+    layout = ScratchLayout()
+    normalizer = Rows(site, rows[1], layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out = inputs[0].reshape(rows), outputs[0]
         normalizer.normalize(x, out.reshape(rows), scratch, outputs[1:], center=center)
         _scale(out, inputs[1], inputs[2] if len(inputs) > 2 else None)
 
-    return Kernel(site.node.operator, run, booking.size_bytes, site.read_once(0))
+    return Kernel(site.node.operator, run, layout.size_bytes, site.read_once(0))
 
 
 def _layer(site: Site) -> Kernel:
@@ -100,15 +100,15 @@ def _instance(site: Site) -> Kernel:
     batch, channels, *spatial = site.shape(0)
     rows = (batch * channels, element_count(spatial))
     per_channel = (channels,) + (1,) * len(spatial)
-    booking = Booking()
-    normalizer = Rows(site, rows[1], booking)
+    layout = ScratchLayout()
+    normalizer = Rows(site, rows[1], layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (x, scale, bias), (out,) = inputs, outputs
         normalizer.normalize(x.reshape(rows), out.reshape(rows), scratch, center=True)
         _scale(out, scale.reshape(per_channel), bias.reshape(per_channel))
 
-    return Kernel("InstanceNormalization", run, booking.size_bytes, site.read_once(0))
+    return Kernel("InstanceNormalization", run, layout.size_bytes, site.read_once(0))
 
 
 def _group(site: Site) -> Kernel:
@@ -118,8 +118,8 @@ def _group(site: Site) -> Kernel:
     inner = channels // groups * element_count(spatial)
     grouped = (batch, groups, channels // groups, element_count(spatial))
     parameter = (groups, 1, 1) if site.version < 21 else (groups, channels // groups, 1)
-    booking = Booking()
-    normalizer = Rows(site, inner, booking)
+    layout = ScratchLayout()
+    normalizer = Rows(site, inner, layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (x, scale, bias), (out,) = inputs, outputs
@@ -127,7 +127,7 @@ def _group(site: Site) -> Kernel:
         normalizer.normalize(x.reshape(rows), out.reshape(rows), scratch, center=True)
         _scale(out.reshape(grouped), scale.reshape(parameter), bias.reshape(parameter))
 
-    return Kernel("GroupNormalization", run, booking.size_bytes, site.read_once(0))
+    return Kernel("GroupNormalization", run, layout.size_bytes, site.read_once(0))
 
 
 def _batch(site: Site) -> Kernel:
@@ -139,9 +139,9 @@ def _batch(site: Site) -> Kernel:
     require(not any(site.has_output(index) for index in range(1, len(site.outputs))))
     per_channel = (shape[1],) + (1,) * (len(shape) - 2)
     epsilon = site.number("epsilon", 1e-5)
-    booking = Booking()
+    layout = ScratchLayout()
     work = np.result_type(site.dtype(0), np.float32)
-    factor = booking.slot(work, per_channel)
+    factor = layout.slot(work, per_channel)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out = inputs[0], outputs[0]
@@ -154,7 +154,7 @@ def _batch(site: Site) -> Kernel:
         np.multiply(out, factors, out=out, casting="unsafe")
         np.add(out, bias, out=out, casting="unsafe")
 
-    return Kernel("BatchNormalization", run, booking.size_bytes, site.read_once(0))
+    return Kernel("BatchNormalization", run, layout.size_bytes, site.read_once(0))
 
 
 def _local_response(site: Site) -> Kernel:
@@ -165,8 +165,8 @@ def _local_response(site: Site) -> Kernel:
     alpha, beta = site.number("alpha", 1e-4), site.number("beta", 0.75)
     bias = site.number("bias", 1.0)
     channels = shape[1]
-    booking = Booking()
-    square, total = booking.slot(dtype, shape), booking.slot(dtype, shape)
+    layout = ScratchLayout()
+    square, total = layout.slot(dtype, shape), layout.slot(dtype, shape)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, squares, sums = inputs[0], square.of(scratch), total.of(scratch)
@@ -182,7 +182,7 @@ def _local_response(site: Site) -> Kernel:
         np.power(sums, beta, out=sums)
         np.divide(x, sums, out=outputs[0])
 
-    return Kernel("LRN", run, booking.size_bytes, site.same_type(0))
+    return Kernel("LRN", run, layout.size_bytes, site.same_type(0))
 
 
 def _lp(site: Site) -> Kernel:
@@ -192,9 +192,9 @@ def _lp(site: Site) -> Kernel:
     require(is_real(dtype) and order in (1, 2))
     axis = axis_of(site.integer("axis", -1), len(shape))
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
-    booking = Booking()
-    term, norm = booking.slot(dtype, shape), booking.slot(dtype, kept)
-    is_zero = booking.slot(np.bool_, kept)
+    layout = ScratchLayout()
+    term, norm = layout.slot(dtype, shape), layout.slot(dtype, kept)
+    is_zero = layout.slot(np.bool_, kept)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, terms, norms, zero = inputs[0], term.of(scratch), norm.of(scratch), is_zero.of(scratch)
@@ -206,7 +206,7 @@ def _lp(site: Site) -> Kernel:
         np.copyto(norms, 1, where=zero)
         np.divide(x, norms, out=outputs[0])
 
-    return Kernel("LpNormalization", run, booking.size_bytes, site.same_type(0))
+    return Kernel("LpNormalization", run, layout.size_bytes, site.same_type(0))
 
 
 NORMALIZATION: Mapping[str, Builder] = {

@@ -7,7 +7,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_number, is_real, lowest
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 from tightship.engine.kernels.window import Index, Window, ends_of_padding, window_of
 from tightship.graph import element_count
@@ -39,9 +39,9 @@ def _largest(site: Site) -> Kernel:
 def _largest_and_where(site: Site, window: Window) -> Kernel:
     """Places are counted over the whole tensor, each image row by row or column by column."""
     start, image = lowest(site.dtype(0)), window.image
-    booking = Booking()
-    masks = [booking.slot(np.dtype(np.bool_), site.output_shape()) for _ in range(2)]
-    places = booking.slot(np.dtype(np.int64), image)
+    layout = ScratchLayout()
+    masks = [layout.slot(np.dtype(np.bool_), site.output_shape()) for _ in range(2)]
+    places = layout.slot(np.dtype(np.int64), image)
     turned = bool(site.integer("storage_order", 0))
     steps = [
         element_count(image[:axis] if turned else image[axis + 1 :]) for axis in range(len(image))
@@ -71,7 +71,7 @@ def _largest_and_where(site: Site, window: Window) -> Kernel:
             np.copyto(place, inside[source], where=is_larger)
         np.add(where, images, out=where)
 
-    return Kernel("MaxPool", run, booking.size_bytes)
+    return Kernel("MaxPool", run, layout.size_bytes)
 
 
 def _average(site: Site) -> Kernel:
@@ -128,8 +128,8 @@ def _power_mean(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype))
     window, order = pool_window(site), site.integer("p", 2)
-    booking = Booking()
-    power = booking.slot(dtype, site.shape(0))
+    layout = ScratchLayout()
+    power = layout.slot(dtype, site.shape(0))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         powers, out = power.of(scratch), outputs[0]
@@ -141,7 +141,7 @@ def _power_mean(site: Site) -> Kernel:
             np.add(part, powers[(..., *source)], out=part)
         np.power(out, 1 / order, out=out)
 
-    return Kernel("LpPool", run, booking.size_bytes)
+    return Kernel("LpPool", run, layout.size_bytes)
 
 
 def _global(ufunc: np.ufunc, *, mean: bool) -> Builder:

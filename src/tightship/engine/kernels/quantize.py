@@ -7,7 +7,7 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
 
@@ -67,8 +67,8 @@ def _quantize(site: Site) -> Kernel:
     saturates = is_integral or bool(site.integer("saturate", 1))
     low, high = finite_range(target)
     grid = Grid(site)
-    booking = Booking()
-    work = booking.slot(source, (min(BLOCK_ELEMENTS, element_count(grid.shape)),))
+    layout = ScratchLayout()
+    work = layout.slot(source, (min(BLOCK_ELEMENTS, element_count(grid.shape)),))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out = inputs[0].reshape(grid.shape), outputs[0].reshape(grid.shape)
@@ -86,7 +86,7 @@ def _quantize(site: Site) -> Kernel:
                 np.clip(real, low, high, out=real)
             np.copyto(out[index], real, casting="unsafe")
 
-    return Kernel("QuantizeLinear", run, booking.size_bytes)
+    return Kernel("QuantizeLinear", run, layout.size_bytes)
 
 
 def _fits_half(source: np.dtype[np.generic], target: np.dtype[np.generic]) -> bool:
@@ -98,8 +98,8 @@ def _dynamic_quantize(site: Site) -> Kernel:
     """To uint8, with the scale and zero point of the tensor's own range."""
     shape = site.shape(0)
     require(site.dtype(0) == np.float32)
-    booking = Booking()
-    work = booking.slot(np.float32, (min(BLOCK_ELEMENTS, element_count(shape)),))
+    layout = ScratchLayout()
+    work = layout.slot(np.float32, (min(BLOCK_ELEMENTS, element_count(shape)),))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, (out, scale, zero) = inputs[0], outputs
@@ -117,7 +117,7 @@ def _dynamic_quantize(site: Site) -> Kernel:
             np.clip(real, 0, 255, out=real)
             np.copyto(out[index], real, casting="unsafe")
 
-    return Kernel("DynamicQuantizeLinear", run, booking.size_bytes)
+    return Kernel("DynamicQuantizeLinear", run, layout.size_bytes)
 
 
 QUANTIZE: Mapping[str, Builder] = {

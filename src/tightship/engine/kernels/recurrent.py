@@ -16,7 +16,7 @@ from tightship.engine.kernels.recurrent_cell import (
     lstm_step,
     rnn_step,
 )
-from tightship.engine.kernels.scratch import Booking, Slot
+from tightship.engine.kernels.scratch import ScratchLayout, Slot
 from tightship.engine.kernels.site import Builder, Site, require
 
 
@@ -55,8 +55,8 @@ def _recurrent(kind: _Kind) -> Builder:
             )
             for index in range(len(backward))
         ]
-        booking = Booking()
-        room = _book(site, kind, booking)
+        layout = ScratchLayout()
+        room = _book(site, kind, layout)
         is_batch_first = bool(site.integer("layout", 0))
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -65,19 +65,19 @@ def _recurrent(kind: _Kind) -> Builder:
             for index, cell in enumerate(cells):
                 _run_direction(kind, cell, taken, state, index, backward=backward[index])
 
-        return Kernel(site.node.operator, run, booking.size_bytes)
+        return Kernel(site.node.operator, run, layout.size_bytes)
 
     return build
 
 
-def _book(site: Site, kind: _Kind, booking: Booking) -> list[Slot]:
+def _book(site: Site, kind: _Kind, layout: ScratchLayout) -> list[Slot]:
     """Slots of a `State`, in the order of its fields."""
     require(len(site.shape(0)) == 3 and len(site.shape(2)) == 3)
     batch = site.shape(0)[0 if site.integer("layout", 0) else 1]
     size = site.shape(2)[2]
     wide = (batch, kind.gate_count * size)
     shapes = [(batch, size)] * 4 + [wide, wide, (batch, size)]
-    return [booking.slot(site.dtype(0), shape) for shape in shapes]
+    return [layout.slot(site.dtype(0), shape) for shape in shapes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import highest, is_number, is_real, lowest
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
 
@@ -24,13 +24,13 @@ def _reduction(reduce: Reduce, *, needs_work: bool = False, allow_bool: bool = F
         require(is_number(dtype) or (allow_bool and dtype == np.bool_))
         axes = reduced_axes(site)
         kept = kept_shape(shape, axes)
-        booking = Booking()
-        work = booking.slot(dtype, shape if needs_work else (0,))
+        layout = ScratchLayout()
+        work = layout.slot(dtype, shape if needs_work else (0,))
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
             reduce(inputs[0], outputs[0].reshape(kept), axes, work.of(scratch))
 
-        return Kernel(site.node.operator, run, booking.size_bytes)
+        return Kernel(site.node.operator, run, layout.size_bytes)
 
     return build
 
@@ -98,9 +98,9 @@ def _log_sum_exp(site: Site) -> Kernel:
     require(dtype == site.output_dtype() and is_real(dtype))
     axes = reduced_axes(site)
     kept = kept_shape(shape, axes)
-    booking = Booking()
-    work, shift = booking.slot(dtype, shape), booking.slot(dtype, kept)
-    unbounded = booking.slot(np.bool_, kept)
+    layout = ScratchLayout()
+    work, shift = layout.slot(dtype, shape), layout.slot(dtype, kept)
+    unbounded = layout.slot(np.bool_, kept)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out = inputs[0], outputs[0].reshape(kept)
@@ -114,7 +114,7 @@ def _log_sum_exp(site: Site) -> Kernel:
         _log_of_sum(terms, out, axes, terms)
         np.add(out, largest, out=out)
 
-    return Kernel("ReduceLogSumExp", run, booking.size_bytes)
+    return Kernel("ReduceLogSumExp", run, layout.size_bytes)
 
 
 def _position(*, largest: bool) -> Builder:
@@ -130,8 +130,8 @@ def _position(*, largest: bool) -> Builder:
         take_last = bool(site.integer("select_last_index", 0))
         rest = (*shape[:axis], *shape[axis + 1 :])
         is_last = element_count(shape[axis + 1 :]) == 1
-        booking = Booking()
-        work = booking.slot(dtype, (*rest, shape[axis]))
+        layout = ScratchLayout()
+        work = layout.slot(dtype, (*rest, shape[axis]))
         needs_work = take_last or not is_last
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -146,7 +146,7 @@ def _position(*, largest: bool) -> Builder:
             if take_last:
                 np.subtract(shape[axis] - 1, out, out=out)
 
-        scratch_bytes = booking.size_bytes if needs_work else 0
+        scratch_bytes = layout.size_bytes if needs_work else 0
         return Kernel(site.node.operator, run, scratch_bytes)
 
     return build

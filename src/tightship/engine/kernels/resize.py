@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking, Slot
+from tightship.engine.kernels.scratch import ScratchLayout, Slot
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 
 Positions = NDArray[np.float64]
@@ -176,8 +176,8 @@ def _resize(site: Site) -> Kernel:
     """Elements outside count as those at the edge; cropping by `roi` is not covered."""
     require(is_real(site.dtype(0)) or site.text("mode", "nearest") == "nearest")
     passes = resize_taps(site)
-    booking = Booking()
-    stages, terms = _book(site, passes, booking)
+    layout = ScratchLayout()
+    stages, terms = _book(site, passes, layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x = inputs[0]
@@ -188,11 +188,11 @@ def _resize(site: Site) -> Kernel:
             taps.apply(x, out, None if term is None else term.of(scratch))
             x = out
 
-    return Kernel(site.node.operator, run, booking.size_bytes)
+    return Kernel(site.node.operator, run, layout.size_bytes)
 
 
 def _book(
-    site: Site, passes: list[Taps], booking: Booking
+    site: Site, passes: list[Taps], layout: ScratchLayout
 ) -> tuple[list[Slot | None], list[Slot | None]]:
     """Scratch for what each pass writes, None for the last, and for its terms."""
     stages: list[Slot | None] = []
@@ -201,8 +201,8 @@ def _book(
     for taps in passes:
         shape = (*shape[: taps.axis], taps.length, *shape[taps.axis + 1 :])
         last = taps is passes[-1]
-        stages.append(None if last else booking.slot(site.dtype(0), shape))
-        terms.append(None if taps.weights is None else booking.slot(site.dtype(0), shape))
+        stages.append(None if last else layout.slot(site.dtype(0), shape))
+        terms.append(None if taps.weights is None else layout.slot(site.dtype(0), shape))
     return stages, terms
 
 

@@ -34,7 +34,7 @@ class Slot:
         return raw.view(self.dtype).reshape(self.shape)
 
 
-class Booking:
+class ScratchLayout:
     """Slots of one kernel, one after another at 64-byte boundaries."""
 
     def __init__(self) -> None:

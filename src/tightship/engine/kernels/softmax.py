@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
 
@@ -30,8 +30,8 @@ def normalized_rows(site: Site) -> tuple[int, int, int]:
 def _softmax(site: Site) -> Kernel:
     require(is_real(site.dtype(0)))
     rows = normalized_rows(site)
-    booking = Booking()
-    total = booking.slot(site.dtype(0), (rows[0], 1, rows[2]))
+    layout = ScratchLayout()
+    total = layout.slot(site.dtype(0), (rows[0], 1, rows[2]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out, sums = inputs[0].reshape(rows), outputs[0].reshape(rows), total.of(scratch)
@@ -41,16 +41,16 @@ def _softmax(site: Site) -> Kernel:
         np.add.reduce(out, axis=1, out=sums, keepdims=True)
         np.divide(out, sums, out=out)
 
-    return Kernel("Softmax", run, booking.size_bytes, site.same_type(0))
+    return Kernel("Softmax", run, layout.size_bytes, site.same_type(0))
 
 
 def _log_softmax(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype))
     rows = normalized_rows(site)
-    booking = Booking()
-    total = booking.slot(dtype, (rows[0], 1, rows[2]))
-    terms = booking.slot(dtype, (rows[1], rows[2]))
+    layout = ScratchLayout()
+    total = layout.slot(dtype, (rows[0], 1, rows[2]))
+    terms = layout.slot(dtype, (rows[1], rows[2]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out, sums = inputs[0].reshape(rows), outputs[0].reshape(rows), total.of(scratch)
@@ -63,7 +63,7 @@ def _log_softmax(site: Site) -> Kernel:
         np.log(sums, out=sums)
         np.subtract(out, sums, out=out)
 
-    return Kernel("LogSoftmax", run, booking.size_bytes, site.same_type(0))
+    return Kernel("LogSoftmax", run, layout.size_bytes, site.same_type(0))
 
 
 def _hardmax(site: Site) -> Kernel:
@@ -71,9 +71,9 @@ def _hardmax(site: Site) -> Kernel:
     dtype = site.dtype(0)
     require(is_real(dtype))
     rows = normalized_rows(site)
-    booking = Booking()
-    moved = booking.slot(dtype, (rows[0], rows[2], rows[1]))
-    place = booking.slot(np.int64, (rows[0], rows[2]))
+    layout = ScratchLayout()
+    moved = layout.slot(dtype, (rows[0], rows[2], rows[1]))
+    place = layout.slot(np.int64, (rows[0], rows[2]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out = inputs[0].reshape(rows), outputs[0].reshape(rows)
@@ -84,7 +84,7 @@ def _hardmax(site: Site) -> Kernel:
         for position in range(rows[1]):
             np.equal(index, position, out=out[:, position, :], casting="unsafe")
 
-    return Kernel("Hardmax", run, booking.size_bytes)
+    return Kernel("Hardmax", run, layout.size_bytes)
 
 
 SOFTMAX: Mapping[str, Builder] = {

@@ -10,7 +10,7 @@ from tightship.engine.kernels.error_function import erf
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 
 _Slope = Callable[[Site, Array, Array, Array], None]
@@ -25,8 +25,8 @@ def _blocked(slope: _Slope) -> Builder:
         dtype = site.dtype(0)
         require(is_real(dtype) and site.dtype(1) == dtype)
         work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
-        booking = Booking()
-        slots = [booking.slot(work, (BLOCK_ELEMENTS * n,)) for n in (1, 1, 2)]
+        layout = ScratchLayout()
+        slots = [layout.slot(work, (BLOCK_ELEMENTS * n,)) for n in (1, 1, 2)]
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
             v, d, t = (slot.of(scratch) for slot in slots)
@@ -38,7 +38,7 @@ def _blocked(slope: _Slope) -> Builder:
                 slope(site, v[:count], d[:count], t[: 2 * count])
                 np.multiply(part, d[:count], out=target[start : start + count], casting="unsafe")
 
-        return Kernel(site.node.operator, run, booking.size_bytes, site.same_type(0, 1))
+        return Kernel(site.node.operator, run, layout.size_bytes, site.same_type(0, 1))
 
     return build
 
@@ -167,8 +167,8 @@ def _clip(site: Site) -> Kernel:
     limits = np.finfo(np.float32)
     low, high = (site.number(name, float(getattr(limits, name))) for name in ("min", "max"))
     by_inputs = site.version >= 11
-    booking = Booking()
-    masks = [booking.slot(np.bool_, site.shape(0)) for _ in range(2)]
+    layout = ScratchLayout()
+    masks = [layout.slot(np.bool_, site.shape(0)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         dy, x, *given = inputs
@@ -181,7 +181,7 @@ def _clip(site: Site) -> Kernel:
                 np.logical_and(inside, other, out=inside)
         np.multiply(dy, inside, out=outputs[0])
 
-    return Kernel("ClipGrad", run, booking.size_bytes, site.same_type(0, 1))
+    return Kernel("ClipGrad", run, layout.size_bytes, site.same_type(0, 1))
 
 
 ACTIVATIONS: Mapping[str, Builder] = {

@@ -8,7 +8,7 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 from tightship.errors import InputError
 
@@ -20,8 +20,8 @@ def _squares(site: Site) -> Kernel:
     """Summed a block at a time, in float64."""
     require(is_real(site.dtype(0)))
     has_total = site.has_input(1)
-    booking = Booking()
-    slot = booking.slot(np.float64, (BLOCK_ELEMENTS,))
+    layout = ScratchLayout()
+    slot = layout.slot(np.float64, (BLOCK_ELEMENTS,))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         gradient, room = inputs[0].reshape(-1), slot.of(scratch)
@@ -34,7 +34,7 @@ def _squares(site: Site) -> Kernel:
             total += float(np.add.reduce(wide))
         outputs[0][...] = total
 
-    return Kernel(site.node.operator, run, booking.size_bytes)
+    return Kernel(site.node.operator, run, layout.size_bytes)
 
 
 def _clip(site: Site) -> Kernel:

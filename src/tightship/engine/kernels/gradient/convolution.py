@@ -8,7 +8,7 @@ from tightship.engine.kernels.convolution import Columns, spread_kernel
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real, lowest
 from tightship.engine.kernels.pooling import equal_counts, limits_of_average
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 from tightship.engine.kernels.window import Window, window_between
 from tightship.graph import element_count
@@ -27,10 +27,10 @@ def _weights(site: Site) -> Kernel:
     dy, x = site.shape(0), site.shape(1)
     window = window_between(site, x[2:], dy[2:], taps)
     groups = site.integer("group", 1)
-    booking = Booking()
-    columns = Columns(window, channels, dtype, booking)
-    product = booking.slot(dtype, (filters // groups, columns.height))
-    sums = booking.slot(np.float64, (filters,))
+    layout = ScratchLayout()
+    columns = Columns(window, channels, dtype, layout)
+    product = layout.slot(dtype, (filters // groups, columns.height))
+    sums = layout.slot(np.float64, (filters,))
     width, positions = columns.row_width, element_count(window.positions)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -49,7 +49,7 @@ def _weights(site: Site) -> Kernel:
             np.add.reduce(inputs[0].reshape((dy[0], filters, positions)), axis=(0, 2), out=total)
             np.copyto(outputs[1], total, casting="unsafe")
 
-    return Kernel("ConvGradWeights", run, booking.size_bytes)
+    return Kernel("ConvGradWeights", run, layout.size_bytes)
 
 
 def _dimensions(site: Site, name: str) -> tuple[int, ...]:
@@ -70,9 +70,9 @@ def _largest(site: Site) -> Kernel:
     require(is_real(dtype))
     window, shape = _pool(site, x_shape), site.shape(0)[1:]
     start = lowest(dtype)
-    booking = Booking()
-    best, share = (booking.slot(dtype, shape) for _ in range(2))
-    free, hit = (booking.slot(np.bool_, shape) for _ in range(2))
+    layout = ScratchLayout()
+    best, share = (layout.slot(dtype, shape) for _ in range(2))
+    free, hit = (layout.slot(np.bool_, shape) for _ in range(2))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         largest, part = best.of(scratch), share.of(scratch)
@@ -92,7 +92,7 @@ def _largest(site: Site) -> Kernel:
                 np.multiply(dy[at], is_it[at], out=part[at])
                 np.add(dx[of], part[at], out=dx[of])
 
-    return Kernel("MaxPoolGrad", run, booking.size_bytes)
+    return Kernel("MaxPoolGrad", run, layout.size_bytes)
 
 
 def _average(site: Site) -> Kernel:
@@ -100,8 +100,8 @@ def _average(site: Site) -> Kernel:
     require(is_real(site.dtype(0)))
     window = _pool(site, site.output_shape())
     regions = list(equal_counts(window, limits_of_average(site, window)))
-    booking = Booking()
-    shares = booking.slot(site.dtype(0), site.shape(0))
+    layout = ScratchLayout()
+    shares = layout.slot(site.dtype(0), site.shape(0))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         share, dx = shares.of(scratch), outputs[0]
@@ -112,7 +112,7 @@ def _average(site: Site) -> Kernel:
             part = dx[(..., *source)]
             np.add(part, share[(..., *into)], out=part)
 
-    return Kernel("AveragePoolGrad", run, booking.size_bytes)
+    return Kernel("AveragePoolGrad", run, layout.size_bytes)
 
 
 CONVOLUTIONS: Mapping[str, Builder] = {

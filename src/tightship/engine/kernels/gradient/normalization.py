@@ -7,7 +7,7 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, axis_of, require
 from tightship.graph import element_count
 
@@ -18,9 +18,9 @@ def _batch(site: Site) -> Kernel:
     require(is_real(dtype) and len(shape) >= 2)
     flat = (shape[0], shape[1], element_count(shape[2:]))
     count, epsilon = flat[0] * flat[2], site.number("epsilon", 1e-5)
-    booking = Booking()
-    sums = booking.slot(np.float64, (shape[1],))
-    factors = booking.slot(dtype, (shape[1],))
+    layout = ScratchLayout()
+    sums = layout.slot(np.float64, (shape[1],))
+    factors = layout.slot(dtype, (shape[1],))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, y, total = inputs[0].reshape(flat), outputs[0].reshape(flat), sums.of(scratch)
@@ -36,7 +36,7 @@ def _batch(site: Site) -> Kernel:
         np.multiply(y, factor[:, None], out=y)
         np.add(y, inputs[2][:, None], out=y)
 
-    return Kernel(site.node.operator, run, booking.size_bytes, site.same_type(0))
+    return Kernel(site.node.operator, run, layout.size_bytes, site.same_type(0))
 
 
 def _sums_of_products(a: Array, b: Array, total: Array) -> None:
@@ -53,9 +53,9 @@ def _batch_gradient(site: Site) -> Kernel:
     flat = (shape[0], shape[1], element_count(shape[2:]))
     count, epsilon = flat[0] * flat[2], site.number("epsilon", 1e-5)
     is_training = bool(site.integer("training_mode", 1))
-    booking = Booking()
-    centred = booking.slot(dtype, flat[1:])
-    slots = [booking.slot(np.float64, (shape[1],)) for _ in range(3)]
+    layout = ScratchLayout()
+    centred = layout.slot(dtype, flat[1:])
+    slots = [layout.slot(np.float64, (shape[1],)) for _ in range(3)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         dy, x = inputs[0].reshape(flat), inputs[1].reshape(flat)
@@ -90,7 +90,7 @@ def _batch_gradient(site: Site) -> Kernel:
                 np.subtract(target, bias_sum[:, None], out=target, casting="unsafe")
             np.multiply(target, inverse[:, None], out=target, casting="unsafe")
 
-    return Kernel("BatchNormalizationGrad", run, booking.size_bytes, _over(site))
+    return Kernel("BatchNormalizationGrad", run, layout.size_bytes, _over(site))
 
 
 def _layer_gradient(site: Site) -> Kernel:
@@ -101,10 +101,10 @@ def _layer_gradient(site: Site) -> Kernel:
     require(is_real(dtype) and element_count(site.shape(2)) == length)
     rows = element_count(shape[:axis])
     step = max(1, min(BLOCK_ELEMENTS // max(length, 1), rows))
-    booking = Booking()
-    blocks = [booking.slot(dtype, (step, length)) for _ in range(2)]
-    sums = [booking.slot(np.float64, (length,)) for _ in range(2)]
-    means = [booking.slot(dtype, (step, 1)) for _ in range(2)]
+    layout = ScratchLayout()
+    blocks = [layout.slot(dtype, (step, length)) for _ in range(2)]
+    sums = [layout.slot(np.float64, (length,)) for _ in range(2)]
+    means = [layout.slot(dtype, (step, 1)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         dy, x = (array.reshape((rows, length)) for array in inputs[:2])
@@ -130,7 +130,7 @@ def _layer_gradient(site: Site) -> Kernel:
             if index < len(outputs) and outputs[index] is not None:
                 np.copyto(outputs[index].reshape(-1), total, casting="unsafe")
 
-    return Kernel("LayerNormalizationGrad", run, booking.size_bytes, _over(site))
+    return Kernel("LayerNormalizationGrad", run, layout.size_bytes, _over(site))
 
 
 def _over(site: Site) -> tuple[tuple[int, int], ...]:

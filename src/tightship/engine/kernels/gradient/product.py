@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 from tightship.engine.kernels.softmax import normalized_rows
 
@@ -28,9 +28,9 @@ def _softmax(site: Site) -> Kernel:
     """The gradient is y (dy - sum of y dy)."""
     require(is_real(site.dtype(0)))
     rows = normalized_rows(site)
-    booking = Booking()
-    terms = booking.slot(site.dtype(0), rows[1:])
-    total = booking.slot(site.dtype(0), (1, rows[2]))
+    layout = ScratchLayout()
+    terms = layout.slot(site.dtype(0), rows[1:])
+    total = layout.slot(site.dtype(0), (1, rows[2]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         work, sums = terms.of(scratch), total.of(scratch)
@@ -40,16 +40,16 @@ def _softmax(site: Site) -> Kernel:
             np.subtract(dy, sums, out=dx)
             np.multiply(dx, y, out=dx)
 
-    return Kernel("SoftmaxGrad", run, booking.size_bytes, site.same_type(0))
+    return Kernel("SoftmaxGrad", run, layout.size_bytes, site.same_type(0))
 
 
 def _log_softmax(site: Site) -> Kernel:
     """The gradient is dy - exp(y) times the sum of dy."""
     require(is_real(site.dtype(0)))
     rows = normalized_rows(site)
-    booking = Booking()
-    terms = booking.slot(site.dtype(0), rows[1:])
-    total = booking.slot(site.dtype(0), (1, rows[2]))
+    layout = ScratchLayout()
+    terms = layout.slot(site.dtype(0), rows[1:])
+    total = layout.slot(site.dtype(0), (1, rows[2]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         work, sums = terms.of(scratch), total.of(scratch)
@@ -59,7 +59,7 @@ def _log_softmax(site: Site) -> Kernel:
             np.multiply(work, sums, out=work)
             np.subtract(dy, work, out=dx)
 
-    return Kernel("LogSoftmaxGrad", run, booking.size_bytes, site.same_type(0))
+    return Kernel("LogSoftmaxGrad", run, layout.size_bytes, site.same_type(0))
 
 
 PRODUCTS: Mapping[str, Builder] = {

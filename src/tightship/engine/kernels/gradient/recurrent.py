@@ -9,7 +9,7 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 
 _X, _W, _R, _B, _H, _C, _Y, _DY, _DY_H, _DY_C = range(10)
@@ -49,12 +49,12 @@ def _recurrent(gate_count: int, passes: Callable[[Site], Sequence[_Pass]]) -> Bu
         (times, batch, width), (_, wide, _) = site.shape(_X), site.shape(_W)
         one = (batch, wide // gate_count)
         turned = _DIRECTIONS[site.text("direction", "forward")]
-        booking = Booking()
+        layout = ScratchLayout()
         shapes = [
             (times, gate_count, *one), (times, *one), one, one, one, one, one, (batch, wide),
             (batch, width), (wide, width), (wide, one[1]), (wide,),
         ]  # fmt: skip
-        slots = [booking.slot(dtype, shape) for shape in shapes]
+        slots = [layout.slot(dtype, shape) for shape in shapes]
         chosen = passes(site)
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -71,7 +71,7 @@ def _recurrent(gate_count: int, passes: Callable[[Site], Sequence[_Pass]]) -> Bu
                 for each in chosen:
                     each(given, wanted, room, order)
 
-        return Kernel(site.node.operator, run, booking.size_bytes)
+        return Kernel(site.node.operator, run, layout.size_bytes)
 
     return build
 

@@ -9,7 +9,7 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.scratch import Booking
+from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.site import Builder, Site, require
 
 
@@ -75,8 +75,8 @@ def _sgd(site: Site) -> Kernel:
     require(is_real(dtype) and site.dtype(1) == dtype)
     scalars, decay = _Scalars.of(site, 2, 0.01), site.number("weight_decay", 0.0)
     rows = _rows(site)
-    booking = Booking()
-    slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
+    layout = ScratchLayout()
+    slots = [layout.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         rate = dtype.type(scalars.rate_of(inputs))
@@ -91,7 +91,7 @@ def _sgd(site: Site) -> Kernel:
             np.multiply(slope, rate, out=t)
             np.subtract(weight, t, out=target)
 
-    return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0),))
+    return Kernel(site.node.operator, run, layout.size_bytes, ((0, 0),))
 
 
 def _momentum(site: Site) -> Kernel:
@@ -100,8 +100,8 @@ def _momentum(site: Site) -> Kernel:
     scalars, decay = _Scalars.of(site, 3, 0.01), site.number("weight_decay", 0.0)
     momentum, is_nesterov = dtype.type(site.number("momentum", 0.9)), site.number("nesterov", 0.0)
     rows = _rows(site)
-    booking = Booking()
-    slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
+    layout = ScratchLayout()
+    slots = [layout.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         rate = dtype.type(scalars.rate_of(inputs))
@@ -124,7 +124,7 @@ def _momentum(site: Site) -> Kernel:
             np.multiply(step, rate, out=t)
             np.subtract(weight, t, out=target)
 
-    return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0), (1, 2)))
+    return Kernel(site.node.operator, run, layout.size_bytes, ((0, 0), (1, 2)))
 
 
 def _running(site: Site) -> Kernel:
@@ -133,8 +133,8 @@ def _running(site: Site) -> Kernel:
     require(is_real(dtype) and site.dtype(1) == dtype)
     kept, added = (dtype.type(site.number(name, 0.0)) for name in ("kept", "added"))
     rows = _rows(site)
-    booking = Booking()
-    slot = booking.slot(dtype, (math.prod(site.shape(1)),))
+    layout = ScratchLayout()
+    slot = layout.slot(dtype, (math.prod(site.shape(1)),))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         new = slot.of(scratch)
@@ -144,7 +144,7 @@ def _running(site: Site) -> Kernel:
         np.add(target, new, out=target)
 
     in_place = ((0, 0), (0, 1)) if rows is None else ((0, 0),)
-    return Kernel(site.node.operator, run, booking.size_bytes, in_place)
+    return Kernel(site.node.operator, run, layout.size_bytes, in_place)
 
 
 def _adam(site: Site) -> Kernel:
@@ -154,8 +154,8 @@ def _adam(site: Site) -> Kernel:
     decay = site.number("weight_decay", 0.0)
     rows = _rows(site)
     beta1, beta2 = site.number("beta1", 0.9), site.number("beta2", 0.999)
-    booking = Booking()
-    slots = [booking.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(3)]
+    layout = ScratchLayout()
+    slots = [layout.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(3)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         weight, *others = _flat((inputs[0], *inputs[2:4]), outputs, rows)
@@ -190,7 +190,7 @@ def _adam(site: Site) -> Kernel:
             np.multiply(weight, remaining, out=t)
             np.subtract(t, u, out=weight_next)
 
-    return Kernel(site.node.operator, run, booking.size_bytes, ((0, 0), (1, 2), (2, 3)))
+    return Kernel(site.node.operator, run, layout.size_bytes, ((0, 0), (1, 2), (2, 3)))
 
 
 UPDATES: Mapping[str, Builder] = {
