@@ -1,14 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.engine.arenas.retention import BYTES_PER_NS, SHARE, Demand, Lately
+from tightship.engine.arenas.retention import BYTES_PER_NS, SHARE, Demand, SlidingMaximum
 
 notes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=30)
 
 
 @given(notes, st.integers(0, 40))
 def test_the_largest_lately_is_that_of_a_search_through_all(steps, back):
-    lately, all_notes, when = Lately(), [], 0
+    lately, all_notes, when = SlidingMaximum(), [], 0
     for passed, amount in steps:
         when += passed
         lately.note(when, amount)

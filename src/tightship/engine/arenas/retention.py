@@ -30,7 +30,7 @@ class Retention:
 
 
 @dataclass(slots=True)
-class Lately:
+class SlidingMaximum:
     """The largest of the amounts noted lately; what they are noted by never falls."""
 
     _falling: deque[tuple[int, int]] = field(default_factory=deque)
@@ -54,8 +54,8 @@ class Demand:
 
     busy_ns: int = 0
     """How long runs have had it since it last grew."""
-    _by_time: Lately = field(default_factory=Lately)
-    _by_number: Lately = field(default_factory=Lately)
+    _by_time: SlidingMaximum = field(default_factory=SlidingMaximum)
+    _by_number: SlidingMaximum = field(default_factory=SlidingMaximum)
 
     def note(self, number: int, now_ns: int, took_ns: int, needed_bytes: int) -> None:
         """A run has ended."""
