@@ -28,7 +28,7 @@ IMPORTED_MAX = 66
 PREPARED = {
     "": "errors forks late_names memory public_calls quantity",
     "engine": "interruption library primitive_cache",
-    "engine.arenas": "arena_pool idle_watch pools retention",
+    "engine.arenas": "arena_pool idle_trimmer pools retention",
     "engine.cache": "bounds program_cache shelf",
     "engine.compile": "asked_shapes other_shapes prepared",
     "engine.plan": "footprint memory_plan placement",

@@ -6,7 +6,7 @@
     shared_rooms   rooms that processes take in turns
     booking        what one model's runs have of rooms that are not its own
     retention      how long memory stays that a run needed once
-    idle_watch     a look at it when no run comes
+    idle_trimmer     a look at it when no run comes
 
 Described in `docs/arenas.md`.
 """

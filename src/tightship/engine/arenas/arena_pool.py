@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tightship._core import CommittedRange
-from tightship.engine.arenas.idle_watch import IdleWatch
+from tightship.engine.arenas.idle_trimmer import IdleTrimmer
 from tightship.engine.arenas.retention import RUNS, Demand, Retention
 from tightship.engine.run.arena import Arena, Arenas, Reserved
 from tightship.engine.run.executable import Executable
@@ -79,7 +79,7 @@ class ArenaPool:
         self._closed = False
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._watch = IdleWatch(self, self._lock)
+        self._watch = IdleTrimmer(self, self._lock)
 
     @contextmanager
     def reserved(

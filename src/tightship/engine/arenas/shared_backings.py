@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tightship.engine.arenas.admission import FIRST_WAIT_S, LONGEST_WAIT_S, AdmittedBackings
-from tightship.engine.arenas.idle_watch import IdleWatch
+from tightship.engine.arenas.idle_trimmer import IdleTrimmer
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.run.arena import Arena, Arenas, Reserved
 from tightship.engine.run.executable import Executable
@@ -35,10 +35,10 @@ class SharedBackings(AdmittedBackings):
     retention: Retention = field(default_factory=Retention)
     clock_ns: Callable[[], int] = time.monotonic_ns
     _arenas: dict[int, tuple[Mapping, Arenas]] = field(default_factory=dict)
-    _watch: IdleWatch = field(init=False)
+    _watch: IdleTrimmer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._watch = IdleWatch(self, self.lock)
+        self._watch = IdleTrimmer(self, self.lock)
 
     def forked(self) -> None:
         """Runs of the parent's threads, and its mappings, are not the child's."""

@@ -18,7 +18,7 @@ class Swept(Protocol):
         """Become the child's; called under the lock."""
 
 
-class IdleWatch:
+class IdleTrimmer:
     """At most one thread, which sleeps, sweeps and ends; there is none while all is given back.
 
     It keeps what it sweeps from nothing: neither from being collected, nor the process from
@@ -72,7 +72,7 @@ class IdleWatch:
             swept.forked()
 
 
-def _look(watch: "weakref.ref[IdleWatch]") -> None:
+def _look(watch: "weakref.ref[IdleTrimmer]") -> None:
     found = watch()
     if found is not None:
         found.look()
