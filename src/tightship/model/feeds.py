@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightship.engine.program.program import Lowered, Operand, Space
-from tightship.engine.run.kept_outputs import KeptOutputs
+from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.errors import InputError
 from tightship.graph import DType
 from tightship.graph.texts import decoded, with_texts
@@ -29,7 +29,7 @@ def bind(
     lowered: Lowered,
     inputs: Mapping[str, ArrayLike],
     outputs: Mapping[str, Array],
-    kept: KeptOutputs | None = None,
+    kept: OutputBufferPool | None = None,
 ) -> Bound:
     """Bind an array to every input and output of a program.
 

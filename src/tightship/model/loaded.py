@@ -21,7 +21,7 @@ from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program.program import Space
 from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executor import execute
-from tightship.engine.run.kept_outputs import KeptOutputs
+from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.run.limits import Limits
 from tightship.engine.weights.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
@@ -72,7 +72,7 @@ class Model:
         self._lowered = self._programs.first_lowered
         self.plan: MemoryPlan = self._programs.first_plan
         self._key = self._programs.first_key
-        self._kept = KeptOutputs() if variants is None else None
+        self._kept = OutputBufferPool() if variants is None else None
         self._closing = threading.Lock()
         LOADED.add(self)
 

@@ -7,18 +7,18 @@ import pytest
 
 from tests.zoo.net import Case, Net
 from tightship import load
-from tightship.engine.run.kept_outputs import LARGE_BYTES, KeptOutputs
+from tightship.engine.run.output_buffer_pool import LARGE_BYTES, OutputBufferPool
 
 SHAPE = (LARGE_BYTES // 4,)
 FLOAT = np.dtype(np.float32)
 
 
-def taken(kept: KeptOutputs, name: str = "y", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+def taken(kept: OutputBufferPool, name: str = "y", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
     return kept.array(name, shape, FLOAT)
 
 
 def test_an_array_that_was_let_go_is_taken_again() -> None:
-    kept = KeptOutputs()
+    kept = OutputBufferPool()
     address = taken(kept).ctypes.data
     assert taken(kept).ctypes.data == address
 
@@ -35,14 +35,14 @@ def test_an_array_that_was_let_go_is_taken_again() -> None:
     ids=["itself", "a slice", "a view of a view", "a buffer", "an array of a buffer"],
 )
 def test_an_array_that_somebody_reads_is_not(hold) -> None:
-    kept = KeptOutputs()
+    kept = OutputBufferPool()
     held = hold(taken(kept))
     again = taken(kept)
     assert not np.shares_memory(np.asarray(held), again)
 
 
 def test_what_is_let_go_is_kept_no_longer_and_what_is_read_lives_on() -> None:
-    kept = KeptOutputs()
+    kept = OutputBufferPool()
     held = taken(kept)
     held[:] = 3
     kept.let_go()
@@ -54,7 +54,7 @@ def test_what_is_let_go_is_kept_no_longer_and_what_is_read_lives_on() -> None:
 
 
 def test_small_arrays_and_other_outputs_are_apart() -> None:
-    kept = KeptOutputs()
+    kept = OutputBufferPool()
     one, other = taken(kept), taken(kept, "z")
     small = [taken(kept, shape=(LARGE_BYTES // 4 - 1,)) for _ in range(2)]
     assert not np.shares_memory(one, other)

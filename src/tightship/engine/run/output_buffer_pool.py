@@ -20,7 +20,7 @@ LARGE_BYTES = 1 << 17
 
 
 @dataclass(slots=True, eq=False)
-class KeptOutputs:
+class OutputBufferPool:
     """One array for each large output; of a model whose shapes never change."""
 
     _arrays: dict[str, Array] = field(default_factory=dict)
