@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from tightship._core import NativeContext, NumpyBound, StopFlag
 from tightship.engine.cache.program_cache import ProgramCache
-from tightship.engine.cache.shelf import Program
+from tightship.engine.cache.program_eviction import Program
 from tightship.engine.program.program import Space
 from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executable import NativeSegment

@@ -11,7 +11,7 @@ from tightship._core import HostResource
 from tightship.engine.arenas.arena_pool import POLL_S
 from tightship.engine.arenas.pools import pool_of
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.cache.shelf import Program, Shelf
+from tightship.engine.cache.program_eviction import Program, ProgramEviction
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import release_heap, release_unused
@@ -86,7 +86,7 @@ class ProgramCache:
         kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
         retention = replace(bounds.retention, kept_bytes=kept)
         self._pool = pool_of(bounds.arenas, retention, bounds.arena_pool)
-        self._shelf = Shelf()
+        self._eviction = ProgramEviction()
         self._hits = self._misses = self._evictions = 0
         self._closed = self._has_unused = False
         self._lock = threading.RLock()
@@ -104,8 +104,8 @@ class ProgramCache:
         self._packed = self._base.by_name()
         self.first_lowered = executable.placement.lowered
         self.first_key = key_of(self.first_lowered)
-        self._shelf.put(self.first_key, Program(executable, steps, code))
-        self._shelf.take(self.first_key)
+        self._eviction.put(self.first_key, Program(executable, steps, code))
+        self._eviction.take(self.first_key)
         self._resize_pool(0, 0)
         self._pool.warm(executable)
 
@@ -120,7 +120,7 @@ class ProgramCache:
         from tightship.engine.cache.statistics import ProgramStatistics  # few ask for them
 
         with self._lock:
-            held, own = len(list(self._shelf)), self._shelf.own_bytes
+            held, own = len(list(self._eviction)), self._eviction.own_bytes
             return ProgramStatistics(held, self._hits, self._misses, self._evictions, own)
 
     @property
@@ -132,7 +132,7 @@ class ProgramCache:
         with self._lock:
             return MemoryStatistics(
                 self.resource.current_bytes, pool.held_bytes, pool.used_bytes, pool.peak_bytes,
-                len(list(self._shelf)), self._shelf.own_bytes,
+                len(list(self._eviction)), self._eviction.own_bytes,
             )  # fmt: skip
 
     def release_unused(self) -> int:
@@ -143,7 +143,7 @@ class ProgramCache:
         """
         with self._making, self._lock:
             before = self._held_bytes
-            for key in self._shelf.idle():
+            for key in self._eviction.idle():
                 if key != self.first_key:
                     self._let_go(key)
             self._pool.release_unused()
@@ -193,7 +193,7 @@ class ProgramCache:
 
     def holds(self, key: Key) -> bool:
         """Whether there is a program for these input shapes, or one being made."""
-        return key in self._shelf
+        return key in self._eviction
 
     def has_own_weights(self, program: Program) -> bool:
         """Whether a program has weights beside those of the first, which go when it goes."""
@@ -225,11 +225,11 @@ class ProgramCache:
             while True:
                 if self._closed:
                     raise InputError("The model was closed; load it again to run it.")
-                if key not in self._shelf:
-                    self._shelf.book(key)
+                if key not in self._eviction:
+                    self._eviction.book(key)
                     self._misses += 1
                     break
-                program = self._shelf.take(key)
+                program = self._eviction.take(key)
                 if program is not None:
                     self._hits += 1
                     program.pins += 1
@@ -256,7 +256,7 @@ class ProgramCache:
         finally:
             with self._lock:
                 if program is None:
-                    self._shelf.cancel(key)
+                    self._eviction.cancel(key)
                     self._resize_pool(0, 0)
                 self._changed.notify_all()
         if complaint is not None:
@@ -288,10 +288,10 @@ class ProgramCache:
             prepared = self._variants.prepare_anew(dict(key), self._packed)
             executable = build(prepared.placement, self._store)
         with self._lock:
-            largest = self._shelf.arena_bytes
+            largest = self._eviction.arena_bytes
             self._has_unused = executable.arena_bytes <= largest + GROWTH_BYTES
             program = Program(executable, own, code_bytes(prepared.placement.lowered), pins=1)
-            self._shelf.put(key, program)
+            self._eviction.put(key, program)
             self._resize_pool(0, 0)
             if self._closed:
                 program.pins = 0
@@ -320,10 +320,10 @@ class ProgramCache:
             while True:
                 missing = self._store.missing(placement.lowered.weights)
                 own = steps + aligned_offsets(missing)[1]
-                added = self._shelf.added_bytes(own, code)
+                added = self._eviction.added_bytes(own, code)
                 has_room = self._has_room(added, run)
                 goes = (
-                    self._shelf.surplus(key) if has_room else next(iter(self._shelf.idle()), None)
+                    self._eviction.surplus(key) if has_room else next(iter(self._eviction.idle()), None)
                 )
                 if goes is not None:
                     self._let_go(goes)
@@ -336,10 +336,10 @@ class ProgramCache:
                 self._changed.wait(POLL_S)
 
     def _has_room(self, own_bytes: int, run_bytes: int) -> bool:
-        held, bounds = list(self._shelf), self._bounds
+        held, bounds = list(self._eviction), self._bounds
         if len(held) >= bounds.programs:
             return False
-        own = self._shelf.own_bytes + own_bytes
+        own = self._eviction.own_bytes + own_bytes
         if held and own > bounds.program_bytes:
             return False
         largest = max((program.run_bytes for program in held), default=0)
@@ -347,17 +347,17 @@ class ProgramCache:
         return bounds.limit_bytes is None or needed <= bounds.limit_bytes
 
     def _let_go(self, key: Key) -> None:
-        self._pool.forget(self._shelf.let_go(key).executable)
+        self._pool.forget(self._eviction.let_go(key).executable)
         self._evictions += 1
-        used = [copy for program in self._shelf for copy in program.executable.weights]
+        used = [copy for program in self._eviction for copy in program.executable.weights]
         self._store.keep((*self._base.copies_held(), *used))
         self._resize_pool(0, 0)
 
     def _resize_pool(self, own_bytes: int, arena_bytes: int) -> None:
         """Give the pool what the programs leave, with one more of so many bytes on its way."""
-        limit, own = self._bounds.limit_bytes, self._shelf.own_bytes + own_bytes
+        limit, own = self._bounds.limit_bytes, self._eviction.own_bytes + own_bytes
         budget = None if limit is None else limit - self._fixed_bytes - own
-        self._pool.resize(max(self._shelf.arena_bytes, arena_bytes), budget)
+        self._pool.resize(max(self._eviction.arena_bytes, arena_bytes), budget)
 
     def close(self) -> None:
         """Give all memory back; waits for runs that are going on."""
@@ -366,8 +366,8 @@ class ProgramCache:
             self._changed.notify_all()
         self._pool.close()
         with self._lock:
-            while not self._shelf.is_still:
+            while not self._eviction.is_still:
                 self._changed.wait()
-            self._shelf.clear()
+            self._eviction.clear()
         for store in (self._base, self._store):
             store.keep(())

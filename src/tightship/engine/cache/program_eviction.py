@@ -43,7 +43,7 @@ class Program:
 
 
 @dataclass(slots=True)
-class Shelf:
+class ProgramEviction:
     """Programs by their shapes, the one used longest ago first; None for one being made.
 
     A shape that comes once passes through a few places; one that comes again stays until it is
