@@ -74,11 +74,11 @@ class Oracle:
 
     def shrink(self):
         while len(self.recent) > self.entries:
-            self.let_go(self.recent[-1])
+            self.release(self.recent[-1])
         while len(self.idle()) * self.cost > self.idle_bytes:
-            self.let_go(self.idle()[-1])
+            self.release(self.idle()[-1])
 
-    def let_go(self, key):
+    def release(self, key):
         self.recent.remove(key)
         self.evictions += 1
         self.users = [None if user == key else user for user in self.users]

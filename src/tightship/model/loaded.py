@@ -191,7 +191,7 @@ class Model:
         """
         released = self._open().release_unused()
         if self._kept is not None:
-            self._kept.let_go()
+            self._kept.release()
         release_idle_primitives()
         release_unused()
         return released

@@ -19,7 +19,7 @@ def ask(eviction, number):
     eviction.book(key(number))
     goes = eviction.surplus(key(number))
     if goes is not None:
-        eviction.let_go(goes)
+        eviction.release(goes)
     executable = SimpleNamespace(arena_bytes=10 * number)
     eviction.put(key(number), Program(executable, own_bytes=number))
     return True
@@ -51,7 +51,7 @@ def test_a_program_that_a_run_has_is_not_let_go():
     assert eviction.surplus(key(99)) is None
     assert eviction.idle() == []
     with pytest.raises(AssertionError):
-        eviction.let_go(key(0))
+        eviction.release(key(0))
 
 
 def test_what_is_remembered_of_shapes_is_bounded():
@@ -84,5 +84,5 @@ def test_code_that_programs_share_counts_once():
         eviction.put(key(number), Program(executable, 10, code))
     assert eviction.own_bytes == 3 * 10 + 100 + 200 + 300
     assert eviction.added_bytes(7, {3: 300, 4: 400}) == 7 + 400
-    eviction.let_go(key(0))
+    eviction.release(key(0))
     assert eviction.own_bytes == 2 * 10 + 200 + 300

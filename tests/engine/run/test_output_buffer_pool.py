@@ -45,11 +45,11 @@ def test_what_is_let_go_is_kept_no_longer_and_what_is_read_lives_on() -> None:
     kept = OutputBufferPool()
     held = taken(kept)
     held[:] = 3
-    kept.let_go()
+    kept.release()
     taken(kept)[:] = 4
     assert (held == 3).all()
     assert len(kept._arrays) == 1
-    kept.let_go()
+    kept.release()
     assert not kept._arrays
 
 

@@ -145,7 +145,7 @@ class ProgramCache:
             before = self._held_bytes
             for key in self._eviction.idle():
                 if key != self.first_key:
-                    self._let_go(key)
+                    self._release(key)
             self._pool.release_unused()
             return before - self._held_bytes
 
@@ -326,7 +326,7 @@ class ProgramCache:
                     self._eviction.surplus(key) if has_room else next(iter(self._eviction.idle()), None)
                 )
                 if goes is not None:
-                    self._let_go(goes)
+                    self._release(goes)
                     continue
                 if has_room:
                     self._resize_pool(added, placement.arena_bytes)
@@ -346,8 +346,8 @@ class ProgramCache:
         needed = self._fixed_bytes + own + max(largest, run_bytes) + (bounds.dynamic_bytes or 0)
         return bounds.limit_bytes is None or needed <= bounds.limit_bytes
 
-    def _let_go(self, key: Key) -> None:
-        self._pool.forget(self._eviction.let_go(key).executable)
+    def _release(self, key: Key) -> None:
+        self._pool.forget(self._eviction.release(key).executable)
         self._evictions += 1
         used = [copy for program in self._eviction for copy in program.executable.weights]
         self._store.keep((*self._base.copies_held(), *used))

@@ -119,7 +119,7 @@ class ProgramEviction:
         program = self._programs[key]
         return program is not None and program.is_new
 
-    def let_go(self, key: Key) -> Program:
+    def release(self, key: Key) -> Program:
         """Drop an idle program."""
         program = self._programs.pop(key)
         assert program is not None

@@ -39,7 +39,7 @@ class OutputBufferPool:
                 self._arrays[name] = np.empty(shape, dtype)
             return self._arrays[name].view()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Keep nothing; arrays that somebody reads live on."""
         with self._choosing:
             self._arrays.clear()
