@@ -6,7 +6,7 @@ from itertools import product
 
 from tightship.engine.library import library_threads, open_library
 from tightship.engine.lower import rewritten, select
-from tightship.engine.plan.arranged import Arranged, arranged, as_given, updating
+from tightship.engine.plan.ordered_program import OrderedProgram, arranged, as_given, updating
 from tightship.engine.plan.footprint import program_bytes, runtime_bytes
 from tightship.engine.program.program import Lowered
 from tightship.engine.weights.weight_store import aligned_offsets
@@ -107,7 +107,7 @@ class Part:
 
     step: StepGraph
     lowered: Lowered
-    arranged: Arranged
+    arranged: OrderedProgram
 
     def again(self, budget_bytes: int | None, share: float) -> "Part":
         """Return the program with steps that run again, to take at most a budget."""

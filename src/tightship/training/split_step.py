@@ -13,7 +13,7 @@ from tightship.engine.arenas.arena_pool import ArenaBacking
 from tightship.engine.arenas.arena_group import ArenaGroup, GroupBackings
 from tightship.engine.library import library_threads, open_library, release_unused
 from tightship.engine.lower import rewritten, select
-from tightship.engine.plan.arranged import arranged
+from tightship.engine.plan.ordered_program import arranged
 from tightship.engine.plan.placement import Placement
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, Space
 from tightship.engine.run.executable import Executable, NativeSegment, Segment, build

@@ -55,7 +55,7 @@ AT_RANDOM = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
+class OrderedProgram:
     """A program placed in its order.
 
     Attributes:
@@ -125,13 +125,13 @@ def _tied(step: LoweredStep, over: Mapping[int, int]) -> LoweredStep:
     return step._replace(sharing=(*step.sharing, *ties)) if ties else step
 
 
-def as_given(lowered: Lowered) -> Arranged:
+def as_given(lowered: Lowered) -> OrderedProgram:
     """The program in its own order."""
     placement = place(lowered)
-    return Arranged(placement, placement.arena_bytes, 0.0)
+    return OrderedProgram(placement, placement.arena_bytes, 0.0)
 
 
-def arranged(lowered: Lowered, *, budget_bytes: int | None = None, share: float = 0.0) -> Arranged:
+def arranged(lowered: Lowered, *, budget_bytes: int | None = None, share: float = 0.0) -> OrderedProgram:
     """The program in the order that takes least, with steps run again where that is allowed.
 
     Args:
@@ -150,7 +150,7 @@ def arranged(lowered: Lowered, *, budget_bytes: int | None = None, share: float 
         schedule, operations, budget_bytes=budget_bytes, operations_max=int(share * total)
     )
     made = _rewritten(lowered, schedule, found.plan.schedule, found.origin)
-    return Arranged(
+    return OrderedProgram(
         place(made, found.plan), found.given_peak_bytes, found.added_operations / max(total, 1)
     )
 
