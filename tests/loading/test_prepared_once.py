@@ -9,7 +9,7 @@ from tests import models
 from tests.small_models import dense
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.library import open_library
-from tightship.engine.stored import made_for
+from tightship.engine.stored import compatibility
 from tightship.errors import FormatError, InputError
 from tightship.loading.prepared_once import shared
 from tightship.prepared_cache import entries
@@ -67,7 +67,7 @@ def test_other_settings_have_an_entry_of_their_own(
 
 def test_another_version_has_an_entry_of_its_own(folder: Path, model: Path, monkeypatch) -> None:
     through(model)
-    monkeypatch.setattr(made_for, "VERSION", "another")
+    monkeypatch.setattr(compatibility, "VERSION", "another")
     through(model)
     assert len(entries(folder)) == 2
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
-from tightship.engine.stored.made_for import MadeFor
+from tightship.engine.stored.compatibility import Compatibility
 from tightship.errors import InputError, warn_caller
 from tightship.prepared_cache import (
     About,
@@ -106,7 +106,7 @@ def _facts(settings: Settings) -> dict[str, str]:
         f"shape {name}": f"{name}={'x'.join(map(str, shape))}"
         for name, shape in sorted((settings.shapes or {}).items())
     }
-    here = MadeFor.here(settings.threads, settings.without)
+    here = Compatibility.here(settings.threads, settings.without)
     return {
         "version": here.version,
         "written": WRITTEN,

@@ -66,7 +66,7 @@ def prepare(
     from pathlib import Path
 
     from tightship.engine.compile.compile_graph import Settings, name_of
-    from tightship.engine.stored.made_for import MadeFor
+    from tightship.engine.stored.compatibility import Compatibility
     from tightship.engine.stored.model import StoredModel
     from tightship.engine.stored.save import save
     from tightship.loading.opening import measure
@@ -84,7 +84,7 @@ def prepare(
         open_library()
     if tune is not None:
         settings[0] = measure(model, settings[0], tune)
-    save(path, _programs(model, settings), MadeFor.here(threads, without), progress)
+    save(path, _programs(model, settings), Compatibility.here(threads, without), progress)
     release_unused()
     return StoredModel(path).plan()
 
@@ -111,14 +111,14 @@ def prepare_into(
     """
     from tightship.engine.compile.compile_graph import Settings
     from tightship.engine.compile.compile_graph import prepare as prepare_graph
-    from tightship.engine.stored.made_for import MadeFor
+    from tightship.engine.stored.compatibility import Compatibility
     from tightship.engine.stored.save import save_into
 
     open_library()
     with _recording():
         go_on = progress and partial(progress, 0, 0)
         program = prepare_graph(graph, name, Settings(threads=threads, go_on=go_on))
-    save_into(file, [program], MadeFor.here(threads, ()), progress)
+    save_into(file, [program], Compatibility.here(threads, ()), progress)
     del program
     release_unused()
 

@@ -9,7 +9,7 @@ from tightship.engine.compile.input_shapes import check_shapes
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
-from tightship.engine.stored.made_for import VERSION
+from tightship.engine.stored.compatibility import VERSION
 from tightship.engine.stored.model import StoredModel, StoredShapes
 from tightship.errors import FormatError, InputError
 from tightship.model import Model
@@ -62,7 +62,7 @@ def load_prepared(
     """
     stored = StoredModel(path)
     _check_asked(path, stored, asked)
-    if stored.made_for.needs_library:
+    if stored.compatibility.needs_library:
         open_library()
     _check_library(path, stored)
     index = _index(stored, asked)
@@ -111,7 +111,7 @@ def _index(stored: StoredModel, asked: Asked) -> int:
 
 
 def _check_asked(path: FilePath, stored: StoredModel, asked: Asked) -> None:
-    made = stored.made_for
+    made = stored.compatibility
     if made.version != VERSION:
         raise _stale(path, stored, f"Tightship {made.version}", f"Tightship {VERSION}")
     if asked.threads is not None and asked.threads != made.threads:
@@ -127,8 +127,8 @@ def _left_out(without: Collection[str]) -> str:
 
 
 def _check_library(path: FilePath, stored: StoredModel) -> None:
-    made = stored.made_for.library
-    here = stored.made_for.as_here().library
+    made = stored.compatibility.library
+    here = stored.compatibility.as_here().library
     if made != here:
         raise _stale(path, stored, _listed(made), _listed(here))
 

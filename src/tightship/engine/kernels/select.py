@@ -83,8 +83,8 @@ def numpy_kernel(
     except NotCoveredError:
         return None
     run = _guarded(node, kernel.run)
-    made_for = replace(site, constants=site.consulted)
-    return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place, made_for)
+    compatibility = replace(site, constants=site.consulted)
+    return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place, compatibility)
 
 
 def _builder(node: Node) -> Builder | None:

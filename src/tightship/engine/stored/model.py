@@ -23,8 +23,8 @@ from tightship.engine.stored import fields
 from tightship.engine.stored.bounds import check_bounds
 from tightship.engine.stored.container import PAGE_BYTES, damaged, open_container
 from tightship.engine.stored.fields import MalformedError
-from tightship.engine.stored.made_for import MadeFor
-from tightship.engine.stored.make_again import make_again
+from tightship.engine.stored.compatibility import Compatibility
+from tightship.engine.stored.reconstruct import make_again
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError, PlanError
@@ -77,7 +77,7 @@ class StoredModel:
 
     Attributes:
         name: What reports call the model.
-        made_for: What else its programs depend on.
+        compatibility: What else its programs depend on.
         copies: Its packed weights.
         keys: The input shapes of each program.
     """
@@ -106,8 +106,8 @@ class StoredModel:
 
         Threads and passes left out are those of the file where none are given.
         """
-        count = self.made_for.threads if threads is None else threads
-        left_out = self.made_for.without if without is None else without
+        count = self.compatibility.threads if threads is None else threads
+        left_out = self.compatibility.without if without is None else without
         shapes = [
             f"--shape {name}={'x'.join(map(str, shape))}" for key in keys for name, shape in key
         ]
@@ -121,7 +121,7 @@ class StoredModel:
     def _read(self, text: object) -> None:
         values = dict(zip(MEMBERS, fields.record(text, *MEMBERS), strict=True))
         self.name = fields.text(values["model"])
-        self.made_for = MadeFor(
+        self.compatibility = Compatibility(
             fields.text(values["version"]),
             fields.texts(values["library"]),
             fields.integer(values["threads"], 1, THREADS_MAX),
@@ -136,7 +136,7 @@ class StoredModel:
                     for each in fields.items(values["programs"])]  # fmt: skip
         self._programs = [program for _, program in programs]
         self.keys = tuple([_key(shapes) for shapes, _ in programs])
-        if not self.made_for.needs_library and any(self._recipes[:2]):
+        if not self.compatibility.needs_library and any(self._recipes[:2]):
             raise MalformedError("it has layouts or primitives of a library that it does not need")
         if not self.keys or len(set(self.keys)) < len(self.keys):
             raise MalformedError("its programs are none, or not for shapes of their own")
@@ -181,7 +181,7 @@ class StoredModel:
         """
         with self._reading():
             if self._made is None:
-                with library_threads(self.made_for.threads):
+                with library_threads(self.compatibility.threads):
                     self._made = make_again(self._container, self._recipes)
             stored = self._program(index, self._made)
             check_bounds(stored.placement)
@@ -206,7 +206,7 @@ class StoredModel:
         size = self._container.sections.weights_bytes
         with self._reading():
             return read_program(
-                self._programs[index], made, weights, self.made_for.threads, total=size
+                self._programs[index], made, weights, self.compatibility.threads, total=size
             )
 
     def verify(self) -> None:

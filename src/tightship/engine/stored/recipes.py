@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.stored.make_again import OF_PRIMITIVE
+from tightship.engine.stored.reconstruct import OF_PRIMITIVE
 from tightship.errors import InputError
 
 

@@ -16,7 +16,7 @@ from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.program.shape_key import key_of
 from tightship.engine.stored.container import PAGE_BYTES, Sections, header
-from tightship.engine.stored.made_for import MadeFor
+from tightship.engine.stored.compatibility import Compatibility
 from tightship.engine.stored.recipes import RecipeWriter
 from tightship.engine.stored.write_program import program_json
 from tightship.engine.weights.allocation import allocate
@@ -27,7 +27,7 @@ PIECE_BYTES = 1 << 20
 
 
 def save(
-    path: Path, programs: Sequence[CompiledModel], made_for: MadeFor, progress: Progress | None = None
+    path: Path, programs: Sequence[CompiledModel], compatibility: Compatibility, progress: Progress | None = None
 ) -> None:
     """Write programs of one model and their packed weights, each weight once.
 
@@ -41,13 +41,13 @@ def save(
     """
     _check(programs)
     with draft(path) as file:
-        _write(file, programs, made_for, progress)
+        _write(file, programs, compatibility, progress)
 
 
 def save_into(
     file: BinaryIO,
     programs: Sequence[CompiledModel],
-    made_for: MadeFor,
+    compatibility: Compatibility,
     progress: Progress | None = None,
 ) -> None:
     """As `save`, into an open file that is empty.
@@ -57,7 +57,7 @@ def save_into(
         OSError: It cannot be written, and has any part of it.
     """
     _check(programs)
-    _write(file, programs, made_for, progress)
+    _write(file, programs, compatibility, progress)
     file.flush()
 
 
@@ -68,13 +68,13 @@ def _check(programs: Sequence[CompiledModel]) -> None:
 
 
 def _write(
-    file: BinaryIO, programs: Sequence[CompiledModel], made_for: MadeFor, progress: Progress | None
+    file: BinaryIO, programs: Sequence[CompiledModel], compatibility: Compatibility, progress: Progress | None
 ) -> None:
     file.write(bytes(PAGE_BYTES))
     weights = _Weights(file)
     weights.write([prepared.placement.lowered.weights for prepared in programs], progress)
     recipes = RecipeWriter()
-    text = json.dumps(_text(programs, made_for, weights, recipes), separators=(",", ":"))
+    text = json.dumps(_text(programs, compatibility, weights, recipes), separators=(",", ":"))
     program = text.encode() + recipes.content
     size = file.tell() - PAGE_BYTES
     file.write(program)
@@ -84,7 +84,7 @@ def _write(
 
 
 def _text(
-    programs: Sequence[CompiledModel], made_for: MadeFor, weights: "_Weights", recipes: RecipeWriter
+    programs: Sequence[CompiledModel], compatibility: Compatibility, weights: "_Weights", recipes: RecipeWriter
 ) -> dict[str, object]:
     stored = []
     for prepared in programs:
@@ -93,13 +93,13 @@ def _text(
         program = _program(prepared, places, recipes)
         stored.append({"shapes": shapes, "program": program})
     if not recipes.layouts and not recipes.primitives:
-        made_for = made_for.without_library()
+        compatibility = compatibility.without_library()
     return {
         "model": programs[0].name,
-        "version": made_for.version,
-        "library": dict(made_for.library),
-        "threads": made_for.threads,
-        "without": list(made_for.without),
+        "version": compatibility.version,
+        "library": dict(compatibility.library),
+        "threads": compatibility.threads,
+        "without": list(compatibility.without),
         "key": dict(programs[0].key),
         "weights": weights.rows,
         "programs": stored,

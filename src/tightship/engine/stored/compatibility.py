@@ -14,7 +14,7 @@ NATIVE = "native only"
 
 
 @dataclass(frozen=True, slots=True)
-class MadeFor:
+class Compatibility:
     """What a prepared model depends on besides the model; others cannot run it.
 
     Attributes:
@@ -30,7 +30,7 @@ class MadeFor:
     without: tuple[str, ...]
 
     @classmethod
-    def here(cls, threads: int, without: Collection[str]) -> "MadeFor":
+    def here(cls, threads: int, without: Collection[str]) -> "Compatibility":
         """What is prepared in this process; the library is open, unless it is left out."""
         library = WITHOUT_LIBRARY if "onednn" in without else library_key()
         return cls(VERSION, library, threads, tuple(sorted(without)))
@@ -40,11 +40,11 @@ class MadeFor:
         """Whether programs have steps or layouts of the library."""
         return "kernels" not in self.library
 
-    def without_library(self) -> "MadeFor":
+    def without_library(self) -> "Compatibility":
         """The same, of programs whose steps are all run by our kernels."""
         return replace(self, library={"kernels": NATIVE, "cpu": kernel_cpu()})
 
-    def as_here(self) -> "MadeFor":
+    def as_here(self) -> "Compatibility":
         """The same, were it prepared in this process; the library is open if it is needed."""
-        here = MadeFor.here(self.threads, self.without)
+        here = Compatibility.here(self.threads, self.without)
         return here.without_library() if self.library.get("kernels") == NATIVE else here
