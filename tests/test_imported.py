@@ -34,7 +34,7 @@ PREPARED = {
     "engine.plan": "footprint memory_plan placement",
     "engine.program": "kernel_kind program schedule shape_key",
     "engine.run": "arena executable executor kept_outputs limits",
-    "engine.stored": "bounds container fields compatibility make_again model read_program",
+    "engine.stored": "bounds container fields compatibility reconstruct model read_program",
     "engine.weights": "allocation weight_store",
     "graph": "layout mapped_file optimizer texts unbound_length",
     "loading": "entry preparing restoring",

@@ -24,7 +24,7 @@ from tightship.engine.stored.bounds import check_bounds
 from tightship.engine.stored.container import PAGE_BYTES, damaged, open_container
 from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.compatibility import Compatibility
-from tightship.engine.stored.reconstruct import make_again
+from tightship.engine.stored.reconstruct import reconstruct
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError, PlanError
@@ -182,7 +182,7 @@ class StoredModel:
         with self._reading():
             if self._made is None:
                 with library_threads(self.compatibility.threads):
-                    self._made = make_again(self._container, self._recipes)
+                    self._made = reconstruct(self._container, self._recipes)
             stored = self._program(index, self._made)
             check_bounds(stored.placement)
         if key_of(stored.placement.lowered) != self.keys[index]:

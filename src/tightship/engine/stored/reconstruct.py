@@ -21,7 +21,7 @@ OF_PRIMITIVE = "of_primitive"
 SKIPPED_MAX = 64
 
 
-def make_again(container: Container, recipes: Sequence[Sequence[object]]) -> Made:
+def reconstruct(container: Container, recipes: Sequence[Sequence[object]]) -> Made:
     """Layouts, primitives and kernels.
 
     Raises:
