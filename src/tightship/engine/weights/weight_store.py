@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]
 """Called with bytes of weights packed, and of all that are to be."""
 
 
-class Held(Protocol):
+class PinnedBytes(Protocol):
     """Bytes that stay where they are as long as this does."""
 
     @property
@@ -35,7 +35,7 @@ class PackedCopy:
     """Where a packed weight is."""
 
     weight: PackedWeight
-    block: Held
+    block: PinnedBytes
     offset_bytes: int
 
     @property
