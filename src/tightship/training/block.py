@@ -15,7 +15,7 @@ from tightship.graph import Constant, size_bytes
 Array = NDArray[np.generic]
 
 
-class Held:
+class StateTensors:
     """Tensors that stay between runs, one after another: sizes, offsets and initial values."""
 
     def __init__(self, constants: Mapping[str, Constant]) -> None:
@@ -35,7 +35,7 @@ class Block:
         tensors: The tensors that stay, by name; a reference to one keeps the memory alive.
     """
 
-    def __init__(self, held: Held, arena_bytes: int) -> None:
+    def __init__(self, held: StateTensors, arena_bytes: int) -> None:
         """Allocate the block and fill it with the tensors' initial values.
 
         Raises:

@@ -13,7 +13,7 @@ from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.errors import CapacityError, InputError
 from tightship.graph import size_bytes
 from tightship.quantity import format_bytes, format_limit
-from tightship.training.block import Held
+from tightship.training.block import StateTensors
 from tightship.training.bodies import allocated_bytes
 from tightship.training.pieces import step_in_pieces
 from tightship.training.step_graph import StepGraph
@@ -128,7 +128,7 @@ class Planned:
 
     step: StepGraph
     parts: tuple[Part, ...]
-    held: Held
+    held: StateTensors
     memory: TrainingMemory
 
 
@@ -148,7 +148,7 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
     without = [name for name in terms.without if name not in (UNARRANGED, WHOLE)]
     if "onednn" not in without:
         open_library()
-    held = Held(step.held)
+    held = StateTensors(step.held)
     ways = [_ways(part, terms, without) for part in (step, step.gathering) if part]
 
     def memory(parts: Sequence[Part]) -> TrainingMemory:
@@ -233,7 +233,7 @@ def _best(
     return min((first, *filter(is_less, product(*ways))), key=rank)
 
 
-def _memory(step: StepGraph, held: Held, parts: Sequence[Part]) -> TrainingMemory:
+def _memory(step: StepGraph, held: StateTensors, parts: Sequence[Part]) -> TrainingMemory:
     """Compute the memory of programs that share a block."""
     first, lowered = parts[0].step, parts[0].lowered
     ours = {operand.slot for name, operand in lowered.inputs.items() if name in step.held}
