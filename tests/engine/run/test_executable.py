@@ -104,8 +104,8 @@ def test_what_a_kernel_was_made_for_is_kept_no_longer_than_it_takes_to_build():
     placement = prepared(graph, ("native",)).placement
     executable = built(placement)
     (step,), (kept,) = executable.segments, executable.placement.lowered.steps
-    sites = [each.kernel.site for each in (placement.lowered.steps[0].work, step.work, kept.work)]
-    assert [site is None for site in sites] == [False, True, True]
+    sites = [each.kernel.context for each in (placement.lowered.steps[0].work, step.work, kept.work)]
+    assert [context is None for context in sites] == [False, True, True]
 
 
 def test_weights_are_kept_and_what_packing_needed_is_given_back():

@@ -11,7 +11,7 @@ import tightship
 from tests.engine.stored.files import parts_of
 from tests.engine.stored.test_fuzz import ends
 from tests.small_models import dense, model
-from tightship.engine.kernels.site import Site
+from tightship.engine.kernels.kernel_context import KernelContext
 from tightship.engine.stored.numpy_kernel import UnstorableError, kernel_json
 from tightship.errors import FormatError, InputError
 from tightship.graph import DType, Inline, Node, Value
@@ -105,7 +105,7 @@ def test_what_a_kernel_cannot_be_made_of_again_is_not_written() -> None:
     texts = Inline(np.array(["a"], object))
     node = Node("n", "Anything", ("x",), ("y",), {"words": texts})
     with pytest.raises(UnstorableError, match="strings"):
-        kernel_json(Site(node, (value,), (value,), {}))
+        kernel_json(KernelContext(node, (value,), (value,), {}))
 
 
 def test_what_only_the_reference_runs_is_refused(tmp_path: Path) -> None:

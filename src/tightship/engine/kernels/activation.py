@@ -10,10 +10,10 @@ from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_brain_float, is_number, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
-Passes = Callable[[Site, Array, Array, Array], None]
-"""`passes(site, x, y, t)`: y = f(x) over one block; x and y (n), t (n or 2n) are distinct.
+Passes = Callable[[KernelContext, Array, Array, Array], None]
+"""`passes(context, x, y, t)`: y = f(x) over one block; x and y (n), t (n or 2n) are distinct.
 
 All three may be overwritten."""
 
@@ -21,10 +21,10 @@ All three may be overwritten."""
 def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
     """A kernel that applies `passes` block by block, in float32 where the dtype is narrower."""
 
-    def build(site: Site) -> Kernel:
-        dtype = site.dtype(0)
+    def build(context: KernelContext) -> Kernel:
+        dtype = context.dtype(0)
         require(is_real(dtype) or is_brain_float(dtype))
-        require(dtype == site.output_dtype())
+        require(dtype == context.output_dtype())
         work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
         layout = ScratchLayout()
         slots = [layout.slot(work, (BLOCK_ELEMENTS * n,)) for n in (1, 1, temporaries)]
@@ -36,37 +36,37 @@ def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
                 part = source[start : start + BLOCK_ELEMENTS]
                 count = part.size
                 np.copyto(x[:count], part)
-                passes(site, x[:count], y[:count], t[: count * temporaries])
+                passes(context, x[:count], y[:count], t[: count * temporaries])
                 np.copyto(target[start : start + count], y[:count], casting="unsafe")
 
-        return Kernel(name, run, layout.size_bytes, site.same_type(0))
+        return Kernel(name, run, layout.size_bytes, context.same_type(0))
 
     return build
 
 
-def _relu(site: Site) -> Kernel:
-    require(is_number(site.dtype(0)) or is_brain_float(site.dtype(0)))
-    zero = np.zeros((), site.dtype(0))
+def _relu(context: KernelContext) -> Kernel:
+    require(is_number(context.dtype(0)) or is_brain_float(context.dtype(0)))
+    zero = np.zeros((), context.dtype(0))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.maximum(inputs[0], zero, out=outputs[0])
 
-    return Kernel("Relu", run, in_place=site.same_type(0))
+    return Kernel("Relu", run, in_place=context.same_type(0))
 
 
-def _leaky_relu(site: Site, x: Array, y: Array, t: Array) -> None:
+def _leaky_relu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     np.minimum(x, 0, out=t)
-    np.multiply(t, site.number("alpha", 0.01), out=t)
+    np.multiply(t, context.number("alpha", 0.01), out=t)
     np.maximum(x, 0, out=y)
     np.add(y, t, out=y)
 
 
-def _sigmoid(_: Site, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
+def _sigmoid(_: KernelContext, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
     logistic(x, y)
 
 
-def _swish(site: Site, x: Array, y: Array, t: Array) -> None:
-    np.multiply(x, site.number("alpha", 1.0), out=t)
+def _swish(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+    np.multiply(x, context.number("alpha", 1.0), out=t)
     logistic(t, y)
     np.multiply(y, x, out=y)
 
@@ -80,19 +80,19 @@ def _add_exponential_part(x: Array, y: Array, t: Array, scale: float) -> None:
     np.add(y, t, out=y)
 
 
-def _elu(site: Site, x: Array, y: Array, t: Array) -> None:
-    _add_exponential_part(x, y, t, site.number("alpha", 1.0))
+def _elu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+    _add_exponential_part(x, y, t, context.number("alpha", 1.0))
 
 
-def _selu(site: Site, x: Array, y: Array, t: Array) -> None:
-    old = site.version < 6
-    alpha = site.number("alpha", 1.6732 if old else 1.67326319217681884765625)
+def _selu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+    old = context.version < 6
+    alpha = context.number("alpha", 1.6732 if old else 1.67326319217681884765625)
     _add_exponential_part(x, y, t, alpha)
-    np.multiply(y, site.number("gamma", 1.0507 if old else 1.05070102214813232421875), out=y)
+    np.multiply(y, context.number("gamma", 1.0507 if old else 1.05070102214813232421875), out=y)
 
 
-def _celu(site: Site, x: Array, y: Array, t: Array) -> None:
-    alpha = site.number("alpha", 1.0)
+def _celu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+    alpha = context.number("alpha", 1.0)
     np.minimum(x, 0, out=t)
     np.divide(t, alpha, out=t)
     np.expm1(t, out=t)
@@ -108,11 +108,11 @@ def _hard_sigmoid_of(x: Array, y: Array, alpha: float, beta: float) -> None:
     np.minimum(y, 1, out=y)
 
 
-def _hard_sigmoid(site: Site, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
-    _hard_sigmoid_of(x, y, site.number("alpha", 0.2), site.number("beta", 0.5))
+def _hard_sigmoid(context: KernelContext, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
+    _hard_sigmoid_of(x, y, context.number("alpha", 0.2), context.number("beta", 0.5))
 
 
-def _hard_swish(_: Site, x: Array, y: Array, t: Array) -> None:
+def _hard_swish(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     _hard_sigmoid_of(x, t, 1 / 6, 0.5)
     np.multiply(x, t, out=y)
 
@@ -127,31 +127,31 @@ def _softplus_of(x: Array, y: Array, t: Array) -> None:
     np.add(y, t, out=y)
 
 
-def _softplus(_: Site, x: Array, y: Array, t: Array) -> None:
+def _softplus(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     _softplus_of(x, y, t)
 
 
-def _mish(_: Site, x: Array, y: Array, t: Array) -> None:
+def _mish(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     _softplus_of(x, y, t)
     np.tanh(y, out=y)
     np.multiply(x, y, out=y)
 
 
-def _softsign(_: Site, x: Array, y: Array, t: Array) -> None:
+def _softsign(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     np.absolute(x, out=t)
     np.add(t, 1, out=t)
     np.divide(x, t, out=y)
 
 
-def _thresholded_relu(site: Site, x: Array, y: Array, t: Array) -> None:
+def _thresholded_relu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     above = t.view(np.bool_)[: x.size]
-    np.greater(x, site.number("alpha", 1.0), out=above)
+    np.greater(x, context.number("alpha", 1.0), out=above)
     y.fill(0)
     np.copyto(y, x, where=above)
 
 
-def _shrink(site: Site, x: Array, y: Array, t: Array) -> None:
-    bias, limit = site.number("bias", 0.0), site.number("lambd", 0.5)
+def _shrink(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+    bias, limit = context.number("bias", 0.0), context.number("lambd", 0.5)
     chosen = t.view(np.bool_)[: x.size]
     y.fill(0)
     np.less(x, -limit, out=chosen)
@@ -160,12 +160,12 @@ def _shrink(site: Site, x: Array, y: Array, t: Array) -> None:
     np.subtract(x, bias, out=y, where=chosen)
 
 
-def _erf(_: Site, x: Array, y: Array, t: Array) -> None:
+def _erf(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     erf(x, y, t)
 
 
-def _gelu(site: Site, x: Array, y: Array, t: Array) -> None:
-    if site.text("approximate", "none") == "tanh":
+def _gelu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+    if context.text("approximate", "none") == "tanh":
         np.square(x, out=y)
         np.multiply(y, 0.044715, out=y)
         np.add(y, 1, out=y)

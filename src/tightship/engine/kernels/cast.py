@@ -8,31 +8,31 @@ from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.graph import element_count
 
 SCALES = "float8_e8m0fnu"
 """Powers of two without a sign; they round by rules of their own."""
 
 
-def _cast(site: Site) -> Kernel:
+def _cast(context: KernelContext) -> Kernel:
     """To integers by truncation, to bool by `x != 0`, to float8 saturated if the node says so."""
-    source, target = site.dtype(0), site.output_dtype()
+    source, target = context.dtype(0), context.output_dtype()
     require(source.kind != "c" and target.kind != "c" and target.name != SCALES)
-    if is_narrow_float(target) and site.integer("saturate", 1) and source != target:
-        return _saturating(site)
+    if is_narrow_float(target) and context.integer("saturate", 1) and source != target:
+        return _saturating(context)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.copyto(outputs[0], inputs[0], casting="unsafe")
 
-    return Kernel("Cast", run, in_place=site.same_type(0))
+    return Kernel("Cast", run, in_place=context.same_type(0))
 
 
-def _saturating(site: Site) -> Kernel:
-    source, target = site.dtype(0), site.output_dtype()
+def _saturating(context: KernelContext) -> Kernel:
+    source, target = context.dtype(0), context.output_dtype()
     require(is_real(source))
     low, high = finite_range(target)
-    shape = site.shape(0)
+    shape = context.shape(0)
     layout = ScratchLayout()
     work = layout.slot(source, (min(BLOCK_ELEMENTS, element_count(shape)),))
 
@@ -46,9 +46,9 @@ def _saturating(site: Site) -> Kernel:
     return Kernel("Cast", run, layout.size_bytes)
 
 
-def _bit_cast(site: Site) -> Kernel:
+def _bit_cast(context: KernelContext) -> Kernel:
     """The same bytes under another type."""
-    source, target = site.dtype(0), site.output_dtype()
+    source, target = context.dtype(0), context.output_dtype()
     require(source.itemsize == target.itemsize)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.window import Index, Window, window_of
 from tightship.graph import element_count
 
@@ -53,13 +53,13 @@ class Columns:
         return flat.reshape((self.height, count))
 
 
-def _convolution(site: Site) -> Kernel:
-    dtype, weights = site.dtype(0), site.shape(1)
+def _convolution(context: KernelContext) -> Kernel:
+    dtype, weights = context.dtype(0), context.shape(1)
     require(is_real(dtype) and len(weights) >= 3)
-    window = window_of(site, weights[2:])
-    groups = site.integer("group", 1)
+    window = window_of(context, weights[2:])
+    groups = context.integer("group", 1)
     filters_each = weights[0] // groups
-    images = (site.shape(0)[0] * groups, weights[1], *window.image)
+    images = (context.shape(0)[0] * groups, weights[1], *window.image)
     per_filter = (weights[0],) + (1,) * len(window.image)
     layout = ScratchLayout()
     columns = Columns(window, weights[1], dtype, layout)
@@ -80,17 +80,17 @@ def _convolution(site: Site) -> Kernel:
     return Kernel("Conv", run, layout.size_bytes)
 
 
-def _transposed(site: Site) -> Kernel:
-    weights = site.shape(1)
+def _transposed(context: KernelContext) -> Kernel:
+    weights = context.shape(1)
     require(len(weights) >= 3)
-    return spread_kernel(site, _spread(site, weights[2:]))
+    return spread_kernel(context, _spread(context, weights[2:]))
 
 
-def spread_kernel(site: Site, window: Window) -> Kernel:
+def spread_kernel(context: KernelContext, window: Window) -> Kernel:
     """Each input element adds its share to the outputs that its window covers."""
-    dtype, weights = site.dtype(0), site.shape(1)
+    dtype, weights = context.dtype(0), context.shape(1)
     require(is_real(dtype))
-    groups, batch = site.integer("group", 1), site.shape(0)[0]
+    groups, batch = context.integer("group", 1), context.shape(0)[0]
     inputs_each, filters_each = weights[0] // groups, weights[1]
     taps, positions = element_count(window.kernel), element_count(window.positions)
     chunk = min(max(TILE_BYTES // max(taps * positions * dtype.itemsize, 1), 1), filters_each)
@@ -116,7 +116,7 @@ def spread_kernel(site: Site, window: Window) -> Kernel:
                 grid = share.reshape((stop - start, *window.kernel, *window.positions))
                 _add_shares(window, grid, targets[index, start:stop])
 
-    return Kernel(site.node.operator, run, layout.size_bytes)
+    return Kernel(context.node.operator, run, layout.size_bytes)
 
 
 def _add_shares(window: Window, grid: Array, target: Array) -> None:
@@ -126,18 +126,18 @@ def _add_shares(window: Window, grid: Array, target: Array) -> None:
         np.add(into, grid[share], out=into)
 
 
-def _spread(site: Site, kernel: tuple[int, ...]) -> Window:
+def _spread(context: KernelContext, kernel: tuple[int, ...]) -> Window:
     """The window of a transposed convolution: its image is the output."""
-    positions, image = site.shape(0)[2:], site.output_shape()[2:]
+    positions, image = context.shape(0)[2:], context.output_shape()[2:]
     rank = len(image)
-    strides = site.integers("strides") or (1,) * rank
-    dilations = site.integers("dilations") or (1,) * rank
-    extra = site.integers("output_padding") or (0,) * rank
-    mode = site.text("auto_pad", "NOTSET")
-    pads = site.integers("pads")
+    strides = context.integers("strides") or (1,) * rank
+    dilations = context.integers("dilations") or (1,) * rank
+    extra = context.integers("output_padding") or (0,) * rank
+    mode = context.text("auto_pad", "NOTSET")
+    pads = context.integers("pads")
     if mode == "VALID":
         before: tuple[int, ...] = (0,) * rank
-    elif mode == "NOTSET" and site.integers("output_shape") is None:
+    elif mode == "NOTSET" and context.integers("output_shape") is None:
         before = pads[:rank] if pads else (0,) * rank
     else:
         total = [

@@ -7,18 +7,18 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_brain_float, is_integer, is_number, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 
-def _ufunc_kernel(site: Site, ufunc: np.ufunc) -> Kernel:
+def _ufunc_kernel(context: KernelContext, ufunc: np.ufunc) -> Kernel:
     """One ufunc over all inputs, as its loop for their dtypes rounds."""
-    types = [site.dtype(index) for index in range(ufunc.nin)]
-    require(len(site.node.inputs) == ufunc.nin and _covers(ufunc, types, site.output_dtype()))
+    types = [context.dtype(index) for index in range(ufunc.nin)]
+    require(len(context.node.inputs) == ufunc.nin and _covers(ufunc, types, context.output_dtype()))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
-        ufunc(*_aligned(inputs, site), out=outputs[0], casting="unsafe")
+        ufunc(*_aligned(inputs, context), out=outputs[0], casting="unsafe")
 
-    return Kernel(site.node.operator, run, in_place=site.same_type(*range(ufunc.nin)))
+    return Kernel(context.node.operator, run, in_place=context.same_type(*range(ufunc.nin)))
 
 
 def _covers(
@@ -31,31 +31,31 @@ def _covers(
     return bool(resolved[-1] == output)
 
 
-def _aligned(inputs: Operands, site: Site) -> Operands:
+def _aligned(inputs: Operands, context: KernelContext) -> Operands:
     """Inputs whose shapes broadcast as NumPy's do; before opset 7 `axis` placed the second."""
-    if site.version >= 7 or len(inputs) != 2 or "axis" not in site.node.attributes:
+    if context.version >= 7 or len(inputs) != 2 or "axis" not in context.node.attributes:
         return inputs
     left, right = inputs
-    axis = site.integer("axis", 0)
+    axis = context.integer("axis", 0)
     start = axis + left.ndim if axis < 0 else axis
     trailing = left.ndim - start - right.ndim
     return left, right.reshape(right.shape + (1,) * trailing)
 
 
 def _single(ufunc: np.ufunc) -> Builder:
-    return lambda site: _ufunc_kernel(site, ufunc)
+    return lambda context: _ufunc_kernel(context, ufunc)
 
 
-def _divide(site: Site) -> Kernel:
+def _divide(context: KernelContext) -> Kernel:
     """Quotients; those of integers are truncated toward zero."""
-    dtype = site.dtype(0)
+    dtype = context.dtype(0)
     if not is_integer(dtype):
-        return _ufunc_kernel(site, np.true_divide)
+        return _ufunc_kernel(context, np.true_divide)
     if dtype.kind == "u":
-        return _ufunc_kernel(site, np.floor_divide)
+        return _ufunc_kernel(context, np.floor_divide)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
-        (left, right), (out,) = _aligned(inputs, site), outputs
+        (left, right), (out,) = _aligned(inputs, context), outputs
         np.fmod(left, right, out=out)
         np.subtract(left, out, out=out)
         np.floor_divide(out, right, out=out)
@@ -63,38 +63,38 @@ def _divide(site: Site) -> Kernel:
     return Kernel("Div", run)
 
 
-def _power(site: Site) -> Kernel:
+def _power(context: KernelContext) -> Kernel:
     """Powers in the dtype of the base; negative integer powers of integers are not covered."""
-    base, exponent, output = site.dtype(0), site.dtype(1), site.output_dtype()
+    base, exponent, output = context.dtype(0), context.dtype(1), context.output_dtype()
     require(base == output and is_number(base) and is_number(exponent))
     if is_integer(base) and exponent.kind == "i":
-        known = site.parameter(1)
+        known = context.parameter(1)
         require(known is not None and bool(np.all(known >= np.zeros((), known.dtype))))
     loop = base if is_real(base) else None
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
-        left, right = _aligned(inputs, site)
+        left, right = _aligned(inputs, context)
         np.power(left, right, out=outputs[0], dtype=loop, casting="unsafe")
 
-    return Kernel("Pow", run, in_place=site.same_type(0, 1))
+    return Kernel("Pow", run, in_place=context.same_type(0, 1))
 
 
-def _modulo(site: Site) -> Kernel:
+def _modulo(context: KernelContext) -> Kernel:
     """Remainders with the sign of the divisor, or with `fmod` that of the dividend."""
-    return _ufunc_kernel(site, np.fmod if site.integer("fmod", 0) else np.remainder)
+    return _ufunc_kernel(context, np.fmod if context.integer("fmod", 0) else np.remainder)
 
 
-def _bit_shift(site: Site) -> Kernel:
-    right = site.text("direction", "") == "RIGHT"
-    return _ufunc_kernel(site, np.right_shift if right else np.left_shift)
+def _bit_shift(context: KernelContext) -> Kernel:
+    right = context.text("direction", "") == "RIGHT"
+    return _ufunc_kernel(context, np.right_shift if right else np.left_shift)
 
 
 def _folded(ufunc: np.ufunc, *, mean: bool = False) -> Builder:
     """Any number of inputs, folded from the left."""
 
-    def build(site: Site) -> Kernel:
-        types = [site.dtype(index) for index in range(len(site.inputs))]
-        output = site.output_dtype()
+    def build(context: KernelContext) -> Kernel:
+        types = [context.dtype(index) for index in range(len(context.inputs))]
+        output = context.output_dtype()
         require(all(dtype == output for dtype in types) and _covers(ufunc, [output] * 2, output))
         count = len(types)
 
@@ -109,36 +109,36 @@ def _folded(ufunc: np.ufunc, *, mean: bool = False) -> Builder:
             if mean:
                 np.true_divide(out, count, out=out, casting="unsafe")
 
-        pairs = site.same_type(0, 1) if count <= 2 else site.read_once(0, 1)
-        return Kernel(site.node.operator, run, in_place=pairs)
+        pairs = context.same_type(0, 1) if count <= 2 else context.read_once(0, 1)
+        return Kernel(context.node.operator, run, in_place=pairs)
 
     return build
 
 
-def _where(site: Site) -> Kernel:
+def _where(context: KernelContext) -> Kernel:
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         condition, chosen, other = inputs
         np.copyto(outputs[0], other)
         np.copyto(outputs[0], chosen, where=condition)
 
-    return Kernel("Where", run, in_place=site.read_once(2))
+    return Kernel("Where", run, in_place=context.read_once(2))
 
 
-def _clip(site: Site) -> Kernel:
+def _clip(context: KernelContext) -> Kernel:
     """Limits from attributes before opset 11, from inputs since; a NaN stays NaN."""
-    dtype = site.dtype(0)
+    dtype = context.dtype(0)
     require(is_number(dtype) or is_brain_float(dtype))
-    if site.version >= 11:
-        return Kernel("Clip", _clip_by_inputs, in_place=site.read_once(0))
+    if context.version >= 11:
+        return Kernel("Clip", _clip_by_inputs, in_place=context.read_once(0))
     limits = np.finfo(np.float32)
-    low = site.number("min", float(limits.min))
-    high = site.number("max", float(limits.max))
+    low = context.number("min", float(limits.min))
+    high = context.number("max", float(limits.max))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.maximum(inputs[0], low, out=outputs[0], casting="unsafe")
         np.minimum(outputs[0], high, out=outputs[0], casting="unsafe")
 
-    return Kernel("Clip", run, in_place=site.read_once(0))
+    return Kernel("Clip", run, in_place=context.read_once(0))
 
 
 def _clip_by_inputs(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -153,12 +153,12 @@ def _clip_by_inputs(inputs: Operands, outputs: Operands, _: Array | None) -> Non
         np.minimum(out, high.reshape(()), out=out)
 
 
-def _is_infinite(site: Site) -> Kernel:
-    positive = bool(site.integer("detect_positive", 1))
-    negative = bool(site.integer("detect_negative", 1))
+def _is_infinite(context: KernelContext) -> Kernel:
+    positive = bool(context.integer("detect_positive", 1))
+    negative = bool(context.integer("detect_negative", 1))
     if positive and negative:
-        return _ufunc_kernel(site, np.isinf)
-    require(is_real(site.dtype(0)))
+        return _ufunc_kernel(context, np.isinf)
+    require(is_real(context.dtype(0)))
     infinity = np.inf if positive else -np.inf
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -170,14 +170,14 @@ def _is_infinite(site: Site) -> Kernel:
     return Kernel("IsInf", run)
 
 
-def _prelu(site: Site) -> Kernel:
+def _prelu(context: KernelContext) -> Kernel:
     """`x` where it is positive, `slope * x` elsewhere."""
-    require(site.dtype(0) == site.dtype(1) == site.output_dtype())
-    rank, slope_shape = len(site.shape(0)), site.shape(1)
-    if site.version < 7 and len(slope_shape) == 1 and rank > 1:
+    require(context.dtype(0) == context.dtype(1) == context.output_dtype())
+    rank, slope_shape = len(context.shape(0)), context.shape(1)
+    if context.version < 7 and len(slope_shape) == 1 and rank > 1:
         slope_shape = slope_shape + (1,) * (rank - 2)
     layout = ScratchLayout()
-    mask = layout.slot(np.bool_, site.output_shape())
+    mask = layout.slot(np.bool_, context.output_shape())
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (x, slope), (out,) = inputs, outputs
@@ -187,7 +187,7 @@ def _prelu(site: Site) -> Kernel:
         np.copyto(out, x)
         np.multiply(out, slope.reshape(slope_shape), out=out, where=positive)
 
-    return Kernel("PRelu", run, layout.size_bytes, site.read_once(0))
+    return Kernel("PRelu", run, layout.size_bytes, context.read_once(0))
 
 
 UFUNCS: Mapping[str, np.ufunc] = {

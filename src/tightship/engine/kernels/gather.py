@@ -8,7 +8,7 @@ from tightship.engine.kernels.generate import count_up
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_number
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.errors import InputError
 from tightship.graph import element_count
 
@@ -36,10 +36,10 @@ def _check(name: str, indices: Array, length: int) -> None:
         )
 
 
-def _gather(site: Site) -> Kernel:
-    name, shape, indices = site.node.name, site.shape(0), site.shape(1)
-    axis = axis_of(site.integer("axis", 0), len(shape))
-    is_wide = site.dtype(1) == np.int64
+def _gather(context: KernelContext) -> Kernel:
+    name, shape, indices = context.node.name, context.shape(0), context.shape(1)
+    axis = axis_of(context.integer("axis", 0), len(shape))
+    is_wide = context.dtype(1) == np.int64
     layout = ScratchLayout()
     wide = layout.slot(np.int64, (0,) if is_wide else indices)
 
@@ -58,10 +58,10 @@ Locate = Callable[[Array, Array | None], Array]
 """`locate(indices, scratch)`: places in the flattened data, a vector in scratch."""
 
 
-def _along_axis(site: Site, layout: ScratchLayout) -> Locate:
+def _along_axis(context: KernelContext, layout: ScratchLayout) -> Locate:
     """Each index replaces one coordinate of its own position (GatherElements and kin)."""
-    name, shape, indices = site.node.name, site.shape(0), site.shape(1)
-    axis = axis_of(site.integer("axis", 0), len(shape))
+    name, shape, indices = context.node.name, context.shape(0), context.shape(1)
+    axis = axis_of(context.integer("axis", 0), len(shape))
     strides = [element_count(shape[a + 1 :]) for a in range(len(shape))]
     others = [a for a in range(len(shape)) if a != axis and indices[a] > 1]
     place = layout.slot(np.int64, indices)
@@ -81,10 +81,10 @@ def _along_axis(site: Site, layout: ScratchLayout) -> Locate:
     return locate
 
 
-def _by_tuples(site: Site, layout: ScratchLayout) -> Locate:
+def _by_tuples(context: KernelContext, layout: ScratchLayout) -> Locate:
     """The last axis of the indices holds leading coordinates (GatherND, ScatterND)."""
-    name, shape, indices = site.node.name, site.shape(0), site.shape(1)
-    batch = site.integer("batch_dims", 0)
+    name, shape, indices = context.node.name, context.shape(0), context.shape(1)
+    batch = context.integer("batch_dims", 0)
     depth = indices[-1]
     lengths = shape[batch : batch + depth]
     batches = element_count(shape[:batch])
@@ -107,9 +107,9 @@ def _by_tuples(site: Site, layout: ScratchLayout) -> Locate:
     return locate
 
 
-def _gather_elements(site: Site) -> Kernel:
+def _gather_elements(context: KernelContext) -> Kernel:
     layout = ScratchLayout()
-    locate = _along_axis(site, layout)
+    locate = _along_axis(context, layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         places = locate(inputs[1], scratch)
@@ -118,10 +118,10 @@ def _gather_elements(site: Site) -> Kernel:
     return Kernel("GatherElements", run, layout.size_bytes)
 
 
-def _gather_tuples(site: Site) -> Kernel:
+def _gather_tuples(context: KernelContext) -> Kernel:
     layout = ScratchLayout()
-    locate = _by_tuples(site, layout)
-    rows = _row_shape(site, site.integer("batch_dims", 0))
+    locate = _by_tuples(context, layout)
+    rows = _row_shape(context, context.integer("batch_dims", 0))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         places = locate(inputs[1], scratch)
@@ -131,24 +131,24 @@ def _gather_tuples(site: Site) -> Kernel:
     return Kernel("GatherND", run, layout.size_bytes)
 
 
-def _row_shape(site: Site, batch: int) -> tuple[int, int]:
+def _row_shape(context: KernelContext, batch: int) -> tuple[int, int]:
     """The data as (tuples of coordinates, elements that each addresses)."""
-    shape, depth = site.shape(0), batch + site.shape(1)[-1]
+    shape, depth = context.shape(0), batch + context.shape(1)[-1]
     return element_count(shape[:depth]), element_count(shape[depth:])
 
 
-def _scatter(locate_by: Callable[[Site, ScratchLayout], Locate], *, tuples: bool) -> Builder:
+def _scatter(locate_by: Callable[[KernelContext, ScratchLayout], Locate], *, tuples: bool) -> Builder:
     """A copy of the data with updates put, or combined, at the places indexed.
 
     Where places repeat without a reduction, one of their updates stays.
     """
 
-    def build(site: Site) -> Kernel:
-        reduction = site.text("reduction", "none")
-        require(reduction == "none" or is_number(site.dtype(0)))
+    def build(context: KernelContext) -> Kernel:
+        reduction = context.text("reduction", "none")
+        require(reduction == "none" or is_number(context.dtype(0)))
         layout = ScratchLayout()
-        locate = locate_by(site, layout)
-        rows = _row_shape(site, 0) if tuples else (element_count(site.shape(0)), 1)
+        locate = locate_by(context, layout)
+        rows = _row_shape(context, 0) if tuples else (element_count(context.shape(0)), 1)
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
             data, index, updates = inputs
@@ -163,7 +163,7 @@ def _scatter(locate_by: Callable[[Site, ScratchLayout], Locate], *, tuples: bool
             else:
                 REDUCTIONS[reduction].at(target, places, changes)
 
-        return Kernel(site.node.operator, run, layout.size_bytes, site.read_once(0))
+        return Kernel(context.node.operator, run, layout.size_bytes, context.read_once(0))
 
     return build
 

@@ -7,7 +7,7 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_number
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 
 
 def count_up(out: Array, step: int = 1) -> None:
@@ -21,11 +21,11 @@ def count_up(out: Array, step: int = 1) -> None:
         done += more
 
 
-def _shape(site: Site) -> Kernel:
-    shape = site.shape(0)
-    end = site.node.attributes.get("end")
+def _shape(context: KernelContext) -> Kernel:
+    shape = context.shape(0)
+    end = context.node.attributes.get("end")
     require(end is None or isinstance(end, int))
-    lengths = shape[site.integer("start", 0) : end if isinstance(end, int) else None]
+    lengths = shape[context.integer("start", 0) : end if isinstance(end, int) else None]
 
     def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
         outputs[0][...] = lengths
@@ -33,8 +33,8 @@ def _shape(site: Site) -> Kernel:
     return Kernel("Shape", run)
 
 
-def _size(site: Site) -> Kernel:
-    count = int(np.prod(site.shape(0), dtype=np.int64))
+def _size(context: KernelContext) -> Kernel:
+    count = int(np.prod(context.shape(0), dtype=np.int64))
 
     def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
         outputs[0].fill(count)
@@ -42,8 +42,8 @@ def _size(site: Site) -> Kernel:
     return Kernel("Size", run)
 
 
-def _filled(site: Site) -> Kernel:
-    value = site.tensor("value")
+def _filled(context: KernelContext) -> Kernel:
+    value = context.tensor("value")
     element = np.zeros((), np.float32) if value is None else value.reshape(())
 
     def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -52,9 +52,9 @@ def _filled(site: Site) -> Kernel:
     return Kernel("ConstantOfShape", run)
 
 
-def _constant(site: Site) -> Kernel:
-    attributes = site.node.attributes
-    tensor = site.tensor("value")
+def _constant(context: KernelContext) -> Kernel:
+    attributes = context.node.attributes
+    tensor = context.tensor("value")
     names = ("value_float", "value_floats", "value_int", "value_ints")
     plain = [attributes[name] for name in names if name in attributes]
     require(tensor is not None or len(plain) == 1)
@@ -66,8 +66,8 @@ def _constant(site: Site) -> Kernel:
     return Kernel("Constant", run)
 
 
-def _range(site: Site) -> Kernel:
-    require(is_number(site.output_dtype()))
+def _range(context: KernelContext) -> Kernel:
+    require(is_number(context.output_dtype()))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         start, _limit, delta = inputs
@@ -78,9 +78,9 @@ def _range(site: Site) -> Kernel:
     return Kernel("Range", run)
 
 
-def _eye_like(site: Site) -> Kernel:
-    rows, columns = site.output_shape()
-    shift = site.integer("k", 0)
+def _eye_like(context: KernelContext) -> Kernel:
+    rows, columns = context.output_shape()
+    shift = context.integer("k", 0)
     start = shift if shift >= 0 else -shift * columns
     count = max(min(rows + min(shift, 0), columns - max(shift, 0)), 0)
 
@@ -91,10 +91,10 @@ def _eye_like(site: Site) -> Kernel:
     return Kernel("EyeLike", run)
 
 
-def _triangle(site: Site) -> Kernel:
+def _triangle(context: KernelContext) -> Kernel:
     """The upper or lower triangle of each matrix, row by row; zero elsewhere."""
-    *_, rows, columns = site.shape(0)
-    upper = bool(site.integer("upper", 1))
+    *_, rows, columns = context.shape(0)
+    upper = bool(context.integer("upper", 1))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         x, out = inputs[0], outputs[0]
@@ -110,12 +110,12 @@ def _triangle(site: Site) -> Kernel:
     return Kernel("Trilu", run)
 
 
-def _one_hot(site: Site) -> Kernel:
+def _one_hot(context: KernelContext) -> Kernel:
     """`on` where an element of the indices names the position; indices may be negative."""
-    shape = site.shape(0)
+    shape = context.shape(0)
     rank = len(shape) + 1
-    axis = axis_of(site.integer("axis", -1), rank)
-    depth = site.output_shape()[axis]
+    axis = axis_of(context.integer("axis", -1), rank)
+    depth = context.output_shape()[axis]
     layout = ScratchLayout()
     index = layout.slot(np.int64, shape)
     negative = layout.slot(np.bool_, shape)
@@ -139,9 +139,9 @@ def _one_hot(site: Site) -> Kernel:
 def _running(ufunc: np.ufunc, first: int) -> Builder:
     """Running sums or products along an axis, which may be an input known only at run time."""
 
-    def build(site: Site) -> Kernel:
-        require(is_number(site.dtype(0)))
-        exclusive, reverse = site.integer("exclusive", 0), site.integer("reverse", 0)
+    def build(context: KernelContext) -> Kernel:
+        require(is_number(context.dtype(0)))
+        exclusive, reverse = context.integer("exclusive", 0), context.integer("reverse", 0)
 
         def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
             axis = int(inputs[1].reshape(()))
@@ -153,7 +153,7 @@ def _running(ufunc: np.ufunc, first: int) -> Builder:
                 x, out = x[:-1], out[1:]
             ufunc.accumulate(x, axis=0, out=out, dtype=out.dtype)
 
-        return Kernel(site.node.operator, run)
+        return Kernel(context.node.operator, run)
 
     return build
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from tightship.engine.kernels.site import Site
+    from tightship.engine.kernels.kernel_context import KernelContext
 
 Array = NDArray[Any]
 Operands = Sequence[Any]
@@ -27,11 +27,11 @@ class Kernel:
 
     Attributes:
         in_place: Pairs (output index, input index) that may be one and the same buffer.
-        site: What it was made for, with those constants alone that it had to know.
+        context: What it was made for, with those constants alone that it had to know.
     """
 
     name: str
     run: Run
     scratch_bytes: int = 0
     in_place: tuple[tuple[int, int], ...] = ()
-    site: "Site | None" = None
+    context: "KernelContext | None" = None

@@ -7,12 +7,12 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_integer, is_number, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 
-def _matmul(site: Site) -> Kernel:
-    dtype = site.output_dtype()
-    require(site.dtype(0) == site.dtype(1) == dtype and is_number(dtype))
+def _matmul(context: KernelContext) -> Kernel:
+    dtype = context.output_dtype()
+    require(context.dtype(0) == context.dtype(1) == dtype and is_number(dtype))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.matmul(inputs[0], inputs[1], out=outputs[0])
@@ -20,15 +20,15 @@ def _matmul(site: Site) -> Kernel:
     return Kernel("MatMul", run)
 
 
-def _gemm(site: Site) -> Kernel:
+def _gemm(context: KernelContext) -> Kernel:
     """Alpha * A' B' + beta * C; integers only where alpha and beta are 1."""
-    dtype = site.output_dtype()
-    alpha, beta = site.number("alpha", 1.0), site.number("beta", 1.0)
+    dtype = context.output_dtype()
+    alpha, beta = context.number("alpha", 1.0), context.number("beta", 1.0)
     require(is_real(dtype) or (is_integer(dtype) and alpha == beta == 1))
-    transpose_a, transpose_b = site.integer("transA", 0), site.integer("transB", 0)
-    adds = site.has_input(2) and beta != 0
+    transpose_a, transpose_b = context.integer("transA", 0), context.integer("transB", 0)
+    adds = context.has_input(2) and beta != 0
     layout = ScratchLayout()
-    scaled = layout.slot(dtype, site.shape(2) if adds and beta != 1 else (0,))
+    scaled = layout.slot(dtype, context.shape(2) if adds and beta != 1 else (0,))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (a, b), (out,) = inputs[:2], outputs
@@ -45,9 +45,9 @@ def _gemm(site: Site) -> Kernel:
     return Kernel("Gemm", run, layout.size_bytes)
 
 
-def _matmul_integer(site: Site) -> Kernel:
+def _matmul_integer(context: KernelContext) -> Kernel:
     """Products of 8-bit integers less their zero points, in int32."""
-    shape_a, shape_b = site.shape(0), site.shape(1)
+    shape_a, shape_b = context.shape(0), context.shape(1)
     layout = ScratchLayout()
     wide_a, wide_b = layout.slot(np.int32, shape_a), layout.slot(np.int32, shape_b)
 
@@ -76,15 +76,15 @@ def subtract_zero_point(x: Array, zero: Array | None, wide: Array, *, per_row: b
     np.subtract(x, zero, out=wide, dtype=wide.dtype, casting="unsafe")
 
 
-def _qlinear_matmul(site: Site) -> Kernel:
+def _qlinear_matmul(context: KernelContext) -> Kernel:
     """A quantized product: exact in int32, then rescaled and saturated."""
-    target = site.output_dtype()
-    require(is_integer(target) and site.dtype(1) == np.float32)
+    target = context.output_dtype()
+    require(is_integer(target) and context.dtype(1) == np.float32)
     layout = ScratchLayout()
-    wide_a = layout.slot(np.int32, site.shape(0))
-    wide_b = layout.slot(np.int32, site.shape(3))
-    sums = layout.slot(np.int32, site.output_shape())
-    real = layout.slot(np.float32, site.output_shape())
+    wide_a = layout.slot(np.int32, context.shape(0))
+    wide_b = layout.slot(np.int32, context.shape(3))
+    sums = layout.slot(np.int32, context.output_shape())
+    real = layout.slot(np.float32, context.output_shape())
     limits = np.iinfo(target.name)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -112,11 +112,11 @@ def _per(parameter: Array, *, rows: bool) -> Array:
     return parameter.reshape(-1, 1) if rows and parameter.ndim == 1 else parameter
 
 
-def _einsum(site: Site) -> Kernel:
-    equation = site.text("equation", "")
-    dtype = site.output_dtype()
-    require(is_number(dtype) and all(v is not None for v in site.inputs))
-    require(all(site.dtype(index) == dtype for index in range(len(site.inputs))))
+def _einsum(context: KernelContext) -> Kernel:
+    equation = context.text("equation", "")
+    dtype = context.output_dtype()
+    require(is_number(dtype) and all(v is not None for v in context.inputs))
+    require(all(context.dtype(index) == dtype for index in range(len(context.inputs))))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.einsum(equation, *inputs, out=outputs[0], optimize=False)

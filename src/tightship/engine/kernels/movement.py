@@ -5,39 +5,39 @@ from collections.abc import Mapping
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 
 
-def _copy(site: Site) -> Kernel:
+def _copy(context: KernelContext) -> Kernel:
     """The same elements in the same order, under another shape."""
-    require(site.dtype(0) == site.output_dtype())
+    require(context.dtype(0) == context.output_dtype())
     pairs = ((0, 0),)
-    return Kernel(site.node.operator, _copy_all, in_place=pairs)
+    return Kernel(context.node.operator, _copy_all, in_place=pairs)
 
 
 def _copy_all(inputs: Operands, outputs: Operands, _: Array | None) -> None:
     np.copyto(outputs[0].reshape(-1), inputs[0].reshape(-1))
 
 
-def _dropout(site: Site) -> Kernel:
+def _dropout(context: KernelContext) -> Kernel:
     """A copy: only inference is covered. The mask, where asked for, keeps every element."""
-    if site.version >= 12:
-        training = site.parameter(2)
+    if context.version >= 12:
+        training = context.parameter(2)
         require(training is None or not bool(training))
-    elif site.version < 7:
-        require(bool(site.integer("is_test", 0)))
+    elif context.version < 7:
+        require(bool(context.integer("is_test", 0)))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.copyto(outputs[0], inputs[0])
         if len(outputs) > 1 and outputs[1] is not None:
             outputs[1].fill(1)
 
-    return Kernel("Dropout", run, in_place=site.same_type(0))
+    return Kernel("Dropout", run, in_place=context.same_type(0))
 
 
-def _transpose(site: Site) -> Kernel:
-    rank = len(site.shape(0))
-    permutation = site.integers("perm") or tuple(range(rank))[::-1]
+def _transpose(context: KernelContext) -> Kernel:
+    rank = len(context.shape(0))
+    permutation = context.integers("perm") or tuple(range(rank))[::-1]
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.copyto(outputs[0], inputs[0].transpose(permutation))
@@ -45,16 +45,16 @@ def _transpose(site: Site) -> Kernel:
     return Kernel("Transpose", run)
 
 
-def _expand(site: Site) -> Kernel:
+def _expand(context: KernelContext) -> Kernel:
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.copyto(outputs[0], inputs[0])
 
-    return Kernel("Expand", run, in_place=site.same_type(0))
+    return Kernel("Expand", run, in_place=context.same_type(0))
 
 
-def _tile(site: Site) -> Kernel:
+def _tile(context: KernelContext) -> Kernel:
     """Repeats follow from the two shapes."""
-    source, target = site.shape(0), site.output_shape()
+    source, target = context.shape(0), context.output_shape()
     repeats = [long // max(short, 1) for long, short in zip(target, source, strict=True)]
     grid = [length for pair in zip(repeats, source, strict=True) for length in pair]
     cell = [length for short in source for length in (1, short)]
@@ -65,10 +65,10 @@ def _tile(site: Site) -> Kernel:
     return Kernel("Tile", run)
 
 
-def _concat(site: Site) -> Kernel:
-    rank = len(site.output_shape())
-    axis = axis_of(site.integer("axis", 1), rank)
-    parts = _consecutive([site.shape(i)[axis] for i in range(len(site.inputs))], axis)
+def _concat(context: KernelContext) -> Kernel:
+    rank = len(context.output_shape())
+    axis = axis_of(context.integer("axis", 1), rank)
+    parts = _consecutive([context.shape(i)[axis] for i in range(len(context.inputs))], axis)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         for part, operand in zip(parts, inputs, strict=True):
@@ -77,10 +77,10 @@ def _concat(site: Site) -> Kernel:
     return Kernel("Concat", run)
 
 
-def _split(site: Site) -> Kernel:
+def _split(context: KernelContext) -> Kernel:
     """Lengths are those of the outputs, which must all be there."""
-    axis = axis_of(site.integer("axis", 0), len(site.shape(0)))
-    lengths = [site.output_shape(index)[axis] for index in range(len(site.outputs))]
+    axis = axis_of(context.integer("axis", 0), len(context.shape(0)))
+    lengths = [context.output_shape(index)[axis] for index in range(len(context.outputs))]
     parts = _consecutive(lengths, axis)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -100,8 +100,8 @@ def _consecutive(lengths: list[int], axis: int) -> list[tuple[slice, ...]]:
     return parts
 
 
-def _take_slice(site: Site) -> Kernel:
-    part = taken(site)
+def _take_slice(context: KernelContext) -> Kernel:
+    part = taken(context)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.copyto(outputs[0], inputs[0][part])
@@ -109,20 +109,20 @@ def _take_slice(site: Site) -> Kernel:
     return Kernel("Slice", run)
 
 
-def taken(site: Site) -> tuple[slice, ...]:
+def taken(context: KernelContext) -> tuple[slice, ...]:
     """What a Slice takes of each axis, inside its bounds.
 
     Raises:
         NotCoveredError: Only the run knows.
     """
-    shape = site.shape(0)
-    if site.version < 10:
-        starts, ends = site.integers("starts"), site.integers("ends")
-        axes = site.integers("axes")
+    shape = context.shape(0)
+    if context.version < 10:
+        starts, ends = context.integers("starts"), context.integers("ends")
+        axes = context.integers("axes")
         steps = None
     else:
-        starts, ends = site.axes(1, "starts"), site.axes(2, "ends")
-        axes, steps = site.axes(3), site.axes(4, "steps")
+        starts, ends = context.axes(1, "starts"), context.axes(2, "ends")
+        axes, steps = context.axes(3), context.axes(4, "steps")
     assert starts is not None
     assert ends is not None
     index = [slice(None)] * len(shape)
@@ -143,11 +143,11 @@ def _clamped(start: int, end: int, step: int, length: int) -> slice:
     return slice(start, None if end < 0 else end, step) if length else slice(0, 0, step)
 
 
-def _depth_to_space(site: Site) -> Kernel:
-    batch, depth, height, width = site.shape(0)
-    block = site.integer("blocksize", 1)
+def _depth_to_space(context: KernelContext) -> Kernel:
+    batch, depth, height, width = context.shape(0)
+    block = context.integer("blocksize", 1)
     channels = depth // (block * block)
-    if site.text("mode", "DCR") == "DCR":
+    if context.text("mode", "DCR") == "DCR":
         cells: tuple[int, ...] = (batch, block, block, channels, height, width)
         order: tuple[int, ...] = (0, 3, 4, 1, 5, 2)
     else:
@@ -161,12 +161,12 @@ def _depth_to_space(site: Site) -> Kernel:
     return Kernel("DepthToSpace", run)
 
 
-def _space_to_depth(site: Site) -> Kernel:
-    batch, channels, height, width = site.shape(0)
-    block = site.integer("blocksize", 1)
+def _space_to_depth(context: KernelContext) -> Kernel:
+    batch, channels, height, width = context.shape(0)
+    block = context.integer("blocksize", 1)
     rows, columns = height // block, width // block
     cells = (batch, channels, rows, block, columns, block)
-    if site.text("mode", "DCR") == "DCR":
+    if context.text("mode", "DCR") == "DCR":
         target: tuple[int, ...] = (batch, block, block, channels, rows, columns)
         order: tuple[int, ...] = (0, 3, 5, 1, 2, 4)
     else:

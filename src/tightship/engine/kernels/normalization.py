@@ -8,18 +8,18 @@ from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_brain_float, is_real
 from tightship.engine.kernels.scratch import ScratchLayout, Slot
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.graph import element_count
 
 
 class Rows:
     """Scratch to normalise rows of one length, in float32 where the dtype is narrower."""
 
-    def __init__(self, site: Site, length: int, layout: ScratchLayout) -> None:
-        dtype = site.dtype(0)
+    def __init__(self, context: KernelContext, length: int, layout: ScratchLayout) -> None:
+        dtype = context.dtype(0)
         require(is_real(dtype) or is_brain_float(dtype))
         work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
-        self.epsilon = site.number("epsilon", 1e-5)
+        self.epsilon = context.number("epsilon", 1e-5)
         self.length = length
         self.count = max(1, BLOCK_ELEMENTS // max(length, 1))
         self.block: Slot = layout.slot(work, (self.count, length))
@@ -72,54 +72,54 @@ def _scale(out: Array, scale: Array | None, bias: Array | None) -> None:
         np.add(out, bias, out=out, casting="unsafe")
 
 
-def _over_trailing(site: Site, *, center: bool) -> Kernel:
-    shape = site.shape(0)
-    require(site.output_dtype() == site.dtype(0))
-    axis = axis_of(site.integer("axis", -1), len(shape))
+def _over_trailing(context: KernelContext, *, center: bool) -> Kernel:
+    shape = context.shape(0)
+    require(context.output_dtype() == context.dtype(0))
+    axis = axis_of(context.integer("axis", -1), len(shape))
     rows = (element_count(shape[:axis]), element_count(shape[axis:]))
     layout = ScratchLayout()
-    normalizer = Rows(site, rows[1], layout)
+    normalizer = Rows(context, rows[1], layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out = inputs[0].reshape(rows), outputs[0]
         normalizer.normalize(x, out.reshape(rows), scratch, outputs[1:], center=center)
         _scale(out, inputs[1], inputs[2] if len(inputs) > 2 else None)
 
-    return Kernel(site.node.operator, run, layout.size_bytes, site.read_once(0))
+    return Kernel(context.node.operator, run, layout.size_bytes, context.read_once(0))
 
 
-def _layer(site: Site) -> Kernel:
-    return _over_trailing(site, center=True)
+def _layer(context: KernelContext) -> Kernel:
+    return _over_trailing(context, center=True)
 
 
-def _root_mean_square(site: Site) -> Kernel:
-    return _over_trailing(site, center=False)
+def _root_mean_square(context: KernelContext) -> Kernel:
+    return _over_trailing(context, center=False)
 
 
-def _instance(site: Site) -> Kernel:
-    batch, channels, *spatial = site.shape(0)
+def _instance(context: KernelContext) -> Kernel:
+    batch, channels, *spatial = context.shape(0)
     rows = (batch * channels, element_count(spatial))
     per_channel = (channels,) + (1,) * len(spatial)
     layout = ScratchLayout()
-    normalizer = Rows(site, rows[1], layout)
+    normalizer = Rows(context, rows[1], layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (x, scale, bias), (out,) = inputs, outputs
         normalizer.normalize(x.reshape(rows), out.reshape(rows), scratch, center=True)
         _scale(out, scale.reshape(per_channel), bias.reshape(per_channel))
 
-    return Kernel("InstanceNormalization", run, layout.size_bytes, site.read_once(0))
+    return Kernel("InstanceNormalization", run, layout.size_bytes, context.read_once(0))
 
 
-def _group(site: Site) -> Kernel:
+def _group(context: KernelContext) -> Kernel:
     """Scale and bias are one for each group before opset 21, for each channel since."""
-    batch, channels, *spatial = site.shape(0)
-    groups = site.integer("num_groups", 1)
+    batch, channels, *spatial = context.shape(0)
+    groups = context.integer("num_groups", 1)
     inner = channels // groups * element_count(spatial)
     grouped = (batch, groups, channels // groups, element_count(spatial))
-    parameter = (groups, 1, 1) if site.version < 21 else (groups, channels // groups, 1)
+    parameter = (groups, 1, 1) if context.version < 21 else (groups, channels // groups, 1)
     layout = ScratchLayout()
-    normalizer = Rows(site, inner, layout)
+    normalizer = Rows(context, inner, layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (x, scale, bias), (out,) = inputs, outputs
@@ -127,20 +127,20 @@ def _group(site: Site) -> Kernel:
         normalizer.normalize(x.reshape(rows), out.reshape(rows), scratch, center=True)
         _scale(out.reshape(grouped), scale.reshape(parameter), bias.reshape(parameter))
 
-    return Kernel("GroupNormalization", run, layout.size_bytes, site.read_once(0))
+    return Kernel("GroupNormalization", run, layout.size_bytes, context.read_once(0))
 
 
-def _batch(site: Site) -> Kernel:
+def _batch(context: KernelContext) -> Kernel:
     """Inference only: the mean and variance are given, one for each channel."""
-    shape = site.shape(0)
-    require(is_real(site.dtype(0)) and len(shape) >= 2)
-    require(not site.integer("training_mode", 0) and bool(site.integer("spatial", 1)))
-    require(site.version >= 7 or bool(site.integer("is_test", 0)))
-    require(not any(site.has_output(index) for index in range(1, len(site.outputs))))
+    shape = context.shape(0)
+    require(is_real(context.dtype(0)) and len(shape) >= 2)
+    require(not context.integer("training_mode", 0) and bool(context.integer("spatial", 1)))
+    require(context.version >= 7 or bool(context.integer("is_test", 0)))
+    require(not any(context.has_output(index) for index in range(1, len(context.outputs))))
     per_channel = (shape[1],) + (1,) * (len(shape) - 2)
-    epsilon = site.number("epsilon", 1e-5)
+    epsilon = context.number("epsilon", 1e-5)
     layout = ScratchLayout()
-    work = np.result_type(site.dtype(0), np.float32)
+    work = np.result_type(context.dtype(0), np.float32)
     factor = layout.slot(work, per_channel)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -154,16 +154,16 @@ def _batch(site: Site) -> Kernel:
         np.multiply(out, factors, out=out, casting="unsafe")
         np.add(out, bias, out=out, casting="unsafe")
 
-    return Kernel("BatchNormalization", run, layout.size_bytes, site.read_once(0))
+    return Kernel("BatchNormalization", run, layout.size_bytes, context.read_once(0))
 
 
-def _local_response(site: Site) -> Kernel:
+def _local_response(context: KernelContext) -> Kernel:
     """X / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
-    shape, dtype = site.shape(0), site.dtype(0)
+    shape, dtype = context.shape(0), context.dtype(0)
     require(is_real(dtype) and len(shape) >= 2)
-    size = site.integer("size", 1)
-    alpha, beta = site.number("alpha", 1e-4), site.number("beta", 0.75)
-    bias = site.number("bias", 1.0)
+    size = context.integer("size", 1)
+    alpha, beta = context.number("alpha", 1e-4), context.number("beta", 0.75)
+    bias = context.number("bias", 1.0)
     channels = shape[1]
     layout = ScratchLayout()
     square, total = layout.slot(dtype, shape), layout.slot(dtype, shape)
@@ -182,15 +182,15 @@ def _local_response(site: Site) -> Kernel:
         np.power(sums, beta, out=sums)
         np.divide(x, sums, out=outputs[0])
 
-    return Kernel("LRN", run, layout.size_bytes, site.same_type(0))
+    return Kernel("LRN", run, layout.size_bytes, context.same_type(0))
 
 
-def _lp(site: Site) -> Kernel:
+def _lp(context: KernelContext) -> Kernel:
     """X / norm along an axis; 0 where the norm is 0."""
-    shape, dtype = site.shape(0), site.dtype(0)
-    order = site.integer("p", 2)
+    shape, dtype = context.shape(0), context.dtype(0)
+    order = context.integer("p", 2)
     require(is_real(dtype) and order in (1, 2))
-    axis = axis_of(site.integer("axis", -1), len(shape))
+    axis = axis_of(context.integer("axis", -1), len(shape))
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
     layout = ScratchLayout()
     term, norm = layout.slot(dtype, shape), layout.slot(dtype, kept)
@@ -206,7 +206,7 @@ def _lp(site: Site) -> Kernel:
         np.copyto(norms, 1, where=zero)
         np.divide(x, norms, out=outputs[0])
 
-    return Kernel("LpNormalization", run, layout.size_bytes, site.same_type(0))
+    return Kernel("LpNormalization", run, layout.size_bytes, context.same_type(0))
 
 
 NORMALIZATION: Mapping[str, Builder] = {

@@ -6,13 +6,13 @@ from itertools import product
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 
 Part = tuple[slice, slice]
 """Where elements go along an axis, and where they come from; one may repeat."""
 
 
-def padding(site: Site) -> tuple[str, list[tuple[int, int]]]:
+def padding(context: KernelContext) -> tuple[str, list[tuple[int, int]]]:
     """The mode of a Pad, and elements added before and after each axis; negative ones go.
 
     Pads are attributes before opset 11, inputs since.
@@ -20,19 +20,19 @@ def padding(site: Site) -> tuple[str, list[tuple[int, int]]]:
     Raises:
         NotCoveredError: Only the run knows.
     """
-    rank = len(site.shape(0))
-    given = site.integers("pads" if site.version >= 2 else "paddings")
-    if site.version >= 11:
-        given = site.axes(1, "pads")
+    rank = len(context.shape(0))
+    given = context.integers("pads" if context.version >= 2 else "paddings")
+    if context.version >= 11:
+        given = context.axes(1, "pads")
     require(given is not None)
-    axes = site.axes(3) if site.version >= 18 and site.has_input(3) else None
-    return site.text("mode", "constant"), _by_axis(given or (), axes, rank)
+    axes = context.axes(3) if context.version >= 18 and context.has_input(3) else None
+    return context.text("mode", "constant"), _by_axis(given or (), axes, rank)
 
 
-def _pad(site: Site) -> Kernel:
-    mode, pads = padding(site)
-    parts = [list(_parts(mode, d, *pad)) for d, pad in zip(site.shape(0), pads, strict=True)]
-    fill = site.number("value", 0.0)
+def _pad(context: KernelContext) -> Kernel:
+    mode, pads = padding(context)
+    parts = [list(_parts(mode, d, *pad)) for d, pad in zip(context.shape(0), pads, strict=True)]
+    fill = context.number("value", 0.0)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         x, (out,) = inputs[0], outputs

@@ -8,23 +8,23 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_number, is_real, lowest
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.window import Index, Window, ends_of_padding, window_of
 from tightship.graph import element_count
 
 
-def pool_window(site: Site) -> Window:
+def pool_window(context: KernelContext) -> Window:
     """The window of a pool, from its attributes and its output's shape."""
-    return window_of(site, site.integers("kernel_shape") or ())
+    return window_of(context, context.integers("kernel_shape") or ())
 
 
-def _largest(site: Site) -> Kernel:
+def _largest(context: KernelContext) -> Kernel:
     """The largest element of each window, the first of equal ones, and where it is if asked."""
-    require(is_number(site.dtype(0)))
-    window = pool_window(site)
-    start = lowest(site.dtype(0))
-    if site.has_output(1):
-        return _largest_and_where(site, window)
+    require(is_number(context.dtype(0)))
+    window = pool_window(context)
+    start = lowest(context.dtype(0))
+    if context.has_output(1):
+        return _largest_and_where(context, window)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         x, out = inputs[0], outputs[0]
@@ -36,13 +36,13 @@ def _largest(site: Site) -> Kernel:
     return Kernel("MaxPool", run)
 
 
-def _largest_and_where(site: Site, window: Window) -> Kernel:
+def _largest_and_where(context: KernelContext, window: Window) -> Kernel:
     """Places are counted over the whole tensor, each image row by row or column by column."""
-    start, image = lowest(site.dtype(0)), window.image
+    start, image = lowest(context.dtype(0)), window.image
     layout = ScratchLayout()
-    masks = [layout.slot(np.dtype(np.bool_), site.output_shape()) for _ in range(2)]
+    masks = [layout.slot(np.dtype(np.bool_), context.output_shape()) for _ in range(2)]
     places = layout.slot(np.dtype(np.int64), image)
-    turned = bool(site.integer("storage_order", 0))
+    turned = bool(context.integer("storage_order", 0))
     steps = [
         element_count(image[:axis] if turned else image[axis + 1 :]) for axis in range(len(image))
     ]
@@ -50,7 +50,7 @@ def _largest_and_where(site: Site, window: Window) -> Kernel:
         (step * np.arange(length)).reshape(-1, *[1] * (len(image) - 1 - axis))
         for axis, (step, length) in enumerate(zip(steps, image, strict=True))
     ]
-    before = site.shape(0)[:2]
+    before = context.shape(0)[:2]
     images = np.arange(element_count(before)).reshape(*before, *[1] * len(image))
     images *= element_count(image)
 
@@ -74,11 +74,11 @@ def _largest_and_where(site: Site, window: Window) -> Kernel:
     return Kernel("MaxPool", run, layout.size_bytes)
 
 
-def _average(site: Site) -> Kernel:
+def _average(context: KernelContext) -> Kernel:
     """The mean of each window; padding counts where `count_include_pad` says so."""
-    require(is_real(site.dtype(0)))
-    window = pool_window(site)
-    regions = list(equal_counts(window, limits_of_average(site, window)))
+    require(is_real(context.dtype(0)))
+    window = pool_window(context)
+    regions = list(equal_counts(window, limits_of_average(context, window)))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         x, out = inputs[0], outputs[0]
@@ -93,10 +93,10 @@ def _average(site: Site) -> Kernel:
     return Kernel("AveragePool", run)
 
 
-def limits_of_average(site: Site, window: Window) -> list[tuple[int, int]]:
+def limits_of_average(context: KernelContext, window: Window) -> list[tuple[int, int]]:
     """By spatial axis, the elements `[start, stop)` that count; padding may be among them."""
-    if site.integer("count_include_pad", 0):
-        ends = ends_of_padding(site, window)
+    if context.integer("count_include_pad", 0):
+        ends = ends_of_padding(context, window)
         return [(-pad, end) for pad, end in zip(window.pads, ends, strict=True)]
     return [(0, length) for length in window.image]
 
@@ -123,13 +123,13 @@ def _runs(window: Window, axis: int, limit: tuple[int, int]) -> Iterator[tuple[s
         start = stop
 
 
-def _power_mean(site: Site) -> Kernel:
+def _power_mean(context: KernelContext) -> Kernel:
     """The p-norm of each window."""
-    dtype = site.dtype(0)
+    dtype = context.dtype(0)
     require(is_real(dtype))
-    window, order = pool_window(site), site.integer("p", 2)
+    window, order = pool_window(context), context.integer("p", 2)
     layout = ScratchLayout()
-    power = layout.slot(dtype, site.shape(0))
+    power = layout.slot(dtype, context.shape(0))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         powers, out = power.of(scratch), outputs[0]
@@ -145,9 +145,9 @@ def _power_mean(site: Site) -> Kernel:
 
 
 def _global(ufunc: np.ufunc, *, mean: bool) -> Builder:
-    def build(site: Site) -> Kernel:
-        shape = site.shape(0)
-        require(is_real(site.dtype(0)) and len(shape) >= 2)
+    def build(context: KernelContext) -> Kernel:
+        shape = context.shape(0)
+        require(is_real(context.dtype(0)) and len(shape) >= 2)
         axes, count = tuple(range(2, len(shape))), element_count(shape[2:])
 
         def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -156,7 +156,7 @@ def _global(ufunc: np.ufunc, *, mean: bool) -> Builder:
             if mean:
                 np.divide(out, count, out=out)
 
-        return Kernel(site.node.operator, run)
+        return Kernel(context.node.operator, run)
 
     return build
 

@@ -8,7 +8,7 @@ from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.graph import element_count
 
 INTEGERS = frozenset(
@@ -19,17 +19,17 @@ INTEGERS = frozenset(
 class Grid:
     """The tensor seen so that each scale and zero point covers its part by broadcasting."""
 
-    def __init__(self, site: Site) -> None:
-        shape, parameters = site.shape(0), site.shape(1)
+    def __init__(self, context: KernelContext) -> None:
+        shape, parameters = context.shape(0), context.shape(1)
         self.shape: tuple[int, ...] = shape
         self.parameters: tuple[int, ...] = (1,) * len(shape)
-        if element_count(parameters) == 1 and not site.integer("block_size", 0):
+        if element_count(parameters) == 1 and not context.integer("block_size", 0):
             return
-        axis = axis_of(site.integer("axis", 1), len(shape))
+        axis = axis_of(context.integer("axis", 1), len(shape))
         if len(parameters) == 1:
             self.parameters = tuple(d if a == axis else 1 for a, d in enumerate(shape))
             return
-        block = site.integer("block_size", 0)
+        block = context.integer("block_size", 0)
         require(block > 0 and parameters[axis] * block == shape[axis])
         self.shape = (*shape[:axis], parameters[axis], block, *shape[axis + 1 :])
         self.parameters = (*parameters[: axis + 1], 1, *parameters[axis + 1 :])
@@ -39,12 +39,12 @@ class Grid:
         return np.broadcast_to(parameter.reshape(self.parameters), self.shape)
 
 
-def _dequantize(site: Site) -> Kernel:
-    source, target = site.dtype(0), site.output_dtype()
+def _dequantize(context: KernelContext) -> Kernel:
+    source, target = context.dtype(0), context.output_dtype()
     is_integral = source.name in INTEGERS
     require(target == np.float32 or (target == np.float16 and source.itemsize == 1))
-    require(site.dtype(1) in (np.float32, np.float16) and (is_integral or is_narrow_float(source)))
-    grid = Grid(site)
+    require(context.dtype(1) in (np.float32, np.float16) and (is_integral or is_narrow_float(source)))
+    grid = Grid(context)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         out = outputs[0].reshape(grid.shape)
@@ -57,16 +57,16 @@ def _dequantize(site: Site) -> Kernel:
     return Kernel("DequantizeLinear", run)
 
 
-def _quantize(site: Site) -> Kernel:
+def _quantize(context: KernelContext) -> Kernel:
     """Rounded to even and saturated; float8 does not saturate where the node says so."""
-    source, target = site.dtype(0), site.output_dtype()
+    source, target = context.dtype(0), context.output_dtype()
     is_integral = target.name in INTEGERS and target.name != "int32"
     require(is_integral or is_narrow_float(target))
-    require(source == site.dtype(1) and (source == np.float32 or _fits_half(source, target)))
-    require(not site.integer("precision", 0))
-    saturates = is_integral or bool(site.integer("saturate", 1))
+    require(source == context.dtype(1) and (source == np.float32 or _fits_half(source, target)))
+    require(not context.integer("precision", 0))
+    saturates = is_integral or bool(context.integer("saturate", 1))
     low, high = finite_range(target)
-    grid = Grid(site)
+    grid = Grid(context)
     layout = ScratchLayout()
     work = layout.slot(source, (min(BLOCK_ELEMENTS, element_count(grid.shape)),))
 
@@ -94,10 +94,10 @@ def _fits_half(source: np.dtype[np.generic], target: np.dtype[np.generic]) -> bo
     return is_real(source) and source.itemsize == 2 and target.itemsize == 1
 
 
-def _dynamic_quantize(site: Site) -> Kernel:
+def _dynamic_quantize(context: KernelContext) -> Kernel:
     """To uint8, with the scale and zero point of the tensor's own range."""
-    shape = site.shape(0)
-    require(site.dtype(0) == np.float32)
+    shape = context.shape(0)
+    require(context.dtype(0) == np.float32)
     layout = ScratchLayout()
     work = layout.slot(np.float32, (min(BLOCK_ELEMENTS, element_count(shape)),))
 

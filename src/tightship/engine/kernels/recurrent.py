@@ -17,7 +17,7 @@ from tightship.engine.kernels.recurrent_cell import (
     rnn_step,
 )
 from tightship.engine.kernels.scratch import ScratchLayout, Slot
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,23 @@ _DIRECTIONS: Mapping[str, tuple[bool, ...]] = {
 
 
 def _recurrent(kind: _Kind) -> Builder:
-    def build(site: Site) -> Kernel:
-        backward = _DIRECTIONS.get(site.text("direction", "forward"))
-        require(backward is not None and site.dtype(0) in (np.float32, np.float64))
+    def build(context: KernelContext) -> Kernel:
+        backward = _DIRECTIONS.get(context.text("direction", "forward"))
+        require(backward is not None and context.dtype(0) in (np.float32, np.float64))
         assert backward is not None
-        functions = activations(site, kind.activations, len(backward))
+        functions = activations(context, kind.activations, len(backward))
         count = len(kind.activations)
         cells = [
             Cell(
                 functions[index * count : (index + 1) * count],
-                site.number("clip", 0.0),
-                bool(kind.flag and site.integer(kind.flag, 0)),
+                context.number("clip", 0.0),
+                bool(kind.flag and context.integer(kind.flag, 0)),
             )
             for index in range(len(backward))
         ]
         layout = ScratchLayout()
-        room = _book(site, kind, layout)
-        is_batch_first = bool(site.integer("layout", 0))
+        room = _book(context, kind, layout)
+        is_batch_first = bool(context.integer("layout", 0))
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
             taken = _Taken(inputs, outputs, is_batch_first)
@@ -65,19 +65,19 @@ def _recurrent(kind: _Kind) -> Builder:
             for index, cell in enumerate(cells):
                 _run_direction(kind, cell, taken, state, index, backward=backward[index])
 
-        return Kernel(site.node.operator, run, layout.size_bytes)
+        return Kernel(context.node.operator, run, layout.size_bytes)
 
     return build
 
 
-def _book(site: Site, kind: _Kind, layout: ScratchLayout) -> list[Slot]:
+def _book(context: KernelContext, kind: _Kind, layout: ScratchLayout) -> list[Slot]:
     """Slots of a `State`, in the order of its fields."""
-    require(len(site.shape(0)) == 3 and len(site.shape(2)) == 3)
-    batch = site.shape(0)[0 if site.integer("layout", 0) else 1]
-    size = site.shape(2)[2]
+    require(len(context.shape(0)) == 3 and len(context.shape(2)) == 3)
+    batch = context.shape(0)[0 if context.integer("layout", 0) else 1]
+    size = context.shape(2)[2]
     wide = (batch, kind.gate_count * size)
     shapes = [(batch, size)] * 4 + [wide, wide, (batch, size)]
-    return [layout.slot(site.dtype(0), shape) for shape in shapes]
+    return [layout.slot(context.dtype(0), shape) for shape in shapes]
 
 
 @dataclass(frozen=True, slots=True)

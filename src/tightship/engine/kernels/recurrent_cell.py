@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array
-from tightship.engine.kernels.site import Site, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.graph import Node
 
 Activation = Callable[[Array, Array], None]
@@ -109,9 +109,9 @@ _FORMS: Mapping[str, _Form] = {
 }
 
 
-def activations(site: Site, defaults: tuple[str, ...], directions: int) -> list[Activation]:
+def activations(context: KernelContext, defaults: tuple[str, ...], directions: int) -> list[Activation]:
     """The activations of every direction, one after another."""
-    named = named_activations(site.node, defaults * directions)
+    named = named_activations(context.node, defaults * directions)
     require(named is not None)
     return [_FORMS[name].make(alpha, beta) for name, alpha, beta in named or ()]
 

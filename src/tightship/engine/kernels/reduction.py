@@ -7,7 +7,7 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import highest, is_number, is_real, lowest
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.graph import element_count
 
 AXES_INPUT_VERSION = 18
@@ -18,11 +18,11 @@ Reduce = Callable[[Array, Array, tuple[int, ...], Array], None]
 
 
 def _reduction(reduce: Reduce, *, needs_work: bool = False, allow_bool: bool = False) -> Builder:
-    def build(site: Site) -> Kernel:
-        dtype, shape = site.dtype(0), site.shape(0)
-        require(dtype == site.output_dtype())
+    def build(context: KernelContext) -> Kernel:
+        dtype, shape = context.dtype(0), context.shape(0)
+        require(dtype == context.output_dtype())
         require(is_number(dtype) or (allow_bool and dtype == np.bool_))
-        axes = reduced_axes(site)
+        axes = reduced_axes(context)
         kept = kept_shape(shape, axes)
         layout = ScratchLayout()
         work = layout.slot(dtype, shape if needs_work else (0,))
@@ -30,19 +30,19 @@ def _reduction(reduce: Reduce, *, needs_work: bool = False, allow_bool: bool = F
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
             reduce(inputs[0], outputs[0].reshape(kept), axes, work.of(scratch))
 
-        return Kernel(site.node.operator, run, layout.size_bytes)
+        return Kernel(context.node.operator, run, layout.size_bytes)
 
     return build
 
 
-def reduced_axes(site: Site) -> tuple[int, ...]:
+def reduced_axes(context: KernelContext) -> tuple[int, ...]:
     """Axes from the front; where none are given all, or none if the node then does nothing."""
-    first = 13 if site.node.operator == "ReduceSum" else AXES_INPUT_VERSION
-    rank = len(site.shape(0))
-    axes = site.axes(1 if site.version >= first else None)
+    first = 13 if context.node.operator == "ReduceSum" else AXES_INPUT_VERSION
+    rank = len(context.shape(0))
+    axes = context.axes(1 if context.version >= first else None)
     if axes:
         return tuple(axis_of(axis, rank) for axis in axes)
-    return () if site.integer("noop_with_empty_axes", 0) else tuple(range(rank))
+    return () if context.integer("noop_with_empty_axes", 0) else tuple(range(rank))
 
 
 def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -92,11 +92,11 @@ def _log_of_sum(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> Non
     np.log(out, out=out, casting="unsafe")
 
 
-def _log_sum_exp(site: Site) -> Kernel:
+def _log_sum_exp(context: KernelContext) -> Kernel:
     """Shifted by the largest element, so that nothing overflows."""
-    dtype, shape = site.dtype(0), site.shape(0)
-    require(dtype == site.output_dtype() and is_real(dtype))
-    axes = reduced_axes(site)
+    dtype, shape = context.dtype(0), context.shape(0)
+    require(dtype == context.output_dtype() and is_real(dtype))
+    axes = reduced_axes(context)
     kept = kept_shape(shape, axes)
     layout = ScratchLayout()
     work, shift = layout.slot(dtype, shape), layout.slot(dtype, kept)
@@ -123,11 +123,11 @@ def _position(*, largest: bool) -> Builder:
     NumPy copies its operand unless the axis is the last, so it is laid out in scratch.
     """
 
-    def build(site: Site) -> Kernel:
-        shape, dtype = site.shape(0), site.dtype(0)
+    def build(context: KernelContext) -> Kernel:
+        shape, dtype = context.shape(0), context.dtype(0)
         require(is_number(dtype))
-        axis = axis_of(site.integer("axis", 0), len(shape))
-        take_last = bool(site.integer("select_last_index", 0))
+        axis = axis_of(context.integer("axis", 0), len(shape))
+        take_last = bool(context.integer("select_last_index", 0))
         rest = (*shape[:axis], *shape[axis + 1 :])
         is_last = element_count(shape[axis + 1 :]) == 1
         layout = ScratchLayout()
@@ -147,7 +147,7 @@ def _position(*, largest: bool) -> Builder:
                 np.subtract(shape[axis] - 1, out, out=out)
 
         scratch_bytes = layout.size_bytes if needs_work else 0
-        return Kernel(site.node.operator, run, scratch_bytes)
+        return Kernel(context.node.operator, run, scratch_bytes)
 
     return build
 

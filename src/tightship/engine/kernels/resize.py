@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout, Slot
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 
 Positions = NDArray[np.float64]
 
@@ -50,12 +50,12 @@ class Taps:
             np.add(out, term, out=out)
 
 
-def _coordinates(site: Site, length: int, resized: int, scale: float) -> Positions:
+def _coordinates(context: KernelContext, length: int, resized: int, scale: float) -> Positions:
     """Where each output position lies among the input's elements."""
-    mode = site.text("coordinate_transformation_mode", "half_pixel")
+    mode = context.text("coordinate_transformation_mode", "half_pixel")
     position = np.arange(resized, dtype=np.float64)
     exact = scale * length
-    if mode == "asymmetric" or site.version < 11:
+    if mode == "asymmetric" or context.version < 11:
         return position / scale
     if mode == "align_corners":
         return position * (length - 1) / (exact - 1) if exact != 1 else np.zeros(resized)
@@ -83,42 +83,42 @@ def _cubic(distance: Positions, a: float) -> Positions:
     return result
 
 
-def _taps(site: Site, axis: int, scale: float) -> Taps:
-    length, resized = site.shape(0)[axis], site.output_shape()[axis]
-    at = _coordinates(site, length, resized, scale)
-    mode = site.text("mode", "nearest")
+def _taps(context: KernelContext, axis: int, scale: float) -> Taps:
+    length, resized = context.shape(0)[axis], context.output_shape()[axis]
+    at = _coordinates(context, length, resized, scale)
+    mode = context.text("mode", "nearest")
     if mode == "nearest":
-        rounding = site.text(
-            "nearest_mode", "round_prefer_floor" if site.version >= 11 else "floor"
+        rounding = context.text(
+            "nearest_mode", "round_prefer_floor" if context.version >= 11 else "floor"
         )
         nearest = np.clip(ROUNDINGS[rounding](at), 0, length - 1)
         return Taps(axis, nearest.astype(np.int64)[None], None)
-    a = site.number("cubic_coeff_a", -0.75)
+    a = context.number("cubic_coeff_a", -0.75)
     reach = 2 if mode == "cubic" else 1
-    width = max(1 / scale, 1.0) if site.integer("antialias", 0) else 1.0
+    width = max(1 / scale, 1.0) if context.integer("antialias", 0) else 1.0
     count = math.ceil(2 * reach * width) + 1
     index = np.floor(at - reach * width) + 1 + np.arange(count, dtype=np.float64)[:, None]
     distance = (index - at) / width
     weights = _cubic(distance, a) if mode == "cubic" else _triangle(distance)
-    if site.integer("exclude_outside", 0):
+    if context.integer("exclude_outside", 0):
         weights *= (index >= 0) & (index < length)
     weights /= weights.sum(0)
     inside = np.clip(index, 0, length - 1).astype(np.int64)
     used = np.flatnonzero(np.abs(weights).max(1, initial=0))
-    return Taps(axis, inside[used], weights[used].astype(site.dtype(0)))
+    return Taps(axis, inside[used], weights[used].astype(context.dtype(0)))
 
 
-def resize_scales(site: Site) -> list[float]:
+def resize_scales(context: KernelContext) -> list[float]:
     """By axis, the ratio of the output's length to the input's."""
-    shape, resized = site.shape(0), site.output_shape()
-    axes = site.integers("axes") or tuple(range(len(shape)))
+    shape, resized = context.shape(0), context.output_shape()
+    axes = context.integers("axes") or tuple(range(len(shape)))
     at = [axis_of(axis, len(shape)) for axis in axes]
-    given = _given_scales(site)
+    given = _given_scales(context)
     scales = [1.0] * len(shape)
     if given is None:
         ratios = [resized[axis] / shape[axis] for axis in at]
-        policy = site.text("keep_aspect_ratio_policy", "stretch")
-        sizes = _filled(site, 3)
+        policy = context.text("keep_aspect_ratio_policy", "stretch")
+        sizes = _filled(context, 3)
         if policy != "stretch" and sizes is not None:
             wanted = [int(n) / shape[axis] for n, axis in zip(sizes, at, strict=True)]
             ratios = [(min if policy == "not_larger" else max)(wanted)] * len(at)
@@ -129,55 +129,55 @@ def resize_scales(site: Site) -> list[float]:
     return scales
 
 
-def _given_scales(site: Site) -> list[float] | None:
+def _given_scales(context: KernelContext) -> list[float] | None:
     """Scales from an input, or from the attribute that Upsample has in opset 7."""
-    scales = site.node.attributes.get("scales")
+    scales = context.node.attributes.get("scales")
     if isinstance(scales, tuple):
         return [float(scale) for scale in scales]
-    elements = _filled(site, 1 if site.version < 11 else 2)
+    elements = _filled(context, 1 if context.version < 11 else 2)
     return None if elements is None else [float(scale) for scale in elements]
 
 
-def _filled(site: Site, index: int) -> Array | None:
+def _filled(context: KernelContext, index: int) -> Array | None:
     """A parameter; one without elements counts as absent."""
-    elements = site.parameter(index)
+    elements = context.parameter(index)
     return elements if elements is not None and elements.size else None
 
 
-def nearest_positions(site: Site) -> list[NDArray[np.int64]]:
+def nearest_positions(context: KernelContext) -> list[NDArray[np.int64]]:
     """By axis, which element each position takes, where the mode is nearest.
 
     Raises:
         NotCoveredError: It is not, or only the run knows, or `roi` crops.
     """
-    require(site.text("mode", "nearest") == "nearest")
-    taken = [np.arange(length, dtype=np.int64) for length in site.shape(0)]
-    for taps in resize_taps(site):
+    require(context.text("mode", "nearest") == "nearest")
+    taken = [np.arange(length, dtype=np.int64) for length in context.shape(0)]
+    for taps in resize_taps(context):
         taken[taps.axis] = taps.indices[0]
     return taken
 
 
-def resize_taps(site: Site) -> list[Taps]:
+def resize_taps(context: KernelContext) -> list[Taps]:
     """What is read along each axis that changes.
 
     Raises:
         NotCoveredError: `roi` crops, an axis is empty, or only the run knows.
     """
-    shape = site.shape(0)
-    require(site.version >= 7 and 0 not in shape and 0 not in site.output_shape())
+    shape = context.shape(0)
+    require(context.version >= 7 and 0 not in shape and 0 not in context.output_shape())
     return [
-        _taps(site, axis, scale)
-        for axis, scale in enumerate(resize_scales(site))
-        if scale != 1 or site.output_shape()[axis] != shape[axis]
+        _taps(context, axis, scale)
+        for axis, scale in enumerate(resize_scales(context))
+        if scale != 1 or context.output_shape()[axis] != shape[axis]
     ]
 
 
-def _resize(site: Site) -> Kernel:
+def _resize(context: KernelContext) -> Kernel:
     """Elements outside count as those at the edge; cropping by `roi` is not covered."""
-    require(is_real(site.dtype(0)) or site.text("mode", "nearest") == "nearest")
-    passes = resize_taps(site)
+    require(is_real(context.dtype(0)) or context.text("mode", "nearest") == "nearest")
+    passes = resize_taps(context)
     layout = ScratchLayout()
-    stages, terms = _book(site, passes, layout)
+    stages, terms = _book(context, passes, layout)
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x = inputs[0]
@@ -188,21 +188,21 @@ def _resize(site: Site) -> Kernel:
             taps.apply(x, out, None if term is None else term.of(scratch))
             x = out
 
-    return Kernel(site.node.operator, run, layout.size_bytes)
+    return Kernel(context.node.operator, run, layout.size_bytes)
 
 
 def _book(
-    site: Site, passes: list[Taps], layout: ScratchLayout
+    context: KernelContext, passes: list[Taps], layout: ScratchLayout
 ) -> tuple[list[Slot | None], list[Slot | None]]:
     """Scratch for what each pass writes, None for the last, and for its terms."""
     stages: list[Slot | None] = []
     terms: list[Slot | None] = []
-    shape = site.shape(0)
+    shape = context.shape(0)
     for taps in passes:
         shape = (*shape[: taps.axis], taps.length, *shape[taps.axis + 1 :])
         last = taps is passes[-1]
-        stages.append(None if last else layout.slot(site.dtype(0), shape))
-        terms.append(None if taps.weights is None else layout.slot(site.dtype(0), shape))
+        stages.append(None if last else layout.slot(context.dtype(0), shape))
+        terms.append(None if taps.weights is None else layout.slot(context.dtype(0), shape))
     return stages, terms
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tightship.engine.kernels.failure import named
 from tightship.engine.kernels.kernel import Array, Kernel, Run
-from tightship.engine.kernels.site import Builder, NotCoveredError, Site
+from tightship.engine.kernels.kernel_context import Builder, NotCoveredError, KernelContext
 from tightship.engine.on_demand import OnDemand, names
 from tightship.graph import Constant, Node, Value
 from tightship.graph.layer import TRAINING
@@ -77,13 +77,13 @@ def numpy_kernel(
         return None
     if not all(value is None or value.is_static for value in (*inputs, *outputs)):
         return None
-    site = Site(node, tuple(inputs), tuple(outputs), constants)
+    context = KernelContext(node, tuple(inputs), tuple(outputs), constants)
     try:
-        kernel = builder(site)
+        kernel = builder(context)
     except NotCoveredError:
         return None
     run = _guarded(node, kernel.run)
-    compatibility = replace(site, constants=site.consulted)
+    compatibility = replace(context, constants=context.consulted)
     return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place, compatibility)
 
 

@@ -7,18 +7,18 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.graph import element_count
 
 ONE_AXIS_VERSION = 13
 """Before it, the axes from `axis` on are normalised together."""
 
 
-def normalized_rows(site: Site) -> tuple[int, int, int]:
+def normalized_rows(context: KernelContext) -> tuple[int, int, int]:
     """The shape as (before, along, after) the normalised axis or axes."""
-    shape = site.shape(0)
-    together = site.version < ONE_AXIS_VERSION
-    axis = site.integer("axis", 1 if together else -1)
+    shape = context.shape(0)
+    together = context.version < ONE_AXIS_VERSION
+    axis = context.integer("axis", 1 if together else -1)
     axis += len(shape) if axis < 0 else 0
     require(0 <= axis <= len(shape) if together else axis_of(axis, len(shape)) == axis)
     before = element_count(shape[:axis])
@@ -27,11 +27,11 @@ def normalized_rows(site: Site) -> tuple[int, int, int]:
     return before, shape[axis], element_count(shape[axis + 1 :])
 
 
-def _softmax(site: Site) -> Kernel:
-    require(is_real(site.dtype(0)))
-    rows = normalized_rows(site)
+def _softmax(context: KernelContext) -> Kernel:
+    require(is_real(context.dtype(0)))
+    rows = normalized_rows(context)
     layout = ScratchLayout()
-    total = layout.slot(site.dtype(0), (rows[0], 1, rows[2]))
+    total = layout.slot(context.dtype(0), (rows[0], 1, rows[2]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         x, out, sums = inputs[0].reshape(rows), outputs[0].reshape(rows), total.of(scratch)
@@ -41,13 +41,13 @@ def _softmax(site: Site) -> Kernel:
         np.add.reduce(out, axis=1, out=sums, keepdims=True)
         np.divide(out, sums, out=out)
 
-    return Kernel("Softmax", run, layout.size_bytes, site.same_type(0))
+    return Kernel("Softmax", run, layout.size_bytes, context.same_type(0))
 
 
-def _log_softmax(site: Site) -> Kernel:
-    dtype = site.dtype(0)
+def _log_softmax(context: KernelContext) -> Kernel:
+    dtype = context.dtype(0)
     require(is_real(dtype))
-    rows = normalized_rows(site)
+    rows = normalized_rows(context)
     layout = ScratchLayout()
     total = layout.slot(dtype, (rows[0], 1, rows[2]))
     terms = layout.slot(dtype, (rows[1], rows[2]))
@@ -63,14 +63,14 @@ def _log_softmax(site: Site) -> Kernel:
         np.log(sums, out=sums)
         np.subtract(out, sums, out=out)
 
-    return Kernel("LogSoftmax", run, layout.size_bytes, site.same_type(0))
+    return Kernel("LogSoftmax", run, layout.size_bytes, context.same_type(0))
 
 
-def _hardmax(site: Site) -> Kernel:
+def _hardmax(context: KernelContext) -> Kernel:
     """One at the first largest element, zero elsewhere."""
-    dtype = site.dtype(0)
+    dtype = context.dtype(0)
     require(is_real(dtype))
-    rows = normalized_rows(site)
+    rows = normalized_rows(context)
     layout = ScratchLayout()
     moved = layout.slot(dtype, (rows[0], rows[2], rows[1]))
     place = layout.slot(np.int64, (rows[0], rows[2]))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tightship.engine.kernels.site import Site
+from tightship.engine.kernels.kernel_context import KernelContext
 
 Index = tuple[Any, ...]
 """One int or slice for each spatial axis."""
@@ -74,21 +74,21 @@ class Window:
         return low, max(high, low)
 
 
-def window_of(site: Site, kernel: Sequence[int]) -> Window:
+def window_of(context: KernelContext, kernel: Sequence[int]) -> Window:
     """The window of a convolution or a pool, from its attributes and its output's shape."""
-    return window_between(site, site.shape(0)[2:], site.output_shape()[2:], kernel)
+    return window_between(context, context.shape(0)[2:], context.output_shape()[2:], kernel)
 
 
 def window_between(
-    site: Site, image: tuple[int, ...], positions: tuple[int, ...], kernel: Sequence[int]
+    context: KernelContext, image: tuple[int, ...], positions: tuple[int, ...], kernel: Sequence[int]
 ) -> Window:
     """The window that a node's attributes describe, between two images of known lengths."""
     rank = len(image)
-    strides = site.integers("strides") or (1,) * rank
-    dilations = site.integers("dilations") or (1,) * rank
-    mode = site.text("auto_pad", "NOTSET")
+    strides = context.integers("strides") or (1,) * rank
+    dilations = context.integers("dilations") or (1,) * rank
+    mode = context.text("auto_pad", "NOTSET")
     if mode == "NOTSET":
-        pads = (site.integers("pads") or (0,) * rank)[:rank]
+        pads = (context.integers("pads") or (0,) * rank)[:rank]
     elif mode == "VALID":
         pads = (0,) * rank
     else:
@@ -102,11 +102,11 @@ def window_between(
     return Window(image, positions, tuple(kernel), strides, dilations, pads)
 
 
-def ends_of_padding(site: Site, window: Window) -> tuple[int, ...]:
+def ends_of_padding(context: KernelContext, window: Window) -> tuple[int, ...]:
     """Where the padded image ends on each axis, counted from the image's first element."""
     rank = len(window.image)
-    pads = site.integers("pads")
-    if site.text("auto_pad", "NOTSET") == "NOTSET":
+    pads = context.integers("pads")
+    if context.text("auto_pad", "NOTSET") == "NOTSET":
         after = pads[rank:] if pads else (0,) * rank
         return tuple(length + pad for length, pad in zip(window.image, after, strict=True))
     return tuple(

@@ -106,7 +106,7 @@ class KernelWork:
 
     def ready(self) -> "KernelWork":
         """The same without what the kernel was made for, which may have a file mapped."""
-        return replace(self, kernel=replace(self.kernel, site=None))
+        return replace(self, kernel=replace(self.kernel, context=None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 
 from tightship.engine.kernels import Array, Kernel, numpy_kernel
-from tightship.engine.kernels.site import Site
+from tightship.engine.kernels.kernel_context import KernelContext
 from tightship.engine.program.program import KernelWork, Operand
 from tightship.engine.stored import fields
 from tightship.engine.stored.fields import MalformedError
@@ -27,17 +27,17 @@ class UnstorableError(Exception):
     """A kernel depends on more than operator, attributes and known inputs; says on what."""
 
 
-def kernel_json(site: Site) -> list[object]:
+def kernel_json(context: KernelContext) -> list[object]:
     """What a kernel was made of, besides the types of its operands.
 
     Raises:
         UnstorableError: An attribute is a graph.
     """
-    node = site.node
+    node = context.node
     if node.fused:
         raise UnstorableError("has nodes fused into it")
     attributes = {name: _attribute_json(value) for name, value in node.attributes.items()}
-    known = {name: _tensor_json(constant) for name, constant in site.consulted.items()}
+    known = {name: _tensor_json(constant) for name, constant in context.consulted.items()}
     return [
         node.operator, node.domain, node.version, list(node.inputs), list(node.outputs),
         attributes, known,

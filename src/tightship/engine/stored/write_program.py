@@ -19,7 +19,7 @@ from tightship.graph import size_bytes
 from tightship.planner import Alias, SchedulePlan
 
 if TYPE_CHECKING:
-    from tightship.engine.kernels.site import Site
+    from tightship.engine.kernels.kernel_context import KernelContext
 
 
 def program_json(
@@ -119,12 +119,12 @@ def _work(
     if isinstance(work, NativeWork):
         places = [operands.place(operand, is_plain=True) for operand in work.operands]
         return ["kernel", recipes.kernel(work.kernel, step.implementation), places]
-    if isinstance(work, KernelWork) and work.kernel.site is not None:
+    if isinstance(work, KernelWork) and work.kernel.context is not None:
         for operand in (*step.reads, *step.writes):
             if not _is_dense(operand):
                 raise _refusal(operand.name, f"has no array for {step.implementation}")
         rows = [_places(operands, work.inputs), _places(operands, work.outputs)]
-        return ["numpy", _made_of(step, work.kernel.site), rows]
+        return ["numpy", _made_of(step, work.kernel.context), rows]
     raise _refusal(step.name, f"({step.operator}) is run by {step.implementation}")
 
 
@@ -133,11 +133,11 @@ def _places(operands: _Operands, used: Sequence[Operand | None]) -> list[int]:
     return [-1 if operand is None else operands.place(operand, is_plain=True) for operand in used]
 
 
-def _made_of(step: LoweredStep, site: "Site") -> list[object]:
+def _made_of(step: LoweredStep, context: "KernelContext") -> list[object]:
     from tightship.engine.stored.numpy_kernel import UnstorableError, kernel_json
 
     try:
-        return kernel_json(site)
+        return kernel_json(context)
     except UnstorableError as error:
         raise _refusal(step.name, f"({step.operator}) {error}") from None
 

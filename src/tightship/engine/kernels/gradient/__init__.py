@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tightship.engine.kernels.site import Builder
+from tightship.engine.kernels.kernel_context import Builder
 from tightship.engine.on_demand import OnDemand, names
 
 GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(

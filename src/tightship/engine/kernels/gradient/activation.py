@@ -11,19 +11,19 @@ from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
-_Slope = Callable[[Site, Array, Array, Array], None]
-"""`slope(site, v, d, t)`: d = the derivative over one block, from v, the activation's input or
+_Slope = Callable[[KernelContext, Array, Array, Array], None]
+"""`slope(context, v, d, t)`: d = the derivative over one block, from v, the activation's input or
 output; v and d (n), t (2n) are distinct. All three may be overwritten."""
 
 
 def _blocked(slope: _Slope) -> Builder:
     """A kernel that multiplies the gradient by a derivative, block by block."""
 
-    def build(site: Site) -> Kernel:
-        dtype = site.dtype(0)
-        require(is_real(dtype) and site.dtype(1) == dtype)
+    def build(context: KernelContext) -> Kernel:
+        dtype = context.dtype(0)
+        require(is_real(dtype) and context.dtype(1) == dtype)
         work = np.dtype(np.float64 if dtype == np.float64 else np.float32)
         layout = ScratchLayout()
         slots = [layout.slot(work, (BLOCK_ELEMENTS * n,)) for n in (1, 1, 2)]
@@ -35,52 +35,52 @@ def _blocked(slope: _Slope) -> Builder:
                 part = dy[start : start + BLOCK_ELEMENTS]
                 count = part.size
                 np.copyto(v[:count], source[start : start + count])
-                slope(site, v[:count], d[:count], t[: 2 * count])
+                slope(context, v[:count], d[:count], t[: 2 * count])
                 np.multiply(part, d[:count], out=target[start : start + count], casting="unsafe")
 
-        return Kernel(site.node.operator, run, layout.size_bytes, site.same_type(0, 1))
+        return Kernel(context.node.operator, run, layout.size_bytes, context.same_type(0, 1))
 
     return build
 
 
-def _relu(_: Site, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+def _relu(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     np.greater(y, 0, out=d, casting="unsafe")
 
 
-def _leaky_relu(site: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
-    alpha = site.number("alpha", 0.01)
+def _leaky_relu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    alpha = context.number("alpha", 0.01)
     np.greater(x, 0, out=d, casting="unsafe")
     np.multiply(d, 1 - alpha, out=d)
     np.add(d, alpha, out=d)
 
 
-def _sigmoid(_: Site, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+def _sigmoid(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     np.subtract(1, y, out=d)
     np.multiply(d, y, out=d)
 
 
-def _tanh(_: Site, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+def _tanh(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     np.square(y, out=d)
     np.subtract(1, d, out=d)
 
 
-def _elu(site: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+def _elu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     """exp(x) alpha below zero, else 1."""
     np.minimum(x, 0, out=d)
     np.exp(d, out=d)
-    np.multiply(d, site.number("alpha", 1.0), out=d)
+    np.multiply(d, context.number("alpha", 1.0), out=d)
     np.greater(x, 0, out=x, casting="unsafe")
     np.copyto(d, 1, where=x != 0)
 
 
-def _softplus(_: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+def _softplus(_: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     logistic(x, d)
 
 
-def _swish(site: Site, x: Array, d: Array, t: Array) -> None:
+def _swish(context: KernelContext, x: Array, d: Array, t: Array) -> None:
     """With s the logistic function of a x: s + a x s (1 - s)."""
     rest = t[: x.size]
-    np.multiply(x, site.number("alpha", 1.0), out=x)
+    np.multiply(x, context.number("alpha", 1.0), out=x)
     logistic(x, d)
     np.subtract(1, d, out=rest)
     np.multiply(rest, x, out=rest)
@@ -88,9 +88,9 @@ def _swish(site: Site, x: Array, d: Array, t: Array) -> None:
     np.multiply(d, rest, out=d)
 
 
-def _hard_sigmoid(site: Site, x: Array, d: Array, t: Array) -> None:
-    _inside(x, d, t, site.number("alpha", 0.2), site.number("beta", 0.5))
-    np.multiply(d, site.number("alpha", 0.2), out=d)
+def _hard_sigmoid(context: KernelContext, x: Array, d: Array, t: Array) -> None:
+    _inside(x, d, t, context.number("alpha", 0.2), context.number("beta", 0.5))
+    np.multiply(d, context.number("alpha", 0.2), out=d)
 
 
 def _inside(x: Array, d: Array, t: Array, alpha: float, beta: float) -> None:
@@ -103,7 +103,7 @@ def _inside(x: Array, d: Array, t: Array, alpha: float, beta: float) -> None:
     np.multiply(d, below, out=d)
 
 
-def _hard_swish(_: Site, x: Array, d: Array, t: Array) -> None:
+def _hard_swish(_: KernelContext, x: Array, d: Array, t: Array) -> None:
     """Where |x| < 3 it is x / 3 + 1/2, and 1 above."""
     _inside(x, d, t, 1 / 6, 0.5)
     line = t[: x.size]
@@ -114,15 +114,15 @@ def _hard_swish(_: Site, x: Array, d: Array, t: Array) -> None:
     np.add(d, line, out=d)
 
 
-def _erf(_: Site, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+def _erf(_: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     np.square(x, out=d)
     np.negative(d, out=d)
     np.exp(d, out=d)
     np.multiply(d, 2 / math.sqrt(math.pi), out=d)
 
 
-def _gelu(site: Site, x: Array, d: Array, t: Array) -> None:
-    if site.text("approximate", "none") == "tanh":
+def _gelu(context: KernelContext, x: Array, d: Array, t: Array) -> None:
+    if context.text("approximate", "none") == "tanh":
         _tanh_gelu(x, d, t)
         return
     np.multiply(x, 1 / math.sqrt(2), out=x)
@@ -160,15 +160,15 @@ def _tanh_gelu(x: Array, d: Array, t: Array) -> None:
     np.multiply(d, 0.5, out=d)
 
 
-def _clip(site: Site) -> Kernel:
+def _clip(context: KernelContext) -> Kernel:
     """The gradient where the input is within the limits, which count as inside."""
-    dtype = site.dtype(0)
+    dtype = context.dtype(0)
     require(is_real(dtype))
     limits = np.finfo(np.float32)
-    low, high = (site.number(name, float(getattr(limits, name))) for name in ("min", "max"))
-    by_inputs = site.version >= 11
+    low, high = (context.number(name, float(getattr(limits, name))) for name in ("min", "max"))
+    by_inputs = context.version >= 11
     layout = ScratchLayout()
-    masks = [layout.slot(np.bool_, site.shape(0)) for _ in range(2)]
+    masks = [layout.slot(np.bool_, context.shape(0)) for _ in range(2)]
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         dy, x, *given = inputs
@@ -181,7 +181,7 @@ def _clip(site: Site) -> Kernel:
                 np.logical_and(inside, other, out=inside)
         np.multiply(dy, inside, out=outputs[0])
 
-    return Kernel("ClipGrad", run, layout.size_bytes, site.same_type(0, 1))
+    return Kernel("ClipGrad", run, layout.size_bytes, context.same_type(0, 1))
 
 
 ACTIVATIONS: Mapping[str, Builder] = {

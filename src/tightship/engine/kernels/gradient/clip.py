@@ -9,17 +9,17 @@ from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.errors import InputError
 
 LEAST_NORM = 1e-6
 """Added to a norm, so that none is divided by nought."""
 
 
-def _squares(site: Site) -> Kernel:
+def _squares(context: KernelContext) -> Kernel:
     """Summed a block at a time, in float64."""
-    require(is_real(site.dtype(0)))
-    has_total = site.has_input(1)
+    require(is_real(context.dtype(0)))
+    has_total = context.has_input(1)
     layout = ScratchLayout()
     slot = layout.slot(np.float64, (BLOCK_ELEMENTS,))
 
@@ -34,12 +34,12 @@ def _squares(site: Site) -> Kernel:
             total += float(np.add.reduce(wide))
         outputs[0][...] = total
 
-    return Kernel(site.node.operator, run, layout.size_bytes)
+    return Kernel(context.node.operator, run, layout.size_bytes)
 
 
-def _clip(site: Site) -> Kernel:
+def _clip(context: KernelContext) -> Kernel:
     """As `torch.nn.utils.clip_grad_norm_` has it, but that what is not finite is refused."""
-    limit, name = site.number("limit", math.inf), site.node.name
+    limit, name = context.number("limit", math.inf), context.node.name
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         norm = math.sqrt(float(inputs[0]))
@@ -53,7 +53,7 @@ def _clip(site: Site) -> Kernel:
         if len(outputs) > 1:
             outputs[1][...] = norm
 
-    return Kernel(site.node.operator, run)
+    return Kernel(context.node.operator, run)
 
 
 CLIPPING: Mapping[str, Builder] = {"ClipScale": _clip, "SquaresAdded": _squares}

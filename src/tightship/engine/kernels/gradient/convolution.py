@@ -9,24 +9,24 @@ from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real, lowest
 from tightship.engine.kernels.pooling import equal_counts, limits_of_average
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.window import Window, window_between
 from tightship.graph import element_count
 
 
-def _data(site: Site) -> Kernel:
+def _data(context: KernelContext) -> Kernel:
     """Each position's gradient is spread over the image by the filters."""
-    window = window_between(site, site.output_shape()[2:], site.shape(0)[2:], site.shape(1)[2:])
-    return spread_kernel(site, window)
+    window = window_between(context, context.output_shape()[2:], context.shape(0)[2:], context.shape(1)[2:])
+    return spread_kernel(context, window)
 
 
-def _weights(site: Site) -> Kernel:
+def _weights(context: KernelContext) -> Kernel:
     """Products of gradients and columns, summed over images and tiles."""
-    dtype, (filters, channels, *taps) = site.dtype(0), _dimensions(site, "shape")
+    dtype, (filters, channels, *taps) = context.dtype(0), _dimensions(context, "shape")
     require(is_real(dtype))
-    dy, x = site.shape(0), site.shape(1)
-    window = window_between(site, x[2:], dy[2:], taps)
-    groups = site.integer("group", 1)
+    dy, x = context.shape(0), context.shape(1)
+    window = window_between(context, x[2:], dy[2:], taps)
+    groups = context.integer("group", 1)
     layout = ScratchLayout()
     columns = Columns(window, channels, dtype, layout)
     product = layout.slot(dtype, (filters // groups, columns.height))
@@ -52,23 +52,23 @@ def _weights(site: Site) -> Kernel:
     return Kernel("ConvGradWeights", run, layout.size_bytes)
 
 
-def _dimensions(site: Site, name: str) -> tuple[int, ...]:
-    found = site.integers(name)
+def _dimensions(context: KernelContext, name: str) -> tuple[int, ...]:
+    found = context.integers(name)
     require(found is not None)
     assert found is not None
     return found
 
 
-def _pool(site: Site, image: tuple[int, ...]) -> Window:
-    kernel = site.integers("kernel_shape") or ()
-    return window_between(site, image[2:], site.shape(0)[2:], kernel)
+def _pool(context: KernelContext, image: tuple[int, ...]) -> Window:
+    kernel = context.integers("kernel_shape") or ()
+    return window_between(context, image[2:], context.shape(0)[2:], kernel)
 
 
-def _largest(site: Site) -> Kernel:
+def _largest(context: KernelContext) -> Kernel:
     """Gradients go to the first of the largest elements of each window."""
-    dtype, x_shape = site.dtype(0), site.shape(1)
+    dtype, x_shape = context.dtype(0), context.shape(1)
     require(is_real(dtype))
-    window, shape = _pool(site, x_shape), site.shape(0)[1:]
+    window, shape = _pool(context, x_shape), context.shape(0)[1:]
     start = lowest(dtype)
     layout = ScratchLayout()
     best, share = (layout.slot(dtype, shape) for _ in range(2))
@@ -95,13 +95,13 @@ def _largest(site: Site) -> Kernel:
     return Kernel("MaxPoolGrad", run, layout.size_bytes)
 
 
-def _average(site: Site) -> Kernel:
+def _average(context: KernelContext) -> Kernel:
     """Each gradient is divided among the elements that its window counted."""
-    require(is_real(site.dtype(0)))
-    window = _pool(site, site.output_shape())
-    regions = list(equal_counts(window, limits_of_average(site, window)))
+    require(is_real(context.dtype(0)))
+    window = _pool(context, context.output_shape())
+    regions = list(equal_counts(window, limits_of_average(context, window)))
     layout = ScratchLayout()
-    shares = layout.slot(site.dtype(0), site.shape(0))
+    shares = layout.slot(context.dtype(0), context.shape(0))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         share, dx = shares.of(scratch), outputs[0]

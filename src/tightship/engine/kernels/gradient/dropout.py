@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 LANES = 16
 GROUP = 4 * LANES
@@ -59,11 +59,11 @@ def threshold(ratio: float) -> int:
     return min(round(ratio * 2**32), 2**32 - 1)
 
 
-def _dropout(site: Site) -> Kernel:
-    dtype = site.dtype(0)
+def _dropout(context: KernelContext) -> Kernel:
+    dtype = context.dtype(0)
     require(is_real(dtype))
-    ratio, stream = site.number("ratio", 0.5), site.integer("stream", 0)
-    scale = dtype.type(site.number("scale", 2.0))
+    ratio, stream = context.number("ratio", 0.5), context.integer("stream", 0)
+    scale = dtype.type(context.number("scale", 2.0))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         source, target = inputs[0].reshape(-1), outputs[0].reshape(-1)
@@ -76,7 +76,7 @@ def _dropout(site: Site) -> Kernel:
             if mask is not None:
                 mask.reshape(-1)[part] = chosen
 
-    return Kernel(site.node.operator, run, in_place=((0, 0),))
+    return Kernel(context.node.operator, run, in_place=((0, 0),))
 
 
 DROPOUTS: Mapping[str, Builder] = {"DropoutTraining": _dropout}

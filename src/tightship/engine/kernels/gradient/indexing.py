@@ -5,16 +5,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.graph import element_count
 
 
-def _gather(site: Site) -> Kernel:
-    shape = site.output_shape()
-    axis = axis_of(site.integer("axis", 0), len(shape))
+def _gather(context: KernelContext) -> Kernel:
+    shape = context.output_shape()
+    axis = axis_of(context.integer("axis", 0), len(shape))
     before, after = element_count(shape[:axis]), element_count(shape[axis + 1 :])
-    count = element_count(site.shape(1))
-    start, length = site.integer("start", 0), site.integer("length", shape[axis])
+    count = element_count(context.shape(1))
+    start, length = context.integer("start", 0), context.integer("length", shape[axis])
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         dy = inputs[0].reshape((before, count, after))
@@ -28,9 +28,9 @@ def _gather(site: Site) -> Kernel:
     return Kernel("GatherGrad", run)
 
 
-def _gather_elements(site: Site) -> Kernel:
-    shape, picked = site.output_shape(), site.shape(1)
-    axis = axis_of(site.integer("axis", 0), len(shape))
+def _gather_elements(context: KernelContext) -> Kernel:
+    shape, picked = context.output_shape(), context.shape(1)
+    axis = axis_of(context.integer("axis", 0), len(shape))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         outputs[0].fill(0)
@@ -41,12 +41,12 @@ def _gather_elements(site: Site) -> Kernel:
     return Kernel("GatherElementsGrad", run)
 
 
-def _slice(site: Site) -> Kernel:
-    rows = [site.parameter(index) for index in range(1, 5)]
+def _slice(context: KernelContext) -> Kernel:
+    rows = [context.parameter(index) for index in range(1, 5)]
     require(all(row is not None for row in rows))
-    index: list[slice] = [slice(None)] * len(site.output_shape())
+    index: list[slice] = [slice(None)] * len(context.output_shape())
     for start, stop, axis, step in zip(*(r.tolist() for r in rows if r is not None), strict=True):
-        chosen = range(site.output_shape()[axis])[start:stop:step]
+        chosen = range(context.output_shape()[axis])[start:stop:step]
         stop = chosen.stop if chosen.stop >= 0 else None  # noqa: PLW2901
         index[axis] = slice(chosen.start, stop, chosen.step)
 

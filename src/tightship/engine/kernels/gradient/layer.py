@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.site import Builder, Site
+from tightship.engine.kernels.kernel_context import Builder, KernelContext
 from tightship.graph import Layer
 
 
-def _layer_of(site: Site) -> Layer:
-    layer = site.node.attributes["layer"]
-    assert isinstance(layer, Layer), site.node.name
+def _layer_of(context: KernelContext) -> Layer:
+    layer = context.node.attributes["layer"]
+    assert isinstance(layer, Layer), context.node.name
     return layer
 
 
-def _forward(site: Site) -> Kernel:
-    forward = _layer_of(site).forward
+def _forward(context: KernelContext) -> Kernel:
+    forward = _layer_of(context).forward
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         forward(inputs, outputs)
@@ -22,11 +22,11 @@ def _forward(site: Site) -> Kernel:
     return Kernel("Layer", run)
 
 
-def _backward(site: Site) -> Kernel:
-    layer = _layer_of(site)
+def _backward(context: KernelContext) -> Kernel:
+    layer = _layer_of(context)
     backward = layer.backward
-    assert backward is not None, site.node.name
-    count = len(site.inputs) - len(layer.reads_inputs) - len(layer.reads_outputs)
+    assert backward is not None, context.node.name
+    count = len(context.inputs) - len(layer.reads_inputs) - len(layer.reads_outputs)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         backward(inputs[:count], inputs[count:], outputs)

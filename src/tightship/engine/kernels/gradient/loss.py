@@ -8,20 +8,20 @@ from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.graph import element_count
 
 
 class _Weights:
     """What each target weighs in the loss, times the gradient of the loss."""
 
-    def __init__(self, site: Site, labels: int, layout: ScratchLayout) -> None:
+    def __init__(self, context: KernelContext, labels: int, layout: ScratchLayout) -> None:
         self.labels = labels
-        self.reduction = site.text("reduction", "mean")
-        is_ignoring = "ignore_index" in site.node.attributes
-        self.ignored = site.integer("ignore_index", 0) if is_ignoring else None
-        self.shape = site.shape(labels)
-        self.slot = layout.slot(site.output_dtype(), self.shape)
+        self.reduction = context.text("reduction", "mean")
+        is_ignoring = "ignore_index" in context.node.attributes
+        self.ignored = context.integer("ignore_index", 0) if is_ignoring else None
+        self.shape = context.shape(labels)
+        self.slot = layout.slot(context.output_dtype(), self.shape)
         self.mask = layout.slot(np.bool_, self.shape if self.ignored is not None else (0,))
 
     def of(self, inputs: Operands, scratch: Array | None) -> Array:
@@ -56,12 +56,12 @@ def _subtract_at_labels(dx: Array, labels: Array, weigh: Array) -> None:
             dx[index, labels[index, pixels], pixels] -= weigh[index, pixels]
 
 
-def _cross_entropy(site: Site) -> Kernel:
+def _cross_entropy(context: KernelContext) -> Kernel:
     """(softmax - one hot) times the weight of the target."""
-    dtype, shape = site.output_dtype(), site.output_shape()
+    dtype, shape = context.output_dtype(), context.output_shape()
     require(is_real(dtype))
     layout = ScratchLayout()
-    weights = _Weights(site, 2, layout)
+    weights = _Weights(context, 2, layout)
     flat = (shape[0], shape[1], element_count(shape[2:]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -71,15 +71,15 @@ def _cross_entropy(site: Site) -> Kernel:
         np.multiply(dx, weigh[:, None], out=dx)
         _subtract_at_labels(dx, inputs[2].reshape((flat[0], flat[2])), weigh)
 
-    return Kernel(site.node.operator, run, layout.size_bytes, site.same_type(1))
+    return Kernel(context.node.operator, run, layout.size_bytes, context.same_type(1))
 
 
-def _likelihood(site: Site) -> Kernel:
+def _likelihood(context: KernelContext) -> Kernel:
     """Minus the weight of the target at its class, zero elsewhere."""
-    shape = site.output_shape()
-    require(is_real(site.output_dtype()))
+    shape = context.output_shape()
+    require(is_real(context.output_dtype()))
     layout = ScratchLayout()
-    weights = _Weights(site, 1, layout)
+    weights = _Weights(context, 1, layout)
     flat = (shape[0], shape[1], element_count(shape[2:]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
@@ -88,7 +88,7 @@ def _likelihood(site: Site) -> Kernel:
         dx.fill(0)
         _subtract_at_labels(dx, inputs[1].reshape((flat[0], flat[2])), weigh)
 
-    return Kernel(site.node.operator, run, layout.size_bytes)
+    return Kernel(context.node.operator, run, layout.size_bytes)
 
 
 LOSSES: Mapping[str, Builder] = {

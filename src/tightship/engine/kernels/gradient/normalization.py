@@ -8,16 +8,16 @@ from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, axis_of, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.graph import element_count
 
 
-def _batch(site: Site) -> Kernel:
+def _batch(context: KernelContext) -> Kernel:
     """Normalize by the statistics of the batch, and write them."""
-    dtype, shape = site.dtype(0), site.shape(0)
+    dtype, shape = context.dtype(0), context.shape(0)
     require(is_real(dtype) and len(shape) >= 2)
     flat = (shape[0], shape[1], element_count(shape[2:]))
-    count, epsilon = flat[0] * flat[2], site.number("epsilon", 1e-5)
+    count, epsilon = flat[0] * flat[2], context.number("epsilon", 1e-5)
     layout = ScratchLayout()
     sums = layout.slot(np.float64, (shape[1],))
     factors = layout.slot(dtype, (shape[1],))
@@ -36,7 +36,7 @@ def _batch(site: Site) -> Kernel:
         np.multiply(y, factor[:, None], out=y)
         np.add(y, inputs[2][:, None], out=y)
 
-    return Kernel(site.node.operator, run, layout.size_bytes, site.same_type(0))
+    return Kernel(context.node.operator, run, layout.size_bytes, context.same_type(0))
 
 
 def _sums_of_products(a: Array, b: Array, total: Array) -> None:
@@ -46,13 +46,13 @@ def _sums_of_products(a: Array, b: Array, total: Array) -> None:
         total += np.einsum("cs,cs->c", left, right)
 
 
-def _batch_gradient(site: Site) -> Kernel:
+def _batch_gradient(context: KernelContext) -> Kernel:
     """By the statistics of the batch, or by given ones, which are constants then."""
-    dtype, shape = site.dtype(0), site.shape(0)
+    dtype, shape = context.dtype(0), context.shape(0)
     require(is_real(dtype) and len(shape) >= 2)
     flat = (shape[0], shape[1], element_count(shape[2:]))
-    count, epsilon = flat[0] * flat[2], site.number("epsilon", 1e-5)
-    is_training = bool(site.integer("training_mode", 1))
+    count, epsilon = flat[0] * flat[2], context.number("epsilon", 1e-5)
+    is_training = bool(context.integer("training_mode", 1))
     layout = ScratchLayout()
     centred = layout.slot(dtype, flat[1:])
     slots = [layout.slot(np.float64, (shape[1],)) for _ in range(3)]
@@ -90,15 +90,15 @@ def _batch_gradient(site: Site) -> Kernel:
                 np.subtract(target, bias_sum[:, None], out=target, casting="unsafe")
             np.multiply(target, inverse[:, None], out=target, casting="unsafe")
 
-    return Kernel("BatchNormalizationGrad", run, layout.size_bytes, _over(site))
+    return Kernel("BatchNormalizationGrad", run, layout.size_bytes, _over(context))
 
 
-def _layer_gradient(site: Site) -> Kernel:
+def _layer_gradient(context: KernelContext) -> Kernel:
     """A block of rows at a time."""
-    dtype, shape = site.dtype(0), site.shape(0)
-    axis = axis_of(site.integer("axis", -1), len(shape))
+    dtype, shape = context.dtype(0), context.shape(0)
+    axis = axis_of(context.integer("axis", -1), len(shape))
     length = element_count(shape[axis:])
-    require(is_real(dtype) and element_count(site.shape(2)) == length)
+    require(is_real(dtype) and element_count(context.shape(2)) == length)
     rows = element_count(shape[:axis])
     step = max(1, min(BLOCK_ELEMENTS // max(length, 1), rows))
     layout = ScratchLayout()
@@ -130,12 +130,12 @@ def _layer_gradient(site: Site) -> Kernel:
             if index < len(outputs) and outputs[index] is not None:
                 np.copyto(outputs[index].reshape(-1), total, casting="unsafe")
 
-    return Kernel("LayerNormalizationGrad", run, layout.size_bytes, _over(site))
+    return Kernel("LayerNormalizationGrad", run, layout.size_bytes, _over(context))
 
 
-def _over(site: Site) -> tuple[tuple[int, int], ...]:
+def _over(context: KernelContext) -> tuple[tuple[int, int], ...]:
     """A gradient of data may lie over what it is made of; there is none behind the first layer."""
-    return site.same_type(0) if site.has_output(0) else ()
+    return context.same_type(0) if context.has_output(0) else ()
 
 
 def _project(gradient: Array, normal: Array, averages: list[Array]) -> None:

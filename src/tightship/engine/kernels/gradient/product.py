@@ -7,13 +7,13 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.softmax import normalized_rows
 
 
-def _matmul(site: Site) -> Kernel:
-    require(is_real(site.dtype(0)) and site.dtype(0) == site.dtype(1))
-    is_a, is_b = site.integer("transA", 0), site.integer("transB", 0)
+def _matmul(context: KernelContext) -> Kernel:
+    require(is_real(context.dtype(0)) and context.dtype(0) == context.dtype(1))
+    is_a, is_b = context.integer("transA", 0), context.integer("transB", 0)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         a, b = inputs
@@ -24,13 +24,13 @@ def _matmul(site: Site) -> Kernel:
     return Kernel("TransposedMatMul", run)
 
 
-def _softmax(site: Site) -> Kernel:
+def _softmax(context: KernelContext) -> Kernel:
     """The gradient is y (dy - sum of y dy)."""
-    require(is_real(site.dtype(0)))
-    rows = normalized_rows(site)
+    require(is_real(context.dtype(0)))
+    rows = normalized_rows(context)
     layout = ScratchLayout()
-    terms = layout.slot(site.dtype(0), rows[1:])
-    total = layout.slot(site.dtype(0), (1, rows[2]))
+    terms = layout.slot(context.dtype(0), rows[1:])
+    total = layout.slot(context.dtype(0), (1, rows[2]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         work, sums = terms.of(scratch), total.of(scratch)
@@ -40,16 +40,16 @@ def _softmax(site: Site) -> Kernel:
             np.subtract(dy, sums, out=dx)
             np.multiply(dx, y, out=dx)
 
-    return Kernel("SoftmaxGrad", run, layout.size_bytes, site.same_type(0))
+    return Kernel("SoftmaxGrad", run, layout.size_bytes, context.same_type(0))
 
 
-def _log_softmax(site: Site) -> Kernel:
+def _log_softmax(context: KernelContext) -> Kernel:
     """The gradient is dy - exp(y) times the sum of dy."""
-    require(is_real(site.dtype(0)))
-    rows = normalized_rows(site)
+    require(is_real(context.dtype(0)))
+    rows = normalized_rows(context)
     layout = ScratchLayout()
-    terms = layout.slot(site.dtype(0), rows[1:])
-    total = layout.slot(site.dtype(0), (1, rows[2]))
+    terms = layout.slot(context.dtype(0), rows[1:])
+    total = layout.slot(context.dtype(0), (1, rows[2]))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         work, sums = terms.of(scratch), total.of(scratch)
@@ -59,7 +59,7 @@ def _log_softmax(site: Site) -> Kernel:
             np.multiply(work, sums, out=work)
             np.subtract(dy, work, out=dx)
 
-    return Kernel("LogSoftmaxGrad", run, layout.size_bytes, site.same_type(0))
+    return Kernel("LogSoftmaxGrad", run, layout.size_bytes, context.same_type(0))
 
 
 PRODUCTS: Mapping[str, Builder] = {

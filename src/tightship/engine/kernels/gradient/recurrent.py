@@ -10,7 +10,7 @@ from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 _X, _W, _R, _B, _H, _C, _Y, _DY, _DY_H, _DY_C = range(10)
 """Places of the inputs; outputs are the gradients of the first six."""
@@ -40,22 +40,22 @@ _Pass = Callable[[Operands, Operands, _Room, range], None]
 """`pass(given, wanted, room, order)`: one direction, whose times follow each other in `order`."""
 
 
-def _recurrent(gate_count: int, passes: Callable[[Site], Sequence[_Pass]]) -> Builder:
+def _recurrent(gate_count: int, passes: Callable[[KernelContext], Sequence[_Pass]]) -> Builder:
     """A kernel that runs passes over each direction."""
 
-    def build(site: Site) -> Kernel:
-        dtype = site.dtype(_X)
+    def build(context: KernelContext) -> Kernel:
+        dtype = context.dtype(_X)
         require(is_real(dtype))
-        (times, batch, width), (_, wide, _) = site.shape(_X), site.shape(_W)
+        (times, batch, width), (_, wide, _) = context.shape(_X), context.shape(_W)
         one = (batch, wide // gate_count)
-        turned = _DIRECTIONS[site.text("direction", "forward")]
+        turned = _DIRECTIONS[context.text("direction", "forward")]
         layout = ScratchLayout()
         shapes = [
             (times, gate_count, *one), (times, *one), one, one, one, one, one, (batch, wide),
             (batch, width), (wide, width), (wide, one[1]), (wide,),
         ]  # fmt: skip
         slots = [layout.slot(dtype, shape) for shape in shapes]
-        chosen = passes(site)
+        chosen = passes(context)
 
         def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
             room = _Room(*(slot.of(scratch) for slot in slots))
@@ -71,7 +71,7 @@ def _recurrent(gate_count: int, passes: Callable[[Site], Sequence[_Pass]]) -> Bu
                 for each in chosen:
                     each(given, wanted, room, order)
 
-        return Kernel(site.node.operator, run, layout.size_bytes)
+        return Kernel(context.node.operator, run, layout.size_bytes)
 
     return build
 
@@ -195,9 +195,9 @@ def _before_tanh(gradient: Array, gate: Array, work: Array) -> None:
     np.multiply(gradient, work, out=gradient)
 
 
-def _turn_rnn_back(site: Site) -> _Pass:
+def _turn_rnn_back(context: KernelContext) -> _Pass:
     """Gradients of all operands, the last time first; the states are all that it reads."""
-    names = site.node.attributes.get("activations", ())
+    names = context.node.attributes.get("activations", ())
     assert isinstance(names, tuple)
     is_cut = "Relu" in names
 
@@ -221,9 +221,9 @@ def _turn_rnn_back(site: Site) -> _Pass:
     return turn_back
 
 
-def _replay_gru(site: Site) -> _Pass:
+def _replay_gru(context: KernelContext) -> _Pass:
     """The gates of all times; where the state is reset late, what of it is reset."""
-    is_late = bool(site.integer("linear_before_reset", 0))
+    is_late = bool(context.integer("linear_before_reset", 0))
 
     def replay(given: Operands, _: Operands, room: _Room, order: range) -> None:
         size, bias = room.dh.shape[1], given[_B]
@@ -249,9 +249,9 @@ def _replay_gru(site: Site) -> _Pass:
     return replay
 
 
-def _turn_gru_back(site: Site) -> _Pass:
+def _turn_gru_back(context: KernelContext) -> _Pass:
     """Gradients of all operands, the last time first."""
-    is_late = bool(site.integer("linear_before_reset", 0))
+    is_late = bool(context.integer("linear_before_reset", 0))
 
     def turn_back(given: Operands, wanted: Operands, room: _Room, order: range) -> None:
         np.copyto(room.dh, 0 if given[_DY_H] is None else given[_DY_H])
@@ -319,7 +319,7 @@ def _through_states(
 
 
 RECURRENT: Mapping[str, Builder] = {
-    "GRUGrad": _recurrent(3, lambda site: (_replay_gru(site), _turn_gru_back(site))),
+    "GRUGrad": _recurrent(3, lambda context: (_replay_gru(context), _turn_gru_back(context))),
     "LSTMGrad": _recurrent(4, lambda _: (_replay_lstm, _turn_lstm_back)),
-    "RNNGrad": _recurrent(1, lambda site: (_turn_rnn_back(site),)),
+    "RNNGrad": _recurrent(1, lambda context: (_turn_rnn_back(context),)),
 }

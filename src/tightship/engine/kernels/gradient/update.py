@@ -10,7 +10,7 @@ from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.site import Builder, Site, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class _Scalars:
     rate: float
 
     @classmethod
-    def of(cls, site: Site, first: int, default: float) -> "_Scalars":
+    def of(cls, context: KernelContext, first: int, default: float) -> "_Scalars":
         """`first` is the index of the rate among the inputs; the scale follows."""
-        rate, scale = (each if site.has_input(each) else None for each in (first, first + 1))
-        return cls(site.dtype(0), rate, scale, site.number("rate", default))
+        rate, scale = (each if context.has_input(each) else None for each in (first, first + 1))
+        return cls(context.dtype(0), rate, scale, context.number("rate", default))
 
     def rate_of(self, inputs: Operands) -> float:
         return self.rate if self.rate_index is None else float(inputs[self.rate_index])
@@ -46,14 +46,14 @@ def _decayed(slope: Array, weight: Array, decay: float, rooms: tuple[Array, Arra
     return np.add(slope, rooms[1], out=rooms[0])
 
 
-def _rows(site: Site) -> slice | None:
+def _rows(context: KernelContext) -> slice | None:
     """The elements of a weight that the gradient is of: all, or those of rows from `start` on."""
-    start = site.node.attributes.get("start")
+    start = context.node.attributes.get("start")
     if start is None:
         return None
     assert isinstance(start, int)
-    first = start * math.prod(site.shape(0)[1:])
-    return slice(first, first + math.prod(site.shape(1)))
+    first = start * math.prod(context.shape(0)[1:])
+    return slice(first, first + math.prod(context.shape(1)))
 
 
 def _flat(weights: Operands, targets: Operands, rows: slice | None) -> list[Array]:
@@ -70,11 +70,11 @@ def _flat(weights: Operands, targets: Operands, rows: slice | None) -> list[Arra
     return [a[rows] for a in arrays]
 
 
-def _sgd(site: Site) -> Kernel:
-    dtype = site.dtype(0)
-    require(is_real(dtype) and site.dtype(1) == dtype)
-    scalars, decay = _Scalars.of(site, 2, 0.01), site.number("weight_decay", 0.0)
-    rows = _rows(site)
+def _sgd(context: KernelContext) -> Kernel:
+    dtype = context.dtype(0)
+    require(is_real(dtype) and context.dtype(1) == dtype)
+    scalars, decay = _Scalars.of(context, 2, 0.01), context.number("weight_decay", 0.0)
+    rows = _rows(context)
     layout = ScratchLayout()
     slots = [layout.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
 
@@ -91,15 +91,15 @@ def _sgd(site: Site) -> Kernel:
             np.multiply(slope, rate, out=t)
             np.subtract(weight, t, out=target)
 
-    return Kernel(site.node.operator, run, layout.size_bytes, ((0, 0),))
+    return Kernel(context.node.operator, run, layout.size_bytes, ((0, 0),))
 
 
-def _momentum(site: Site) -> Kernel:
-    dtype = site.dtype(0)
-    require(is_real(dtype) and all(site.dtype(index) == dtype for index in (1, 2)))
-    scalars, decay = _Scalars.of(site, 3, 0.01), site.number("weight_decay", 0.0)
-    momentum, is_nesterov = dtype.type(site.number("momentum", 0.9)), site.number("nesterov", 0.0)
-    rows = _rows(site)
+def _momentum(context: KernelContext) -> Kernel:
+    dtype = context.dtype(0)
+    require(is_real(dtype) and all(context.dtype(index) == dtype for index in (1, 2)))
+    scalars, decay = _Scalars.of(context, 3, 0.01), context.number("weight_decay", 0.0)
+    momentum, is_nesterov = dtype.type(context.number("momentum", 0.9)), context.number("nesterov", 0.0)
+    rows = _rows(context)
     layout = ScratchLayout()
     slots = [layout.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]
 
@@ -124,17 +124,17 @@ def _momentum(site: Site) -> Kernel:
             np.multiply(step, rate, out=t)
             np.subtract(weight, t, out=target)
 
-    return Kernel(site.node.operator, run, layout.size_bytes, ((0, 0), (1, 2)))
+    return Kernel(context.node.operator, run, layout.size_bytes, ((0, 0), (1, 2)))
 
 
-def _running(site: Site) -> Kernel:
+def _running(context: KernelContext) -> Kernel:
     """The old one and what the batch has, by shares."""
-    dtype = site.dtype(0)
-    require(is_real(dtype) and site.dtype(1) == dtype)
-    kept, added = (dtype.type(site.number(name, 0.0)) for name in ("kept", "added"))
-    rows = _rows(site)
+    dtype = context.dtype(0)
+    require(is_real(dtype) and context.dtype(1) == dtype)
+    kept, added = (dtype.type(context.number(name, 0.0)) for name in ("kept", "added"))
+    rows = _rows(context)
     layout = ScratchLayout()
-    slot = layout.slot(dtype, (math.prod(site.shape(1)),))
+    slot = layout.slot(dtype, (math.prod(context.shape(1)),))
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         new = slot.of(scratch)
@@ -144,16 +144,16 @@ def _running(site: Site) -> Kernel:
         np.add(target, new, out=target)
 
     in_place = ((0, 0), (0, 1)) if rows is None else ((0, 0),)
-    return Kernel(site.node.operator, run, layout.size_bytes, in_place)
+    return Kernel(context.node.operator, run, layout.size_bytes, in_place)
 
 
-def _adam(site: Site) -> Kernel:
-    dtype = site.dtype(0)
-    require(is_real(dtype) and all(site.dtype(index) == dtype for index in (1, 2, 3)))
-    scalars, epsilon = _Scalars.of(site, 5, 0.001), site.number("epsilon", 1e-8)
-    decay = site.number("weight_decay", 0.0)
-    rows = _rows(site)
-    beta1, beta2 = site.number("beta1", 0.9), site.number("beta2", 0.999)
+def _adam(context: KernelContext) -> Kernel:
+    dtype = context.dtype(0)
+    require(is_real(dtype) and all(context.dtype(index) == dtype for index in (1, 2, 3)))
+    scalars, epsilon = _Scalars.of(context, 5, 0.001), context.number("epsilon", 1e-8)
+    decay = context.number("weight_decay", 0.0)
+    rows = _rows(context)
+    beta1, beta2 = context.number("beta1", 0.9), context.number("beta2", 0.999)
     layout = ScratchLayout()
     slots = [layout.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(3)]
 
@@ -190,7 +190,7 @@ def _adam(site: Site) -> Kernel:
             np.multiply(weight, remaining, out=t)
             np.subtract(t, u, out=weight_next)
 
-    return Kernel(site.node.operator, run, layout.size_bytes, ((0, 0), (1, 2), (2, 3)))
+    return Kernel(context.node.operator, run, layout.size_bytes, ((0, 0), (1, 2), (2, 3)))
 
 
 UPDATES: Mapping[str, Builder] = {

@@ -6,7 +6,7 @@ not cover the node.
 
 from collections.abc import Callable, Mapping
 
-from tightship.engine.kernels.site import NotCoveredError
+from tightship.engine.kernels.kernel_context import NotCoveredError
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.on_demand import OnDemand, of_onnx
 from tightship.graph import Node

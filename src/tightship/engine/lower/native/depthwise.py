@@ -16,7 +16,7 @@ PACKED = "Acdb32a"
 
 def depthwise(builder: Builder, node: Node) -> bool:
     """The kernel; an image in blocks of 16 channels is read as it lies."""
-    site, source = site_of(builder, node), _source(builder, node.inputs[0])
+    context, source = site_of(builder, node), _source(builder, node.inputs[0])
     reads = [source, _packed(builder, node.inputs[1]), _packed(builder, node.inputs[2])]
     shape = builder.value(node.outputs[0]).static_shape
     in_blocks = builder.options.blocked and register_floats() == BLOCK and shape[1] % BLOCK == 0
@@ -32,8 +32,8 @@ def depthwise(builder: Builder, node: Node) -> bool:
             window.begin,
         )],
         (_strides(source), _strides(writes[0])),
-        (bool(site.text("before", "")), bool(site.text("after", ""))),
-        (site.number("low", 0.0), site.number("high", 0.0)),
+        (bool(context.text("before", "")), bool(context.text("after", ""))),
+        (context.number("low", 0.0), context.number("high", 0.0)),
         len(writes) > 1,
     )  # fmt: skip
     scratch = kernel.scratch_bytes(builder.threads)

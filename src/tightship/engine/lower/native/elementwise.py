@@ -8,7 +8,7 @@ import numpy as np
 
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.kernels.numbers import is_integer
-from tightship.engine.kernels.site import Site, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import broadcast_strides, plain, site_of
 from tightship.engine.program.program import Operand
@@ -27,11 +27,11 @@ class Elementwise:
 
 def elementwise(builder: Builder, node: Node) -> bool:
     """One kernel; a float32 result lies as its operands do."""
-    site = site_of(builder, node)
-    require(site.version >= 7 or "axis" not in node.attributes)
-    meaning = MEANINGS.get(node.operator, _plainly)(site)
+    context = site_of(builder, node)
+    require(context.version >= 7 or "axis" not in node.attributes)
+    meaning = MEANINGS.get(node.operator, _plainly)(context)
     inputs = meaning.inputs
-    types = _kernel_types(node, [builder.value(name).dtype for name in inputs], site)
+    types = _kernel_types(node, [builder.value(name).dtype for name in inputs], context)
     require(_is_covered(meaning.name, tuple(types)))
     sources = [plain(builder, name) for name in inputs]
     target = builder.output(node.outputs[0], _layout(builder, node, sources))
@@ -54,9 +54,9 @@ def elementwise(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _kernel_types(node: Node, inputs: Sequence[DType | None], site: Site) -> list[str]:
+def _kernel_types(node: Node, inputs: Sequence[DType | None], context: KernelContext) -> list[str]:
     """Types of inputs and output; what is only moved goes by its size."""
-    output = site.output().dtype
+    output = context.output().dtype
     types = [dtype.value for dtype in (*inputs, output) if dtype is not None]
     if node.operator != "Where":
         return types
@@ -89,23 +89,23 @@ def _layout(builder: Builder, node: Node, sources: Sequence[Operand]) -> MemoryD
     )
 
 
-def _plainly(site: Site) -> Elementwise:
-    node = site.node
+def _plainly(context: KernelContext) -> Elementwise:
+    node = context.node
     defaults = ATTRIBUTES.get(node.operator, {})
-    parameters = tuple(site.number(name, default) for name, default in defaults.items())
+    parameters = tuple(context.number(name, default) for name, default in defaults.items())
     return Elementwise(node.operator, node.inputs, parameters)
 
 
-def _clip(site: Site) -> Elementwise:
+def _clip(context: KernelContext) -> Elementwise:
     """By limits in attributes before opset 11, from inputs since."""
-    x, *limits = site.node.inputs
-    if site.version < 11:
+    x, *limits = context.node.inputs
+    if context.version < 11:
         finite = np.finfo(np.float32)
-        bounds = site.number("min", float(finite.min)), site.number("max", float(finite.max))
+        bounds = context.number("min", float(finite.min)), context.number("max", float(finite.max))
         return Elementwise("Limit", (x,), bounds)
     low, high = (*limits, "", "")[:2]
     if low and high:
-        known = [site.constants.get(name) for name in (low, high)]
+        known = [context.constants.get(name) for name in (low, high)]
         numbers = [float(c.array().reshape(())) for c in known if c is not None]
         if len(numbers) == 2 and all(abs(number) < 2**53 for number in numbers):
             return Elementwise("Limit", (x,), tuple(numbers))
@@ -115,53 +115,53 @@ def _clip(site: Site) -> Elementwise:
     return Elementwise("Cast", (x,))
 
 
-def _power(site: Site) -> Elementwise:
+def _power(context: KernelContext) -> Elementwise:
     """Powers in the type of the base; negative powers of integers are not covered."""
-    base, exponent = site.dtype(0), site.dtype(1)
+    base, exponent = context.dtype(0), context.dtype(1)
     if is_integer(base):
         require(is_integer(exponent))
     if is_integer(base) and exponent.kind == "i":
-        known = site.parameter(1)
+        known = context.parameter(1)
         require(known is not None and bool(np.all(known >= np.zeros((), known.dtype))))
-    return Elementwise("Pow", site.node.inputs)
+    return Elementwise("Pow", context.node.inputs)
 
 
-def _is_infinite(site: Site) -> Elementwise:
-    positive = bool(site.integer("detect_positive", 1))
-    negative = bool(site.integer("detect_negative", 1))
+def _is_infinite(context: KernelContext) -> Elementwise:
+    positive = bool(context.integer("detect_positive", 1))
+    negative = bool(context.integer("detect_negative", 1))
     require(positive or negative)
     sign = "" if positive and negative else "Positive" if positive else "Negative"
-    return Elementwise(f"Is{sign}Inf", site.node.inputs)
+    return Elementwise(f"Is{sign}Inf", context.node.inputs)
 
 
-def _selu(site: Site) -> Elementwise:
-    old = site.version < 6
-    alpha = site.number("alpha", 1.6732 if old else 1.67326319217681884765625)
-    gamma = site.number("gamma", 1.0507 if old else 1.05070102214813232421875)
-    return Elementwise("Selu", site.node.inputs, (alpha, gamma))
+def _selu(context: KernelContext) -> Elementwise:
+    old = context.version < 6
+    alpha = context.number("alpha", 1.6732 if old else 1.67326319217681884765625)
+    gamma = context.number("gamma", 1.0507 if old else 1.05070102214813232421875)
+    return Elementwise("Selu", context.node.inputs, (alpha, gamma))
 
 
-def _gelu(site: Site) -> Elementwise:
-    is_tanh = site.text("approximate", "none") == "tanh"
-    return Elementwise("GeluTanh" if is_tanh else "Gelu", site.node.inputs)
+def _gelu(context: KernelContext) -> Elementwise:
+    is_tanh = context.text("approximate", "none") == "tanh"
+    return Elementwise("GeluTanh" if is_tanh else "Gelu", context.node.inputs)
 
 
-def _modulo(site: Site) -> Elementwise:
-    return Elementwise("Fmod" if site.integer("fmod", 0) else "Mod", site.node.inputs)
+def _modulo(context: KernelContext) -> Elementwise:
+    return Elementwise("Fmod" if context.integer("fmod", 0) else "Mod", context.node.inputs)
 
 
-def _bit_shift(site: Site) -> Elementwise:
-    direction = "Right" if site.text("direction", "") == "RIGHT" else "Left"
-    return Elementwise(f"Shift{direction}", site.node.inputs)
+def _bit_shift(context: KernelContext) -> Elementwise:
+    direction = "Right" if context.text("direction", "") == "RIGHT" else "Left"
+    return Elementwise(f"Shift{direction}", context.node.inputs)
 
 
-def _prelu(site: Site) -> Elementwise:
-    require(site.version >= 7)
-    return _plainly(site)
+def _prelu(context: KernelContext) -> Elementwise:
+    require(context.version >= 7)
+    return _plainly(context)
 
 
-def _cast(site: Site) -> Elementwise:
-    return Elementwise("Cast", site.node.inputs[:1])
+def _cast(context: KernelContext) -> Elementwise:
+    return Elementwise("Cast", context.node.inputs[:1])
 
 
 ATTRIBUTES: Mapping[str, Mapping[str, float]] = {
@@ -175,7 +175,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, float]] = {
 }
 """Attributes that become parameters, in order, with their defaults."""
 
-MEANINGS: Mapping[str, Callable[[Site], Elementwise]] = {
+MEANINGS: Mapping[str, Callable[[KernelContext], Elementwise]] = {
     "BitShift": _bit_shift,
     "Cast": _cast,
     "CastLike": _cast,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.site import require
+from tightship.engine.kernels.kernel_context import require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import site_of
 from tightship.graph import DType, Node, element_count
@@ -16,22 +16,22 @@ Table = NDArray[np.int64]
 
 def _fold(builder: Builder, node: Node) -> bool:
     """The last axis first: its part of each block and its positions become the image's axis."""
-    site = site_of(builder, node)
-    image, block = site.parameter(1), site.parameter(2)
-    require(site.input(0).dtype is DType.FLOAT32 and 0 not in site.shape(0))
+    context = site_of(builder, node)
+    image, block = context.parameter(1), context.parameter(2)
+    require(context.input(0).dtype is DType.FLOAT32 and 0 not in context.shape(0))
     assert image is not None
     assert block is not None
     lengths, kernel = image.tolist(), block.tolist()
     rank = len(lengths)
-    strides = site.integers("strides") or (1,) * rank
-    dilations = site.integers("dilations") or (1,) * rank
-    pads = site.integers("pads") or (0,) * (2 * rank)
+    strides = context.integers("strides") or (1,) * rank
+    dilations = context.integers("dilations") or (1,) * rank
+    pads = context.integers("pads") or (0,) * (2 * rank)
     reads, columns = [], []
     for axis, length in enumerate(lengths):
         reach = length + pads[axis] + pads[axis + rank] - dilations[axis] * (kernel[axis] - 1) - 1
         columns.append(reach // strides[axis] + 1)
-    require(element_count(columns) == site.shape(0)[2])
-    outside = element_count(site.output_shape()[:2])
+    require(element_count(columns) == context.shape(0)[2])
+    outside = element_count(context.output_shape()[:2])
     for axis in reversed(range(rank)):
         at = _read(
             (kernel[axis], columns[axis], lengths[axis]),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.site import axis_of, require
+from tightship.engine.kernels.kernel_context import axis_of, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import Node, element_count
@@ -21,9 +21,9 @@ def _constant_of_shape(builder: Builder, node: Node) -> bool:
 
 def _eye_like(builder: Builder, node: Node) -> bool:
     """Zeros, then ones on a diagonal."""
-    site = site_of(builder, node)
-    (rows, columns), dtype = site.output_shape(), site.output_dtype()
-    shift = site.integer("k", 0)
+    context = site_of(builder, node)
+    (rows, columns), dtype = context.output_shape(), context.output_dtype()
+    shift = context.integer("k", 0)
     first = shift if shift >= 0 else -shift * columns
     count = max(min(rows + min(shift, 0), columns - max(shift, 0)), 0)
     diagonal = (np.ones((), dtype), first, [count], [columns + 1])
@@ -48,16 +48,16 @@ def _fill(builder: Builder, node: Node, fillings: list[Filling]) -> bool:
 
 
 def _triangle(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    require(len(site.shape(0)) >= 2)
+    context = site_of(builder, node)
+    require(len(context.shape(0)) >= 2)
     source = plain(builder, node.inputs[0])
-    reads = [source, *([builder.dense(node.inputs[1])] if site.has_input(1) else [])]
+    reads = [source, *([builder.dense(node.inputs[1])] if context.has_input(1) else [])]
     target = builder.output(node.outputs[0])
     strides = byte_strides(source)
     kernel = NativeKernel.triangle(
         target.dtype.itemsize,
-        bool(site.integer("upper", 1)),
-        site.has_input(1),
+        bool(context.integer("upper", 1)),
+        context.has_input(1),
         list(source.shape),
         strides,
     )
@@ -68,12 +68,12 @@ def _triangle(builder: Builder, node: Node) -> bool:
 
 def _one_hot(builder: Builder, node: Node) -> bool:
     """Negative indices count from the end; others beyond mark nothing."""
-    site = site_of(builder, node)
-    shape, dtype = site.shape(0), site.input(0).dtype
-    axis = axis_of(site.integer("axis", -1), len(shape) + 1)
+    context = site_of(builder, node)
+    shape, dtype = context.shape(0), context.input(0).dtype
+    axis = axis_of(context.integer("axis", -1), len(shape) + 1)
     assert dtype is not None
-    sizes = (element_count(shape[:axis]), site.output_shape()[axis], element_count(shape[axis:]))
-    kernel = NativeKernel.one_hot(site.output_dtype().itemsize, dtype.value, sizes)
+    sizes = (element_count(shape[:axis]), context.output_shape()[axis], element_count(shape[axis:]))
+    kernel = NativeKernel.one_hot(context.output_dtype().itemsize, dtype.value, sizes)
     require(kernel is not None)
     assert kernel is not None
     reads = [builder.dense(node.inputs[0]), builder.dense(node.inputs[2])]
@@ -82,10 +82,10 @@ def _one_hot(builder: Builder, node: Node) -> bool:
 
 
 def _range(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    dtype = site.output().dtype
+    context = site_of(builder, node)
+    dtype = context.output().dtype
     assert dtype is not None
-    kernel = NativeKernel.ramp(dtype.value, element_count(site.output_shape()))
+    kernel = NativeKernel.ramp(dtype.value, element_count(context.output_shape()))
     require(kernel is not None)
     assert kernel is not None
     reads = [builder.dense(node.inputs[0]), builder.dense(node.inputs[2])]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.site import Site, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import dense_strides
 from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
@@ -46,26 +46,26 @@ class _Tuples:
         return [0 if axis is None else strides[axis] for axis in self.walked]
 
 
-def _rows(site: Site) -> _Tuples:
+def _rows(context: KernelContext) -> _Tuples:
     """Each index names a row of an axis (Gather)."""
-    shape, index = site.shape(0), site.shape(1)
-    axis = axis_of(site.integer("axis", 0), len(shape))
+    shape, index = context.shape(0), context.shape(1)
+    axis = axis_of(context.integer("axis", 0), len(shape))
     walked = (*range(axis), *(None,) * len(index), *range(axis + 1, len(shape)))
     return _Tuples(index, shape[:axis], shape[axis + 1 :], walked, (axis,))
 
 
-def _along_axis(site: Site) -> _Tuples:
+def _along_axis(context: KernelContext) -> _Tuples:
     """Each index replaces one coordinate of its own position (GatherElements and kin)."""
-    rank = len(site.shape(0))
-    axis = axis_of(site.integer("axis", 0), rank)
+    rank = len(context.shape(0))
+    axis = axis_of(context.integer("axis", 0), rank)
     walked = tuple(None if a == axis else a for a in range(rank))
-    return _Tuples(site.shape(1), (), (), walked, (axis,))
+    return _Tuples(context.shape(1), (), (), walked, (axis,))
 
 
-def _by_tuples(site: Site) -> _Tuples:
+def _by_tuples(context: KernelContext) -> _Tuples:
     """The last axis of the indices holds leading coordinates (GatherND, ScatterND)."""
-    shape, index = site.shape(0), site.shape(1)
-    batch = site.integer("batch_dims", 0)
+    shape, index = context.shape(0), context.shape(1)
+    batch = context.integer("batch_dims", 0)
     first = batch + index[-1]
     walked = (*range(batch), *(None,) * (len(index) - 1 - batch), *range(first, len(shape)))
     return _Tuples(index[:-1], (), shape[first:], walked, tuple(range(batch, first)))
@@ -100,11 +100,11 @@ def _walk(
     )
 
 
-def _gather(tuples_of: Callable[[Site], _Tuples]) -> Callable[[Builder, Node], bool]:
+def _gather(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder, Node], bool]:
     def emit(builder: Builder, node: Node) -> bool:
-        site = site_of(builder, node)
-        require(site.input(1).dtype in INDICES)
-        tuples = tuples_of(site)
+        context = site_of(builder, node)
+        require(context.input(1).dtype in INDICES)
+        tuples = tuples_of(context)
         data, index = plain(builder, node.inputs[0]), plain(builder, node.inputs[1])
         target = builder.output(node.outputs[0])
         steps = byte_strides(data)
@@ -117,14 +117,14 @@ def _gather(tuples_of: Callable[[Site], _Tuples]) -> Callable[[Builder, Node], b
     return emit
 
 
-def _scatter(tuples_of: Callable[[Site], _Tuples]) -> Callable[[Builder, Node], bool]:
+def _scatter(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder, Node], bool]:
     """In the data's own bytes, where nothing else reads them."""
 
     def emit(builder: Builder, node: Node) -> bool:
-        site = site_of(builder, node)
-        require(site.input(1).dtype in INDICES)
-        tuples = tuples_of(site)
-        value = site.output()
+        context = site_of(builder, node)
+        require(context.input(1).dtype in INDICES)
+        tuples = tuples_of(context)
+        value = context.output()
         assert value.dtype is not None
         item, shape = value.dtype.itemsize, list(value.static_shape)
         steps = [item * stride for stride in dense_strides(shape)]
@@ -132,12 +132,12 @@ def _scatter(tuples_of: Callable[[Site], _Tuples]) -> Callable[[Builder, Node], 
         indexing = _indexing(node, tuples, index, (value.static_shape, steps))
         walk = _walk(tuples, steps, indexing[3], updates)
         own = byte_strides(data)
-        kind = (item, value.dtype.value, site.text("reduction", "none"))
+        kind = (item, value.dtype.value, context.text("reduction", "none"))
         kernel = NativeKernel.scatter(kind, indexing, walk, (shape, own, steps))
         require(kernel is not None)
         assert kernel is not None
         target = builder.output(node.outputs[0])
-        taken_over = [(target, data)] if site.read_once(0) and own == steps else []
+        taken_over = [(target, data)] if context.read_once(0) and own == steps else []
         builder.native(
             node, ("scatter", kernel), [data, index, updates], [target], in_place=taken_over
         )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tightship._core import NativeKernel
 from tightship.engine.kernels.padding import padding
 from tightship.engine.kernels.resize import nearest_positions
-from tightship.engine.kernels.site import axis_of, require
+from tightship.engine.kernels.kernel_context import axis_of, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import byte_strides, image_layout, plain, site_of
 from tightship.engine.lower.steps.views import same_bytes
@@ -70,27 +70,27 @@ def _along(mode: str, length: int, before: int, after: int) -> Positions:
 
 
 def _pad(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    mode, pads = padding(site)
+    context = site_of(builder, node)
+    mode, pads = padding(context)
     require(mode in ("constant", "edge", "reflect", "wrap"))
-    axes = [_along(mode, n, *pad) for n, pad in zip(site.shape(0), pads, strict=True)]
+    axes = [_along(mode, n, *pad) for n, pad in zip(context.shape(0), pads, strict=True)]
     filling: str | None = None
-    if mode == "constant" and site.has_input(2):
+    if mode == "constant" and context.has_input(2):
         filling = node.inputs[2]
-    elif mode == "constant" and site.number("value", 0.0):
+    elif mode == "constant" and context.number("value", 0.0):
         filling = f"{node.name}.filling"
-        element: NDArray[Any] = np.array(site.number("value", 0.0)).astype(site.dtype(0))
+        element: NDArray[Any] = np.array(context.number("value", 0.0)).astype(context.dtype(0))
         builder.add_constant(filling, Inline(element))
     return _lookup(builder, node, axes, filling)
 
 
 def _center(builder: Builder, node: Node) -> bool:
     """Zeros around what is too short, the middle of what is too long (CenterCropPad)."""
-    site = site_of(builder, node)
-    shape = site.shape(0)
-    wanted = site.parameter(1)
+    context = site_of(builder, node)
+    shape = context.shape(0)
+    wanted = context.parameter(1)
     assert wanted is not None
-    chosen = site.integers("axes") or tuple(range(len(shape)))
+    chosen = context.integers("axes") or tuple(range(len(shape)))
     axes = [np.arange(length) for length in shape]
     for axis, resized in zip(chosen, wanted.tolist(), strict=True):
         place = axis_of(axis, len(shape))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from tightship.engine.kernels.movement import taken
-from tightship.engine.kernels.site import axis_of
+from tightship.engine.kernels.kernel_context import axis_of
 from tightship.engine.lower.native.part import Part, move, source_part, target_part
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import image_layout, plain, site_of
@@ -13,9 +13,9 @@ from tightship.graph import Node
 
 def _transpose(builder: Builder, node: Node) -> bool:
     """One copy from permuted strides; nothing where only axes of length one change places."""
-    site = site_of(builder, node)
-    order = site.integers("perm") or tuple(range(len(site.shape(0))))[::-1]
-    long = [axis for axis in order if site.shape(0)[axis] != 1]
+    context = site_of(builder, node)
+    order = context.integers("perm") or tuple(range(len(context.shape(0))))[::-1]
+    long = [axis for axis in order if context.shape(0)[axis] != 1]
     if long == sorted(long) and same_bytes(builder, node):
         return True
     return move(
@@ -24,22 +24,22 @@ def _transpose(builder: Builder, node: Node) -> bool:
 
 
 def _slice(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    walks = [part.indices(n) for part, n in zip(taken(site), site.shape(0), strict=True)]
-    if site.shape(0) == site.output_shape() and all(step > 0 for _, _, step in walks):
+    context = site_of(builder, node)
+    walks = [part.indices(n) for part, n in zip(taken(context), context.shape(0), strict=True)]
+    if context.shape(0) == context.output_shape() and all(step > 0 for _, _, step in walks):
         return same_bytes(builder, node)
     source = source_part(builder, node)
-    layout = image_layout(source.operand, site.output_shape())
+    layout = image_layout(source.operand, context.output_shape())
     for axis, (start, _, step) in enumerate(walks):
-        source = source.cut(axis, start, site.output_shape()[axis], step)
+        source = source.cut(axis, start, context.output_shape()[axis], step)
     return move(builder, node, [(source, Part.whole(builder.output(node.outputs[0], layout)))])
 
 
 def _split(builder: Builder, node: Node) -> bool:
     """Lengths are those of the outputs, which must all be there."""
-    site = site_of(builder, node)
-    axis = axis_of(site.integer("axis", 0), len(site.shape(0)))
-    lengths = [site.output_shape(index)[axis] for index in range(len(site.outputs))]
+    context = site_of(builder, node)
+    axis = axis_of(context.integer("axis", 0), len(context.shape(0)))
+    lengths = [context.output_shape(index)[axis] for index in range(len(context.outputs))]
     source, start, pairs = source_part(builder, node), 0, []
     for index, length in enumerate(lengths):
         part = source.cut(axis, start, length)
@@ -49,8 +49,8 @@ def _split(builder: Builder, node: Node) -> bool:
 
 
 def _concat(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    axis = axis_of(site.integer("axis", 1), len(site.output_shape()))
+    context = site_of(builder, node)
+    axis = axis_of(context.integer("axis", 1), len(context.output_shape()))
     if len(node.inputs) == 1:
         return same_bytes(builder, node)
     sources = [plain(builder, name) for name in node.inputs]
@@ -63,10 +63,10 @@ def _concat(builder: Builder, node: Node) -> bool:
 
 
 def _expand(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    if site.shape(0) == site.output_shape():
+    context = site_of(builder, node)
+    if context.shape(0) == context.output_shape():
         return same_bytes(builder, node)
-    shape = site.output_shape()
+    shape = context.output_shape()
     source = source_part(builder, node)
     for _ in range(len(shape) - len(source.shape)):
         source = source.repeated(0, 1)
@@ -78,8 +78,8 @@ def _expand(builder: Builder, node: Node) -> bool:
 
 def _tile(builder: Builder, node: Node) -> bool:
     """Repeats follow from the two shapes."""
-    site = site_of(builder, node)
-    if site.shape(0) == site.output_shape():
+    context = site_of(builder, node)
+    if context.shape(0) == context.output_shape():
         return same_bytes(builder, node)
     source, target = source_part(builder, node), target_part(builder, node)
     for axis in reversed(range(len(source.shape))):
@@ -91,11 +91,11 @@ def _tile(builder: Builder, node: Node) -> bool:
 
 
 def _depth_to_space(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    block = site.integer("blocksize", 1)
-    channels = site.shape(0)[1] // (block * block)
+    context = site_of(builder, node)
+    block = context.integer("blocksize", 1)
+    channels = context.shape(0)[1] // (block * block)
     source = source_part(builder, node)
-    if site.text("mode", "DCR") == "DCR":
+    if context.text("mode", "DCR") == "DCR":
         source = source.unfolded(1, (block, block, channels)).permuted((0, 3, 4, 1, 5, 2))
     else:
         source = source.unfolded(1, (channels, block, block)).permuted((0, 1, 4, 2, 5, 3))
@@ -106,14 +106,14 @@ def _depth_to_space(builder: Builder, node: Node) -> bool:
 
 
 def _space_to_depth(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    block = site.integer("blocksize", 1)
-    channels = site.shape(0)[1]
+    context = site_of(builder, node)
+    block = context.integer("blocksize", 1)
+    channels = context.shape(0)[1]
     source = source_part(builder, node)
     source = source.unfolded(3, (source.shape[3] // block, block))
     source = source.unfolded(2, (source.shape[2] // block, block))
     target = target_part(builder, node)
-    if site.text("mode", "DCR") == "DCR":
+    if context.text("mode", "DCR") == "DCR":
         target = target.unfolded(1, (block, block, channels))
         source = source.permuted((0, 3, 5, 1, 2, 4))
     else:

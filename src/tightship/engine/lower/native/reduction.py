@@ -3,7 +3,7 @@
 from tightship._core import NativeKernel
 from tightship.engine.kernels.numbers import is_integer
 from tightship.engine.kernels.reduction import reduced_axes
-from tightship.engine.kernels.site import require
+from tightship.engine.kernels.kernel_context import require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import Node, element_count
@@ -11,12 +11,12 @@ from tightship.graph import Node, element_count
 
 def reduction(builder: Builder, node: Node) -> bool:
     """One kernel from the operand as it lies; sums are in float64 or 64-bit integers."""
-    site = site_of(builder, node)
-    shape, dtype = site.shape(0), site.input(0).dtype
-    require(dtype == site.output().dtype)
-    axes = reduced_axes(site)
-    require(element_count(shape) > 0 or not is_integer(site.dtype(0)))
-    require(site.dtype(0).kind != "b" or node.operator in ("ReduceMax", "ReduceMin"))
+    context = site_of(builder, node)
+    shape, dtype = context.shape(0), context.input(0).dtype
+    require(dtype == context.output().dtype)
+    axes = reduced_axes(context)
+    require(element_count(shape) > 0 or not is_integer(context.dtype(0)))
+    require(context.dtype(0).kind != "b" or node.operator in ("ReduceMax", "ReduceMin"))
     assert dtype is not None
     covered = NativeKernel.reduction(node.operator, dtype.value, ([], [], []), ([], []))
     require(covered is not None)

@@ -6,7 +6,7 @@ Pairs are halves of a row, or neighbours on it.
 from collections.abc import Sequence
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.site import Site, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import (
     broadcast_strides,
@@ -56,38 +56,38 @@ def _along(
 
 def rotary_embedding(builder: Builder, node: Node) -> bool:
     """ONNX's operator, of (batch, heads, steps, row), or of (batch, steps, heads by row)."""
-    site = site_of(builder, node)
-    shape = site.shape(0)
-    require(site.input(0).dtype is DType.FLOAT32 and len(shape) in (3, 4) and 0 not in shape)
-    heads = shape[1] if len(shape) == 4 else site.integer("num_heads", 0)
+    context = site_of(builder, node)
+    shape = context.shape(0)
+    require(context.input(0).dtype is DType.FLOAT32 and len(shape) in (3, 4) and 0 not in shape)
+    heads = shape[1] if len(shape) == 4 else context.integer("num_heads", 0)
     require(heads > 0)
     row = shape[3] if len(shape) == 4 else shape[2] // heads
-    pairs = (site.integer("rotary_embedding_dim", 0) or row) // 2
-    has_positions = site.has_input(3)
-    require(site.shape(1)[-1] == pairs and len(site.shape(1)) == (2 if has_positions else 3))
-    require(not has_positions or site.input(3).dtype is DType.INT64)
+    pairs = (context.integer("rotary_embedding_dim", 0) or row) // 2
+    has_positions = context.has_input(3)
+    require(context.shape(1)[-1] == pairs and len(context.shape(1)) == (2 if has_positions else 3))
+    require(not has_positions or context.input(3).dtype is DType.INT64)
     x = plain(builder, node.inputs[0])
     reads = [x, *(builder.dense(name) for name in node.inputs[1:] if name)]
     target = builder.output(node.outputs[0])
     around = shape[:3] if len(shape) == 4 else (shape[0], shape[1], heads)
     angles = _angle_strides(reads[3] if has_positions else reads[1], around, len(shape))
     items = [byte_strides(each)[-1] for each in (*reads[:3], target)]
-    is_interleaved = bool(site.integer("interleaved", 0))
+    is_interleaved = bool(context.integer("interleaved", 0))
     kernel = NativeKernel.rotary(
         node.name,
         around,
-        (pairs, row - 2 * pairs, site.shape(1)[0] if has_positions else 0),
+        (pairs, row - 2 * pairs, context.shape(1)[0] if has_positions else 0),
         [_around(x, row), angles, angles, _around(target, row)],
         (items, *_along(items, (True, False, False, True), pairs, is_interleaved=is_interleaved)),
     )
-    taken_over = _taken_over(site, x, target)
+    taken_over = _taken_over(context, x, target)
     builder.native(node, ("rotary", kernel), reads, [target], in_place=taken_over)
     return True
 
 
-def _taken_over(site: Site, x: Operand, target: Operand) -> list[tuple[Operand, Operand]]:
+def _taken_over(context: KernelContext, x: Operand, target: Operand) -> list[tuple[Operand, Operand]]:
     is_alike = byte_strides(x) == byte_strides(target)
-    return [(target, x)] if is_alike and site.read_once(0) else []
+    return [(target, x)] if is_alike and context.read_once(0) else []
 
 
 def _around(operand: Operand, row: int) -> list[int]:

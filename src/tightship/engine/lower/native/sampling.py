@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.kernels.site import require
+from tightship.engine.kernels.kernel_context import require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import channels_last
 from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
@@ -15,20 +15,20 @@ MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 def _grid_sample(builder: Builder, node: Node) -> bool:
     """One kernel; channels side by side where they are so already."""
-    site = site_of(builder, node)
-    shape, positions = site.shape(0), site.output_shape()[2:]
-    require(site.input(0).dtype is DType.FLOAT32 and site.input(1).dtype is DType.FLOAT32)
+    context = site_of(builder, node)
+    shape, positions = context.shape(0), context.output_shape()[2:]
+    require(context.input(0).dtype is DType.FLOAT32 and context.input(1).dtype is DType.FLOAT32)
     require(len(shape) in (3, 4, 5) and 0 not in (*shape, *positions))
     source = plain(builder, node.inputs[0])
     steps = [stride // source.dtype.itemsize for stride in byte_strides(source)]
     together = steps[1] == 1 and builder.options.use_onednn
-    layout: MemoryDesc | None = channels_last(site.output_shape()) if together else None
+    layout: MemoryDesc | None = channels_last(context.output_shape()) if together else None
     target = builder.output(node.outputs[0], layout)
     out = [stride // target.dtype.itemsize for stride in byte_strides(target)]
-    mode = site.text("mode", "linear" if site.version >= 20 else "bilinear")
+    mode = context.text("mode", "linear" if context.version >= 20 else "bilinear")
     kernel = NativeKernel.sample(
-        (MODES.get(mode, mode), site.text("padding_mode", "zeros")),
-        bool(site.integer("align_corners", 0)),
+        (MODES.get(mode, mode), context.text("padding_mode", "zeros")),
+        bool(context.integer("align_corners", 0)),
         (*shape[:2], element_count(positions)),
         list(shape[2:]),
         steps,

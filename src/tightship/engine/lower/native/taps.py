@@ -7,7 +7,7 @@ import numpy as np
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.kernels.pooling import limits_of_average, pool_window
 from tightship.engine.kernels.resize import Taps, resize_taps
-from tightship.engine.kernels.site import require
+from tightship.engine.kernels.kernel_context import require
 from tightship.engine.kernels.window import Window
 from tightship.engine.lower.native.lookup import nearest
 from tightship.engine.lower.steps.builder import Builder
@@ -18,26 +18,26 @@ from tightship.graph import DType, Node, element_count
 
 
 def _resize(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    if site.text("mode", "nearest") == "nearest":
+    context = site_of(builder, node)
+    if context.text("mode", "nearest") == "nearest":
         return nearest(builder, node)
-    return _emit(builder, node, resize_taps(site))
+    return _emit(builder, node, resize_taps(context))
 
 
 def _largest(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    require(not site.has_output(1))
+    context = site_of(builder, node)
+    require(not context.has_output(1))
     passes = []
-    for taps, at in _pooled(pool_window(site)):
+    for taps, at in _pooled(pool_window(context)):
         require(bool((taps.indices == at).any(0).all()))
         passes.append(taps)
     return _emit(builder, node, passes)
 
 
 def _average(builder: Builder, node: Node) -> bool:
-    site = site_of(builder, node)
-    window = pool_window(site)
-    limits = limits_of_average(site, window)
+    context = site_of(builder, node)
+    window = pool_window(context)
+    limits = limits_of_average(context, window)
     return _emit(builder, node, list(_weighed(window, limits)))
 
 

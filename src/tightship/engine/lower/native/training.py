@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.kernels.site import axis_of, require
+from tightship.engine.kernels.kernel_context import axis_of, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import channels_last, row_major
 from tightship.engine.lower.steps.strides import site_of
@@ -28,14 +28,14 @@ IMAGE_RANKS = (3, 4)
 
 def update(builder: Builder, node: Node) -> bool:
     """One pass over a weight and what is kept of it, each over itself."""
-    site = site_of(builder, node)
+    context = site_of(builder, node)
     scalars, names = UPDATES[node.operator]
     large = range(2 + len(node.outputs) - 1)
-    require(all(site.input(index).dtype is DType.FLOAT32 for index in large))
-    numbers = [site.number(name, 0.0) if name else 0.0 for name in names]
-    has = [site.has_input(index) for index in (scalars, scalars + 1)]
-    whole, count = element_count(site.shape(0)), element_count(site.shape(1))
-    start = site.integer("start", 0) * element_count(site.shape(0)[1:])
+    require(all(context.input(index).dtype is DType.FLOAT32 for index in large))
+    numbers = [context.number(name, 0.0) if name else 0.0 for name in names]
+    has = [context.has_input(index) for index in (scalars, scalars + 1)]
+    whole, count = element_count(context.shape(0)), element_count(context.shape(1))
+    start = context.integer("start", 0) * element_count(context.shape(0)[1:])
     kernel = NativeKernel.update(node.operator, (start, count, whole), has, numbers)
     require(kernel is not None)
     assert kernel is not None
@@ -51,9 +51,9 @@ def update(builder: Builder, node: Node) -> bool:
 
 def squares(builder: Builder, node: Node) -> bool:
     """One pass over a gradient, added to a total of those before."""
-    site = site_of(builder, node)
-    require(site.dtype(0).name == "float32")
-    kernel = NativeKernel.squares_added(element_count(site.shape(0)), site.has_input(1))
+    context = site_of(builder, node)
+    require(context.dtype(0).name == "float32")
+    kernel = NativeKernel.squares_added(element_count(context.shape(0)), context.has_input(1))
     sources = [builder.dense(name) for name in node.inputs]
     target = builder.output(node.outputs[0])
     scratch = kernel.scratch_bytes(builder.threads)
@@ -63,8 +63,8 @@ def squares(builder: Builder, node: Node) -> bool:
 
 def clip(builder: Builder, node: Node) -> bool:
     """From the sum of all squares to a factor."""
-    site = site_of(builder, node)
-    kernel = NativeKernel.clip_scale(site.number("limit", math.inf), node.name)
+    context = site_of(builder, node)
+    kernel = NativeKernel.clip_scale(context.number("limit", math.inf), node.name)
     targets = [builder.output(name) for name in node.outputs]
     builder.native(node, ("clip_scale", kernel), [builder.dense(node.inputs[0])], targets)
     return True
@@ -72,11 +72,11 @@ def clip(builder: Builder, node: Node) -> bool:
 
 def dropout(builder: Builder, node: Node) -> bool:
     """By numbers that are counted, over its operand where that dies."""
-    site = site_of(builder, node)
-    require(site.dtype(0).name == "float32")
-    numbers = [site.number("ratio", 0.5), site.number("scale", 2.0)]
+    context = site_of(builder, node)
+    require(context.dtype(0).name == "float32")
+    numbers = [context.number("ratio", 0.5), context.number("scale", 2.0)]
     kernel = NativeKernel.dropout(
-        element_count(site.shape(0)), numbers, site.integer("stream", 0), site.has_output(1)
+        element_count(context.shape(0)), numbers, context.integer("stream", 0), context.has_output(1)
     )
     sources = [builder.dense(name) for name in node.inputs]
     targets = [builder.output(name) for name in node.outputs if name]
@@ -87,11 +87,11 @@ def dropout(builder: Builder, node: Node) -> bool:
 
 def batch_normalization(builder: Builder, node: Node) -> bool:
     """Statistics of the batch, and the image by them, in the layout in which it lies."""
-    site, layout = site_of(builder, node), _layout(builder, node.inputs[0])
-    require(all(site.dtype(index).name == "float32" for index in range(3)))
-    require(element_count(site.shape(0)) > 0)
+    context, layout = site_of(builder, node), _layout(builder, node.inputs[0])
+    require(all(context.dtype(index).name == "float32" for index in range(3)))
+    require(element_count(context.shape(0)) > 0)
     kernel = NativeKernel.batch_normalization(
-        _seen(layout, site.shape(0)), site.number("epsilon", 1e-5)
+        _seen(layout, context.shape(0)), context.number("epsilon", 1e-5)
     )
     image = _image(builder, node.inputs[0], layout)
     sources = [image, *[builder.dense(name) for name in node.inputs[1:]]]
@@ -107,15 +107,15 @@ def batch_normalization(builder: Builder, node: Node) -> bool:
 
 def batch_normalization_gradient(builder: Builder, node: Node) -> bool:
     """Over the result's gradient where that dies."""
-    site, layout = site_of(builder, node), _layout(builder, node.inputs[1])
-    is_whole = site.has_output(1) and site.has_output(2)
+    context, layout = site_of(builder, node), _layout(builder, node.inputs[1])
+    is_whole = context.has_output(1) and context.has_output(2)
     require(is_whole or builder.options.use_onednn)
-    require(site.has_output(0) and site.dtype(0).name == "float32")
-    require(element_count(site.shape(1)) > 0)
+    require(context.has_output(0) and context.dtype(0).name == "float32")
+    require(element_count(context.shape(1)) > 0)
     kernel = NativeKernel.batch_normalization_gradient(
-        _seen(layout, site.shape(1)),
-        site.number("epsilon", 1e-5),
-        not site.integer("training_mode", 1),
+        _seen(layout, context.shape(1)),
+        context.number("epsilon", 1e-5),
+        not context.integer("training_mode", 1),
     )
     dy, x = (_image(builder, name, layout) for name in node.inputs[:2])
     sources = [dy, x, *[builder.dense(name) for name in node.inputs[2:]]]
@@ -124,7 +124,7 @@ def batch_normalization_gradient(builder: Builder, node: Node) -> bool:
     targets = [target, *[
         builder.output(name)
         if name
-        else builder.room(f"{node.name}.{place}", row_major(site.shape(2)))
+        else builder.room(f"{node.name}.{place}", row_major(context.shape(2)))
         for place, name in enumerate(names)
     ]]  # fmt: skip
     scratch = kernel.scratch_bytes(builder.threads)
@@ -160,10 +160,10 @@ def _seen(layout: Layout, shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 def largest_gradient(builder: Builder, node: Node) -> bool:
     """Of a MaxPool over one or two axes."""
-    site, layout = site_of(builder, node), _layout(builder, node.inputs[1])
-    shape, results, kernel_shape = site.shape(1), site.shape(0), site.integers("kernel_shape")
-    require(len(shape) in IMAGE_RANKS and site.dtype(1).name == "float32")
-    require(not site.integer("storage_order", 0) and kernel_shape is not None)
+    context, layout = site_of(builder, node), _layout(builder, node.inputs[1])
+    shape, results, kernel_shape = context.shape(1), context.shape(0), context.integers("kernel_shape")
+    require(len(shape) in IMAGE_RANKS and context.dtype(1).name == "float32")
+    require(not context.integer("storage_order", 0) and kernel_shape is not None)
     require(element_count(shape) > 0)
     assert kernel_shape is not None
     window = window_of(node, kernel_shape, shape[2:], results[2:])
@@ -184,14 +184,14 @@ def largest_gradient(builder: Builder, node: Node) -> bool:
 
 def cross_entropy_gradient(builder: Builder, node: Node) -> bool:
     """Of a mean or a sum, over the logarithms of the probabilities where these die."""
-    site = site_of(builder, node)
-    reduction, shape = site.text("reduction", "mean"), site.shape(1)
-    require(reduction in ("mean", "sum") and site.dtype(1).name == "float32")
-    require(site.dtype(2).name == "int64" and element_count(shape) > 0)
+    context = site_of(builder, node)
+    reduction, shape = context.text("reduction", "mean"), context.shape(1)
+    require(reduction in ("mean", "sum") and context.dtype(1).name == "float32")
+    require(context.dtype(2).name == "int64" and element_count(shape) > 0)
     kernel = NativeKernel.cross_entropy_gradient(
         (shape[0], shape[1], element_count(shape[2:])),
-        (reduction == "mean", "ignore_index" in node.attributes, site.has_input(3)),
-        site.integer("ignore_index", 0),
+        (reduction == "mean", "ignore_index" in node.attributes, context.has_input(3)),
+        context.integer("ignore_index", 0),
         node.name,
     )
     sources = [builder.dense(name) for name in node.inputs if name]
@@ -206,16 +206,16 @@ def cross_entropy_gradient(builder: Builder, node: Node) -> bool:
 
 def gather_gradient(builder: Builder, node: Node) -> bool:
     """Rows added up where they were picked."""
-    site = site_of(builder, node)
-    shape, dtype = site.output_shape(), site.dtype(1).name
-    require(site.dtype(0).name == "float32" and dtype in ("int32", "int64"))
+    context = site_of(builder, node)
+    shape, dtype = context.output_shape(), context.dtype(1).name
+    require(context.dtype(0).name == "float32" and dtype in ("int32", "int64"))
     require(element_count(shape) > 0)
-    axis = axis_of(site.integer("axis", 0), len(shape))
-    length = site.integer("length", shape[axis])
+    axis = axis_of(context.integer("axis", 0), len(shape))
+    length = context.integer("length", shape[axis])
     seen = element_count(shape[:axis]), length, element_count(shape[axis + 1 :])
-    part = site.integer("start", 0), shape[axis]
+    part = context.integer("start", 0), shape[axis]
     kernel = NativeKernel.gather_gradient(
-        seen, part, element_count(site.shape(1)), dtype == "int64", node.name
+        seen, part, element_count(context.shape(1)), dtype == "int64", node.name
     )
     sources = [builder.dense(name) for name in node.inputs]
     builder.native(node, ("gather_gradient", kernel), sources, [builder.output(node.outputs[0])])

@@ -4,7 +4,7 @@ from math import isclose
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.kernels.resize import resize_scales
-from tightship.engine.kernels.site import NotCoveredError
+from tightship.engine.kernels.kernel_context import NotCoveredError
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.steps.builder import SRC, Builder
 from tightship.engine.lower.steps.layouts import channels_last
@@ -46,14 +46,14 @@ def resize(builder: Builder, node: Node) -> bool:
 
 def _is_by_lengths(builder: Builder, node: Node) -> bool:
     """Whether the factors, which oneDNN takes from the lengths, are known and are theirs."""
-    site = site_of(builder, node)
+    context = site_of(builder, node)
     try:
-        scales = resize_scales(site)
+        scales = resize_scales(context)
     except NotCoveredError:
         return False
     return all(
         isclose(scale * old, new, rel_tol=1e-6)
-        for scale, old, new in zip(scales, site.shape(0), site.output_shape(), strict=True)
+        for scale, old, new in zip(scales, context.shape(0), context.output_shape(), strict=True)
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tightship._core import MemoryDesc
-from tightship.engine.kernels.site import Site
+from tightship.engine.kernels.kernel_context import KernelContext
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import channels_last, dense_strides
 from tightship.engine.program.program import Operand
@@ -42,8 +42,8 @@ def image_layout(source: Operand, shape: Sequence[int]) -> MemoryDesc | None:
     return channels_last(shape, source.dtype) if len(shape) == len(source.shape) > 2 else None
 
 
-def site_of(builder: Builder, node: Node) -> Site:
+def site_of(builder: Builder, node: Node) -> KernelContext:
     """The node with its types and what is known of its inputs before the run."""
     inputs = tuple(builder.value(name) if name else None for name in node.inputs)
     outputs = tuple(builder.value(name) if name else None for name in node.outputs)
-    return Site(node, inputs, outputs, builder.known)
+    return KernelContext(node, inputs, outputs, builder.known)

@@ -14,7 +14,7 @@ class NotCoveredError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class KernelContext:
     """A node whose present inputs and outputs are all static.
 
     Negative axes count from the end everywhere.
@@ -145,7 +145,7 @@ class Site:
         return tuple(pair for pair in pairs if names.count(names[pair[1]]) == 1)
 
 
-Builder = Callable[[Site], Kernel]
+Builder = Callable[[KernelContext], Kernel]
 
 
 def require(condition: bool) -> None:  # noqa: FBT001
