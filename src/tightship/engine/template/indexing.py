@@ -1,38 +1,38 @@
 """Shapes of what indices choose, and of where the best are."""
 
-from tightship.engine.template.site import NoRuleError, Rule, Shape, Site
+from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext
 
 
-def _gather(site: Site) -> list[Shape]:
-    shape, axis = site.shape(), site.integer("axis", 0)
+def _gather(context: ShapeContext) -> list[Shape]:
+    shape, axis = context.shape(), context.integer("axis", 0)
     axis = axis % len(shape)
-    return [(*shape[:axis], *site.shape(1), *shape[axis + 1 :])]
+    return [(*shape[:axis], *context.shape(1), *shape[axis + 1 :])]
 
 
-def _gather_elements(site: Site) -> list[Shape]:
-    return [site.shape(1)]
+def _gather_elements(context: ShapeContext) -> list[Shape]:
+    return [context.shape(1)]
 
 
-def _gather_tuples(site: Site) -> list[Shape]:
-    shape, indices = site.shape(), site.shape(1)
-    return [(*indices[:-1], *shape[site.integer("batch_dims", 0) + int(indices[-1]) :])]
+def _gather_tuples(context: ShapeContext) -> list[Shape]:
+    shape, indices = context.shape(), context.shape(1)
+    return [(*indices[:-1], *shape[context.integer("batch_dims", 0) + int(indices[-1]) :])]
 
 
-def _best(site: Site) -> list[Shape]:
-    shape = site.shape()
-    count = site.integers("", 1) if len(site.node.inputs) > 1 else (site.integer("k", 0),)
+def _best(context: ShapeContext) -> list[Shape]:
+    shape = context.shape()
+    count = context.integers("", 1) if len(context.node.inputs) > 1 else (context.integer("k", 0),)
     if count is None:
         raise NoRuleError
-    axis = site.integer("axis", -1) % len(shape)
+    axis = context.integer("axis", -1) % len(shape)
     if not 0 < count[0] <= shape[axis]:
         raise NoRuleError
     return [(*shape[:axis], count[0], *shape[axis + 1 :])] * 2
 
 
-def _position(site: Site) -> list[Shape]:
-    shape = site.shape()
-    axis = site.integer("axis", 0) % len(shape)
-    kept = (1,) if site.integer("keepdims", 1) else ()
+def _position(context: ShapeContext) -> list[Shape]:
+    shape = context.shape()
+    axis = context.integer("axis", 0) % len(shape)
+    kept = (1,) if context.integer("keepdims", 1) else ()
     return [(*shape[:axis], *kept, *shape[axis + 1 :])]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from tightship.engine.kernels import evaluate
 from tightship.engine.lower.passes.fold_constants import recipe_of
 from tightship.engine.template.rules import RULES
-from tightship.engine.template.site import NoRuleError, Shape, Site, product
+from tightship.engine.template.shape_context import NoRuleError, Shape, ShapeContext, product
 from tightship.engine.template.values import EVALUATE, Array
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
 from tightship.graph.followed import Followed, depends_on_lengths
@@ -54,22 +54,22 @@ class Retyper:
         rule = RULES.get(node.operator)
         if rule is None or node.domain:
             raise NoRuleError
-        site = Site(
+        context = ShapeContext(
             node,
             tuple([self._shape(name) if name else None for name in node.inputs]),
             tuple([self._flat(name) if name else None for name in node.inputs]),
             tuple([self._constant(name) if name else None for name in node.inputs]),
         )
-        if misfit(node.operator, _operands(node, site)) is not None:
+        if misfit(node.operator, _operands(node, context)) is not None:
             raise NoRuleError
-        shapes = rule(site)
+        shapes = rule(context)
         for name, shape in zip(node.outputs, shapes, strict=False):
             if name:
                 self._define(name, shape)
         if any(node.outputs[len(shapes) :]):
             raise NoRuleError
         if all(name in self.graph.known for name in node.outputs):
-            self._define_known(node, site)
+            self._define_known(node, context)
 
     def _define(self, name: str, shape: Shape) -> None:
         before = self.graph.value(name)
@@ -78,7 +78,7 @@ class Retyper:
         if any(map(is_length, shape)):
             self.values[name] = replace(before, shape=shape)
 
-    def _define_known(self, node: Node, site: Site) -> None:
+    def _define_known(self, node: Node, context: ShapeContext) -> None:
         """The elements of a node's outputs, which follow from what is known."""
         (name,) = node.outputs
         before = self.graph.known[name]
@@ -87,7 +87,7 @@ class Retyper:
                 shape = self.values[name].static_shape
                 self.known[name] = Fill(before.value, shape)
             return
-        elements = self._evaluated(node, site)
+        elements = self._evaluated(node, context)
         if elements is None:
             self.known[name] = self._computed(node)
             return
@@ -96,18 +96,18 @@ class Retyper:
         if any(map(is_length, elements.flat)):
             self.known[name] = Followed(before.dtype, elements)
 
-    def _evaluated(self, node: Node, site: Site) -> Array | None:
+    def _evaluated(self, node: Node, context: ShapeContext) -> Array | None:
         if node.operator == "Shape":
-            start, end = site.integer("start", 0), site.integer("end", len(site.shape()))
-            return _vector(site.shape()[start:end])
+            start, end = context.integer("start", 0), context.integer("end", len(context.shape()))
+            return _vector(context.shape()[start:end])
         if node.operator == "Size":
-            return _shaped([product(site.shape())], ())
+            return _shaped([product(context.shape())], ())
         arrays = [self._array(name) for name in node.inputs if name]
         evaluator = EVALUATE.get(node.operator)
         if evaluator is None or any(array is None for array in arrays):
             return None
         try:
-            found = evaluator(site, [array for array in arrays if array is not None])
+            found = evaluator(context, [array for array in arrays if array is not None])
         except NoRuleError:
             return None
         result = np.empty(np.shape(found), object)
@@ -147,9 +147,9 @@ class Retyper:
         return self._elements[name]
 
 
-def _operands(node: Node, site: Site) -> Operands:
+def _operands(node: Node, context: ShapeContext) -> Operands:
     """Make operands whose symbolic lengths, once compared, become conditions of the template."""
-    return Operands(node.inputs, site.shapes, node.attributes, node.version, len(node.outputs))
+    return Operands(node.inputs, context.shapes, node.attributes, node.version, len(node.outputs))
 
 
 def _compute(

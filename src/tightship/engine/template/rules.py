@@ -1,7 +1,7 @@
 """Shapes of outputs from shapes of inputs, by operator; dimensions may be followed lengths."""
 
 from tightship.engine.template.indexing import INDEXING
-from tightship.engine.template.site import NoRuleError, Rule, Shape, Site, broadcast, product
+from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext, broadcast, product
 from tightship.engine.template.stacks import STACKS
 from tightship.engine.template.windows import WINDOWS
 from tightship.graph.length import quotient
@@ -10,25 +10,25 @@ UNEVEN_FROM = 18
 """The opset from which on the last part of a Split may be shorter than the others."""
 
 
-def _same(site: Site) -> list[Shape]:
-    return [site.shape()]
+def _same(context: ShapeContext) -> list[Shape]:
+    return [context.shape()]
 
 
-def _elementwise(site: Site) -> list[Shape]:
-    return [broadcast(*(site.shape(index) for index in range(len(site.node.inputs))))]
+def _elementwise(context: ShapeContext) -> list[Shape]:
+    return [broadcast(*(context.shape(index) for index in range(len(context.node.inputs))))]
 
 
-def _transpose(site: Site) -> list[Shape]:
-    shape = site.shape()
-    order = site.integers("perm") or tuple(range(len(shape)))[::-1]
+def _transpose(context: ShapeContext) -> list[Shape]:
+    shape = context.shape()
+    order = context.integers("perm") or tuple(range(len(shape)))[::-1]
     return [tuple(shape[axis] for axis in order)]
 
 
-def _reshape(site: Site) -> list[Shape]:
-    shape, wanted = site.shape(), site.integers("shape", 1)
+def _reshape(context: ShapeContext) -> list[Shape]:
+    shape, wanted = context.shape(), context.integers("shape", 1)
     if wanted is None:
         raise NoRuleError
-    copies = not site.integer("allowzero", 0)
+    copies = not context.integer("allowzero", 0)
     found = [
         shape[axis] if copies and axis < len(shape) and length == 0 else length
         for axis, length in enumerate(wanted)
@@ -46,14 +46,14 @@ def _reshape(site: Site) -> list[Shape]:
     return [tuple(found)]
 
 
-def _flatten(site: Site) -> list[Shape]:
-    shape, axis = site.shape(), site.integer("axis", 1)
+def _flatten(context: ShapeContext) -> list[Shape]:
+    shape, axis = context.shape(), context.integer("axis", 1)
     axis = axis + len(shape) if axis < 0 else axis
     return [(product(shape[:axis]), product(shape[axis:]))]
 
 
-def _squeeze(site: Site) -> list[Shape]:
-    shape, axes = site.shape(), site.integers("axes", 1)
+def _squeeze(context: ShapeContext) -> list[Shape]:
+    shape, axes = context.shape(), context.integers("axes", 1)
     if axes is None:
         return [tuple(length for length in shape if length != 1)]
     gone = {axis % len(shape) for axis in axes}
@@ -62,18 +62,18 @@ def _squeeze(site: Site) -> list[Shape]:
     return [tuple(length for axis, length in enumerate(shape) if axis not in gone)]
 
 
-def _unsqueeze(site: Site) -> list[Shape]:
-    axes = site.integers("axes", 1)
+def _unsqueeze(context: ShapeContext) -> list[Shape]:
+    axes = context.integers("axes", 1)
     if axes is None:
         raise NoRuleError
-    rank = len(site.shape()) + len(axes)
-    added, rest = {axis % rank for axis in axes}, iter(site.shape())
+    rank = len(context.shape()) + len(axes)
+    added, rest = {axis % rank for axis in axes}, iter(context.shape())
     return [tuple(1 if axis in added else next(rest) for axis in range(rank))]
 
 
-def _concat(site: Site) -> list[Shape]:
-    shapes = [site.shape(index) for index in range(len(site.node.inputs))]
-    axis = site.integer("axis", 0) % len(shapes[0])
+def _concat(context: ShapeContext) -> list[Shape]:
+    shapes = [context.shape(index) for index in range(len(context.node.inputs))]
+    axis = context.integer("axis", 0) % len(shapes[0])
     total = shapes[0][axis]
     for shape in shapes[1:]:
         if len(shape) != len(shapes[0]) or any(
@@ -86,12 +86,12 @@ def _concat(site: Site) -> list[Shape]:
     return [(*shapes[0][:axis], total, *shapes[0][axis + 1 :])]
 
 
-def _split(site: Site) -> list[Shape]:
-    shape, count = site.shape(), len(site.node.outputs)
-    axis = site.integer("axis", 0) % len(shape)
-    lengths = site.integers("split", 1)
+def _split(context: ShapeContext) -> list[Shape]:
+    shape, count = context.shape(), len(context.node.outputs)
+    axis = context.integer("axis", 0) % len(shape)
+    lengths = context.integers("split", 1)
     if lengths is None:
-        if site.node.version < UNEVEN_FROM and shape[axis] % count:
+        if context.node.version < UNEVEN_FROM and shape[axis] % count:
             raise NoRuleError
         each = -(-shape[axis] // count)
         lengths = (*[each] * (count - 1), shape[axis] - each * (count - 1))
@@ -103,12 +103,12 @@ def _split(site: Site) -> list[Shape]:
     return [(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths]
 
 
-def _slice(site: Site) -> list[Shape]:
-    shape = list(site.shape())
-    starts, ends = site.integers("starts", 1), site.integers("ends", 2)
+def _slice(context: ShapeContext) -> list[Shape]:
+    shape = list(context.shape())
+    starts, ends = context.integers("starts", 1), context.integers("ends", 2)
     if starts is None or ends is None:
         raise NoRuleError
-    axes, steps = site.integers("axes", 3), site.integers("steps", 4)
+    axes, steps = context.integers("axes", 3), context.integers("steps", 4)
     axes = tuple(range(len(starts))) if axes is None else axes
     steps = (1,) * len(starts) if steps is None else steps
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
@@ -129,55 +129,55 @@ def _clamped(edge: int, length: int) -> int:
     return min(edge, length)
 
 
-def _expand(site: Site) -> list[Shape]:
-    wanted = site.integers("shape", 1)
+def _expand(context: ShapeContext) -> list[Shape]:
+    wanted = context.integers("shape", 1)
     if wanted is None:
         raise NoRuleError
-    return [broadcast(site.shape(), wanted)]
+    return [broadcast(context.shape(), wanted)]
 
 
-def _filled(site: Site) -> list[Shape]:
-    wanted = site.integers("shape", 0)
+def _filled(context: ShapeContext) -> list[Shape]:
+    wanted = context.integers("shape", 0)
     if wanted is None:
         raise NoRuleError
     return [wanted]
 
 
-def _reduced(site: Site) -> list[Shape]:
-    shape, axes = site.shape(), site.integers("axes", 1)
-    if not axes and site.integer("noop_with_empty_axes", 0):
+def _reduced(context: ShapeContext) -> list[Shape]:
+    shape, axes = context.shape(), context.integers("axes", 1)
+    if not axes and context.integer("noop_with_empty_axes", 0):
         return [shape]
     gone = {axis % len(shape) for axis in axes or range(len(shape))}
-    if site.integer("keepdims", 1):
+    if context.integer("keepdims", 1):
         return [tuple(1 if axis in gone else length for axis, length in enumerate(shape))]
     return [tuple(length for axis, length in enumerate(shape) if axis not in gone)]
 
 
-def _range(site: Site) -> list[Shape]:
-    start, limit, delta = (site.elements[index] for index in range(3))
+def _range(context: ShapeContext) -> list[Shape]:
+    start, limit, delta = (context.elements[index] for index in range(3))
     if start is None or limit is None or delta is None or delta[0] != 1:
         raise NoRuleError
     return [(limit[0] - start[0] if limit[0] > start[0] else 0,)]
 
 
-def _shape(site: Site) -> list[Shape]:
-    start, end = site.integer("start", 0), site.integer("end", len(site.shape()))
-    return [(len(site.shape()[start:end]),)]
+def _shape(context: ShapeContext) -> list[Shape]:
+    start, end = context.integer("start", 0), context.integer("end", len(context.shape()))
+    return [(len(context.shape()[start:end]),)]
 
 
-def _dynamic_quantize(site: Site) -> list[Shape]:
-    return [site.shape(), (), ()]
+def _dynamic_quantize(context: ShapeContext) -> list[Shape]:
+    return [context.shape(), (), ()]
 
 
-def _tile(site: Site) -> list[Shape]:
-    repeats = site.integers("", 1)
+def _tile(context: ShapeContext) -> list[Shape]:
+    repeats = context.integers("", 1)
     if repeats is None:
         raise NoRuleError
-    return [tuple(length * n for length, n in zip(site.shape(), repeats, strict=True))]
+    return [tuple(length * n for length, n in zip(context.shape(), repeats, strict=True))]
 
 
-def _pad(site: Site) -> list[Shape]:
-    shape, pads, axes = site.shape(), site.integers("pads", 1), site.integers("axes", 3)
+def _pad(context: ShapeContext) -> list[Shape]:
+    shape, pads, axes = context.shape(), context.integers("pads", 1), context.integers("axes", 3)
     if pads is None:
         raise NoRuleError
     places = range(len(shape)) if axes is None else [axis % len(shape) for axis in axes]
@@ -187,15 +187,15 @@ def _pad(site: Site) -> list[Shape]:
     return [tuple(found)]
 
 
-def _one_hot(site: Site) -> list[Shape]:
-    depth, shape = site.elements[1], site.shape()
+def _one_hot(context: ShapeContext) -> list[Shape]:
+    depth, shape = context.elements[1], context.shape()
     if depth is None:
         raise NoRuleError
-    axis = site.integer("axis", -1) % (len(shape) + 1)
+    axis = context.integer("axis", -1) % (len(shape) + 1)
     return [(*shape[:axis], depth[0], *shape[axis:])]
 
 
-def _size(_: Site) -> list[Shape]:
+def _size(_: ShapeContext) -> list[Shape]:
     return [()]
 
 

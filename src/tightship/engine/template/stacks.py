@@ -2,57 +2,57 @@
 
 from functools import partial
 
-from tightship.engine.template.site import NoRuleError, Rule, Shape, Site, broadcast
+from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext, broadcast
 
 
-def _matmul(site: Site, right_index: int = 1) -> list[Shape]:
-    left, right = site.shape(0), site.shape(right_index)
+def _matmul(context: ShapeContext, right_index: int = 1) -> list[Shape]:
+    left, right = context.shape(0), context.shape(right_index)
     if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
         raise NoRuleError
     return [(*broadcast(left[:-2], right[:-2]), left[-2], right[-1])]
 
 
-def _gemm(site: Site) -> list[Shape]:
-    left, right = site.shape(0), site.shape(1)
-    if site.integer("transA", 0):
+def _gemm(context: ShapeContext) -> list[Shape]:
+    left, right = context.shape(0), context.shape(1)
+    if context.integer("transA", 0):
         left = left[::-1]
-    if site.integer("transB", 0):
+    if context.integer("transB", 0):
         right = right[::-1]
     if left[1] != right[0]:
         raise NoRuleError
     return [(left[0], right[1])]
 
 
-def _einsum(site: Site) -> list[Shape]:
+def _einsum(context: ShapeContext) -> list[Shape]:
     """With every axis named, and the result spelled out."""
-    equation = site.node.attributes.get("equation", "")
+    equation = context.node.attributes.get("equation", "")
     if not isinstance(equation, str) or "->" not in equation or "." in equation:
         raise NoRuleError
     terms, _, result = equation.replace(" ", "").partition("->")
     lengths: dict[str, int] = {}
     for index, term in enumerate(terms.split(",")):
-        for letter, length in zip(term, site.shape(index), strict=True):
+        for letter, length in zip(term, context.shape(index), strict=True):
             if lengths.setdefault(letter, length) != length:
                 raise NoRuleError
     return [tuple(lengths[letter] for letter in result)]
 
 
-def _recurrent(site: Site) -> list[Shape]:
+def _recurrent(context: ShapeContext) -> list[Shape]:
     """The sequence, then the last states: one, or two of an LSTM."""
-    shape, (directions, _, hidden) = site.shape(), site.shape(2)
-    if site.integer("layout", 0):
+    shape, (directions, _, hidden) = context.shape(), context.shape(2)
+    if context.integer("layout", 0):
         batch, steps = shape[:2]
         sequence, state = (batch, steps, directions, hidden), (batch, directions, hidden)
     else:
         steps, batch = shape[:2]
         sequence, state = (steps, directions, batch, hidden), (directions, batch, hidden)
-    return [sequence, state, state][: 3 if site.node.operator == "LSTM" else 2]
+    return [sequence, state, state][: 3 if context.node.operator == "LSTM" else 2]
 
 
-def _attention(site: Site) -> list[Shape]:
-    if len(site.shape()) != 4 or len(site.node.writes) != 1:
+def _attention(context: ShapeContext) -> list[Shape]:
+    if len(context.shape()) != 4 or len(context.node.writes) != 1:
         raise NoRuleError
-    return [(*site.shape()[:3], site.shape(2)[3])]
+    return [(*context.shape()[:3], context.shape(2)[3])]
 
 
 STACKS: dict[str, Rule] = {

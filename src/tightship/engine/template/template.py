@@ -12,7 +12,7 @@ from tightship.engine.lower.passes.affine import Scaled
 from tightship.engine.lower.passes.fold_constants import reshaped
 from tightship.engine.lower.steps.repeats import repeats_of
 from tightship.engine.template.retype import Retyper
-from tightship.engine.template.site import NoRuleError
+from tightship.engine.template.shape_context import NoRuleError
 from tightship.graph import (
     AttributeValue,
     Constant,

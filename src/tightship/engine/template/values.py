@@ -7,52 +7,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.template.site import NoRuleError, Site
+from tightship.engine.template.shape_context import NoRuleError, ShapeContext
 
 Array = NDArray[Any]
 """Integers and lengths."""
 
-Evaluate = Callable[[Site, list[Array]], Array]
+Evaluate = Callable[[ShapeContext, list[Array]], Array]
 
 
-def _cast(site: Site, arrays: list[Array]) -> Array:
-    if site.integer("to", 0) not in (6, 7):
+def _cast(context: ShapeContext, arrays: list[Array]) -> Array:
+    if context.integer("to", 0) not in (6, 7):
         raise NoRuleError
     return arrays[0]
 
 
-def _concat(site: Site, arrays: list[Array]) -> Array:
-    return np.concatenate(arrays, site.integer("axis", 0))
+def _concat(context: ShapeContext, arrays: list[Array]) -> Array:
+    return np.concatenate(arrays, context.integer("axis", 0))
 
 
-def _gather(site: Site, arrays: list[Array]) -> Array:
-    return np.take(arrays[0], arrays[1].astype(np.int64), axis=site.integer("axis", 0))
+def _gather(context: ShapeContext, arrays: list[Array]) -> Array:
+    return np.take(arrays[0], arrays[1].astype(np.int64), axis=context.integer("axis", 0))
 
 
-def _reshape(_: Site, arrays: list[Array]) -> Array:
+def _reshape(_: ShapeContext, arrays: list[Array]) -> Array:
     return arrays[0].reshape([int(length) for length in arrays[1]])
 
 
-def _slice(site: Site, arrays: list[Array]) -> Array:
-    starts, ends = site.integers("starts", 1), site.integers("ends", 2)
-    steps = site.integers("steps", 4) or (1,)
+def _slice(context: ShapeContext, arrays: list[Array]) -> Array:
+    starts, ends = context.integers("starts", 1), context.integers("ends", 2)
+    steps = context.integers("steps", 4) or (1,)
     if starts is None or ends is None or arrays[0].ndim != 1 or len(starts) != 1:
         raise NoRuleError
     return arrays[0][int(starts[0]) : int(ends[0]) : int(steps[0])]
 
 
-def _squeeze(site: Site, arrays: list[Array]) -> Array:
-    return np.squeeze(arrays[0], site.integers("axes", 1))
+def _squeeze(context: ShapeContext, arrays: list[Array]) -> Array:
+    return np.squeeze(arrays[0], context.integers("axes", 1))
 
 
-def _unsqueeze(site: Site, arrays: list[Array]) -> Array:
-    axes = site.integers("axes", 1)
+def _unsqueeze(context: ShapeContext, arrays: list[Array]) -> Array:
+    axes = context.integers("axes", 1)
     if axes is None:
         raise NoRuleError
     return np.expand_dims(arrays[0], axes)
 
 
-def _divide(_: Site, arrays: list[Array]) -> Array:
+def _divide(_: ShapeContext, arrays: list[Array]) -> Array:
     """Truncated in ONNX, floored here: the same where nothing is negative."""
     left, right = np.broadcast_arrays(arrays[0], arrays[1])
     if any(value < 0 for value in left.flat) or any(value < 1 for value in right.flat):
@@ -60,7 +60,7 @@ def _divide(_: Site, arrays: list[Array]) -> Array:
     return np.floor_divide(arrays[0], arrays[1])
 
 
-def _where(_: Site, arrays: list[Array]) -> Array:
+def _where(_: ShapeContext, arrays: list[Array]) -> Array:
     chosen, left, right = np.broadcast_arrays(*arrays)
     pairs = zip(chosen.flat, left.flat, right.flat, strict=True)
     found = np.empty(chosen.size, object)
@@ -69,17 +69,17 @@ def _where(_: Site, arrays: list[Array]) -> Array:
     return found.reshape(chosen.shape)
 
 
-def _equal(_: Site, arrays: list[Array]) -> Array:
+def _equal(_: ShapeContext, arrays: list[Array]) -> Array:
     left, right = np.broadcast_arrays(arrays[0], arrays[1])
     found = [bool(one == other) for one, other in zip(left.flat, right.flat, strict=True)]
     return np.array(found, object).reshape(left.shape)
 
 
-def _product(site: Site, arrays: list[Array]) -> Array:
-    if site.integers("axes", 1) not in (None, (), (0,)) or arrays[0].ndim != 1:
+def _product(context: ShapeContext, arrays: list[Array]) -> Array:
+    if context.integers("axes", 1) not in (None, (), (0,)) or arrays[0].ndim != 1:
         raise NoRuleError
     found = np.multiply.reduce(arrays[0])
-    result = np.empty((1,) if site.integer("keepdims", 1) else (), object)
+    result = np.empty((1,) if context.integer("keepdims", 1) else (), object)
     result[...] = found
     return result
 

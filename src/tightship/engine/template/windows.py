@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tightship.engine.template.site import NoRuleError, Rule, Shape, Site
+from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext
 from tightship.graph.length import quotient
 
 
-def _windowed(site: Site, channels: int, kernel: Sequence[int]) -> list[Shape]:
+def _windowed(context: ShapeContext, channels: int, kernel: Sequence[int]) -> list[Shape]:
     """Convolution and pooling: where a window fits along each spatial axis."""
-    shape, rank = site.shape(), len(kernel)
-    strides = site.integers("strides") or (1,) * rank
-    dilations = site.integers("dilations") or (1,) * rank
-    pads = site.integers("pads") or (0,) * (2 * rank)
-    automatic = site.node.attributes.get("auto_pad", "NOTSET")
-    rounds_up = site.integer("ceil_mode", 0)
+    shape, rank = context.shape(), len(kernel)
+    strides = context.integers("strides") or (1,) * rank
+    dilations = context.integers("dilations") or (1,) * rank
+    pads = context.integers("pads") or (0,) * (2 * rank)
+    automatic = context.node.attributes.get("auto_pad", "NOTSET")
+    rounds_up = context.integer("ceil_mode", 0)
     if automatic in ("SAME_UPPER", "SAME_LOWER") and not rounds_up:
         return [(shape[0], channels, *map(_parts_of, shape[2:], strides))]
     if automatic not in ("NOTSET", "VALID"):
@@ -38,36 +38,36 @@ def _parts_of(length: int, step: int) -> int:
     return length if step == 1 else -(-length // step)
 
 
-def _transposed_convolution(site: Site) -> list[Shape]:
-    shape, weights = site.shape(), site.shape(1)
+def _transposed_convolution(context: ShapeContext) -> list[Shape]:
+    shape, weights = context.shape(), context.shape(1)
     rank = len(shape) - 2
-    if "output_shape" in site.node.attributes or shape[1] != weights[0]:
+    if "output_shape" in context.node.attributes or shape[1] != weights[0]:
         raise NoRuleError
-    if site.node.attributes.get("auto_pad", "NOTSET") != "NOTSET":
+    if context.node.attributes.get("auto_pad", "NOTSET") != "NOTSET":
         raise NoRuleError
-    strides = site.integers("strides") or (1,) * rank
-    dilations = site.integers("dilations") or (1,) * rank
-    pads = site.integers("pads") or (0,) * (2 * rank)
-    extra = site.integers("output_padding") or (0,) * rank
+    strides = context.integers("strides") or (1,) * rank
+    dilations = context.integers("dilations") or (1,) * rank
+    pads = context.integers("pads") or (0,) * (2 * rank)
+    extra = context.integers("output_padding") or (0,) * rank
     spatial = []
     for axis in range(rank):
         reach = dilations[axis] * (weights[2 + axis] - 1) + 1 + extra[axis]
         before = shape[2 + axis] * strides[axis] - strides[axis]
         spatial.append(before + (reach - pads[axis] - pads[rank + axis]))
-    return [(shape[0], weights[1] * site.integer("group", 1), *spatial)]
+    return [(shape[0], weights[1] * context.integer("group", 1), *spatial)]
 
 
-def _resize(site: Site) -> list[Shape]:
+def _resize(context: ShapeContext) -> list[Shape]:
     """By sizes or factors that are known."""
-    node, shape = site.node, site.shape()
+    node, shape = context.node, context.shape()
     if node.version < 11 or not {"axes", "keep_aspect_ratio_policy"}.isdisjoint(node.attributes):
         raise NoRuleError
     if len(node.inputs) > 3 and node.inputs[3]:
-        sizes = site.elements[3]
+        sizes = context.elements[3]
         if sizes is None:
             raise NoRuleError
         return [tuple(sizes)]
-    factors = site.constants[2] if len(node.inputs) > 2 else None
+    factors = context.constants[2] if len(node.inputs) > 2 else None
     if factors is None or factors.shape != (len(shape),):
         raise NoRuleError
     return [tuple(map(_scaled, shape, factors.array().tolist()))]
@@ -83,39 +83,39 @@ def _scaled(length: int, factor: float) -> int:
     return length // parts
 
 
-def _convolution(site: Site, weights_index: int = 1) -> list[Shape]:
-    weights = site.shape(weights_index)
-    if site.shape()[1] != weights[1] * site.integer("group", 1):
+def _convolution(context: ShapeContext, weights_index: int = 1) -> list[Shape]:
+    weights = context.shape(weights_index)
+    if context.shape()[1] != weights[1] * context.integer("group", 1):
         raise NoRuleError
-    return _windowed(site, weights[0], weights[2:])
+    return _windowed(context, weights[0], weights[2:])
 
 
-def _pooling(site: Site) -> list[Shape]:
-    kernel = site.integers("kernel_shape")
-    if kernel is None or len(site.node.writes) > 1:
+def _pooling(context: ShapeContext) -> list[Shape]:
+    kernel = context.integers("kernel_shape")
+    if kernel is None or len(context.node.writes) > 1:
         raise NoRuleError
-    return _windowed(site, site.shape()[1], kernel)
+    return _windowed(context, context.shape()[1], kernel)
 
 
-def _global_pooling(site: Site) -> list[Shape]:
-    shape = site.shape()
+def _global_pooling(context: ShapeContext) -> list[Shape]:
+    shape = context.shape()
     return [(*shape[:2], *[1] * (len(shape) - 2))]
 
 
-def _to_depth(site: Site) -> list[Shape]:
+def _to_depth(context: ShapeContext) -> list[Shape]:
     """Blocks of pixels become channels."""
-    images, channels, *spatial = site.shape()
-    size = site.integer("blocksize", 1)
+    images, channels, *spatial = context.shape()
+    size = context.integer("blocksize", 1)
     parts = [quotient(length, size) for length in spatial]
     if None in parts:
         raise NoRuleError
     return [(images, channels * size * size, *[part for part in parts if part is not None])]
 
 
-def _to_space(site: Site) -> list[Shape]:
+def _to_space(context: ShapeContext) -> list[Shape]:
     """Channels become blocks of pixels."""
-    images, channels, *spatial = site.shape()
-    size = site.integer("blocksize", 1)
+    images, channels, *spatial = context.shape()
+    size = context.integer("blocksize", 1)
     return [(images, channels // (size * size), *[length * size for length in spatial])]
 
 

@@ -14,7 +14,7 @@ class NoRuleError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ShapeContext:
     """A node, the shapes of its inputs, and those whose elements are known, as flat tuples."""
 
     node: Node
@@ -50,7 +50,7 @@ class Site:
         return found
 
 
-Rule = Callable[[Site], list[Shape]]
+Rule = Callable[[ShapeContext], list[Shape]]
 
 
 def broadcast(*shapes: Shape) -> Shape:
