@@ -14,7 +14,7 @@ import numpy as np
 from tightship.engine.kernels import evaluate
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value, element_count
 from tightship.graph.backward.reach import changing_with
-from tightship.graph.backward.site import FLOATS
+from tightship.graph.backward.gradient_context import FLOATS
 from tightship.graph.backward.turns import UNBATCHED_SCAN_VERSION, Lane, Turns, turns_of
 from tightship.graph.new_names import NewNames
 from tightship.graph.renamed import renamed, renamed_node

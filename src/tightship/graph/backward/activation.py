@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.layout import DType
 
 _Gradients = Iterator[tuple[int, str]]
@@ -15,17 +15,17 @@ OF_INPUT = (
 """Activations whose gradient reads the input."""
 
 
-def _of_output(at: Site) -> _Gradients:
+def _of_output(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.y)[0]
 
 
-def _of_input(at: Site) -> _Gradients:
+def _of_input(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.x())[0]
 
 
-def _clip(at: Site) -> _Gradients:
+def _clip(at: GradientContext) -> _Gradients:
     """Reads the input; a limit has the gradient of what is beyond it."""
     if at.wants(0):
         yield 0, at.own("ClipGrad", at.dy, at.x(), at.optional(1), at.optional(2))[0]
@@ -36,16 +36,16 @@ def _clip(at: Site) -> _Gradients:
             yield index, at.summed_to(held, at.x(index))
 
 
-def _where(at: Site, condition: str, yes: str, no: str) -> str:
+def _where(at: GradientContext, condition: str, yes: str, no: str) -> str:
     return at.op("Where", condition, yes, no, dtype=at.dtype(at.dy))
 
 
-def _over(at: Site, name: str, limit: float = 0.0) -> str:
+def _over(at: GradientContext, name: str, limit: float = 0.0) -> str:
     """Where a value is above a number."""
     return at.op("Greater", name, at.number(limit, name), dtype=DType.BOOL)
 
 
-def _prelu(at: Site) -> _Gradients:
+def _prelu(at: GradientContext) -> _Gradients:
     """Reads the input and the slope."""
     is_over = _over(at, at.x())
     if at.wants(1):
@@ -55,26 +55,26 @@ def _prelu(at: Site) -> _Gradients:
         yield 0, _where(at, is_over, at.dy, at.op("Mul", at.dy, at.x(1)))
 
 
-def _exponential(at: Site, above: float, scale: float, shift: float) -> str:
+def _exponential(at: GradientContext, above: float, scale: float, shift: float) -> str:
     """Reads the output `y`: the slope is `above` where it is over 0, else `scale * y + shift`."""
     below = at.op("Add", at.scaled(at.y, scale), at.number(shift, at.y))
     slope = _where(at, _over(at, at.y), at.number(above, at.y), below)
     return at.op("Mul", at.dy, slope)
 
 
-def _selu(at: Site) -> _Gradients:
+def _selu(at: GradientContext) -> _Gradients:
     if at.wants(0):
         gamma = at.real("gamma", 1.0507009873554805)
         shift = gamma * at.real("alpha", 1.6732632423543772)
         yield 0, _exponential(at, gamma, 1.0, shift)
 
 
-def _celu(at: Site) -> _Gradients:
+def _celu(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, _exponential(at, 1.0, 1 / at.real("alpha", 1.0), 1.0)
 
 
-def _mish(at: Site) -> _Gradients:
+def _mish(at: GradientContext) -> _Gradients:
     """Reads the input: `t + x * sigmoid(x) * (1 - t * t)`, where `t` is `y / x`."""
     if not at.wants(0):
         return
@@ -85,27 +85,27 @@ def _mish(at: Site) -> _Gradients:
     yield 0, at.op("Mul", at.dy, at.op("Add", t, bent))
 
 
-def _softsign(at: Site) -> _Gradients:
+def _softsign(at: GradientContext) -> _Gradients:
     """Reads the input."""
     if at.wants(0):
         below = at.op("Add", at.op("Abs", at.x()), at.number(1, at.x()))
         yield 0, at.op("Div", at.op("Div", at.dy, below), below)
 
 
-def _thresholded(at: Site) -> _Gradients:
+def _thresholded(at: GradientContext) -> _Gradients:
     """Reads the input."""
     if at.wants(0):
         is_over = _over(at, at.x(), at.real("alpha", 1.0))
         yield 0, _where(at, is_over, at.dy, at.number(0, at.dy))
 
 
-def _softmax(at: Site) -> _Gradients:
+def _softmax(at: GradientContext) -> _Gradients:
     """Reads the output."""
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.y)[0]
 
 
-def _dropout(at: Site) -> _Gradients:
+def _dropout(at: GradientContext) -> _Gradients:
     """Reads the mask of what was kept; nothing where nothing is dropped."""
     if not at.wants(0):
         return
@@ -120,7 +120,7 @@ def _dropout(at: Site) -> _Gradients:
     yield 0, at.scaled(kept, 1 / (1 - rate) if rate < 1 else 0.0)
 
 
-def _flag(at: Site) -> bool:
+def _flag(at: GradientContext) -> bool:
     training = at.parameter(2, "training_mode")
     return training is not None and bool(training.reshape(()))
 

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 
 from tightship.graph.backward.operators import DOMAIN, Attributes, types_of
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.constant import Inline
 from tightship.graph.layout import DType
 
@@ -27,7 +27,7 @@ class _Heads:
     """Queries of one head."""
 
 
-def _attention(at: Site) -> Iterator[tuple[int, str]]:
+def _attention(at: GradientContext) -> Iterator[tuple[int, str]]:
     """Reads queries, keys, values and the mask."""
     windows = [at.integer(f"{side}_window_size", -1) for side in ("left", "right")]
     is_other = any(at.has(place) for place in _PAST) or windows != [-1, -1]
@@ -62,12 +62,12 @@ def _attention(at: Site) -> Iterator[tuple[int, str]]:
         yield _MASK, at.summed_to(scores, at.x(_MASK))
 
 
-def _split(at: Site, place: int) -> str:
+def _split(at: GradientContext, place: int) -> str:
     """Queries, keys or values with an axis of heads."""
     return _headed(at, at.x(place), at.integer("kv_num_heads" if place else "q_num_heads", 0))
 
 
-def _headed(at: Site, name: str, count: int) -> str:
+def _headed(at: GradientContext, name: str, count: int) -> str:
     shape = at.shape(name)
     if len(shape) == 4:
         return name
@@ -75,7 +75,7 @@ def _headed(at: Site, name: str, count: int) -> str:
     return at.transposed(at.reshaped(name, (batch, rows, count, width // count)), (0, 2, 1, 3))
 
 
-def _joined(at: Site, gradient: str, place: int) -> str:
+def _joined(at: GradientContext, gradient: str, place: int) -> str:
     """A gradient with an axis of heads, as that of an input."""
     shape = at.shape(at.x(place))
     if len(shape) == 4:
@@ -83,7 +83,7 @@ def _joined(at: Site, gradient: str, place: int) -> str:
     return at.reshaped(at.transposed(gradient, (0, 2, 1, 3)), shape)
 
 
-def _weights(at: Site, heads: _Heads) -> str:
+def _weights(at: GradientContext, heads: _Heads) -> str:
     """How much each query takes of each value."""
     scores = _product(at, heads.query, heads.key, "transB")
     folded = at.shape(scores)
@@ -109,15 +109,15 @@ def _weights(at: Site, heads: _Heads) -> str:
     return at.reshaped(weights, folded)
 
 
-def _chosen(at: Site, mask: str, scores: str, least: str) -> str:
+def _chosen(at: GradientContext, mask: str, scores: str, least: str) -> str:
     return at.op("Where", mask, scores, least, shape=at.shape(scores), dtype=at.dtype(scores))
 
 
-def _product(at: Site, a: str, b: str, transposed: str) -> str:
+def _product(at: GradientContext, a: str, b: str, transposed: str) -> str:
     return _own(at, "TransposedMatMul", a, b, {transposed: 1})
 
 
-def _own(at: Site, operator: str, a: str, b: str, attributes: Attributes) -> str:
+def _own(at: GradientContext, operator: str, a: str, b: str, attributes: Attributes) -> str:
     types = types_of(operator, [at.type(a), at.type(b)], attributes)
     return at.tape.write(operator, (a, b), types, attributes, (DOMAIN, at.node.version))[0]
 

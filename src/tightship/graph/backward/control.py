@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tightship.graph.backward.site import ControlRule, GradientPath, Site
+from tightship.graph.backward.gradient_context import ControlRule, GradientPath, GradientContext
 from tightship.graph.backward.turns_back import differentiate_turns
 from tightship.graph.ir import Graph
 
 
-def _if(at: Site, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
+def _if(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
     """An If of the branches' gradients, which compute anew what they read of the branches.
 
     Reads the condition, and what the branches read.

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _convolution(at: Site) -> _Gradients:
+def _convolution(at: GradientContext) -> _Gradients:
     """The weights' gradient reads the image, the image's the weights."""
     if at.wants(1) or at.wants(2):
         keep = (at.wants(1), at.wants(2))
@@ -22,7 +22,7 @@ def _convolution(at: Site) -> _Gradients:
         yield 0, at.own("ConvGradData", at.dy, at.x(1), shape=at.shape(at.x(0)))[0]
 
 
-def _transposed(at: Site) -> _Gradients:
+def _transposed(at: GradientContext) -> _Gradients:
     """The image's gradient is a convolution; in the weights' the two images change places."""
     attributes = at.node.attributes
     if {"output_shape", "auto_pad"} & attributes.keys():
@@ -37,24 +37,24 @@ def _transposed(at: Site) -> _Gradients:
         yield 0, at.op("Conv", at.dy, at.x(1), shape=at.shape(at.x(0)), attributes=kept)
 
 
-def _largest(at: Site) -> _Gradients:
+def _largest(at: GradientContext) -> _Gradients:
     """Reads the input: the first of equal elements has the gradient."""
     if at.wants(0):
         yield 0, at.own("MaxPoolGrad", at.dy, at.x())[0]
 
 
-def _global_largest(at: Site) -> _Gradients:
+def _global_largest(at: GradientContext) -> _Gradients:
     """As of a window over the whole image."""
     if at.wants(0):
         yield 0, at.own("MaxPoolGrad", at.dy, at.x(), kernel_shape=at.shape(at.x())[2:])[0]
 
 
-def _average(at: Site) -> _Gradients:
+def _average(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.own("AveragePoolGrad", at.dy, shape=at.shape(at.x()))[0]
 
 
-def _global_average(at: Site) -> _Gradients:
+def _global_average(at: GradientContext) -> _Gradients:
     if at.wants(0):
         shape = at.shape(at.x())
         count = 1

@@ -11,7 +11,7 @@ from tightship.graph.backward.control import CONTROL
 from tightship.graph.backward.operators import Type
 from tightship.graph.backward.reach import changing_with, leading_through
 from tightship.graph.backward.rules import FLAT, RULES
-from tightship.graph.backward.site import FLOATS, Ends, Site
+from tightship.graph.backward.gradient_context import FLOATS, Ends, GradientContext
 from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Constant, Fill
 from tightship.graph.ir import Graph, Node, leading_to
@@ -245,27 +245,27 @@ class _Walk:
         return found
 
     def _differentiate(self, node: Node, gradients: tuple[str, ...]) -> None:
-        site = Site(self.tape, node, gradients, self._wanted)
+        context = GradientContext(self.tape, node, gradients, self._wanted)
         of_graphs = CONTROL.get((node.domain, node.operator))
         if of_graphs is not None:
-            for name, gradient in of_graphs(site, gradient_path):
+            for name, gradient in of_graphs(context, gradient_path):
                 self._add(name, gradient)
             return
         rule = RULES.get((node.domain, node.operator))
         if rule is None or node.fused:
             through = next(name for name in node.reads if name in self._wanted)
-            raise site.refusal(
+            raise context.refusal(
                 f"has no rule, and the gradient of `{through}` leads through it. Train nothing "
                 "that lies before it, write it with operators that have a rule, or make it a "
                 "`Layer` with a backward of its own"
             )
         given = set()
-        for index, gradient in rule(site):
+        for index, gradient in rule(context):
             self._add(node.inputs[index], gradient)
             given.add(node.inputs[index])
         lost = [name for name in node.reads if name in self._wanted and name not in given]
         if lost:
-            raise site.refusal(f"is not known for its input `{lost[0]}`: train nothing before that")
+            raise context.refusal(f"is not known for its input `{lost[0]}`: train nothing before that")
 
     def _settled(self, name: str) -> str:
         """The gradient of a value that has all of its parts, under its final name."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tightship.errors import GraphError
 from tightship.graph.backward.operators import DOMAIN
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.backward.tape import OPSET
 from tightship.graph.constant import Constant
 from tightship.graph.ir import Graph, Node, Value
@@ -146,7 +146,7 @@ class _Change:
         return found
 
 
-def _dropout(at: Site) -> Iterator[tuple[int, str]]:
+def _dropout(at: GradientContext) -> Iterator[tuple[int, str]]:
     """Reads nothing of the forward pass."""
     if at.wants(0):
         yield 0, at.own(TRAINING_FORM, at.dy, at.x(1))[0]

@@ -2,43 +2,43 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.layout import DType
 
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _unary(write: Callable[[Site], str]) -> Rule:
+def _unary(write: Callable[[GradientContext], str]) -> Rule:
     """The rule of an operator whose only input with a gradient is its first."""
 
-    def rule(at: Site) -> _Gradients:
+    def rule(at: GradientContext) -> _Gradients:
         if at.wants(0):
             yield 0, write(at)
 
     return rule
 
 
-def _add(at: Site) -> _Gradients:
+def _add(at: GradientContext) -> _Gradients:
     for index in reversed(range(len(at.node.inputs))):
         if at.wants(index):
             yield index, at.summed_to(at.dy, at.x(index))
 
 
-def _subtract(at: Site) -> _Gradients:
+def _subtract(at: GradientContext) -> _Gradients:
     if at.wants(1):
         yield 1, at.op("Neg", at.summed_to(at.dy, at.x(1)))
     if at.wants(0):
         yield 0, at.summed_to(at.dy, at.x(0))
 
 
-def _multiply(at: Site) -> _Gradients:
+def _multiply(at: GradientContext) -> _Gradients:
     """Reads the other factor."""
     for index in (1, 0):
         if at.wants(index):
             yield index, at.summed_to(at.op("Mul", at.dy, at.x(1 - index)), at.x(index))
 
 
-def _divide(at: Site) -> _Gradients:
+def _divide(at: GradientContext) -> _Gradients:
     """Reads the divisor; for the divisor's gradient the quotient as well."""
     if at.wants(1):
         ratio = at.op("Div", at.op("Mul", at.dy, at.y), at.x(1))
@@ -47,14 +47,14 @@ def _divide(at: Site) -> _Gradients:
         yield 0, at.summed_to(at.op("Div", at.dy, at.x(1)), at.x(0))
 
 
-def _mean(at: Site) -> _Gradients:
+def _mean(at: GradientContext) -> _Gradients:
     share = at.scaled(at.dy, 1 / len(at.node.inputs))
     for index in reversed(range(len(at.node.inputs))):
         if at.wants(index):
             yield index, at.summed_to(share, at.x(index))
 
 
-def _extreme(at: Site) -> _Gradients:
+def _extreme(at: GradientContext) -> _Gradients:
     """Reads inputs and output; equal inputs share the gradient evenly."""
     kind = at.dtype(at.y)
     hits = [
@@ -68,7 +68,7 @@ def _extreme(at: Site) -> _Gradients:
             yield index, at.summed_to(at.op("Mul", share, hits[index]), at.x(index))
 
 
-def _power(at: Site) -> _Gradients:
+def _power(at: GradientContext) -> _Gradients:
     """Reads the base; for the exponent's gradient the power as well."""
     if at.wants(1):
         logarithm = at.op("Mul", at.y, at.op("Log", at.x(0)))
@@ -92,7 +92,7 @@ def _power(at: Site) -> _Gradients:
     yield 0, at.summed_to(at.op("Mul", at.dy, slope), at.x(0))
 
 
-def _number(at: Site, index: int) -> float | None:
+def _number(at: GradientContext, index: int) -> float | None:
     """An input that is one constant number, and does not widen the output."""
     known = at.tape.constant(at.x(index))
     if known is None or any(n != 1 for n in known.shape) or at.shape(at.y) != at.shape(at.x(0)):
@@ -100,7 +100,7 @@ def _number(at: Site, index: int) -> float | None:
     return float(known.array().reshape(()))
 
 
-def _where(at: Site) -> _Gradients:
+def _where(at: GradientContext) -> _Gradients:
     """Reads the condition."""
     zero, kind = at.number(0, at.dy), at.dtype(at.dy)
     if at.wants(2):
@@ -109,12 +109,12 @@ def _where(at: Site) -> _Gradients:
         yield 1, at.summed_to(at.op("Where", at.x(0), at.dy, zero, dtype=kind), at.x(1))
 
 
-def _reciprocal(at: Site) -> str:
+def _reciprocal(at: GradientContext) -> str:
     """Reads the output."""
     return at.op("Neg", at.op("Mul", at.op("Mul", at.dy, at.y), at.y))
 
 
-def _root(at: Site) -> str:
+def _root(at: GradientContext) -> str:
     """Reads the output."""
     return at.op("Div", at.scaled(at.dy, 0.5), at.y)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from tightship.graph.backward.operators import DOMAIN
-from tightship.graph.backward.site import Site
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.ir import Node
 from tightship.graph.layer import Layer
 
@@ -13,7 +13,7 @@ def layer_node(name: str, layer: Layer, inputs: Sequence[str], outputs: Sequence
     return Node(name, "Layer", tuple(inputs), tuple(outputs), {"layer": layer}, DOMAIN)
 
 
-def differentiate_layer(at: Site) -> Iterator[tuple[int, str]]:
+def differentiate_layer(at: GradientContext) -> Iterator[tuple[int, str]]:
     """A node that runs the backward of the same layer; its attribute `forward` names the node."""
     layer = at.node.attributes["layer"]
     assert isinstance(layer, Layer)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tightship.errors import GraphError
 from tightship.graph.backward.operators import DOMAIN
-from tightship.graph.backward.site import FLOATS, Rule, Site
+from tightship.graph.backward.gradient_context import FLOATS, Rule, GradientContext
 from tightship.graph.backward.tape import Tape
 from tightship.graph.ir import Graph, Value
 from tightship.graph.layout import DType, element_count
@@ -13,7 +13,7 @@ from tightship.graph.layout import DType, element_count
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _cross_entropy(at: Site) -> _Gradients:
+def _cross_entropy(at: GradientContext) -> _Gradients:
     """Reads the logarithms of the probabilities, over which the gradient may be written."""
     if not at.wants(0):
         return
@@ -27,7 +27,7 @@ def _cross_entropy(at: Site) -> _Gradients:
         yield 0, at.own("SoftmaxCrossEntropyLossGrad", *operands)[0]
 
 
-def _likelihood(at: Site) -> _Gradients:
+def _likelihood(at: GradientContext) -> _Gradients:
     """Reads the labels alone."""
     if at.wants(0):
         operands = (at.dy, *at.node.inputs[1:])

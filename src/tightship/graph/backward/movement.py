@@ -5,18 +5,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.constant import Fill
 
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _reshape(at: Site) -> _Gradients:
+def _reshape(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.reshaped(at.dy, at.shape(at.x()))
 
 
-def _transpose(at: Site) -> _Gradients:
+def _transpose(at: GradientContext) -> _Gradients:
     if at.wants(0):
         perm = at.node.attributes.get("perm")
         rank = len(at.shape(at.x()))
@@ -24,12 +24,12 @@ def _transpose(at: Site) -> _Gradients:
         yield 0, at.transposed(at.dy, tuple(np.argsort([int(axis) for axis in order]).tolist()))
 
 
-def _expand(at: Site) -> _Gradients:
+def _expand(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.summed_to(at.dy, at.x())
 
 
-def _tile(at: Site) -> _Gradients:
+def _tile(at: GradientContext) -> _Gradients:
     if not at.wants(0):
         return
     shape = at.shape(at.x())
@@ -40,7 +40,7 @@ def _tile(at: Site) -> _Gradients:
     yield 0, at.reshaped(at.summed(tiled, range(0, len(apart), 2)), shape)
 
 
-def _concat(at: Site) -> _Gradients:
+def _concat(at: GradientContext) -> _Gradients:
     """A stretch of the gradient for each operand; all of them by one Split."""
     axis = at.integer("axis", 0) % len(at.shape(at.dy))
     lengths = [at.shape(name)[axis] for name in at.node.inputs]
@@ -57,14 +57,14 @@ def _concat(at: Site) -> _Gradients:
             yield index, _stretch(at, axis, start, stop)
 
 
-def _stretch(at: Site, axis: int, start: int, stop: int) -> str:
+def _stretch(at: GradientContext, axis: int, start: int, stop: int) -> str:
     shape = list(at.shape(at.dy))
     shape[axis] = stop - start
     limits = [at.tape.integers([number]) for number in (start, stop, axis)]
     return at.op("Slice", at.dy, *limits, shape=shape)
 
 
-def _split(at: Site) -> _Gradients:
+def _split(at: GradientContext) -> _Gradients:
     """The parts' gradients joined; zeros for a part that has none."""
     if not at.wants(0):
         return
@@ -78,12 +78,12 @@ def _split(at: Site) -> _Gradients:
     yield 0, at.op("Concat", *parts, shape=shape, attributes={"axis": axis})
 
 
-def _zeros(at: Site, like: str) -> str:
+def _zeros(at: GradientContext, like: str) -> str:
     dtype, shape = at.type(like)
     return at.tape.hold(f"d({like})", Fill(np.zeros((), dtype.numpy), shape))
 
 
-def _slice(at: Site) -> _Gradients:
+def _slice(at: GradientContext) -> _Gradients:
     """Padding, where no element is left out between; limits are constants."""
     if not at.wants(0):
         return
@@ -104,7 +104,7 @@ def _slice(at: Site) -> _Gradients:
     yield 0, at.own("SliceGrad", at.dy, *numbers, shape=shape)[0]
 
 
-def _limits(at: Site, rank: int) -> tuple[list[int], list[int], list[int], list[int]]:
+def _limits(at: GradientContext, rank: int) -> tuple[list[int], list[int], list[int], list[int]]:
     """Starts, ends, axes and steps of a Slice, one each for every axis that it cuts."""
     rows: list[list[int] | None] = []
     for index, name in enumerate(("starts", "ends", "axes", "steps"), start=1):
@@ -118,7 +118,7 @@ def _limits(at: Site, rank: int) -> tuple[list[int], list[int], list[int], list[
     return starts, ends, chosen, [1] * len(starts) if steps is None else steps
 
 
-def _pad(at: Site) -> _Gradients:
+def _pad(at: GradientContext) -> _Gradients:
     """The stretch that was padded; other modes than constant repeat elements."""
     if not at.wants(0):
         return
@@ -140,7 +140,7 @@ def _pad(at: Site) -> _Gradients:
     yield 0, at.op("Pad", at.dy, turned, shape=shape)
 
 
-def _gather(at: Site) -> _Gradients:
+def _gather(at: GradientContext) -> _Gradients:
     """Reads the indices; elements gathered more than once have the sum."""
     if at.wants(0):
         shape = at.shape(at.x(0))
@@ -148,7 +148,7 @@ def _gather(at: Site) -> _Gradients:
         yield 0, at.own(operator, at.dy, at.x(1), shape=shape)[0]
 
 
-def _triangle(at: Site) -> _Gradients:
+def _triangle(at: GradientContext) -> _Gradients:
     if at.wants(0):
         shape = at.shape(at.dy)
         yield (
@@ -157,7 +157,7 @@ def _triangle(at: Site) -> _Gradients:
         )
 
 
-def _depth_to_space(at: Site) -> _Gradients:
+def _depth_to_space(at: GradientContext) -> _Gradients:
     """Each block of places is channels again, as the mode has them."""
     if not at.wants(0):
         return
@@ -169,7 +169,7 @@ def _depth_to_space(at: Site) -> _Gradients:
     yield 0, at.reshaped(at.transposed(apart, order), shape)
 
 
-def _space_to_depth(at: Site) -> _Gradients:
+def _space_to_depth(at: GradientContext) -> _Gradients:
     """Channels are blocks of places again."""
     if at.wants(0):
         shape, size = at.shape(at.x()), at.integer("blocksize", 1)

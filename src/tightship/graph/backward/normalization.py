@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from tightship.graph.backward.operators import DOMAIN, Attributes
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _given(at: Site) -> _Gradients:
+def _given(at: GradientContext) -> _Gradients:
     """Batch normalization by statistics that are given."""
     if at.integer("training_mode", 0):
         raise at.refusal("needs the statistics of the batch; see `with_batch_statistics`")
@@ -27,7 +27,7 @@ def _given(at: Site) -> _Gradients:
         yield 4, at.scaled(at.op("Div", at.op("Mul", found[1], at.x(1)), raised), -0.5)
 
 
-def _by_batch(at: Site) -> _Gradients:
+def _by_batch(at: GradientContext) -> _Gradients:
     """Batch normalization by the statistics of the batch, which it writes."""
     _, mean, variance = at.node.outputs
     if at.wants(0):
@@ -37,7 +37,7 @@ def _by_batch(at: Site) -> _Gradients:
         yield from _batch(at, mean, variance, keep, is_training=1)
 
 
-def _through_statistics(at: Site, mean: str) -> _Gradients:
+def _through_statistics(at: GradientContext, mean: str) -> _Gradients:
     """What a batch's mean and variance make of a gradient of their own, as a running one has."""
     shape = at.shape(at.x(0))
     channel = (shape[1], *(1 for _ in shape[2:]))
@@ -51,7 +51,7 @@ def _through_statistics(at: Site, mean: str) -> _Gradients:
 
 
 def _batch(
-    at: Site, mean: str, variance: str, keep: Sequence[bool], *, is_training: int
+    at: GradientContext, mean: str, variance: str, keep: Sequence[bool], *, is_training: int
 ) -> _Gradients:
     if not any(keep):
         return
@@ -62,7 +62,7 @@ def _batch(
     yield from ((index, found[index]) for index in (2, 1, 0) if found[index])
 
 
-def _layer(at: Site) -> _Gradients:
+def _layer(at: GradientContext) -> _Gradients:
     """Reads the input, its means and inverse deviations."""
     if any(at.gradients[1:]):
         raise at.refusal("is known for its first output only")
@@ -77,7 +77,7 @@ def _layer(at: Site) -> _Gradients:
     yield from ((index, found[index]) for index in (2, 1, 0) if found[index])
 
 
-def _root_mean_square(at: Site) -> _Gradients:
+def _root_mean_square(at: GradientContext) -> _Gradients:
     """Reads the input; its root mean squares are computed anew."""
     x, dy = at.x(0), at.dy
     shape = at.shape(x)
@@ -95,17 +95,17 @@ def _root_mean_square(at: Site) -> _Gradients:
         yield 0, at.op("Mul", rest, inverse)
 
 
-def _instance(at: Site) -> _Gradients:
+def _instance(at: GradientContext) -> _Gradients:
     """Each channel of a sample is a group."""
     yield from _by_groups(at, at.shape(at.x(0))[1])
 
 
-def _group(at: Site) -> _Gradients:
+def _group(at: GradientContext) -> _Gradients:
     """There is a scale for each channel."""
     yield from _by_groups(at, at.integer("num_groups", 1))
 
 
-def _by_groups(at: Site, groups: int) -> _Gradients:
+def _by_groups(at: GradientContext, groups: int) -> _Gradients:
     """As a batch normalization with a channel for each group of each sample.
 
     Reads the input, whose statistics are computed anew.
@@ -142,7 +142,7 @@ def _by_groups(at: Site, groups: int) -> _Gradients:
         yield 0, at.reshaped(found[0], shape)
 
 
-def _mean(at: Site, name: str, axes: Sequence[int]) -> str:
+def _mean(at: GradientContext, name: str, axes: Sequence[int]) -> str:
     """Means over axes, which stay as axes of length 1."""
     shape = [1 if axis in axes else length for axis, length in enumerate(at.shape(name))]
     return at.op(
@@ -150,7 +150,7 @@ def _mean(at: Site, name: str, axes: Sequence[int]) -> str:
     )
 
 
-def _local_response(at: Site) -> _Gradients:
+def _local_response(at: GradientContext) -> _Gradients:
     """Reads the input; the means of squares of neighbouring channels are computed anew."""
     if not at.wants(0):
         return
@@ -165,7 +165,7 @@ def _local_response(at: Site) -> _Gradients:
     yield 0, at.op("Sub", at.op("Mul", dy, factor), at.scaled(along, 2 * alpha * beta))
 
 
-def _near(at: Site, name: str, before: int, after: int) -> str:
+def _near(at: GradientContext, name: str, before: int, after: int) -> str:
     """Means over so many channels on either side; what is beyond the edge is nought."""
     shape = at.shape(name)
     rows = (shape[0], 1, shape[1], prod(shape[2:]))

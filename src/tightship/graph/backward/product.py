@@ -6,13 +6,13 @@ from math import prod
 from string import ascii_letters
 
 from tightship.graph.backward.operators import DOMAIN, types_of
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.ir import AttributeValue
 
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _matmul(at: Site) -> _Gradients:
+def _matmul(at: GradientContext) -> _Gradients:
     """Each operand's gradient reads the other operand.
 
     Leading axes of a left operand count as rows where the right one is a matrix: the gradient of
@@ -36,7 +36,7 @@ def _matmul(at: Site) -> _Gradients:
         yield 0, _folded(at, product, at.x(0), a)
 
 
-def _folded(at: Site, gradient: str, target: str, shape: Sequence[int]) -> str:
+def _folded(at: GradientContext, gradient: str, target: str, shape: Sequence[int]) -> str:
     """A gradient of the operand as the product saw it, as the operand's own."""
     have, rank = at.shape(gradient), len(shape)
     lead = len(have) - rank
@@ -48,7 +48,7 @@ def _folded(at: Site, gradient: str, target: str, shape: Sequence[int]) -> str:
     return at.reshaped(at.summed(gradient, axes), at.shape(target))
 
 
-def _product(at: Site, a: str, b: str, transposed: str) -> str:
+def _product(at: GradientContext, a: str, b: str, transposed: str) -> str:
     """A product of matrices, or of stacks whose leading axes are broadcast."""
     attributes: dict[str, AttributeValue] = {transposed: 1}
     if len(at.shape(a)) == len(at.shape(b)) == 2:
@@ -59,13 +59,13 @@ def _product(at: Site, a: str, b: str, transposed: str) -> str:
     ]
 
 
-def _gemm_of(at: Site, a: str, b: str, attributes: Mapping[str, AttributeValue]) -> str:
+def _gemm_of(at: GradientContext, a: str, b: str, attributes: Mapping[str, AttributeValue]) -> str:
     rows = at.shape(a)[1 if attributes.get("transA") else 0]
     columns = at.shape(b)[0 if attributes.get("transB") else 1]
     return at.op("Gemm", a, b, shape=(rows, columns), attributes=attributes)
 
 
-def _gemm(at: Site) -> _Gradients:
+def _gemm(at: GradientContext) -> _Gradients:
     """Each operand's gradient reads the other operand; C's nothing."""
     a, b, dy = at.x(0), at.x(1), at.dy
     is_a, is_b = at.integer("transA", 0), at.integer("transB", 0)
@@ -80,7 +80,7 @@ def _gemm(at: Site) -> _Gradients:
         yield 0, _gemm_of(at, *operands, {"transA": flags[0], "transB": flags[1], **alpha})
 
 
-def _contraction(at: Site) -> _Gradients:
+def _contraction(at: GradientContext) -> _Gradients:
     """Einsum: a contraction of the gradient with the other operands, for each operand.
 
     An axis that is in one operand alone was summed up; its gradient is repeated along it.
@@ -110,7 +110,7 @@ def _contraction(at: Site) -> _Gradients:
         yield place, at.expanded(at.reshaped(gradient, open_), at.shape(at.x(place)))
 
 
-def _labels(at: Site) -> tuple[list[str], str]:
+def _labels(at: GradientContext) -> tuple[list[str], str]:
     """Labels of the operands' axes and of the result's, those of an ellipsis among them."""
     given = at.node.attributes["equation"]
     equation = (given.decode() if isinstance(given, bytes) else str(given)).replace(" ", "")

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 
 _PLAIN = ("activations", "activation_alpha", "activation_beta", "clip", "input_forget", "layout")
 """Attributes that make it another network."""
 _LENGTHS, _PEEPHOLES = 4, 7
 
 
-def _recurrent(at: Site) -> Iterator[tuple[int, str]]:
+def _recurrent(at: GradientContext) -> Iterator[tuple[int, str]]:
     """Reads all operands but lengths, and the states of all times; gates are computed anew."""
     places = (0, 1, 2, 3, 5, 6)
     keep = [at.wants(place) for place in places]
@@ -34,7 +34,7 @@ def _recurrent(at: Site) -> Iterator[tuple[int, str]]:
             yield place, gradient
 
 
-def _is_known_rnn(at: Site) -> bool:
+def _is_known_rnn(at: GradientContext) -> bool:
     """Whether it is an RNN of Tanh or of Relu, whose slopes follow from its states."""
     given = at.node.attributes.get("activations", ())
     assert isinstance(given, tuple)

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.layout import DType
 
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _reduction(write: Callable[[Site, str, str], str]) -> Rule:
+def _reduction(write: Callable[[GradientContext, str, str], str]) -> Rule:
     """The rule that `write` gives: (site, gradient, output), both with the axes kept."""
 
-    def rule(at: Site) -> _Gradients:
+    def rule(at: GradientContext) -> _Gradients:
         if at.wants(0):
             kept = _kept_shape(at)
             yield 0, write(at, at.reshaped(at.dy, kept), at.y)
@@ -20,7 +20,7 @@ def _reduction(write: Callable[[Site, str, str], str]) -> Rule:
     return rule
 
 
-def _kept_shape(at: Site) -> tuple[int, ...]:
+def _kept_shape(at: GradientContext) -> tuple[int, ...]:
     """The shape of the output had its axes been kept."""
     shape = at.shape(at.x())
     axes = at.axes(1)
@@ -32,21 +32,21 @@ def _kept_shape(at: Site) -> tuple[int, ...]:
     return tuple(1 if axis in reduced else length for axis, length in enumerate(shape))
 
 
-def _sum(at: Site, dy: str, _: str) -> str:
+def _sum(at: GradientContext, dy: str, _: str) -> str:
     return at.expanded(dy, at.shape(at.x()))
 
 
-def _mean(at: Site, dy: str, _: str) -> str:
+def _mean(at: GradientContext, dy: str, _: str) -> str:
     count = prod(at.shape(at.x())) // max(prod(at.shape(dy)), 1)
     return at.expanded(at.scaled(dy, 1 / max(count, 1)), at.shape(at.x()))
 
 
-def _sum_of_squares(at: Site, dy: str, _: str) -> str:
+def _sum_of_squares(at: GradientContext, dy: str, _: str) -> str:
     """Reads the input."""
     return at.op("Mul", at.scaled(dy, 2), at.x())
 
 
-def _norm(at: Site, dy: str, y: str) -> str:
+def _norm(at: GradientContext, dy: str, y: str) -> str:
     """Reads input and output; where all elements are nought, so is their gradient."""
     kind = at.dtype(y)
     tiny = 2.0**-14 if kind is DType.FLOAT16 else 2.0**-126
@@ -54,18 +54,18 @@ def _norm(at: Site, dy: str, y: str) -> str:
     return at.op("Mul", dy, at.op("Div", at.x(), length))
 
 
-def _absolute(at: Site, dy: str, _: str) -> str:
+def _absolute(at: GradientContext, dy: str, _: str) -> str:
     """Reads the input."""
     return at.op("Mul", dy, at.op("Sign", at.x()))
 
 
-def _log_of_exponentials(at: Site, dy: str, y: str) -> str:
+def _log_of_exponentials(at: GradientContext, dy: str, y: str) -> str:
     """Reads input and output."""
     share = at.op("Exp", at.op("Sub", at.x(), at.reshaped(y, at.shape(dy))))
     return at.op("Mul", share, dy)
 
 
-def _extreme(at: Site, dy: str, y: str) -> str:
+def _extreme(at: GradientContext, dy: str, y: str) -> str:
     """Reads input and output; equal elements share the gradient evenly."""
     kept, kind = at.shape(dy), at.dtype(dy)
     hit = at.op("Equal", at.x(), at.reshaped(y, kept), dtype=DType.BOOL)

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.constant import Inline
 
 Positions = NDArray[np.float64]
@@ -21,7 +21,7 @@ _ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
 }
 
 
-def _resize(at: Site) -> Iterator[tuple[int, str]]:
+def _resize(at: GradientContext) -> Iterator[tuple[int, str]]:
     """Sums where whole factors repeat elements; a product along each axis otherwise."""
     if not at.wants(0):
         return
@@ -44,7 +44,7 @@ _OTHER = ("antialias", "exclude_outside", "keep_aspect_ratio_policy")
 """Attributes that make other sums of the elements."""
 
 
-def _along(at: Site, gradient: str, axis: int, scale: float) -> str:
+def _along(at: GradientContext, gradient: str, axis: int, scale: float) -> str:
     """The gradient of the places of one axis, as that of the elements."""
     have = at.shape(gradient)
     length, resized = at.shape(at.x())[axis], have[axis]
@@ -60,7 +60,7 @@ def _along(at: Site, gradient: str, axis: int, scale: float) -> str:
     return at.reshaped(at.op("MatMul", held, stacks, shape=(before, length, after)), shape)
 
 
-def _shares(at: Site, length: int, resized: int, scale: float) -> Positions:
+def _shares(at: GradientContext, length: int, resized: int, scale: float) -> Positions:
     """How much each place (row) has of each element (column)."""
     where = _coordinates(at, length, resized, scale)
     mode = _text(at, "mode", "nearest")
@@ -78,7 +78,7 @@ def _shares(at: Site, length: int, resized: int, scale: float) -> Positions:
     return shares
 
 
-def _coordinates(at: Site, length: int, resized: int, scale: float) -> Positions:
+def _coordinates(at: GradientContext, length: int, resized: int, scale: float) -> Positions:
     """Where each place of the result lies among the elements."""
     mode = _text(at, "coordinate_transformation_mode", "half_pixel")
     place = np.arange(resized, dtype=np.float64)
@@ -95,7 +95,7 @@ def _coordinates(at: Site, length: int, resized: int, scale: float) -> Positions
     return shift + (place + 0.5) / scale - 0.5
 
 
-def _scales(at: Site) -> list[float]:
+def _scales(at: GradientContext) -> list[float]:
     """By axis, how many places there are for each element."""
     shape, whole = at.shape(at.x()), at.shape(at.dy)
     scales = [n / m for m, n in zip(shape, whole, strict=True)]
@@ -109,7 +109,7 @@ def _scales(at: Site) -> list[float]:
     return scales
 
 
-def _is_repetition(at: Site) -> bool:
+def _is_repetition(at: GradientContext) -> bool:
     mode, place, rounding = (
         _text(at, name, default)
         for name, default in (
@@ -122,7 +122,7 @@ def _is_repetition(at: Site) -> bool:
     return mode == "nearest" and (by_half or (place, rounding) == ("asymmetric", "floor"))
 
 
-def _text(at: Site, name: str, default: str) -> str:
+def _text(at: GradientContext, name: str, default: str) -> str:
     value = at.node.attributes.get(name, default)
     return value.decode() if isinstance(value, bytes) else str(value)
 

@@ -17,7 +17,7 @@ from tightship.graph.backward.recurrent import RECURRENT
 from tightship.graph.backward.reduction import REDUCTIONS
 from tightship.graph.backward.resize import RESIZES
 from tightship.graph.backward.scatter import SCATTERS
-from tightship.graph.backward.site import Rule
+from tightship.graph.backward.gradient_context import Rule
 
 _OF_ONNX: Mapping[str, Rule] = {
     **ACTIVATIONS,

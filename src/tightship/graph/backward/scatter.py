@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tightship.graph.backward.operators import DOMAIN, Attributes
-from tightship.graph.backward.site import Rule, Site
+from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.constant import Fill
 from tightship.graph.layout import DType
 
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _largest(at: Site) -> _Gradients:
+def _largest(at: GradientContext) -> _Gradients:
     """Reads the places that the forward node chose."""
     if at.wants(0):
         places = at.tape.save(at.node, 1, (DType.INT64, at.shape(at.y)))
@@ -22,7 +22,7 @@ def _largest(at: Site) -> _Gradients:
         yield 0, at.tape.write("GatherElementsGrad", (at.dy, places), types, attributes, source)[0]
 
 
-def _gather_tuples(at: Site) -> _Gradients:
+def _gather_tuples(at: GradientContext) -> _Gradients:
     """Reads the indices; elements gathered more than once have the sum."""
     if not at.wants(0):
         return
@@ -34,16 +34,16 @@ def _gather_tuples(at: Site) -> _Gradients:
     yield 0, at.op("ScatterND", zeros, at.x(1), at.dy, shape=shape, attributes=attributes)
 
 
-def _scatter_elements(at: Site) -> _Gradients:
+def _scatter_elements(at: GradientContext) -> _Gradients:
     axis = at.integer("axis", 0)
     yield from _scatter(at, "ScatterElements", "GatherElements", {"axis": axis})
 
 
-def _scatter_tuples(at: Site) -> _Gradients:
+def _scatter_tuples(at: GradientContext) -> _Gradients:
     yield from _scatter(at, "ScatterND", "GatherND", {})
 
 
-def _scatter(at: Site, scatter: str, gather: str, along: Mapping[str, int]) -> _Gradients:
+def _scatter(at: GradientContext, scatter: str, gather: str, along: Mapping[str, int]) -> _Gradients:
     """Reads the indices; of updates of one place, each has that place's gradient."""
     how = at.node.attributes.get("reduction", "none")
     if how not in ("none", b"none", "add", b"add"):
@@ -61,7 +61,7 @@ def _scatter(at: Site, scatter: str, gather: str, along: Mapping[str, int]) -> _
     yield 0, at.op(scatter, at.dy, at.x(1), nought, shape=at.shape(at.dy), attributes=along)
 
 
-def _running_sum(at: Site) -> _Gradients:
+def _running_sum(at: GradientContext) -> _Gradients:
     if at.wants(0):
         turned = {**at.node.attributes, "reverse": 1 - at.integer("reverse", 0)}
         yield 0, at.op("CumSum", at.dy, at.x(1), shape=at.shape(at.dy), attributes=turned)

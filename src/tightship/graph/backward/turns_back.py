@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightship.graph.backward.reach import leading_through
-from tightship.graph.backward.site import GradientPath, Site
+from tightship.graph.backward.gradient_context import GradientPath, GradientContext
 from tightship.graph.backward.tape import OPSET
 from tightship.graph.backward.turns import (
     UNBATCHED_SCAN_VERSION,
@@ -24,7 +24,7 @@ from tightship.graph.ir import Graph, Node
 from tightship.graph.new_names import NewNames
 
 
-def differentiate_turns(at: Site, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
+def differentiate_turns(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
     """Reads what slices are of, captures, and the states that turns start with."""
     way = _Way.of(at, _turns(at))
     if not way.carried and not way.stacked:
@@ -55,7 +55,7 @@ def differentiate_turns(at: Site, gradient_path: GradientPath) -> Iterator[tuple
     yield from ((name, gradient) for name, gradient in zip(sources, found, strict=True) if gradient)
 
 
-def _turns(at: Site) -> Turns:
+def _turns(at: GradientContext) -> Turns:
     """The node's turns, whose numbers are a constant.
 
     Raises:
@@ -99,7 +99,7 @@ class _Way:
     sliced: tuple[Lane, ...]
 
     @classmethod
-    def of(cls, at: Site, turns: Turns) -> "_Way":
+    def of(cls, at: GradientContext, turns: Turns) -> "_Way":
         count = len(turns.starts)
         captures = at.captures([turns.body])
         sliced = tuple([lane for lane in turns.slices if lane.outer in at.wanted])
@@ -122,7 +122,7 @@ class _Way:
         """What the states on the way are before the first turn."""
         return [self.turns.starts[place] for place in self.places]
 
-    def path(self, at: Site, gradient_path: GradientPath) -> Graph:
+    def path(self, at: GradientContext, gradient_path: GradientPath) -> Graph:
         """One turn back: gradients of states, of captures and of slices."""
         body = self.turns.body
         ends = [*(body.outputs[p] for p in self.places), *(lane.inner for lane, _ in self.stacked)]
@@ -142,7 +142,7 @@ def _moving(turns: Turns, wanted: set[str]) -> tuple[int, ...]:
         wanted = wanted | found
 
 
-def _saved(at: Site, turns: Turns, made: Graph) -> list[Lane]:
+def _saved(at: GradientContext, turns: Turns, made: Graph) -> list[Lane]:
     """States that a turn back reads, which the forward node stacks from now on."""
     read, first, count = made.used, turns.node.writes[0], turns.count
     assert count is not None
@@ -184,6 +184,6 @@ def _with_sums(graph: Graph, places: range) -> tuple[Graph, list[str]]:
     return changed, sums
 
 
-def _zeros(at: Site, name: str) -> str:
+def _zeros(at: GradientContext, name: str) -> str:
     dtype, shape = at.type(name)
     return at.tape.filled(0.0, dtype, shape)

@@ -18,19 +18,19 @@ FLOATS = {DType.FLOAT32: 1, DType.FLOAT16: 10, DType.FLOAT64: 11, DType.BFLOAT16
 LOOKED_INTO_MAX = 64
 """Elements of a constant around a body that the gradient of the body may look into."""
 
-Rule = Callable[["Site"], Iterator[tuple[int, str]]]
+Rule = Callable[["GradientContext"], Iterator[tuple[int, str]]]
 """Writes what is wanted of a node's gradients: (index of an input, its gradient)."""
 
 Ends = Sequence[tuple[str, str]]
 """Values, each with a name for its gradient."""
 GradientPath = Callable[[Graph, Ends, Sequence[str]], Graph]
 """A graph of gradients from given ones: `differentiate.gradient_path`."""
-ControlRule = Callable[["Site", GradientPath], Iterator[tuple[str, str]]]
+ControlRule = Callable[["GradientContext", GradientPath], Iterator[tuple[str, str]]]
 """The same of a node that runs graphs: (name of an operand, its gradient)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class GradientContext:
     """A forward node whose outputs have gradients.
 
     Attributes:
