@@ -3,7 +3,7 @@
 from tightship.driver.nnapi.elementwise import broadcast
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.nnapi.site import NUMBERS, Site
+from tightship.driver.nnapi.operation_context import NUMBERS, OperationContext
 from tightship.driver.types.operand_type import OperandType
 from tightship.graph import DType
 
@@ -21,21 +21,21 @@ _TYPES = NUMBERS | {OperandType.TENSOR_INT32, OperandType.TENSOR_BOOL8}
 _INT32_NUMBER = 6  # argument of `Cast`
 
 
-def compare(site: Site) -> Tensor:
+def compare(context: OperationContext) -> Tensor:
     """Translate EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, with broadcasting."""
-    site.check_count(2)
-    if site.output_type.operand_type != OperandType.TENSOR_BOOL8:
-        raise site.broken("its output must be a TENSOR_BOOL8")
-    kind = OperationType(site.operation.operation_type)
-    tensors = [site.tensor(position, _TYPES) for position in (0, 1)]
-    if site.type_of(0).operand_type != site.type_of(1).operand_type:
-        raise site.broken("its operands differ in type")
-    emit = site.emission.emit
-    if site.type_of(0).operand_type in NUMBERS:
-        tensors = [site.real(position) for position in (0, 1)]
+    context.check_count(2)
+    if context.output_type.operand_type != OperandType.TENSOR_BOOL8:
+        raise context.broken("its output must be a TENSOR_BOOL8")
+    kind = OperationType(context.operation.operation_type)
+    tensors = [context.tensor(position, _TYPES) for position in (0, 1)]
+    if context.type_of(0).operand_type != context.type_of(1).operand_type:
+        raise context.broken("its operands differ in type")
+    emit = context.emission.emit
+    if context.type_of(0).operand_type in NUMBERS:
+        tensors = [context.real(position) for position in (0, 1)]
     elif tensors[0].dtype is DType.BOOL and kind not in _EQUALITIES:  # false is below true
         tensors = [emit("Cast", [t], t.shape, DType.INT32, to=_INT32_NUMBER) for t in tensors]
     operator, is_opposite = _OPERATORS[kind]
-    shape = broadcast(site, *tensors)
+    shape = broadcast(context, *tensors)
     made = emit(operator, tensors, shape, DType.BOOL)
     return emit("Not", [made], shape) if is_opposite else made

@@ -5,7 +5,7 @@ import numpy as np
 from tightship.driver.nnapi import given
 from tightship.driver.nnapi.emission import Emission, Tensor
 from tightship.driver.nnapi.operation_type import FusedActivation, OperationType
-from tightship.driver.nnapi.site import FLOATS, NUMBERS, QUANTIZED, Site
+from tightship.driver.nnapi.operation_context import FLOATS, NUMBERS, QUANTIZED, OperationContext
 from tightship.driver.types.operand_type import OperandType
 from tightship.graph import DType
 
@@ -30,139 +30,139 @@ _SYMMETRIC = frozenset({OperandType.TENSOR_QUANT8_SYMM, OperandType.TENSOR_QUANT
 _INT32_NUMBER, _FLOAT64_NUMBER = 6, 11  # arguments of `Cast`
 
 
-def binary(site: Site) -> Tensor:
+def binary(context: OperationContext) -> Tensor:
     """Translate ADD, SUB, MUL, DIV, with broadcasting."""
-    site.check_count(3)
-    kind = OperationType(site.operation.operation_type)
-    if site.type_of(0).operand_type == OperandType.TENSOR_INT32:
-        return _integers(site, kind)
+    context.check_count(3)
+    kind = OperationType(context.operation.operation_type)
+    if context.type_of(0).operand_type == OperandType.TENSOR_INT32:
+        return _integers(context, kind)
     if kind is OperationType.DIV:
         for position in (0, 1):
-            site.tensor(position, FLOATS)
-    left, right = site.real(0), site.real(1)
-    product = site.type_of(0).scale * site.type_of(1).scale
-    if kind is OperationType.MUL and product and site.output_type.scale <= product:
-        raise site.broken(
-            f"its output has scale {site.output_type.scale}; NNAPI requires more than the product "
+            context.tensor(position, FLOATS)
+    left, right = context.real(0), context.real(1)
+    product = context.type_of(0).scale * context.type_of(1).scale
+    if kind is OperationType.MUL and product and context.output_type.scale <= product:
+        raise context.broken(
+            f"its output has scale {context.output_type.scale}; NNAPI requires more than the product "
             f"of the inputs' scales, {product}"
         )
-    made = site.emission.emit(_OPERATORS[kind], [left, right], broadcast(site, left, right))
-    return site.finished(made, 2)
+    made = context.emission.emit(_OPERATORS[kind], [left, right], broadcast(context, left, right))
+    return context.finished(made, 2)
 
 
-def activation(site: Site) -> Tensor:
+def activation(context: OperationContext) -> Tensor:
     """Translate RELU, RELU1, RELU6."""
-    site.check_count(1)
-    value = site.real(0)
-    site.check_output_type(site.type_of(0))
-    site.check_same_quantization()
-    kind = OperationType(site.operation.operation_type)
-    return site.stored(site.activated(value, _ACTIVATIONS[kind]))
+    context.check_count(1)
+    value = context.real(0)
+    context.check_output_type(context.type_of(0))
+    context.check_same_quantization()
+    kind = OperationType(context.operation.operation_type)
+    return context.stored(context.activated(value, _ACTIVATIONS[kind]))
 
 
-def logistic(site: Site) -> Tensor:
+def logistic(context: OperationContext) -> Tensor:
     """Translate LOGISTIC."""
-    return _curve(site, "Sigmoid")
+    return _curve(context, "Sigmoid")
 
 
-def tanh(site: Site) -> Tensor:
+def tanh(context: OperationContext) -> Tensor:
     """Translate TANH."""
-    return _curve(site, "Tanh")
+    return _curve(context, "Tanh")
 
 
-def softmax(site: Site) -> Tensor:
+def softmax(context: OperationContext) -> Tensor:
     """Translate SOFTMAX of `beta` times the input, along the last axis unless one is given."""
-    site.check_count(2, 3)
-    value = site.real(0)
+    context.check_count(2, 3)
+    value = context.real(0)
     rank = len(value.shape)
-    check_fixed_quantization(site)
-    value = _scaled(site, value)
-    given_axis = site.given(2, OperandType.INT32) if site.input_count == 3 else None
+    check_fixed_quantization(context)
+    value = _scaled(context, value)
+    given_axis = context.given(2, OperandType.INT32) if context.input_count == 3 else None
     if given_axis is not None:
-        return site.stored(given.softmax(site.emission, value, given_axis))
-    axis = site.number(2) if site.input_count == 3 else -1
+        return context.stored(given.softmax(context.emission, value, given_axis))
+    axis = context.number(2) if context.input_count == 3 else -1
     if not -rank <= axis < rank:
-        raise site.broken(f"its axis is {axis}; its input has {rank} axes")
-    made = site.emission.emit("Softmax", [value], value.shape, axis=axis % rank)
-    return site.stored(made)
+        raise context.broken(f"its axis is {axis}; its input has {rank} axes")
+    made = context.emission.emit("Softmax", [value], value.shape, axis=axis % rank)
+    return context.stored(made)
 
 
-def _scaled(site: Site, value: Tensor) -> Tensor:
-    emission = site.emission
-    found = site.given(1, site.factor_type)
+def _scaled(context: OperationContext, value: Tensor) -> Tensor:
+    emission = context.emission
+    found = context.given(1, context.factor_type)
     if found is not None:
-        beta = site.dequantized(found, site.type_of(1))
+        beta = context.dequantized(found, context.type_of(1))
         product = emission.emit("Mul", [value, beta], value.shape)
         is_above = emission.emit("Greater", [beta, emission.number(0)], (), DType.BOOL)
         return given.where(emission, product, is_above)
-    factor = site.factor(1)
+    factor = context.factor(1)
     if not factor > 0:
-        raise site.broken(f"{site.name_of(1)} is a beta of {factor}; it must be above 0")
+        raise context.broken(f"{context.name_of(1)} is a beta of {factor}; it must be above 0")
     if factor == 1:
         return value
     return emission.emit("Mul", [value, emission.number(factor)], value.shape)
 
 
-def quantize(site: Site) -> Tensor:
+def quantize(context: OperationContext) -> Tensor:
     """Translate QUANTIZE: round to the nearest numbers of the output's type."""
-    site.check_count(1)
-    site.tensor(0, FLOATS)
-    if site.output_type.operand_type not in QUANTIZED:
-        raise site.broken("its output must be quantized")
-    return site.stored(site.real(0))
+    context.check_count(1)
+    context.tensor(0, FLOATS)
+    if context.output_type.operand_type not in QUANTIZED:
+        raise context.broken("its output must be quantized")
+    return context.stored(context.real(0))
 
 
-def dequantize(site: Site) -> Tensor:
+def dequantize(context: OperationContext) -> Tensor:
     """Translate DEQUANTIZE: compute the real numbers of a quantized tensor."""
-    site.check_count(1)
-    stored = site.tensor(0, QUANTIZED | _SYMMETRIC)
-    if site.output_type.operand_type not in FLOATS:
-        raise site.broken("its output must be a tensor of floats")
-    found = site.by_channel(0)
+    context.check_count(1)
+    stored = context.tensor(0, QUANTIZED | _SYMMETRIC)
+    if context.output_type.operand_type not in FLOATS:
+        raise context.broken("its output must be a tensor of floats")
+    found = context.by_channel(0)
     if found is not None:
-        return site.stored(site.scaled(stored, found.scales, found.axis))
-    return site.stored(site.dequantized(stored, site.type_of(0)))
+        return context.stored(context.scaled(stored, found.scales, found.axis))
+    return context.stored(context.dequantized(stored, context.type_of(0)))
 
 
-def check_fixed_quantization(site: Site) -> None:
+def check_fixed_quantization(context: OperationContext) -> None:
     """Check that the output has the input's type and, if quantized, the required quantization."""
-    site.check_output_type(site.type_of(0))
-    found = site.output_type
+    context.check_output_type(context.type_of(0))
+    found = context.output_type
     if found.operand_type not in QUANTIZED:
         return
-    scale, zero_point = FIXED_QUANTIZATIONS[OperationType(site.operation.operation_type)]
+    scale, zero_point = FIXED_QUANTIZATIONS[OperationType(context.operation.operation_type)]
     zero_point -= 128 * (found.operand_type == OperandType.TENSOR_QUANT8_ASYMM_SIGNED)
     if (found.scale, found.zero_point) != (scale, zero_point):
-        raise site.broken(
+        raise context.broken(
             f"its output has scale {found.scale} and zero point {found.zero_point}; NNAPI requires "
             f"{scale} and {zero_point}"
         )
 
 
-def _curve(site: Site, operator: str) -> Tensor:
-    site.check_count(1)
-    value = site.real(0)
-    check_fixed_quantization(site)
-    return site.stored(site.emission.emit(operator, [value], value.shape))
+def _curve(context: OperationContext, operator: str) -> Tensor:
+    context.check_count(1)
+    value = context.real(0)
+    check_fixed_quantization(context)
+    return context.stored(context.emission.emit(operator, [value], value.shape))
 
 
-def _integers(site: Site, kind: OperationType) -> Tensor:
-    left, right = (site.tensor(each, NUMBERS | {OperandType.TENSOR_INT32}) for each in (0, 1))
+def _integers(context: OperationContext, kind: OperationType) -> Tensor:
+    left, right = (context.tensor(each, NUMBERS | {OperandType.TENSOR_INT32}) for each in (0, 1))
     if left.dtype is not right.dtype:
-        raise site.broken(f"{site.name_of(1)} must be a TENSOR_INT32, like {site.name_of(0)}")
-    found = site.given(2, OperandType.INT32)
-    if found is None and site.activation(2) != FusedActivation.NONE:
-        raise site.broken(f"{site.name_of(2)} must be activation 0 (NONE) for integers")
-    site.check_output_type(site.type_of(0))
-    shape = broadcast(site, left, right)
+        raise context.broken(f"{context.name_of(1)} must be a TENSOR_INT32, like {context.name_of(0)}")
+    found = context.given(2, OperandType.INT32)
+    if found is None and context.activation(2) != FusedActivation.NONE:
+        raise context.broken(f"{context.name_of(2)} must be activation 0 (NONE) for integers")
+    context.check_output_type(context.type_of(0))
+    shape = broadcast(context, left, right)
     if kind is OperationType.DIV:
-        made = _floored(site.emission, left, right, shape)
+        made = _floored(context.emission, left, right, shape)
     else:
-        made = site.emission.emit(_OPERATORS[kind], [left, right], shape)
+        made = context.emission.emit(_OPERATORS[kind], [left, right], shape)
     if found is None:
         return made
-    is_none = given.equal(site.emission, found, FusedActivation.NONE)
-    return given.where(site.emission, made, is_none)
+    is_none = given.equal(context.emission, found, FusedActivation.NONE)
+    return given.where(context.emission, made, is_none)
 
 
 def _floored(emission: Emission, left: Tensor, right: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -181,15 +181,15 @@ def _floored(emission: Emission, left: Tensor, right: Tensor, shape: tuple[int, 
     return emit("Cast", [bounded], shape, DType.INT32, to=_INT32_NUMBER)
 
 
-def broadcast(site: Site, left: Tensor, right: Tensor) -> tuple[int, ...]:
+def broadcast(context: OperationContext, left: Tensor, right: Tensor) -> tuple[int, ...]:
     """Return the shape of two broadcast operands."""
     rank = max(len(left.shape), len(right.shape))
     shapes = [(1,) * (rank - len(each.shape)) + each.shape for each in (left, right)]
     lengths = []
     for one, other in zip(*shapes, strict=True):
         if one != other and 1 not in {one, other}:
-            raise site.broken(
-                f"{site.name_of(0)} has dimensions {list(left.shape)} and {site.name_of(1)} "
+            raise context.broken(
+                f"{context.name_of(0)} has dimensions {list(left.shape)} and {context.name_of(1)} "
                 f"{list(right.shape)}, which cannot be broadcast"
             )
         lengths.append(max(one, other))

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from tightship.driver.nnapi import arrangement, comparison, convolution, elementwise, pooling
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.operation_type import OperationType
-from tightship.driver.nnapi.site import Site
+from tightship.driver.nnapi.operation_context import OperationContext
 
-RULES: Mapping[OperationType, Callable[[Site], Tensor]] = {
+RULES: Mapping[OperationType, Callable[[OperationContext], Tensor]] = {
     OperationType.ADD: elementwise.binary,
     OperationType.AVERAGE_POOL_2D: pooling.average_pool,
     OperationType.CONCATENATION: arrangement.concatenation,

@@ -17,7 +17,7 @@ from tightship.driver.nnapi.routine import (
     Stage,
     read_by,
 )
-from tightship.driver.nnapi.site import OpenDimensionsError, Site
+from tightship.driver.nnapi.operation_context import OpenDimensionsError, OperationContext
 from tightship.driver.types.dimensions import Dimensions, combine, is_specified
 from tightship.driver.types.model import Lifetime, Model, Operand, Operation, Subgraph
 from tightship.driver.types.operand_type import OperandType
@@ -263,20 +263,20 @@ class _Translation:
 
     def _translate(self, position: int) -> None:
         """Add the nodes of an operation that runs no subgraph."""
-        site = self._site(position)
-        operation = site.operation
+        context = self._context(position)
+        operation = context.operation
         if operation.operation_type not in set(RULES):
-            raise site.uncovered("operations of this type are not supported")
-        made = RULES[OperationType(operation.operation_type)](site)
+            raise context.uncovered("operations of this type are not supported")
+        made = RULES[OperationType(operation.operation_type)](context)
         (index,) = operation.outputs
-        self._check_output(site, 0, made.shape)
+        self._check_output(context, 0, made.shape)
         self.tensors[index] = self._emission.rename(made, f"operand{index}")
 
     def _control(self, position: int) -> Stage:
         """Return the stage of a loop or branch, and declare its outputs of known shape."""
-        site = self._site(position)
-        stage, shapes = control_stage(site, self._model, self._subroutine, self._deferred)
-        for index, shape in zip(site.operation.outputs, shapes, strict=False):
+        context = self._context(position)
+        stage, shapes = control_stage(context, self._model, self._subroutine, self._deferred)
+        for index, shape in zip(context.operation.outputs, shapes, strict=False):
             if shape is not None:
                 self._declare(index, shape)
         return stage
@@ -326,9 +326,9 @@ class _Translation:
         finally:
             nesting.depth -= 1
 
-    def _site(self, position: int) -> Site:
+    def _context(self, position: int) -> OperationContext:
         self._emission.prefix = f"operation{position}."
-        return Site(
+        return OperationContext(
             position,
             self._subgraph.operations[position],
             self._subgraph.operands,
@@ -337,11 +337,11 @@ class _Translation:
             self._emission,
         )
 
-    def _check_output(self, site: Site, place: int, made: tuple[int, ...]) -> None:
-        index = site.operation.outputs[place]
+    def _check_output(self, context: OperationContext, place: int, made: tuple[int, ...]) -> None:
+        index = context.operation.outputs[place]
         declared = self._operand(index).value_type.dimensions
         if combine(declared, made) is None:
-            raise site.broken(
+            raise context.broken(
                 f"operand {index} (output {place}) has dimensions {list(declared)}; its inputs "
                 f"give {list(made)}"
             )

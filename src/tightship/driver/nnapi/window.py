@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tightship.driver.nnapi.emission import Tensor
-from tightship.driver.nnapi.site import Site
+from tightship.driver.nnapi.operation_context import OperationContext
 from tightship.driver.types.operand_type import OperandType
 from tightship.graph import AttributeValue
 
@@ -45,7 +45,7 @@ class Arguments:
 
 
 def read_arguments(
-    site: Site, first: int, middle: int, *, is_dilated: bool, is_middle_free: bool = False
+    context: OperationContext, first: int, middle: int, *, is_dilated: bool, is_middle_free: bool = False
 ) -> Arguments:
     """Read arguments from position `first` on, `middle` of them between strides and activation.
 
@@ -54,30 +54,30 @@ def read_arguments(
     and dilations.
     """
     least = first + 4 + middle
-    is_longer = site.input_count > least
-    is_explicit = is_longer and site.type_of(least).operand_type == OperandType.INT32
+    is_longer = context.input_count > least
+    is_explicit = is_longer and context.type_of(least).operand_type == OperandType.INT32
     least += PADDED * is_explicit
-    site.check_count(*((least, least + 1, least + 3) if is_dilated else (least, least + 1)))
+    context.check_count(*((least, least + 1, least + 3) if is_dilated else (least, least + 1)))
     at = first + 4 if is_explicit else first + 1
     left, right, top, bottom = (
-        (site.number(first + each) for each in range(4)) if is_explicit else (0, 0, 0, 0)
+        (context.number(first + each) for each in range(4)) if is_explicit else (0, 0, 0, 0)
     )
     end = at + 2 + middle
     dilations = (1, 1)
-    if site.input_count > end + 2:
-        dilations = site.number(end + 3), site.number(end + 2)
+    if context.input_count > end + 2:
+        dilations = context.number(end + 3), context.number(end + 2)
     return Arguments(
-        None if is_explicit else site.number(first),
+        None if is_explicit else context.number(first),
         (top, left),
         (bottom, right),
-        (site.number(at + 1), site.number(at)),
+        (context.number(at + 1), context.number(at)),
         tuple(
-            site.number(position)
+            context.number(position)
             for position in range(at + 2, end)
-            if not is_middle_free or site.is_constant(position)
+            if not is_middle_free or context.is_constant(position)
         ),
         end,
-        site.input_count > end + 1 and site.flag(end + 1),
+        context.input_count > end + 1 and context.flag(end + 1),
         dilations,
     )
 
@@ -104,14 +104,14 @@ class Window:
         return found | {"dilations": self.dilations} if is_dilated else found
 
 
-def window_over(site: Site, image: tuple[int, ...], kernel: Pair, arguments: Arguments) -> Window:
+def window_over(context: OperationContext, image: tuple[int, ...], kernel: Pair, arguments: Arguments) -> Window:
     """Return the window of a kernel over an image, with the padding of the scheme."""
     if min(*kernel, *arguments.strides, *arguments.dilations) < 1:
-        raise site.broken(
+        raise context.broken(
             f"its kernel {kernel}, strides {arguments.strides} and dilations "
             f"{arguments.dilations} (height, width) must be at least 1"
         )
-    axes = [_axis(site, image[each], kernel[each], arguments, each) for each in (0, 1)]
+    axes = [_axis(context, image[each], kernel[each], arguments, each) for each in (0, 1)]
     heads, tails, lengths = (tuple(column) for column in zip(*axes, strict=True))
     return Window(
         kernel,
@@ -123,22 +123,22 @@ def window_over(site: Site, image: tuple[int, ...], kernel: Pair, arguments: Arg
     )
 
 
-def four_axes(site: Site, position: int, order: tuple[int, ...]) -> Tensor:
+def four_axes(context: OperationContext, position: int, order: tuple[int, ...]) -> Tensor:
     """Return an argument of four axes in float32 and this order."""
-    rank = len(site.tensor(position).shape)
+    rank = len(context.tensor(position).shape)
     if rank != 4:
-        raise site.broken(f"{site.name_of(position)} has {rank} axes; NNAPI requires 4")
-    return site.real(position, order)
+        raise context.broken(f"{context.name_of(position)} has {rank} axes; NNAPI requires 4")
+    return context.real(position, order)
 
 
-def finished_image(site: Site, image: Tensor, arguments: Arguments) -> Tensor:
+def finished_image(context: OperationContext, image: Tensor, arguments: Arguments) -> Tensor:
     """Activate an NCHW result in float32 and convert it to the output's type and layout."""
-    made = site.finished(image, arguments.activation_at)
-    return made if arguments.is_channels_first else site.emission.transposed(made, NHWC_OF_NCHW)
+    made = context.finished(image, arguments.activation_at)
+    return made if arguments.is_channels_first else context.emission.transposed(made, NHWC_OF_NCHW)
 
 
 def _axis(
-    site: Site, length: int, kernel: int, arguments: Arguments, axis: int
+    context: OperationContext, length: int, kernel: int, arguments: Arguments, axis: int
 ) -> tuple[int, int, int]:
     stride, reach = arguments.strides[axis], (kernel - 1) * arguments.dilations[axis] + 1
     head, tail = arguments.heads[axis], arguments.tails[axis]
@@ -146,13 +146,13 @@ def _axis(
         needed = max(0, (-(-length // stride) - 1) * stride + reach - length)
         head, tail = needed // 2, needed - needed // 2
     elif arguments.scheme not in {None, VALID}:
-        raise site.broken(
+        raise context.broken(
             f"its padding scheme is {arguments.scheme}; it must be 1 (SAME) or 2 (VALID)"
         )
     if min(head, tail) < 0:
-        raise site.broken(f"its padding is {head} and {tail} along an axis; it must be at least 0")
+        raise context.broken(f"its padding is {head} and {tail} along an axis; it must be at least 0")
     if length + head + tail < reach:
-        raise site.broken(
+        raise context.broken(
             f"its kernel spans {reach} along an axis of {length + head + tail}, padding included"
         )
     return head, tail, (length + head + tail - reach) // stride + 1

@@ -34,7 +34,7 @@ class OpenDimensionsError(DriverError):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class OperationContext:
     """Operation to translate, with the operands before it.
 
     Attributes:
