@@ -97,7 +97,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class TranslationContext:
     """Operation of a foreign program that is being written.
 
     Attributes:

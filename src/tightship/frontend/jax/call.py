@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tightship.errors import GraphError
 from tightship.frontend.jax.refusal import refused
-from tightship.frontend.writer import Operand, Site
+from tightship.frontend.writer import Operand, TranslationContext
 from tightship.graph import DType, Fill, Inline
 
 LOOKED_INTO_MAX = 4096
@@ -17,7 +17,7 @@ LOOKED_INTO_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Site):
+class Call(TranslationContext):
     """Equation with operands in order, parameters by name, and its place in the user's source."""
 
     equation: JaxprEqn

@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from tightship.frontend.writer import Site
+from tightship.frontend.writer import TranslationContext
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Site):
+class Call(TranslationContext):
     """Call of a torch operator, with arguments by the names of its schema.
 
     Tensors among the arguments are operands; `types` are those of its results.
