@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tightship.engine.lower import join_activation, join_normalization
+from tightship.engine.lower import recognize_activation, recognize_normalization
 from tightship.errors import InputError
 from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
 from tightship.graph.backward import (
@@ -136,7 +136,7 @@ def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> Step
         InputError: The objective names an unknown value, or weights are quantized.
         GraphError: An operator on the way to the loss has no gradient.
     """
-    for simplify in (written_out, join_activation, join_normalization):
+    for simplify in (written_out, recognize_activation, recognize_normalization):
         graph = simplify(graph)
     refuse_training_forms(graph, objective.dropout)
     by_batch = with_batch_statistics(graph)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from tightship.late_names import late_names
 
 if TYPE_CHECKING:
-    from tightship.engine.lower.passes.join_activation import join_activation
-    from tightship.engine.lower.passes.join_normalization import join_normalization
+    from tightship.engine.lower.passes.recognize_activation import recognize_activation
+    from tightship.engine.lower.passes.recognize_normalization import recognize_normalization
     from tightship.engine.lower.pipeline import pass_names
     from tightship.engine.lower.selection import rewritten, select
 else:
     __getattr__ = late_names(
         __name__,
         **{
-            "passes.join_activation": "join_activation",
-            "passes.join_normalization": "join_normalization",
+            "passes.recognize_activation": "recognize_activation",
+            "passes.recognize_normalization": "recognize_normalization",
             "pipeline": "pass_names",
             "selection": "rewritten select",
         },
     )
 
-__all__ = ["join_activation", "join_normalization", "pass_names", "rewritten", "select"]
+__all__ = ["recognize_activation", "recognize_normalization", "pass_names", "rewritten", "select"]

@@ -15,10 +15,10 @@ from tightship.engine.lower.passes.fuse_activation import fuse_activation
 from tightship.engine.lower.passes.fuse_attention import fuse_attention
 from tightship.engine.lower.passes.fuse_quantize import fuse_quantize
 from tightship.engine.lower.passes.fuse_residual import fuse_residual
-from tightship.engine.lower.passes.join_activation import join_activation
-from tightship.engine.lower.passes.join_normalization import join_normalization
-from tightship.engine.lower.passes.join_quantized import join_quantized
-from tightship.engine.lower.passes.join_rotary import join_rotary
+from tightship.engine.lower.passes.recognize_activation import recognize_activation
+from tightship.engine.lower.passes.recognize_normalization import recognize_normalization
+from tightship.engine.lower.passes.recognize_quantized import recognize_quantized
+from tightship.engine.lower.passes.recognize_rotary import recognize_rotary
 from tightship.engine.lower.passes.lift_gemm import lift_gemm
 from tightship.engine.lower.passes.pool_means import pool_means
 from tightship.engine.lower.passes.shuffle_channels import shuffle_channels
@@ -54,7 +54,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     seldom("passes.expand_lp_pool.expand_lp_pool", "LpPool"),
     seldom("passes.expand_einsum.expand_einsum", "Einsum"),
     expand_quantized,
-    join_quantized,
+    recognize_quantized,
     seldom("passes.split_integers.split_integers", "ConvInteger"),
     fold_constants,
     expand_product,
@@ -62,10 +62,10 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     sink_dequantize,
     split_recurrent,
     drop_repeats,
-    join_activation,
-    join_normalization,
-    seldom("passes.join_group_norm.join_group_norm", "InstanceNormalization"),
-    join_rotary,
+    recognize_activation,
+    recognize_normalization,
+    seldom("passes.recognize_group_norm.recognize_group_norm", "InstanceNormalization"),
+    recognize_rotary,
     fuse_attention,
     pool_means,
     lift_gemm,
@@ -82,12 +82,12 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     seldom("passes.scale_weights.scale_weights", "Conv"),
 )
 ONEDNN_PASSES = frozenset(
-    {"shuffle_channels", "expand_quantized", "fuse_quantize", "join_quantized", "split_integers",
+    {"shuffle_channels", "expand_quantized", "fuse_quantize", "recognize_quantized", "split_integers",
      "fuse_depthwise", "scale_weights"}
 )  # fmt: skip
 """Passes that make what only oneDNN's kernels run."""
 NATIVE_PASSES = frozenset(
-    {"fuse_attention", "join_rotary", "split_recurrent", "split_recurrent_gradient",
+    {"fuse_attention", "recognize_rotary", "split_recurrent", "split_recurrent_gradient",
      "fuse_depthwise", "scale_weights"}
 )  # fmt: skip
 """Passes that make what only native kernels run."""

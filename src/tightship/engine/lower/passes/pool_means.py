@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tightship.engine.lower.passes.join_normalization import axes_of
+from tightship.engine.lower.passes.recognize_normalization import axes_of
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import DType, Graph, Node, Value
 

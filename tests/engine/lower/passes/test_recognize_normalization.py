@@ -3,7 +3,7 @@ import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, node_named, operators, run
 from tests.models import filled
-from tightship.engine.lower.passes.join_normalization import join_normalization
+from tightship.engine.lower.passes.recognize_normalization import recognize_normalization
 
 
 def net(body, *, shape=(3, 4, 6), axes=(-1,), affine=(6,), dtype="float", outputs="y"):
@@ -59,7 +59,7 @@ ROOT_MEAN_SQUARE = {
 @pytest.mark.parametrize("body", LAYER.values(), ids=LAYER)
 def test_what_spells_layer_normalization_becomes_it(body):
     graph = net(body)
-    joined = join_normalization(graph)
+    joined = recognize_normalization(graph)
     assert operators(joined) == ["Sin", "LayerNormalization"]
     assert_close(run(joined), expected(graph))
     assert_close(run(joined, ("onednn",)), expected(graph))
@@ -68,7 +68,7 @@ def test_what_spells_layer_normalization_becomes_it(body):
 @pytest.mark.parametrize("body", ROOT_MEAN_SQUARE.values(), ids=ROOT_MEAN_SQUARE)
 def test_what_spells_root_mean_square_normalization_becomes_it(body):
     graph = net(body)
-    joined = join_normalization(graph)
+    joined = recognize_normalization(graph)
     assert operators(joined) == ["Sin", "RMSNormalization"]
     assert_close(run(joined), expected(graph))
 
@@ -77,7 +77,7 @@ def test_what_spells_root_mean_square_normalization_becomes_it(body):
 @pytest.mark.parametrize("axes", [(-2, -1), (1, 2), (2, 1)])
 def test_several_last_axes_are_normalized_together(axes, affine):
     graph = net(LAYER["divided"], axes=axes, affine=affine)
-    joined = join_normalization(graph)
+    joined = recognize_normalization(graph)
     assert node_named(joined, "LayerNormalization").attributes["axis"] == 1
     assert_close(run(joined), expected(graph))
 
@@ -90,7 +90,7 @@ def test_axes_may_be_an_attribute():
         }""",
         header='<ir_version: 8, opset_import: ["": 13]>', eps=np.array(1e-5, np.float32),
     )  # fmt: skip
-    joined = join_normalization(graph)
+    joined = recognize_normalization(graph)
     assert operators(joined) == ["LayerNormalization"]
     assert node_named(joined, "LayerNormalization").attributes["epsilon"] == pytest.approx(1e-5)
     assert_close(run(joined), expected(graph))
@@ -116,27 +116,27 @@ NEAR_MISSES = {
 @pytest.mark.parametrize("body", NEAR_MISSES.values(), ids=NEAR_MISSES)
 def test_what_spells_something_else_stays(body):
     graph = net(body)
-    assert operators(join_normalization(graph)) == operators(graph)
+    assert operators(recognize_normalization(graph)) == operators(graph)
 
 
 @pytest.mark.parametrize("changed", [{"axes": (1,)}, {"axes": (0, 2)}, {"dtype": "double"}])
 def test_other_axes_and_types_stay(changed):
     graph = net(LAYER["bare"], **changed)
-    assert operators(join_normalization(graph)) == operators(graph)
+    assert operators(recognize_normalization(graph)) == operators(graph)
 
 
 def test_a_step_that_is_an_output_too_stays():
     graph = net(LAYER["bare"], outputs="y d")
-    joined = join_normalization(graph)
+    joined = recognize_normalization(graph)
     assert "LayerNormalization" not in operators(joined)
     assert_close(run(joined), expected(graph))
 
 
 def test_a_result_read_before_it_is_scaled_is_scaled_apart():
     graph = net(LAYER["bare"].replace("y = ", "n = ") + " k = Mul (n, g) y = Mul (k, n)")
-    assert operators(join_normalization(graph)) == ["Sin", "LayerNormalization", "Mul", "Mul"]
+    assert operators(recognize_normalization(graph)) == ["Sin", "LayerNormalization", "Mul", "Mul"]
 
 
 def test_a_parameter_for_every_row_is_applied_apart():
     graph = net(LAYER["divided"], affine=(4, 6))
-    assert operators(join_normalization(graph)) == ["Sin", "LayerNormalization", "Mul", "Add"]
+    assert operators(recognize_normalization(graph)) == ["Sin", "LayerNormalization", "Mul", "Add"]

@@ -12,7 +12,7 @@ RANK_MIN, OPSET = 3, 21
 """The opset is the first in which scale and shift are one for each channel."""
 
 
-def join_group_norm(graph: Graph) -> Graph:
+def recognize_group_norm(graph: Graph) -> Graph:
     """Replace Reshape to groups, InstanceNormalization, Reshape back, and Mul and Add behind.
 
     Scales and shifts must be constant; those of groups and those of channels become one.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, node_named, operators, run
-from tightship.engine.lower.passes.join_activation import join_activation
+from tightship.engine.lower.passes.recognize_activation import recognize_activation
 
 NUMBERS = {
     "half": 0.5, "one": 1.0, "two": 2.0, "three": 3.0, "six": 6.0, "zero": 0.0, "sixth": 1 / 6,
@@ -71,7 +71,7 @@ SPELLINGS = {
 def test_what_spells_an_activation_becomes_it(spelling, rank):
     operator, body = SPELLINGS[spelling]
     graph = net(body, rank=rank if "Clip" not in body else 0)
-    joined = join_activation(graph)
+    joined = recognize_activation(graph)
     assert operators(joined) == ["Sin", operator]
     assert_close(run(joined), expected(graph))
     assert_close(run(joined, ("onednn",)), expected(graph))
@@ -80,7 +80,7 @@ def test_what_spells_an_activation_becomes_it(spelling, rank):
 def test_attributes_say_which_of_its_kind_it_is():
     def of(spelling):
         operator, body = SPELLINGS[spelling]
-        return dict(node_named(join_activation(net(body)), operator).attributes)
+        return dict(node_named(recognize_activation(net(body)), operator).attributes)
 
     assert of("Gelu by tanh, power") == {"approximate": "tanh"}
     assert of("Gelu, divided, half last") == {}
@@ -116,17 +116,17 @@ NEAR_MISSES = {
 @pytest.mark.parametrize("body", NEAR_MISSES.values(), ids=NEAR_MISSES)
 def test_what_spells_something_else_stays(body):
     graph = net(body)
-    assert operators(join_activation(graph)) == operators(graph)
+    assert operators(recognize_activation(graph)) == operators(graph)
 
 
 def test_what_is_an_output_on_the_way_stays():
     graph = net("s = Sigmoid (t) y = Mul (t, s)", outputs="y s")
-    assert operators(join_activation(graph)) == ["Sin", "Sigmoid", "Mul"]
+    assert operators(recognize_activation(graph)) == ["Sin", "Sigmoid", "Mul"]
 
 
 def test_another_dtype_stays():
     graph = net("s = Sigmoid (t) y = Mul (t, s)", dtype="float16")
-    assert operators(join_activation(graph)) == ["Sin", "Sigmoid", "Mul"]
+    assert operators(recognize_activation(graph)) == ["Sin", "Sigmoid", "Mul"]
 
 
 def test_a_result_of_another_shape_stays():
@@ -134,4 +134,4 @@ def test_a_result_of_another_shape_stays():
         "g (float[3] x) => (float[1, 3] y) { t = Sin (x) m = Mul (t, k) y = Max (t, m) }",
         k=np.full((1, 1), 0.1, np.float32),
     )
-    assert operators(join_activation(graph)) == ["Sin", "Mul", "Max"]
+    assert operators(recognize_activation(graph)) == ["Sin", "Mul", "Max"]

@@ -8,7 +8,7 @@ has `-b` in the place of `a` and `a` in that of `b`.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tightship.engine.lower.passes.join_normalization import all_readers, is_closed
+from tightship.engine.lower.passes.recognize_normalization import all_readers, is_closed
 from tightship.engine.lower.passes.polynomial import Algebra
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import DType, Graph, Node
@@ -31,7 +31,7 @@ class _Rotation:
     is_interleaved: bool
 
 
-def join_rotary(graph: Graph) -> Graph:
+def recognize_rotary(graph: Graph) -> Graph:
     """Replace rotary embeddings by the native operator Rotary."""
     algebra, readers = Algebra.of(graph), all_readers(graph)
     return rebuilt(graph, [_joined_whole(algebra, readers, node) for node in graph.nodes])

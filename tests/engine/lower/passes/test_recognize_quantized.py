@@ -118,5 +118,5 @@ def test_results_do_not_depend_on_the_pass():
     graph = layer(scale=PER_COLUMN)
     inputs = inputs_of(graph)
     np.testing.assert_allclose(
-        run(graph, inputs=inputs)["y"], run(graph, ("join_quantized",), inputs)["y"], atol=1e-4
+        run(graph, inputs=inputs)["y"], run(graph, ("recognize_quantized",), inputs)["y"], atol=1e-4
     )

@@ -3,7 +3,7 @@ import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, operators, run
 from tests.models import filled
-from tightship.engine.lower.passes.join_rotary import join_rotary
+from tightship.engine.lower.passes.recognize_rotary import recognize_rotary
 from tightship.engine.lower.pipeline import run_passes
 from tightship.engine.lower.selection import lower
 
@@ -55,7 +55,7 @@ SPELLINGS = {
 def test_what_spells_a_rotary_embedding_becomes_it(spelling):
     body, table = SPELLINGS[spelling]
     graph = net(body, table=table)
-    joined = join_rotary(graph)
+    joined = recognize_rotary(graph)
     assert operators(joined) == ["Sin", "Rotary"]
     assert_close(run(joined), expected(graph))
     assert_close(run(joined, ("onednn",)), expected(graph))
@@ -98,21 +98,21 @@ NEAR_MISSES = {
 def test_what_spells_something_else_stays(body):
     table = (5, 4) if "ac" in body else (5, 8)
     graph = net(body, table=table)
-    assert operators(join_rotary(graph)) == operators(graph)
+    assert operators(recognize_rotary(graph)) == operators(graph)
 
 
 def test_a_step_that_is_an_output_too_stays():
     graph = net(SPELLINGS["halves"][0], outputs="y r")
-    assert operators(join_rotary(graph)) == operators(graph)
+    assert operators(recognize_rotary(graph)) == operators(graph)
 
 
 def test_other_types_stay():
     graph = net(SPELLINGS["halves"][0], dtype="double")
-    assert operators(join_rotary(graph)) == operators(graph)
+    assert operators(recognize_rotary(graph)) == operators(graph)
 
 
 def test_numbers_joined_in_a_row_are_no_rotation():
     body = "c = Concat <axis = 0> (a, b) y = Reshape (c, s)"
     text = f"net (float[1] a, float[1] b) => (float[1,2] y) {{ {body} }}"
     graph = graph_of(text, s=np.array([1, 2]))
-    assert operators(join_rotary(graph)) == ["Concat", "Reshape"]
+    assert operators(recognize_rotary(graph)) == ["Concat", "Reshape"]

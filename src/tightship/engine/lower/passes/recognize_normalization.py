@@ -36,7 +36,7 @@ class _Deviation:
     epsilon: float
 
 
-def join_normalization(graph: Graph) -> Graph:
+def recognize_normalization(graph: Graph) -> Graph:
     """Replace what spells LayerNormalization or RMSNormalization over the last axes."""
     algebra, readers = Algebra.of(graph), all_readers(graph)
     joined: dict[str, Node] = {}

@@ -5,7 +5,7 @@ import pytest
 
 from tests.engine.graphs import expected, graph_of, operators, run
 from tests.models import filled
-from tightship.engine.lower.passes.join_group_norm import join_group_norm
+from tightship.engine.lower.passes.recognize_group_norm import recognize_group_norm
 
 HEAD = "g (float[2, 6, 5, 4] x) => (float[2, 6, 5, 4] y) {\
     a = Reshape (x, apart) n = InstanceNormalization <epsilon = 0.01> (a, gs, gb) "
@@ -36,7 +36,7 @@ def group_graph(tail, **changes):
 )  # fmt: skip
 def test_it_is_one_operator(tail, changes):
     graph = group_graph(tail, **changes)
-    assert operators(join_group_norm(graph)) == ["GroupNormalization"]
+    assert operators(recognize_group_norm(graph)) == ["GroupNormalization"]
     np.testing.assert_allclose(run(graph)["y"], expected(graph)["y"], rtol=1e-4, atol=1e-5)
 
 
@@ -52,5 +52,5 @@ def test_it_is_one_operator(tail, changes):
 def test_what_differs_gives_what_it_gave(tail, changes):
     graph = group_graph(tail, **changes)
     if changes:
-        assert join_group_norm(graph) is graph
+        assert recognize_group_norm(graph) is graph
     np.testing.assert_allclose(run(graph)["y"], expected(graph)["y"], rtol=1e-4, atol=1e-5)

@@ -11,7 +11,7 @@ OPSET = 13
 ONNX_INT32 = 6
 
 
-def join_quantized(graph: Graph) -> Graph:
+def recognize_quantized(graph: Graph) -> Graph:
     """Replace MatMulInteger or ConvInteger, Cast and Mul by what they compute.
 
     It is the operator on real numbers: of a tensor dequantized by a scale and a zero point that

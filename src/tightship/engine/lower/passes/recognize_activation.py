@@ -24,7 +24,7 @@ class _Activation:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
-def join_activation(graph: Graph) -> Graph:
+def recognize_activation(graph: Graph) -> Graph:
     """Replace what spells Gelu, Swish, Mish, HardSwish, HardSigmoid, Softplus or LeakyRelu.
 
     Factors and terms may stand in any order, and constants be folded into one another. What
