@@ -122,7 +122,7 @@ ELSEWHERE = {
     "sink_dequantize": "test_quantized",
     "split_integers": "test_split_integers",
     "split_recurrent": "test_split_recurrent",
-    "turn_gradients": "test_turn_gradients",
+    "transpose_gradients": "test_turn_gradients",
     "split_recurrent_gradient": "test_split_recurrent_gradient",
     "fuse_quantize": "test_quantized",
 }

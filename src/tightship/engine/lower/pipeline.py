@@ -69,7 +69,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_attention,
     pool_means,
     lift_gemm,
-    seldom("passes.turn_gradients.turn_gradients", *sorted(UPDATES)),
+    seldom("passes.transpose_gradients.transpose_gradients", *sorted(UPDATES)),
     fold_pad,
     expand_power,
     fold_batch_norm,

@@ -5,7 +5,7 @@ import pytest
 
 from tests.engine.graphs import graph_of, operators, run
 from tests.graph.backward.differences import numbers
-from tightship.engine.lower.passes.turn_gradients import turn_gradients
+from tightship.engine.lower.passes.transpose_gradients import transpose_gradients
 from tightship.graph.backward import Sgd, backward, with_updates
 
 BODY = "t = Transpose <perm = [1, 0]> (w) y = MatMul (x, t)"
@@ -20,7 +20,7 @@ def updating(body):
 
 def test_a_product_is_made_as_its_reader_wants_it():
     graph = updating(BODY)
-    turned = turn_gradients(graph)
+    turned = transpose_gradients(graph)
     assert operators(graph)[-3:] == ["Gemm", "Transpose", "SgdUpdate"]
     assert operators(turned)[-2:] == ["Gemm", "SgdUpdate"]
     assert turned.value(turned.nodes[-1].inputs[1]).shape == (9, 4)
@@ -30,7 +30,7 @@ def test_a_product_is_made_as_its_reader_wants_it():
 def test_the_weight_is_what_it_would_be(without):
     graph = updating(BODY)
     feeds = numbers(graph)
-    wanted = run(graph, (*without, "turn_gradients"), feeds)
+    wanted = run(graph, (*without, "transpose_gradients"), feeds)
     for name, array in run(graph, without, feeds).items():
         np.testing.assert_allclose(array, wanted[name], 1e-6, 1e-6, err_msg=name)
 
@@ -42,4 +42,4 @@ def test_a_product_that_is_also_read_as_it_is_stays():
             z = Transpose <perm = [1, 0]> (y)
         }"""
     )
-    assert turn_gradients(graph).nodes == graph.nodes
+    assert transpose_gradients(graph).nodes == graph.nodes

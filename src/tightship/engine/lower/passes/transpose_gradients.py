@@ -8,7 +8,7 @@ from tightship.graph import Graph, Node
 PRODUCTS = frozenset({"Gemm", "TransposedMatMul"})
 
 
-def turn_gradients(graph: Graph) -> Graph:
+def transpose_gradients(graph: Graph) -> Graph:
     """Replace a product of which there is only a Transpose by that of its factors turned around.
 
     Of two computed matrices, the first transposed, as gradients of matrices are.
