@@ -95,7 +95,7 @@ LEFT_OUT = {
     "expand_product": {"Gemm"},
     "fold_constants": {"Transpose", "BatchNormalization"},
     "fuse_attention": {"Softmax"},
-    "drop_repeats": {"Identity"},
+    "common_subexpressions": {"Identity"},
     "pool_means": {"ReduceMean"},
     "lift_gemm": {"Gemm"},
     "fold_pad": {"Pad"},

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from importlib import import_module
 
-from tightship.engine.lower.passes.drop_repeats import drop_repeats
+from tightship.engine.lower.passes.common_subexpressions import common_subexpressions
 from tightship.engine.lower.passes.expand_loss import expand_loss
 from tightship.engine.lower.passes.expand_power import expand_power
 from tightship.engine.lower.passes.expand_product import expand_product
@@ -61,7 +61,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,
     sink_dequantize,
     split_recurrent,
-    drop_repeats,
+    common_subexpressions,
     recognize_activation,
     recognize_normalization,
     seldom("passes.recognize_group_norm.recognize_group_norm", "InstanceNormalization"),

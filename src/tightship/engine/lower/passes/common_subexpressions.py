@@ -16,7 +16,7 @@ REPEATABLE = frozenset(
 """Operators of which one with equal operands and attributes is enough."""
 
 
-def drop_repeats(graph: Graph) -> Graph:
+def common_subexpressions(graph: Graph) -> Graph:
     """Leave out what changes nothing, and what a node before has done already.
 
     A node that names a graph output, or what a subgraph captures, stays.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, operators, run
-from tightship.engine.lower.passes.drop_repeats import drop_repeats
+from tightship.engine.lower.passes.common_subexpressions import common_subexpressions
 
 WEIGHTS = {
     "shape": np.array([2, 3]), "zeros": np.array([0, 0]), "ends": np.array([9, 9]),
@@ -38,7 +38,7 @@ NOTHING = {
 @pytest.mark.parametrize("body", NOTHING.values(), ids=NOTHING)
 def test_what_changes_nothing_is_dropped(body):
     graph = net(f"{body} y = Cos (n)")
-    dropped = drop_repeats(graph)
+    dropped = common_subexpressions(graph)
     assert operators(dropped) == ["Sin", "Cos"]
     assert_close(run(dropped), expected(graph))
 
@@ -54,21 +54,21 @@ SOMETHING = {
 @pytest.mark.parametrize("body", SOMETHING.values(), ids=SOMETHING)
 def test_what_changes_something_stays(body):
     graph = net(body)
-    dropped = drop_repeats(graph)
+    dropped = common_subexpressions(graph)
     assert operators(dropped) == operators(graph)
     assert_close(run(dropped), expected(graph))
 
 
 def test_an_output_keeps_its_name():
     graph = net("y = Identity (t) z = Cos (y) w = Identity (z)", "y w")
-    dropped = drop_repeats(graph)
+    dropped = common_subexpressions(graph)
     assert operators(dropped) == operators(graph)
     assert_close(run(dropped), expected(graph))
 
 
 def test_what_is_done_twice_is_done_once():
     graph = net("a = Mul (t, half) b = Mul (t, half) c = Tanh (a) d = Tanh (b) y = Add (c, d)")
-    dropped = drop_repeats(graph)
+    dropped = common_subexpressions(graph)
     assert operators(dropped) == ["Sin", "Mul", "Tanh", "Add"]
     assert_close(run(dropped), expected(graph))
 
@@ -82,7 +82,7 @@ def test_what_is_done_twice_is_done_once():
 ])  # fmt: skip
 def test_what_is_alike_is_done_as_often_as_it_is_written(body):
     graph = net(body)
-    assert operators(drop_repeats(graph)) == operators(graph)
+    assert operators(common_subexpressions(graph)) == operators(graph)
 
 
 def test_what_a_subgraph_reads_keeps_its_name():
@@ -95,4 +95,4 @@ def test_what_a_subgraph_reads_keeps_its_name():
             >
         }"""
     )
-    assert operators(drop_repeats(graph)) == operators(graph)
+    assert operators(common_subexpressions(graph)) == operators(graph)
