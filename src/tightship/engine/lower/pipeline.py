@@ -101,7 +101,7 @@ SELECTION_PASSES = (
     "split_products",
     "share_tables",
     "elide_concat",
-    "elide_delivery",
+    "write_outputs_directly",
     "blocked_layouts",
 )
 """Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,

@@ -19,7 +19,7 @@ from tightship.engine.lower.pipeline import (
 )
 from tightship.engine.lower.replay import lower_layers
 from tightship.engine.lower.step_passes.elide_concat import elide_concat, load_bytes
-from tightship.engine.lower.step_passes.elide_delivery import elide_delivery
+from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
 from tightship.engine.lower.step_passes.share_tables import share_tables
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns
@@ -150,8 +150,8 @@ def _selected(graph: Graph, threads: int, options: Options, without: Collection[
     lowered = replace(builder.finish(), layouts="blocked" if options.blocked else "library")
     if "share_tables" not in without:
         lowered = share_tables(lowered)
-    if "elide_delivery" not in without:
-        lowered = elide_delivery(lowered)
+    if "write_outputs_directly" not in without:
+        lowered = write_outputs_directly(lowered)
     return lowered if "elide_concat" in without else elide_concat(lowered)
 
 

@@ -13,7 +13,7 @@ from tightship.engine.program.program import Lowered, LoweredStep, Operand, Spac
 from tightship.planner import AliasKind
 
 
-def elide_delivery(lowered: Lowered) -> Lowered:
+def write_outputs_directly(lowered: Lowered) -> Lowered:
     """The program without copies of whole slots to the caller; its peak is no larger."""
     ties, bound = _ties(lowered), _bound(lowered)
     homes: dict[int, int] = {}

@@ -68,13 +68,13 @@ def test_nothing_is_copied_to_the_caller(source):
     """A value that is two outputs has one home, so one of them is a copy."""
     wanted = 1 if source is TWICE else 0
     assert len(copies(source)) == wanted
-    assert len(copies(source, ("elide_delivery",))) == wanted + 1
+    assert len(copies(source, ("write_outputs_directly",))) == wanted + 1
 
 
 @CASES
 def test_results_are_the_same_to_the_last_bit_and_the_peak_no_larger(source):
     found = []
-    for without in ((), ("elide_delivery",)):
+    for without in ((), ("write_outputs_directly",)):
         with tightship.load(source, without=without) as loaded:
             results = loaded.run({"x": X})
             given = {name: np.full_like(array, 7) for name, array in results.items()}
