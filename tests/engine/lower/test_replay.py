@@ -15,7 +15,7 @@ from tightship import _core
 from tightship.engine.library import open_library
 from tightship.engine.lower import replay
 from tightship.engine.lower.selection import rewritten, select
-from tightship.engine.lower.steps.repeats import repeats_of
+from tightship.engine.lower.steps.alike_layers import alike_layers
 from tightship.engine.program.program import NativeWork, PrimitiveWork, Space
 from tightship.engine.template import template_of
 from tightship.frontend.onnx import open_bytes, read_bytes
@@ -82,7 +82,7 @@ def _told_step(step):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_replayed_layers_are_those_of_lowering_each_node(name, without, replayed):
     small = graph(name, without)
-    found = select(small, 1, without, {}, None, repeats_of(small))
+    found = select(small, 1, without, {}, None, alike_layers(small))
     assert told(found) == told(select(small, 1, without, {}))
     if not {"onednn", "native"} & {*without} and _core.HAS_ONEDNN:
         assert any(is_added for _, is_added in replayed)
@@ -137,7 +137,7 @@ CHAIN = """chain (float[2, 8] x) => (float[2, 8] z) {
 
 def test_layers_write_slots_and_read_weights_of_their_own(replayed):
     small = graph_of(CHAIN, **{f"w{n}": filled(8, 8) for n in (1, 2, 3, 4)})
-    lowered = select(small, 1, (), None, None, repeats_of(small))
+    lowered = select(small, 1, (), None, None, alike_layers(small))
     written = [o.slot for s in lowered.steps for o in s.writes if o.space is Space.ARENA]
     assert len(set(written)) == len(written)
     weights = [o.name for s in lowered.steps for o in s.reads if o.space is Space.WEIGHTS]
@@ -192,7 +192,7 @@ def test_layers_are_right_where(case, replayed):
     weights = {"w": filled(16, 16, 3, 3), "axis": np.array(1)}
     used = {name: weight for name, weight in weights.items() if f" {name})" in UNEVEN[case]}
     small = graph_of(UNEVEN[case], **used)
-    repeats = repeats_of(small)
+    repeats = alike_layers(small)
     assert [len(repeat.values) for repeat in repeats] == [3]
     assert told(select(small, 1, (), {}, None, repeats)) == told(select(small, 1, (), {}))
     assert not _core.HAS_ONEDNN or replayed

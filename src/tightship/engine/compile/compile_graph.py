@@ -17,7 +17,7 @@ from tightship.graph import Shape
 
 if TYPE_CHECKING:
     from tightship.engine.lower.steps.options import Choice
-    from tightship.engine.lower.steps.repeats import Repeat
+    from tightship.engine.lower.steps.alike_layers import LayerRun
     from tightship.graph import Graph
 
 Shapes = Mapping[str, Sequence[int]]
@@ -96,7 +96,7 @@ def compile_rewritten(
     name: str,
     settings: Settings,
     packed: PackedBefore | None = None,
-    repeats: "Sequence[Repeat]" = (),
+    repeats: "Sequence[LayerRun]" = (),
 ) -> CompiledModel:
     """Select kernels for a graph that passes have been over, and place it.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.records import Records
-from tightship.engine.lower.steps.repeats import Repeat
+from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.program.program import (
     LoweredStep,
     NativeWork,
@@ -32,7 +32,7 @@ NAMED = frozenset(
 """Operators whose kernels know the name of their node, for messages."""
 
 
-def lower_layers(builder: Builder, repeat: Repeat, lower: Callable[[int], None]) -> None:
+def lower_layers(builder: Builder, repeat: LayerRun, lower: Callable[[int], None]) -> None:
     """Lower all layers of a repeat; `lower` does so for the node at one position."""
     model: Layer | None = None
     for layer in range(len(repeat.values)):
@@ -75,7 +75,7 @@ class _Start:
     """What there was before a layer was lowered."""
 
     builder: Builder
-    repeat: Repeat
+    repeat: LayerRun
     layer: int
     standings: tuple[_Standing, ...]
     """Of the values that enter."""
@@ -87,7 +87,7 @@ class _Start:
     """Values in each slot that enters."""
 
     @classmethod
-    def of(cls, builder: Builder, repeat: Repeat, layer: int) -> "_Start | None":
+    def of(cls, builder: Builder, repeat: LayerRun, layer: int) -> "_Start | None":
         """None where something enters that is not in planned bytes."""
         standings = _standings(builder, repeat, layer)
         if standings is None:
@@ -106,7 +106,7 @@ def _counts(records: Records) -> tuple[int, ...]:
     return len(records.added), len(records.objects), len(records.deferred)
 
 
-def _standings(builder: Builder, repeat: Repeat, layer: int) -> tuple[_Standing, ...] | None:
+def _standings(builder: Builder, repeat: LayerRun, layer: int) -> tuple[_Standing, ...] | None:
     records, values = builder.records, repeat.values[layer]
     first = repeat.start + layer * repeat.period
     found = []
@@ -120,7 +120,7 @@ def _standings(builder: Builder, repeat: Repeat, layer: int) -> tuple[_Standing,
     return tuple(found)
 
 
-def _dies_at(builder: Builder, home: Operand, repeat: Repeat, first: int) -> int:
+def _dies_at(builder: Builder, home: Operand, repeat: LayerRun, first: int) -> int:
     graph, last = builder.graph, -1
     for name in builder.records.names.get(home.slot, ()):
         if name in graph.outputs:

@@ -25,7 +25,7 @@ from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns
 from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
-from tightship.engine.lower.steps.repeats import Repeat
+from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.views import same_bytes
 from tightship.engine.program.program import (
     KernelWork,
@@ -77,7 +77,7 @@ def select(
     without: Collection[str] = (),
     packed: Mapping[str, Sequence[PackedWeight]] | None = None,
     choice: Choice | None = None,
-    repeats: Sequence[Repeat] = (),
+    repeats: Sequence[LayerRun] = (),
     *,
     go_on: Callable[[], None] | None = None,
 ) -> Lowered:

@@ -10,7 +10,7 @@ import numpy as np
 from tightship.engine.compile.compile_graph import Declared
 from tightship.engine.lower.passes.affine import Scaled
 from tightship.engine.lower.passes.fold_constants import reshaped
-from tightship.engine.lower.steps.repeats import repeats_of
+from tightship.engine.lower.steps.alike_layers import alike_layers
 from tightship.engine.template.retype import Retyper
 from tightship.engine.template.shape_context import NoRuleError
 from tightship.graph import (
@@ -121,7 +121,7 @@ class Template:
         self._symbols = symbols
         self._trace = trace
         self._graph = graph.retyped(graph.nodes, {}, {}, {})  # which may hold values of no node
-        self.repeats = repeats_of(graph)
+        self.repeats = alike_layers(graph)
         names = {*graph.inputs, *graph.outputs, *graph.constants}
         for node in graph.nodes:
             names.update(node.reads, node.writes)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tightship.engine.lower.steps.repeats import Repeat
+from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.program.program import PackedWeight
 
 
@@ -41,7 +41,7 @@ class Options:
     """As in `Choice`."""
     packed: Mapping[str, Sequence[PackedWeight]] | None = None
     """Constants packed already, by name; None if no other program has any."""
-    repeats: Sequence[Repeat] = ()
+    repeats: Sequence[LayerRun] = ()
     """Layers of the graph that are alike."""
     go_on: Callable[[], None] | None = None
     """Called before each node; raises where nobody waits for the program any more."""

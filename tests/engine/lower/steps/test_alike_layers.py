@@ -6,7 +6,7 @@ from tests.engine.graphs import graph_of
 from tests.models import filled
 from tests.zoo.open_lengths import text
 from tightship.engine.lower.selection import rewritten
-from tightship.engine.lower.steps.repeats import repeats_of
+from tightship.engine.lower.steps.alike_layers import alike_layers
 from tightship.engine.template import template_of
 from tightship.frontend.onnx import open_bytes
 
@@ -26,7 +26,7 @@ def chain(*operators, head="", tail="z = Sigmoid ({x})"):
 def found(model, **weights):
     """First node, nodes and number of the layers that are alike."""
     graph = graph_of(model, **{n: w for n, w in WEIGHTS.items() if n in model}, **weights)
-    return [(repeat.start, repeat.period, len(repeat.values)) for repeat in repeats_of(graph)]
+    return [(repeat.start, repeat.period, len(repeat.values)) for repeat in alike_layers(graph)]
 
 
 def test_layers_that_differ_in_their_weights_are_alike_but_for_the_last():
@@ -36,7 +36,7 @@ def test_layers_that_differ_in_their_weights_are_alike_but_for_the_last():
 def test_values_at_one_place_play_one_part():
     graph = graph_of(chain("Tanh", "Tanh", "Tanh", "Tanh"), **{n: WEIGHTS[n] for n in
                      ("w1", "w2", "w3", "w4")})  # fmt: skip
-    (repeat,) = repeats_of(graph)
+    (repeat,) = alike_layers(graph)
     assert list(zip(*repeat.values, strict=True)) == [
         ("x", "c1", "c2"),
         ("w1", "w2", "w3"),

@@ -31,7 +31,7 @@ WEIGHTED = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
+class LayerRun:
     """Nodes `[start, start + period)`, and layers of as many after them that are like these.
 
     After the last of them comes one more of equal nodes, whose values may be read otherwise.
@@ -59,11 +59,11 @@ class Repeat:
         return self.start + self.period * len(self.values)
 
 
-def repeats_of(graph: Graph) -> tuple[Repeat, ...]:
+def alike_layers(graph: Graph) -> tuple[LayerRun, ...]:
     """Layers that are alike, longest runs first, then in order."""
     kinds: dict[Hashable, int] = {}
     numbers = [kinds.setdefault(_kind(graph, node), len(kinds)) for node in graph.nodes]
-    found: list[Repeat] = []
+    found: list[LayerRun] = []
     pending = [(0, len(numbers))]
     while pending:
         start, stop = pending.pop()
@@ -93,7 +93,7 @@ def _longest(kinds: NDArray[np.int64]) -> tuple[int, int, int] | None:
     return best
 
 
-def _alike(graph: Graph, start: int, period: int, count: int) -> Repeat | None:
+def _alike(graph: Graph, start: int, period: int, count: int) -> LayerRun | None:
     """The longest run of layers whose values play the same parts, the last of all left out."""
     layers = [_Layer.of(graph, start + period * index, period) for index in range(count - 1)]
     run, first = layers[:1], 0
@@ -104,7 +104,7 @@ def _alike(graph: Graph, start: int, period: int, count: int) -> Repeat | None:
             run = layers[first : index + 1]
     if len(run) < LAYERS_MIN - 1:
         return None
-    return Repeat(
+    return LayerRun(
         run[0].start,
         period,
         tuple(layer.values for layer in run),
