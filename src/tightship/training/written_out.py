@@ -15,7 +15,7 @@ from tightship.engine.kernels import evaluate
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value, element_count
 from tightship.graph.backward.reach import changing_with
 from tightship.graph.backward.gradient_context import FLOATS
-from tightship.graph.backward.turns import UNBATCHED_SCAN_VERSION, Lane, Turns, turns_of
+from tightship.graph.backward.loop_iterations import UNBATCHED_SCAN_VERSION, ScanAxis, LoopIterations, iterations_of
 from tightship.graph.new_names import NewNames
 from tightship.graph.renamed import renamed, renamed_node
 
@@ -120,8 +120,8 @@ class _Writing:
             branch = node.attributes["then_branch" if condition.array().all() else "else_branch"]
             assert isinstance(branch, Graph), node.name
             self._named(self._inlined(branch, (), node.name), node.outputs)
-        elif (turns := self._turns(node)) is not None:
-            self._take(turns)
+        elif (iterations := self._iterations(node)) is not None:
+            self._take(iterations)
         else:
             self._keep(node)
 
@@ -215,63 +215,63 @@ class _Writing:
             if name:
                 self._emit(Node(name, "Identity", (result,), (name,), version=_OPSET))
 
-    def _turns(self, node: Node) -> Turns | None:
+    def _iterations(self, node: Node) -> LoopIterations | None:
         """Return the iterations of a loop that is to be expanded, otherwise None."""
         is_batched = node.operator == "Scan" and node.version < UNBATCHED_SCAN_VERSION
         if node.operator not in ("Loop", "Scan") or is_batched:
             return None
-        turns = turns_of(node, self._value, self._constant)
-        wholes = [self._value(lane.outer) for lane in turns.slices if lane.outer]
-        wholes += [self._value(lane.outer) for lane in turns.elements if lane.outer]
-        if not turns.count or not all(whole.is_static for whole in wholes):
+        iterations = iterations_of(node, self._value, self._constant)
+        wholes = [self._value(scan_axis.outer) for scan_axis in iterations.slices if scan_axis.outer]
+        wholes += [self._value(scan_axis.outer) for scan_axis in iterations.elements if scan_axis.outer]
+        if not iterations.count or not all(whole.is_static for whole in wholes):
             return None
-        return turns if turns.count * _size(turns.body) <= NODES_MAX else None
+        return iterations if iterations.count * _size(iterations.body) <= NODES_MAX else None
 
-    def _take(self, turns: Turns) -> None:
+    def _take(self, iterations: LoopIterations) -> None:
         """Add the nodes of every iteration."""
-        assert turns.count is not None
-        outputs, count = turns.node.outputs, len(turns.starts)
-        states = list(turns.starts)
-        columns: list[list[str]] = [[] for _ in turns.elements]
-        slices = [self._slices(lane, turns) for lane in turns.slices]
-        for turn, given in enumerate(zip(*slices, strict=True)):
-            stem = f"{turns.node.name}.{turn}"
-            results = self._inlined(turns.body, (*states, *given), stem)
+        assert iterations.count is not None
+        outputs, count = iterations.node.outputs, len(iterations.starts)
+        states = list(iterations.starts)
+        columns: list[list[str]] = [[] for _ in iterations.elements]
+        slices = [self._slices(scan_axis, iterations) for scan_axis in iterations.slices]
+        for iteration, given in enumerate(zip(*slices, strict=True)):
+            stem = f"{iterations.node.name}.{iteration}"
+            results = self._inlined(iterations.body, (*states, *given), stem)
             states = results[:count]
             for column, result in zip(columns, results[count:], strict=True):
                 column.append(result)
         self._named(states, outputs)
-        for lane, column in zip(turns.elements, columns, strict=True):
-            if lane.outer:
-                self._stack(lane, column)
+        for scan_axis, column in zip(iterations.elements, columns, strict=True):
+            if scan_axis.outer:
+                self._stack(scan_axis, column)
 
-    def _slices(self, lane: Lane, turns: Turns) -> list[str]:
+    def _slices(self, scan_axis: ScanAxis, iterations: LoopIterations) -> list[str]:
         """Return the slice of a value that each iteration takes, in order."""
-        assert turns.count is not None
-        stem, turned = turns.node.name, range(turns.count)
-        if not lane.outer:
-            return [self._held(f"{stem}.turn", Inline(np.array(turn))) for turn in turned]
-        whole = self._value(lane.outer)
+        assert iterations.count is not None
+        stem, turned = iterations.node.name, range(iterations.count)
+        if not scan_axis.outer:
+            return [self._held(f"{stem}.turn", Inline(np.array(iteration))) for iteration in turned]
+        whole = self._value(scan_axis.outer)
         shape = list(whole.static_shape)
-        axis = lane.axis % len(shape)
+        axis = scan_axis.axis % len(shape)
         del shape[axis]
-        ones = self._integers([1] * turns.count)
+        ones = self._integers([1] * iterations.count)
         parts = [
-            self._value_of(lane.inner, whole, (*shape[:axis], 1, *shape[axis:])) for _ in turned
+            self._value_of(scan_axis.inner, whole, (*shape[:axis], 1, *shape[axis:])) for _ in turned
         ]
-        self._emit(Node(parts[0], "Split", (lane.outer, ones), tuple(parts), {"axis": axis},
+        self._emit(Node(parts[0], "Split", (scan_axis.outer, ones), tuple(parts), {"axis": axis},
                         version=_OPSET))  # fmt: skip
-        slices = [self._reshaped(part, lane.inner, shape) for part in parts]
-        return slices[::-1] if lane.is_backward else slices
+        slices = [self._reshaped(part, scan_axis.inner, shape) for part in parts]
+        return slices[::-1] if scan_axis.is_backward else slices
 
-    def _stack(self, lane: Lane, column: list[str]) -> None:
+    def _stack(self, scan_axis: ScanAxis, column: list[str]) -> None:
         """Join the iterations' elements into one value."""
-        shape = list(self._value(lane.outer).static_shape)
-        axis = lane.axis % len(shape)
+        shape = list(self._value(scan_axis.outer).static_shape)
+        axis = scan_axis.axis % len(shape)
         shape[axis] = 1
-        parts = [self._reshaped(name, lane.inner, shape) for name in column]
-        parts = parts[::-1] if lane.is_backward else parts
-        self._emit(Node(lane.outer, "Concat", tuple(parts), (lane.outer,), {"axis": axis},
+        parts = [self._reshaped(name, scan_axis.inner, shape) for name in column]
+        parts = parts[::-1] if scan_axis.is_backward else parts
+        self._emit(Node(scan_axis.outer, "Concat", tuple(parts), (scan_axis.outer,), {"axis": axis},
                         version=_OPSET))  # fmt: skip
 
     def _reshaped(self, name: str, stem: str, shape: Sequence[int]) -> str:

@@ -17,7 +17,7 @@ CUMULATED = """net (double[2,3] x, double[3,3] w, double[3] b) => (double[2,3] l
         y = Mul (t, x)
     }> (n, , x)
 }"""
-"""A loop whose turns read their number, captures, and what they started with."""
+"""A loop whose iterations read their number, captures, and what they started with."""
 
 SCANNED = """net (double[2,4] s, double[4,5,2] x, double[4,4] w, double z)
     => (double last, double ys) {

@@ -1,10 +1,10 @@
-"""Gradients of operators that run graphs: an If, and loops of a known number of turns."""
+"""Gradients of operators that run graphs: an If, and loops of a known number of iterations."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tightship.graph.backward.gradient_context import ControlRule, GradientPath, GradientContext
-from tightship.graph.backward.turns_back import differentiate_turns
+from tightship.graph.backward.loop_gradient import differentiate_iterations
 from tightship.graph.ir import Graph
 
 
@@ -30,7 +30,7 @@ def _if(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str,
 
 CONTROL: Mapping[tuple[str, str], ControlRule] = {
     ("", "If"): _if,
-    ("", "Loop"): differentiate_turns,
-    ("", "Scan"): differentiate_turns,
+    ("", "Loop"): differentiate_iterations,
+    ("", "Scan"): differentiate_iterations,
 }
 """By domain and operator."""

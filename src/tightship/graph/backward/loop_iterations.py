@@ -14,14 +14,14 @@ UNBATCHED_SCAN_VERSION = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """What a body takes or gives a slice of in each turn.
+class ScanAxis:
+    """What a body takes or gives a slice of in each iteration.
 
     Attributes:
         inner: The slice, in the body.
         outer: The whole, around it; empty if an element is left out.
         axis: Where slices lie.
-        is_backward: Whether the last slice is that of the first turn.
+        is_backward: Whether the last slice is that of the first iteration.
     """
 
     inner: str
@@ -31,67 +31,67 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class LoopIterations:
     """A Scan, or a Loop written as one.
 
     Attributes:
         node: The forward node.
         body: Takes states, then slices; gives states, then elements.
-        starts: What states are before the first turn.
-        slices: What is taken apart; of a Loop `NUMBERS`, its turns' own.
+        starts: What states are before the first iteration.
+        slices: What is taken apart; of a Loop `NUMBERS`, its iterations' own.
         elements: What is stacked.
-        count: How many turns there are; None where that is not known before the run.
+        count: How many iterations there are; None where that is not known before the run.
     """
 
     node: Node
     body: Graph
     starts: tuple[str, ...]
-    slices: tuple[Lane, ...]
-    elements: tuple[Lane, ...]
+    slices: tuple[ScanAxis, ...]
+    elements: tuple[ScanAxis, ...]
     count: int | None
 
     @property
     def states(self) -> tuple[str, ...]:
-        """States as a turn starts with them, in the body."""
+        """States as an iteration starts with them, in the body."""
         return self.body.inputs[: len(self.starts)]
 
-    def saving(self, states: Sequence[Lane]) -> Node:
+    def saving(self, states: Sequence[ScanAxis]) -> Node:
         """The forward node, which stacks these states too."""
-        outputs = (*self.body.outputs, *(lane.inner for lane in states))
+        outputs = (*self.body.outputs, *(scan_axis.inner for scan_axis in states))
         wholes = [*self.elements, *states]
         kept = (*self.node.outputs, *[""] * len(self.starts))[: len(self.starts)]
         return replace(
             self.node,
             operator="Scan",
-            inputs=(*self.starts, *(lane.outer for lane in self.slices)),
-            outputs=(*kept, *(lane.outer for lane in wholes)),
+            inputs=(*self.starts, *(scan_axis.outer for scan_axis in self.slices)),
+            outputs=(*kept, *(scan_axis.outer for scan_axis in wholes)),
             attributes=scan_attributes(replace(self.body, outputs=outputs), self.slices, wholes),
             version=max(self.node.version, UNBATCHED_SCAN_VERSION),
         )
 
 
 NUMBERS = ""
-"""The whole of a lane that has the numbers of the turns."""
+"""The whole of a lane that has the numbers of the iterations."""
 
 
 def scan_attributes(
-    body: Graph, slices: Sequence[Lane], elements: Sequence[Lane]
+    body: Graph, slices: Sequence[ScanAxis], elements: Sequence[ScanAxis]
 ) -> Mapping[str, AttributeValue]:
     """What a Scan has beside its operands."""
     return {
         "body": body,
         "num_scan_inputs": len(slices),
-        "scan_input_axes": tuple(lane.axis for lane in slices),
-        "scan_input_directions": tuple(int(lane.is_backward) for lane in slices),
-        "scan_output_axes": tuple(lane.axis for lane in elements),
-        "scan_output_directions": tuple(int(lane.is_backward) for lane in elements),
+        "scan_input_axes": tuple(scan_axis.axis for scan_axis in slices),
+        "scan_input_directions": tuple(int(scan_axis.is_backward) for scan_axis in slices),
+        "scan_output_axes": tuple(scan_axis.axis for scan_axis in elements),
+        "scan_output_directions": tuple(int(scan_axis.is_backward) for scan_axis in elements),
     }
 
 
-def turns_of(
+def iterations_of(
     node: Node, value_of: Callable[[str], Value], constant_of: Callable[[str], Constant | None]
-) -> Turns:
-    """A Loop, or a Scan without a batch axis, as its turns.
+) -> LoopIterations:
+    """A Loop, or a Scan without a batch axis, as its iterations.
 
     Args:
         node: The loop.
@@ -103,18 +103,18 @@ def turns_of(
     body = replace(body, values={**body.values, **{n: value_of(n) for n in body.captures}})
     outputs = (*node.outputs, *[""] * len(body.outputs))
     if node.operator == "Loop":
-        turn, condition, *states = body.inputs
+        iteration, condition, *states = body.inputs
         count = len(states)
         inner = replace(
             body,
-            inputs=(*states, turn),
+            inputs=(*states, iteration),
             outputs=body.outputs[1:],
             constants={**body.constants, condition: Inline(np.ones((), np.bool_))},
         )
         found = zip(inner.outputs[count:], outputs[count:], strict=False)
-        lanes = tuple([Lane(name, whole) for name, whole in found])
+        scan_axes = tuple([ScanAxis(name, whole) for name, whole in found])
         trips = trip_count(node.inputs, body, constant_of)
-        return Turns(node, inner, node.inputs[2:], (Lane(turn, NUMBERS),), lanes, trips)
+        return LoopIterations(node, inner, node.inputs[2:], (ScanAxis(iteration, NUMBERS),), scan_axes, trips)
     scans = node.attributes["num_scan_inputs"]
     assert isinstance(scans, int), node.name
     first = len(node.inputs) - scans
@@ -122,15 +122,15 @@ def turns_of(
     elements = _lanes(node, "output", body.outputs[first:], outputs[first : len(body.outputs)])
     shape = value_of(slices[0].outer).shape
     length = None if shape is None else shape[slices[0].axis]
-    turns = length if isinstance(length, int) else None
-    return Turns(node, body, node.inputs[:first], slices, elements, turns)
+    iterations = length if isinstance(length, int) else None
+    return LoopIterations(node, body, node.inputs[:first], slices, elements, iterations)
 
 
-def _lanes(node: Node, kind: str, inner: Sequence[str], outer: Sequence[str]) -> tuple[Lane, ...]:
+def _lanes(node: Node, kind: str, inner: Sequence[str], outer: Sequence[str]) -> tuple[ScanAxis, ...]:
     axes = _numbers(node, f"scan_{kind}_axes", len(inner))
     directions = map(bool, _numbers(node, f"scan_{kind}_directions", len(inner)))
     found = zip(inner, outer, axes, directions, strict=True)
-    return tuple([Lane(*each) for each in found])
+    return tuple([ScanAxis(*each) for each in found])
 
 
 def _numbers(node: Node, name: str, count: int) -> tuple[int, ...]:
