@@ -13,7 +13,7 @@ from tightship.training import written_out
 
 LOOP = """loop (float[8,6] x) => (float[8,6] y) {
     n = Constant <value = int64 {3}> ()
-    last, all = Loop <body = turn (int64 i, bool c, float[8,6] s)
+    last, all = Loop <body = iteration (int64 i, bool c, float[8,6] s)
                           => (bool d, float[8,6] next, float[8,6] e) {
         d = Identity (c)
         t = MatMul (s, w)
@@ -26,7 +26,7 @@ LOOP = """loop (float[8,6] x) => (float[8,6] y) {
 
 SCAN = """scan (float[8,3,6] x) => (float[8,6] y) {
     y = Scan <num_scan_inputs = 1, scan_input_axes = [1],
-              body = turn (float[8,6] s, float[8,6] v) => (float[8,6] next) {
+              body = iteration (float[8,6] s, float[8,6] v) => (float[8,6] next) {
         t = MatMul (s, w)
         u = Add (t, v)
         next = Tanh (u)
@@ -204,7 +204,7 @@ def test_a_loop_whose_count_is_an_input_is_refused_by_what_depends_on_it():
 
 @pytest.mark.parametrize("text", [SCAN, CHOICE])
 def test_what_bodies_allocate_is_reckoned(text, monkeypatch):
-    """A kernel may copy an operand, and not all results of a turn live at once."""
+    """A kernel may copy an operand, and not all results of an iteration live at once."""
     monkeypatch.setattr(written_out, "NODES_MAX", 0)
     wide = text.replace("[8,3,6]", "[512,3,256]").replace("[8,6]", "[512,256]")
     other = {"start": (512, 256)} if text is SCAN else {"b": (256,)}

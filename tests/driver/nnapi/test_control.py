@@ -35,8 +35,8 @@ def is_before():
     return builder
 
 
-def turn(step):
-    """A turn: the count and one more, the value times a matrix; the limit stays."""
+def iteration(step):
+    """An iteration: the count and one more, the value times a matrix; the limit stays."""
     builder = ModelBuilder()
     count, value, _ = (builder.input(kind) for kind in (COUNT, VALUE, COUNT))
     one, none = builder.constant([step], COUNT), builder.constant(0)
@@ -49,14 +49,14 @@ def turn(step):
 
 
 def repeated(step=1):
-    """tanh(x) through `limit` turns, doubled: operations, a loop, operations."""
+    """tanh(x) through `limit` iterations, doubled: operations, a loop, operations."""
     builder = ModelBuilder()
     x, limit = builder.input(VALUE), builder.input(COUNT)
     first, count, last = (builder.temporary(kind) for kind in (VALUE, COUNT, VALUE))
     builder.operation(OperationType.TANH, [x], [first])
     names = [
         builder.subgraph(is_before()),
-        builder.subgraph(turn(step)),
+        builder.subgraph(iteration(step)),
         builder.constant([0], COUNT),
         first,
         limit,
@@ -66,14 +66,14 @@ def repeated(step=1):
     return builder
 
 
-@pytest.mark.parametrize("turns", [0, 1, 5, 40])
-def test_a_loop_runs_as_often_as_its_condition_holds(client, turns):
+@pytest.mark.parametrize("iterations", [0, 1, 5, 40])
+def test_a_loop_runs_as_often_as_its_condition_holds(client, iterations):
     builder = repeated()
     assert client.supported_operations(builder) == (True,) * 3
     with client.prepare(builder) as model:
-        (result,) = model.execute([X, np.array([turns], np.int32)])
+        (result,) = model.execute([X, np.array([iterations], np.int32)])
     wanted = np.tanh(X)
-    for _ in range(turns):
+    for _ in range(iterations):
         wanted = np.tanh(wanted @ W.T)
     np.testing.assert_allclose(result, 2 * wanted, 1e-5)
 
@@ -163,7 +163,7 @@ def changed_loop(change):
     """The loop with something changed that NNAPI forbids, or that is not translated."""
     builder = ModelBuilder()
     x, limit = builder.input(VALUE), builder.input(COUNT)
-    condition, body = is_before(), turn(1)
+    condition, body = is_before(), iteration(1)
     names = [builder.subgraph(condition), builder.subgraph(body)]
     names += [builder.constant([0], COUNT), x, limit]
     outputs = [builder.temporary(COUNT), builder.output(VALUE)]

@@ -26,7 +26,7 @@ from tightship.errors import DriverError
 
 ROWS, FIXED, ANY = tensor_type("f4", (0, 3)), tensor_type("f4", (2, 3)), tensor_type("f4", None)
 PATIENT = {"loop_timeout_s": 15}
-"""For loops whose turns are prepared on a machine that others use too."""
+"""For loops whose iterations are prepared on a machine that others use too."""
 X = np.arange(6, dtype=np.float32).reshape(2, 3) / 10
 
 
@@ -39,7 +39,7 @@ def below(value=ROWS):
 
 
 def growing(value=ROWS):
-    """A turn: the count and one more; the rows, and below them the same times a matrix."""
+    """An iteration: the count and one more; the rows, and below them the same times a matrix."""
     builder = ModelBuilder()
     count, rows, _ = (builder.input(kind) for kind in (COUNT, value, COUNT))
     none = builder.constant(0)
@@ -68,8 +68,8 @@ def doubled(given=FIXED, made=ROWS, inner=ROWS):
     return builder
 
 
-def wanted_of(x, turns):
-    for _ in range(turns):
+def wanted_of(x, iterations):
+    for _ in range(iterations):
         x = np.concatenate([x, x @ W.T])
     return np.concatenate([W, 2 * x])
 
@@ -81,9 +81,9 @@ def test_a_state_may_change_its_dimensions_from_turn_to_turn(client, given, inne
     assert client.supported_operations(builder) == (True,) * 3
     with client.prepare(builder) as model:
         assert model.interface.outputs[0].dimensions == inner.dimensions
-        for turns in (0, 1, 5, 2, 8, 0):
-            (result,) = model.execute([X, np.array([turns], np.int32)], **PATIENT)
-            np.testing.assert_allclose(result, wanted_of(X, turns), 1e-5)
+        for iterations in (0, 1, 5, 2, 8, 0):
+            (result,) = model.execute([X, np.array([iterations], np.int32)], **PATIENT)
+            np.testing.assert_allclose(result, wanted_of(X, iterations), 1e-5)
 
 
 def test_a_burst_a_reusable_execution_and_a_fenced_one_give_the_same(client):
@@ -98,13 +98,13 @@ def test_a_burst_a_reusable_execution_and_a_fenced_one_give_the_same(client):
             np.testing.assert_allclose(results[0], wanted, 1e-5)
 
 
-def placed_run(client, turns, shape, dimensions):
+def placed_run(client, iterations, shape, dimensions):
     """A run whose output has a place of a shape, and dimensions of its own in the request."""
     with client.prepare(doubled()) as model, client.segment(1 << 12) as segment:
         x, limit, y = (
             segment.place(*each) for each in (((2, 3), "f4"), ((1,), "i4"), (shape, "f4"))
         )
-        x.array[...], limit.array[...] = X, turns
+        x.array[...], limit.array[...] = X, iterations
         request = stage(model.interface, [x, limit], [y], None).request
         outputs = (replace(request.outputs[0], dimensions=dimensions),)
         call = m.Execute(
@@ -137,9 +137,9 @@ def test_a_buffer_takes_what_each_run_makes(client):
     relu.operation(OperationType.RELU, [relu.input(ROWS)], [relu.output(ROWS)])
     with client.prepare(doubled()) as model, client.prepare(relu) as other:
         buffer = client.allocate(outputs=[(model, 0)], inputs=[(other, 0)])
-        for turns in (1, 3, 0):
-            model.execute([X, np.array([turns], np.int32)], [buffer.of()], **PATIENT)
-            wanted = wanted_of(X, turns)
+        for iterations in (1, 3, 0):
+            model.execute([X, np.array([iterations], np.int32)], [buffer.of()], **PATIENT)
+            wanted = wanted_of(X, iterations)
             np.testing.assert_allclose(buffer.value(), wanted, 1e-5)
             (result,) = other.execute([buffer.of(*wanted.shape)])
             np.testing.assert_allclose(result, np.maximum(wanted, 0), 1e-5)
@@ -168,7 +168,7 @@ def test_branches_may_give_values_of_different_dimensions(client):
             np.testing.assert_allclose(result, 2 * (X if flag else np.concatenate([X, X])))
 
 
-def nested(turns):
+def nested(iterations):
     """As often as the second input says, the rows grow as often as they did, and once more."""
     body, builder = ModelBuilder(), ModelBuilder()
     count, rows, _ = (body.input(kind) for kind in (COUNT, ROWS, COUNT))
@@ -178,7 +178,7 @@ def nested(turns):
     last = body.temporary(ROWS)
     body.operation(
         OperationType.WHILE,
-        [*inner, rows, body.constant([turns], COUNT)],
+        [*inner, rows, body.constant([iterations], COUNT)],
         [body.temporary(COUNT), last],
     )
     body.operation(OperationType.TANH, [last], [body.output(ROWS)])
@@ -191,16 +191,16 @@ def nested(turns):
 
 def test_a_loop_within_a_loop_may_change_dimensions_too(client):
     with client.prepare(nested(2)) as model:
-        for turns in (2, 0, 1):
+        for iterations in (2, 0, 1):
             x = X
-            for _ in range(turns):
+            for _ in range(iterations):
                 x = np.tanh(wanted_of(x, 2)[3:] / 2)
-            (result,) = model.execute([X, np.array([turns], np.int32)], **PATIENT)
+            (result,) = model.execute([X, np.array([iterations], np.int32)], **PATIENT)
             np.testing.assert_allclose(result, x, 1e-5)
 
 
 def test_a_loop_whose_state_grows_ends_with_its_timeout_or_with_too_large_a_state(client):
-    """Its state doubles with every turn, for ever."""
+    """Its state doubles with every iteration, for ever."""
     with client.prepare(doubled()) as model:
         with pytest.raises(DriverError, match=r"its timeout|its deadline") as caught:
             model.execute([X, np.array([1 << 30], np.int32)], loop_timeout_s=0.05)
@@ -218,7 +218,7 @@ def test_a_state_larger_than_a_length_can_say_is_refused(monkeypatch):
 
 
 def test_what_a_loop_makes_must_have_the_dimensions_that_the_model_declares(client):
-    """Which shows in the run: after one turn there are 4 rows, after two 8."""
+    """Which shows in the run: after one iteration there are 4 rows, after two 8."""
     builder = ModelBuilder()
     x, limit = builder.input(FIXED), builder.input(COUNT)
     four = builder.temporary(tensor_type("f4", (4, 3)))
@@ -300,12 +300,12 @@ def test_branches_may_give_values_of_different_ranks(client):
 
 
 def test_threads_run_a_model_of_changing_dimensions_at_once(served):
-    def run(turns):
+    def run(iterations):
         with served.client() as client, client.prepare(doubled()) as model:
             for more in (0, 2, 1):
-                given = [X, np.array([turns + more], np.int32)]
+                given = [X, np.array([iterations + more], np.int32)]
                 np.testing.assert_allclose(
-                    model.execute(given, **PATIENT)[0], wanted_of(X, turns + more), 1e-5
+                    model.execute(given, **PATIENT)[0], wanted_of(X, iterations + more), 1e-5
                 )
         return True
 
@@ -342,8 +342,8 @@ def test_turns_of_many_dimensions_stay_ready_for_the_next_run():
     late = DeferredRoutine((0, 1), (0,), ((0, 3),), translate)
     routines = deferred_routines.DeferredRoutines(Loader(ArenaGroup()))
     lengths = range(1, PROGRAMS + 9)
-    for turn in range(3):
-        if turn == 2:
+    for iteration in range(3):
+        if iteration == 2:
             translated.clear()
         for rows in lengths:
             x = np.full((rows, 3), rows, np.float32)

@@ -18,7 +18,7 @@ from tightship.errors import DeadlineError, GraphError, StoppedError
 HEADER = '<ir_version: 9, opset_import: ["": 20]> g '
 
 LOOP = """(int64 n, bool start, float[2,3] x, float limit) => (float[2,3] y, float[M,2,3] all) {
-  y, all = Loop (n, start, x) <body = turn (int64 i, bool c, float[2,3] s)
+  y, all = Loop (n, start, x) <body = iteration (int64 i, bool c, float[2,3] s)
     => (bool more, float[2,3] next, float[2,3] kept) {
       one = Constant <value: tensor = float {1}> ()
       next = Add (s, one)
@@ -32,7 +32,7 @@ SCAN = """(float[2] first, float[3,4] x, float[4,3] z) => (float[2] last, float[
   last, sums = Scan <num_scan_inputs = 2, scan_input_axes = [@AXIS, 0],
     scan_input_directions = [@BACK, @BACK], scan_output_axes = [@OUT],
     scan_output_directions = [@REV],
-    body = turn (float[2] s, float[3] a, float[3] b) => (float[2] t, float[3] sum) {
+    body = iteration (float[2] s, float[3] a, float[3] b) => (float[2] t, float[3] sum) {
       one = Constant <value: tensor = float {1}> ()
       t = Add (s, one)
       ab = Sub (a, b)
@@ -104,7 +104,7 @@ def test_the_first_scan_has_a_batch_and_lengths() -> None:
     text = """<ir_version: 3, opset_import: ["": 8]> g
     (int64[2] n, float[2,1] first, float[2,3,1] x) => (float[2,1] last, float[2,3,1] sums) {
       last, sums = Scan <num_scan_inputs = 1, directions = [1],
-        body = turn (float[1] s, float[1] a) => (float[1] t, float[1] u) {
+        body = iteration (float[1] s, float[1] a) => (float[1] t, float[1] u) {
           t = Add (s, a) u = Identity (t) }> (n, first, x)
     }"""
     x = np.arange(6, dtype=np.float32).reshape(2, 3, 1)
@@ -141,14 +141,14 @@ def test_a_sequence_is_mapped_element_by_element() -> None:
 def test_elements_of_different_shapes_cannot_be_stacked() -> None:
     text = """(int64 n) => (float[A,B] y) {
       start = Constant <value: tensor = bool {1}> ()
-      y = Loop (n, start) <body = turn (int64 i, bool c) => (bool more, float[N] e) {
+      y = Loop (n, start) <body = iteration (int64 i, bool c) => (bool more, float[N] e) {
         more = Identity (c)
         one = Constant <value: tensor = int64[1] {1}> ()
         length = Reshape (i, one)
         e = ConstantOfShape (length)
       }>
     }"""
-    with pytest.raises(GraphError, match=r"the shapes \[0\] and \[1\] in different turns"):
+    with pytest.raises(GraphError, match=r"the shapes \[0\] and \[1\] in different iterations"):
         ours(HEADER + text, n=np.array(2))
 
 
@@ -210,7 +210,7 @@ def test_a_branch_that_the_shapes_do_not_fit_fails_when_it_is_taken() -> None:
 
 ENDLESS = """(int64 n) => (int64 y) {
   start = Constant <value: tensor = int64 {0}> ()
-  y = Loop (n, "", start) <body = turn (int64 i, bool c, int64 s) => (bool more, int64 next) {
+  y = Loop (n, "", start) <body = iteration (int64 i, bool c, int64 s) => (bool more, int64 next) {
     more = Identity (c)
     next = Add (s, i)
   }>

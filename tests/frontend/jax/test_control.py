@@ -17,11 +17,11 @@ W = rows(4, 4, seed=1)
 
 
 def recurrent(w, x, reverse=False):
-    def turn(state, row):
+    def iteration(state, row):
         state = jnp.tanh(state @ w + row)
         return state, (state.sum(), row * 2)
 
-    return lax.scan(turn, jnp.zeros(4), x, reverse=reverse)
+    return lax.scan(iteration, jnp.zeros(4), x, reverse=reverse)
 
 
 def repeated(x, count=100):
@@ -85,8 +85,8 @@ def test_steps_of_training_are_those_of_jax(count):
     w = jnp.asarray(held)
     program = traced(loss, x, jnp.asarray(1.0))
     with train(program, "result", Sgd(0.02), weights=["captured"]) as trainer:
-        for turn in range(6):
-            k = jnp.asarray(1.0 if turn % 2 else -1.0)
+        for iteration in range(6):
+            k = jnp.asarray(1.0 if iteration % 2 else -1.0)
             wanted, slope = step(w, x, k)
             found = trainer.step({"x": np.asarray(x), "k": np.asarray(k)})
             np.testing.assert_allclose(found, wanted, rtol=1e-4)

@@ -31,11 +31,11 @@ class Recurrent(torch.nn.Module):
     def forward(self, x):
         from torch._higher_order_ops.scan import scan
 
-        def turn(state, row):
+        def iteration(state, row):
             state = torch.tanh(self.linear(state) + row)
             return state, state * 2
 
-        last, rows = scan(turn, torch.zeros(4), x)
+        last, rows = scan(iteration, torch.zeros(4), x)
         return rows.sum(0) + last
 
 

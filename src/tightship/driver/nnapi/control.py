@@ -48,7 +48,7 @@ class _Called:
                 f"its body has {state} outputs; NNAPI requires at least the operation's "
                 f"{len(context.operation.outputs)} outputs and at most its {len(given)} operands"
             )
-        test, turn = [self._routine(each, given) for each in numbers]
+        test, iteration = [self._routine(each, given) for each in numbers]
         self._check_test(condition, test)
         self._check_types(body, context.operation.inputs[2 : 2 + state], "output", body.output_indexes)
         self._check_types(
@@ -59,8 +59,8 @@ class _Called:
         )
         ends = given, context.operation.outputs, self._declared()
         first = [context.tensors[index].shape for index in given[:state]]
-        if turn.output_shapes == first:
-            return LoopStage(test, turn, *ends), self._known(turn.output_shapes)
+        if iteration.output_shapes == first:
+            return LoopStage(test, iteration, *ends), self._known(iteration.output_shapes)
         late = LoopStage(self._defer(numbers[0]), self._defer(numbers[1]), *ends)
         return late, self._known([None] * state)
 

@@ -52,15 +52,15 @@ def _loop(node: Node, make_run: MakeRun) -> ReferenceRun:
         obeys = condition is not None or trips is None
         surroundings = body.surroundings(captured)
         scanned: list[list[Array]] = [[] for _ in body.graph.outputs[1 + state_count :]]
-        turn = 0
-        while goes_on and (trips is None or turn < trips.item()):
-            inputs = (np.array(turn, np.int64), np.array(goes_on), *state)
+        iteration = 0
+        while goes_on and (trips is None or iteration < trips.item()):
+            inputs = (np.array(iteration, np.int64), np.array(goes_on), *state)
             condition, *results = body.run(inputs, surroundings)
             state, elements = results[:state_count], results[state_count:]
             for collected, element in zip(scanned, elements, strict=True):
                 collected.append(element)
             goes_on = not obeys or _truth(node, condition)
-            turn += 1
+            iteration += 1
         names = body.graph.outputs[1 + state_count :]
         stacked = [
             _stacked(body.graph, name, collected, 0)
@@ -150,8 +150,8 @@ def _sequence_map(node: Node, make_run: MakeRun) -> ReferenceRun:
         inputs, captured = _split(node, operands)
         surroundings = body.surroundings(captured)
         rows = [
-            body.run([i[turn] if isinstance(i, list) else i for i in inputs], surroundings)
-            for turn in range(len(inputs[0]))
+            body.run([i[iteration] if isinstance(i, list) else i for i in inputs], surroundings)
+            for iteration in range(len(inputs[0]))
         ]
         columns = [list(column) for column in zip(*rows, strict=True)]
         return _given(node, columns or [[] for _ in body.graph.outputs])
@@ -165,7 +165,7 @@ def _stacked(graph: Graph, name: str, elements: Sequence[Array], axis: int) -> A
     if len(shapes) > 1:
         raise GraphError(
             f"Graph `{graph.name}` gives `{name}` the shapes "
-            f"{' and '.join(str(list(shape)) for shape in sorted(shapes)[:2])} in different turns; "
+            f"{' and '.join(str(list(shape)) for shape in sorted(shapes)[:2])} in different iterations; "
             "they must be the same to be stacked."
         )
     if elements:

@@ -236,12 +236,12 @@ class _Translator:
         carry = operands[fixed:]
         (starts,) = self._closed(given["cond_jaxpr"], (*operands[:ends], *carry))
         inner = self._inner()
-        turn = inner.writer.define("turn", DType.INT64, ())
+        iteration = inner.writer.define("iteration", DType.INT64, ())
         goes_on = inner.writer.define("goes_on", DType.BOOL, ())
         states = [inner.writer.define("carry", each.dtype, each.shape) for each in carry]
         results = inner._closed(given["body_jaxpr"], (*operands[ends:fixed], *states))
         (again,) = inner._closed(given["cond_jaxpr"], (*operands[:ends], *results))
-        body = body_of(inner.writer, self.writer, [turn, goes_on, *states], [again, *results])
+        body = body_of(inner.writer, self.writer, [iteration, goes_on, *states], [again, *results])
         outputs = self._outputs(equation)
         self.writer.node("Loop", (None, starts, *carry), outputs, {"body": body})
         return outputs

@@ -344,13 +344,13 @@ class Translator:
 
     def _loop(self, node: torch.fx.Node) -> tuple[Operand, ...]:
         """Translate `while_loop` to a Loop."""
-        ends, turn, starts, more = node.args
+        ends, iteration, starts, more = node.args
         carry, fixed, inner = self._tensors(starts), self._tensors(more), self._inner()
         (begins,) = self._run(ends, [*carry, *fixed])
-        number = inner.writer.define("turn", DType.INT64, ())
+        number = inner.writer.define("iteration", DType.INT64, ())
         goes_on = inner.writer.define("goes_on", DType.BOOL, ())
         states = [inner.writer.define("carry", each.dtype, each.shape) for each in carry]
-        results = inner._run(turn, [*states, *fixed])
+        results = inner._run(iteration, [*states, *fixed])
         (again,) = inner._run(ends, [*results, *fixed])
         body = body_of(inner.writer, self.writer, [number, goes_on, *states], [again, *results])
         return self._written(node, "Loop", [None, begins, *carry], {"body": body})
