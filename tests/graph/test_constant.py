@@ -5,7 +5,7 @@ import pytest
 
 from tightship.errors import FormatError
 from tightship.graph import Derived, DType, Fill, Inline, Mapped, MappedFile
-from tightship.graph.followed import constant_key
+from tightship.graph.symbolic import constant_key
 
 MIB = 1 << 20
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tightship.graph import Constant, DType, Inline, Node, Value
 from tightship.graph.backward.operators import DOMAIN, types_of
 from tightship.graph.constant import Array
-from tightship.graph.followed import Followed
+from tightship.graph.symbolic import SymbolicConstant
 from tightship.graph.ir import AttributeValue
 from tightship.graph.length import is_length, same_for_all
 
@@ -176,7 +176,7 @@ class TranslationContext:
         return self.held(np.array(numbers, np.int64))
 
     def _followed(self, dtype: DType, elements: NDArray[Any]) -> Operand:
-        return self.writer.constant(f"{self.stem}.held", Followed(dtype, elements))
+        return self.writer.constant(f"{self.stem}.held", SymbolicConstant(dtype, elements))
 
     def numbers(self, *numbers: float) -> Operand:
         """Add a constant list of float32 numbers."""

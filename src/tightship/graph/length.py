@@ -310,7 +310,7 @@ def _same_for_all(left: int, right: int) -> bool:
 
 
 def settled(compute: Callable[[], T], key: Hashable, lengths: Sequence[int]) -> T:
-    """What a computation on followed lengths gives, decided without looking at each.
+    """What a computation on symbolic lengths gives, decided without looking at each.
 
     That it gives the same for other lengths is a condition, found by computing it for them.
 

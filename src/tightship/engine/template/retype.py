@@ -11,7 +11,7 @@ from tightship.engine.template.rules import RULES
 from tightship.engine.template.shape_context import NoRuleError, Shape, ShapeContext, product
 from tightship.engine.template.values import EVALUATE, Array
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
-from tightship.graph.followed import Followed, depends_on_lengths
+from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
 from tightship.graph.length import Trace, is_length, value_of
 from tightship.graph.operands import Operands, misfit
 
@@ -21,7 +21,7 @@ ELEMENTS_MAX = 256
 
 @dataclass(slots=True)
 class Retyper:
-    """Walks a graph's nodes; what depends on a followed length gets a shape that says so."""
+    """Walks a graph's nodes; what depends on a symbolic length gets a shape that says so."""
 
     graph: Graph
     trace: Trace
@@ -30,7 +30,7 @@ class Retyper:
     _elements: dict[str, Array | None] = field(default_factory=dict)
 
     def retyped(self, inputs: Mapping[str, Shape]) -> Graph:
-        """The graph with these shapes of its inputs, which hold followed lengths.
+        """The graph with these shapes of its inputs, which hold symbolic lengths.
 
         Raises:
             NoRuleError: An operator that depends on one is not known.
@@ -94,7 +94,7 @@ class Retyper:
         if [value_of(e) for e in elements.flat] != before.array().reshape(-1).tolist():
             raise NoRuleError
         if any(map(is_length, elements.flat)):
-            self.known[name] = Followed(before.dtype, elements)
+            self.known[name] = SymbolicConstant(before.dtype, elements)
 
     def _evaluated(self, node: Node, context: ShapeContext) -> Array | None:
         if node.operator == "Shape":
@@ -165,7 +165,7 @@ def _compute(
 
 
 def _elements_of(constant: Constant | None) -> Array | None:
-    if isinstance(constant, Followed):
+    if isinstance(constant, SymbolicConstant):
         return constant.elements
     if constant is None or constant.dtype not in (DType.INT64, DType.INT32, DType.BOOL):
         return None

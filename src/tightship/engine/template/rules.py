@@ -1,4 +1,4 @@
-"""Shapes of outputs from shapes of inputs, by operator; dimensions may be followed lengths."""
+"""Shapes of outputs from shapes of inputs, by operator; dimensions may be symbolic lengths."""
 
 from tightship.engine.template.indexing import INDEXING
 from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext, broadcast, product

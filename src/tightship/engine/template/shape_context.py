@@ -1,4 +1,4 @@
-"""A node as its rule sees it: shapes of inputs, whose dimensions may be followed lengths."""
+"""A node as its rule sees it: shapes of inputs, whose dimensions may be symbolic lengths."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -27,8 +27,8 @@ from tightship.graph import (
     Value,
 )
 from tightship.graph.constant import Array
-from tightship.graph.followed import Followed, depends_on_lengths
-from tightship.graph.followed_graph import FollowedGraph, Symbols
+from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
+from tightship.graph.symbolic_graph import SymbolicGraph, Symbols
 from tightship.graph.length import Trace, is_length, length_of
 
 Rewrite = Callable[[Graph], Graph]
@@ -48,7 +48,7 @@ def template_of(graph: Graph, declared: Declared, rewrite: Rewrite) -> "Template
     return None if followed is None else rewritten_template(followed, rewrite)
 
 
-def rewritten_template(followed: FollowedGraph, rewrite: Rewrite) -> "Template | None":
+def rewritten_template(followed: SymbolicGraph, rewrite: Rewrite) -> "Template | None":
     """A template from a graph whose lengths are followed; None where a pass cannot follow one."""
     try:
         rewritten = rewrite(followed.graph)
@@ -58,7 +58,7 @@ def rewritten_template(followed: FollowedGraph, rewrite: Rewrite) -> "Template |
     return Template(followed.symbols, followed.trace, rewritten)
 
 
-def _followed(graph: Graph, declared: Declared) -> FollowedGraph | None:
+def _followed(graph: Graph, declared: Declared) -> SymbolicGraph | None:
     """A graph of known shapes with its open lengths followed by the rules of its operators."""
     shapes = {name: graph.value(name).static_shape for name in graph.inputs
               if graph.value(name).is_static}  # fmt: skip
@@ -76,7 +76,7 @@ def _followed(graph: Graph, declared: Declared) -> FollowedGraph | None:
         retyped = Retyper(graph, trace).retyped(followed)
     except (NoRuleError, TypeError):
         return None
-    return FollowedGraph(retyped, trace, lambda shapes: symbols_of(shapes, declared))
+    return SymbolicGraph(retyped, trace, lambda shapes: symbols_of(shapes, declared))
 
 
 def symbols_of(shapes: Mapping[str, Sequence[int]], declared: Declared) -> dict[str, int] | None:
@@ -227,7 +227,7 @@ def _has_length(node: Node) -> bool:
     return any(
         is_length(value)
         or (isinstance(value, tuple) and any(map(is_length, value)))
-        or (isinstance(value, (Derived, Fill, Followed, Mapped)) and depends_on_lengths(value))
+        or (isinstance(value, (Derived, Fill, SymbolicConstant, Mapped)) and depends_on_lengths(value))
         for part in (node, *node.fused)
         for value in part.attributes.values()
     )
@@ -256,7 +256,7 @@ class _Binder:
         return replace(node, attributes=attributes, fused=tuple(map(self.node, node.fused)))
 
     def attribute(self, value: AttributeValue) -> AttributeValue:
-        if isinstance(value, (Derived, Fill, Followed, Mapped)):
+        if isinstance(value, (Derived, Fill, SymbolicConstant, Mapped)):
             return self.constant(value)
         if isinstance(value, int):
             return self.length(value)
@@ -269,7 +269,7 @@ class _Binder:
         if not depends_on_lengths(constant):
             return constant
         shape = self.shape(constant.shape)
-        if isinstance(constant, Followed):
+        if isinstance(constant, SymbolicConstant):
             numbers = [self.length(element) for element in constant.elements.flat]
             return Inline(np.array(numbers, constant.dtype.numpy).reshape(shape))
         if isinstance(constant, Scaled):

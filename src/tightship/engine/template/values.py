@@ -1,4 +1,4 @@
-"""Elements of small integer tensors that follow from shapes, as followed lengths."""
+"""Elements of small integer tensors that follow from shapes, as symbolic lengths."""
 
 from collections.abc import Callable
 from functools import reduce

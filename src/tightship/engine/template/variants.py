@@ -14,7 +14,7 @@ from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.shape_key import Key
 from tightship.errors import GraphError
 from tightship.graph import Graph, Shape, agrees
-from tightship.graph.followed_graph import FollowedGraph
+from tightship.graph.symbolic_graph import SymbolicGraph
 
 if TYPE_CHECKING:
     from tightship.engine.template import Template
@@ -46,7 +46,7 @@ class Variants:
     declared: Declared
     read: Callable[[InputShapes], Graph]
     check: Callable[[MemoryPlan, InputShapes], None]
-    follow: Callable[[InputShapes], FollowedGraph | None] | None = None
+    follow: Callable[[InputShapes], SymbolicGraph | None] | None = None
     outputs: Callable[[], Mapping[str, Shape | None]] | None = None
     _templates: "list[tuple[Template, int]]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)

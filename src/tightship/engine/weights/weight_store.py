@@ -143,7 +143,7 @@ class WeightStore:
 
     def _equal(self, constant: "Constant") -> Sequence[PackedCopy]:
         """Copies of constants that are equal to one, as far as is known without their elements."""
-        from tightship.graph.followed import constant_key
+        from tightship.graph.symbolic import constant_key
 
         for copy in self._without_key:
             self._by_key.setdefault(constant_key(copy.weight.constant), []).append(copy)

@@ -16,7 +16,7 @@ from tightship.frontend.torch.tensor import constant_of
 from tightship.frontend.writer import Type
 from tightship.graph import Derived, DType, Fill
 from tightship.graph.constant import Array
-from tightship.graph.followed import Followed, length_key
+from tightship.graph.symbolic import SymbolicConstant, length_key
 from tightship.graph.length import is_length, value_now
 
 
@@ -111,7 +111,7 @@ def constant_of_lengths(made: Computation | Ratio, type_: Type) -> Derived:
     elements = np.empty(len(made.sources), object)
     for index, length in enumerate(made.sources):
         elements[index] = length
-    return Derived(*type_, compute, (Followed(DType.INT64, elements),), recipe)
+    return Derived(*type_, compute, (SymbolicConstant(DType.INT64, elements),), recipe)
 
 
 def filled(name: str, computation: Computation, type_: Type) -> Fill | None:

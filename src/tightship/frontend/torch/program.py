@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 
 from tightship.errors import FormatError, InputError
 from tightship.graph import Constant, Graph, Shape
-from tightship.graph.followed_graph import FollowedGraph
+from tightship.graph.symbolic_graph import SymbolicGraph
 from tightship.graph.length import Trace
 from tightship.public_calls import public_call
 
@@ -68,7 +68,7 @@ class TorchProgram:
                 )
         return self._fixed
 
-    def followed(self, shapes: Mapping[str, Sequence[int]]) -> FollowedGraph | None:
+    def followed(self, shapes: Mapping[str, Sequence[int]]) -> SymbolicGraph | None:
         """Return the program as a graph for these shapes that is valid for others too.
 
         None if a translation does not support a symbolic length.
@@ -85,7 +85,7 @@ class TorchProgram:
             graph = self._translated(lengths)
         except TypeError:  # an operation that requires a Python integer
             return None
-        return FollowedGraph(graph, trace, self._symbols)
+        return SymbolicGraph(graph, trace, self._symbols)
 
     def _symbols(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         return {str(symbol): value for symbol, value in self._lengths.bound(shapes).items()}

@@ -14,7 +14,7 @@ import numpy as np
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, Value
 from tightship.graph.attention_shapes import attention_misfit
-from tightship.graph.followed import Followed
+from tightship.graph.symbolic import SymbolicConstant
 from tightship.graph.ir import AttributeValue
 
 Shape = tuple[int, ...]
@@ -168,7 +168,7 @@ class _Writer:
 
     def _reshaped(self, name: str, shape: Shape, target: str) -> str:
         sizes = f"{target}.shape"
-        self.constants[sizes] = Followed(DType.INT64, np.array(shape, object))
+        self.constants[sizes] = SymbolicConstant(DType.INT64, np.array(shape, object))
         self.nodes.append(
             Node(f"{target}.reshape", "Reshape", (name, sizes), (target,), version=13)
         )

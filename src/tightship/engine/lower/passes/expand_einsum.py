@@ -7,7 +7,7 @@ import numpy as np
 
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, Value, element_count
-from tightship.graph.followed import Followed
+from tightship.graph.symbolic import SymbolicConstant
 
 OPSET = 13
 
@@ -148,7 +148,7 @@ class _Writer:
 
     def _reshaped(self, nodes: list[Node], name: str, shape: Sequence[int], target: str) -> str:
         sizes = f"{target}.shape"
-        self.constants[sizes] = Followed(DType.INT64, np.array(shape, object))
+        self.constants[sizes] = SymbolicConstant(DType.INT64, np.array(shape, object))
         return self._add(nodes, "Reshape", (name, sizes), target, tuple(shape))
 
     def _add(

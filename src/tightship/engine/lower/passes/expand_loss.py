@@ -16,7 +16,7 @@ from tightship.graph import (
     Value,
     element_count,
 )
-from tightship.graph.followed import Followed
+from tightship.graph.symbolic import SymbolicConstant
 
 OPSET = 13
 LOSSES = ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
@@ -150,7 +150,7 @@ class _Spelling:
 
     def _reshaped(self, source: str, name: str) -> str:
         shape = f"{name}.{self.node.name}.shape"
-        self.constants[shape] = Followed(DType.INT64, np.array(self._shape(name), object))
+        self.constants[shape] = SymbolicConstant(DType.INT64, np.array(self._shape(name), object))
         return self._add("Reshape", (source, shape), name)
 
     def _reduced(self, operator: str, source: str, name: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value
-from tightship.graph.followed import Followed
+from tightship.graph.symbolic import SymbolicConstant
 
 
 def expand_product(graph: Graph) -> Graph:
@@ -175,6 +175,6 @@ class _Writer:
         if target not in self.graph.values:
             self._made(target, shape)
         sizes = f"{target}.shape"
-        self.constants[sizes] = Followed(DType.INT64, np.array(shape, object))
+        self.constants[sizes] = SymbolicConstant(DType.INT64, np.array(shape, object))
         nodes.append(Node(f"{target}.reshape", "Reshape", (name, sizes), (target,), version=13))
         return target

@@ -22,7 +22,7 @@ from tightship.engine.lower.passes.attention_operator import spell_attention
 from tightship.engine.lower.passes.polynomial import Algebra
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, element_count
-from tightship.graph.followed import constant_key, length_key
+from tightship.graph.symbolic import constant_key, length_key
 from tightship.graph.length import settled
 
 DOMAIN, OPERATOR = "tightship", "Attention"

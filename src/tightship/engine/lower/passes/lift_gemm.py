@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_reader
 from tightship.graph import Constant, Derived, DType, Graph, Node, Value
-from tightship.graph.followed import Followed
+from tightship.graph.symbolic import SymbolicConstant
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _rows(lifting: _Lifting, gemm: Node, last: Node) -> tuple[str, list[Node]]:
             return flat.inputs[0], []
     stacked = f"{gemm.name}.stacked"
     lifting.values[stacked] = Value(stacked, DType.FLOAT32, shape)
-    lifting.constants[f"{stacked}.shape"] = Followed(DType.INT64, np.array(shape, object))
+    lifting.constants[f"{stacked}.shape"] = SymbolicConstant(DType.INT64, np.array(shape, object))
     inputs = (name, f"{stacked}.shape")
     return stacked, [Node(stacked, "Reshape", inputs, (stacked,), version=14)]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from tightship.graph import Constant, Graph, Node, element_count
-from tightship.graph.followed import depends_on_lengths
+from tightship.graph.symbolic import depends_on_lengths
 
 Polynomial = Mapping[tuple[str, ...], float]
 """Coefficient of each product of names, which are sorted; `()` is the constant term."""

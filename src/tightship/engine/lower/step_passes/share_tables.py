@@ -19,7 +19,7 @@ from tightship.engine.program.program import (
     Space,
 )
 from tightship.graph import DType
-from tightship.graph.followed import constant_key
+from tightship.graph.symbolic import constant_key
 
 ITEM_BYTES = 4
 

@@ -1,6 +1,6 @@
 """Layers of a network that are alike: equal nodes, again and again, over values of their own.
 
-What is alike here is alike for all lengths that the graph's followed ones may have.
+What is alike here is alike for all lengths that the graph's symbolic ones may have.
 """
 
 from collections.abc import Hashable, Sequence
@@ -20,7 +20,7 @@ from tightship.graph import (
     Node,
     element_count,
 )
-from tightship.graph.followed import constant_key, length_key
+from tightship.graph.symbolic import constant_key, length_key
 
 LAYERS_MIN = 3
 """Fewer are not worth the comparison."""

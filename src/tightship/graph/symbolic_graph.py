@@ -10,7 +10,7 @@ Symbols = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class FollowedGraph:
+class SymbolicGraph:
     """A graph in which lengths are expressions of symbols.
 
     Attributes:

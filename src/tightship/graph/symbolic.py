@@ -1,4 +1,4 @@
-"""Constants that hold followed lengths, and what makes two constants equal."""
+"""Constants that hold symbolic lengths, and what makes two constants equal."""
 
 import operator
 from collections.abc import Hashable
@@ -15,8 +15,8 @@ from tightship.graph.length import is_length, length_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Followed:
-    """A small integer constant, some of whose elements are followed lengths."""
+class SymbolicConstant:
+    """A small integer constant, some of whose elements are symbolic lengths."""
 
     dtype: DType
     elements: NDArray[Any]
@@ -37,7 +37,7 @@ class Followed:
 
 def depends_on_lengths(constant: Constant) -> bool:
     """Whether a constant may be another for other lengths."""
-    if isinstance(constant, Followed) or any(map(is_length, constant.shape)):
+    if isinstance(constant, SymbolicConstant) or any(map(is_length, constant.shape)):
         return True
     return isinstance(constant, Computed) and any(map(depends_on_lengths, constant.sources))
 
@@ -79,7 +79,7 @@ def _new_key(constant: Constant, known: dict[int, Hashable]) -> Hashable:
         return constant.dtype, shape, constant.value.tobytes()
     if isinstance(constant, Fill):
         return "fill", constant.dtype, shape, constant.value.tobytes()
-    if isinstance(constant, Followed):
+    if isinstance(constant, SymbolicConstant):
         elements = tuple([length_key(element) for element in constant.elements.flat])
         return "followed", constant.dtype, shape, elements
     if isinstance(constant, Computed) and constant.recipe is not None:
