@@ -15,7 +15,7 @@ from tests.frontend.contrib.case import Case, normal
 from tightship.errors import GraphError
 from tightship.frontend.onnx.contrib import TRANSLATIONS
 from tightship.frontend.onnx.contrib.normalization import OLD_LAYER_NORMALIZATION
-from tightship.frontend.onnx.contrib.spelling import Around, Spelling
+from tightship.frontend.onnx.contrib.pattern import Around, Spelling
 from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, parameters
 
 KNOWN = {**TRANSLATIONS, ("", "LayerNormalization"): OLD_LAYER_NORMALIZATION}

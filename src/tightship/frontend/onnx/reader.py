@@ -10,7 +10,7 @@ from tightship.frontend.onnx import types
 from tightship.frontend.onnx.attributes import read_attributes
 from tightship.frontend.onnx.constant_node import constant_value
 from tightship.frontend.onnx.contrib import OPSETS, spelled
-from tightship.frontend.onnx.contrib.spelling import Around
+from tightship.frontend.onnx.contrib.pattern import Around
 from tightship.frontend.onnx.control import Body, ControlNode, ReadBody, type_control
 from tightship.frontend.onnx.functions import Functions, Origin
 from tightship.frontend.onnx.in_order import in_order

@@ -15,7 +15,7 @@ from tightship.frontend.onnx.contrib.normalization import (
 from tightship.frontend.onnx.contrib.products import PRODUCTS
 from tightship.frontend.onnx.contrib.quantized import QUANTIZED
 from tightship.frontend.onnx.contrib.quantized_weights import QUANTIZED_WEIGHTS
-from tightship.frontend.onnx.contrib.spelling import OPSET, Around, Spelling
+from tightship.frontend.onnx.contrib.pattern import OPSET, Around, Pattern
 from tightship.frontend.onnx.contrib.translation import Translation
 from tightship.frontend.onnx.schema import Opsets, label, normal_domain, read_opsets
 
@@ -56,9 +56,9 @@ def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[NodePro
         is_old = opsets.versions.get("", 1) < FIRST_LAYER_NORMALIZATION
         translation = OLD_LAYER_NORMALIZATION if is_old else None
     if translation is not None:
-        spelling = Spelling(node, around, translation)
-        translation.spell(spelling)
-        return iter(spelling.finished())
+        pattern = Pattern(node, around, translation)
+        translation.spell(pattern)
+        return iter(pattern.finished())
     if domain == DOMAIN:
         known = ", ".join(sorted(operator for each, operator in TRANSLATIONS if each == domain))
         raise GraphError(

@@ -2,34 +2,34 @@
 
 from collections.abc import Sequence
 
-from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.pattern import Pattern
 from tightship.frontend.onnx.contrib.translation import Translation
 
 
-def gelu(s: Spelling) -> None:
+def gelu(s: Pattern) -> None:
     """Decompose Gelu, which uses the error function."""
     s.give(0, s("Gelu", s.input(0)))
 
 
-def bias_gelu(s: Spelling) -> None:
+def bias_gelu(s: Pattern) -> None:
     """Decompose BiasGelu, Gelu of a sum."""
     s.give(0, s("Gelu", s("Add", s.input(0), s.input(1))))
 
 
-def fast_gelu(s: Spelling) -> None:
+def fast_gelu(s: Pattern) -> None:
     """Decompose FastGelu, which uses the hyperbolic tangent, of a sum if there is a bias."""
     x = s("Add", s.input(0), s.input(1)) if s.input(1) else s.input(0)
     s.give(0, s("Gelu", x, approximate="tanh"))
 
 
-def quick_gelu(s: Spelling) -> None:
+def quick_gelu(s: Pattern) -> None:
     """Decompose QuickGelu, `x * sigmoid(alpha * x)`."""
     x = s.input(0)
     inner = s("Mul", x, s.like(s.number("alpha"), x))
     s.give(0, s("Mul", x, s("Sigmoid", inner)))
 
 
-def activated(s: Spelling, name: str, x: str, parameters: Sequence[float] = ()) -> str:
+def activated(s: Pattern, name: str, x: str, parameters: Sequence[float] = ()) -> str:
     """Write a fused operator's activation of `x`."""
     if not name:
         return x

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.pattern import Pattern
 from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, Value
 
 HEADS_FIRST = [0, 2, 1, 3]
@@ -22,13 +22,13 @@ class _Heads:
     past_value: str = ""
 
 
-def _apart(s: Spelling, x: str, heads: int) -> str:
+def _apart(s: Pattern, x: str, heads: int) -> str:
     """Reshape [batch, steps, heads x length] to [batch, heads, steps, length]."""
     return s("Transpose", s("Reshape", x, s.constant([0, 0, heads, -1])), perm=HEADS_FIRST)
 
 
 def _attended(
-    s: Spelling, heads: _Heads, mask: str, *, is_causal: bool, present: bool
+    s: Pattern, heads: _Heads, mask: str, *, is_causal: bool, present: bool
 ) -> tuple[str, ...]:
     """Write an Attention; return heads side by side again, and the attended keys and values."""
     outputs = s.many(
@@ -39,18 +39,18 @@ def _attended(
     return s("Reshape", side, s.constant([0, 0, -1])), *outputs[1:]
 
 
-def _scale(s: Spelling) -> dict[str, float]:
+def _scale(s: Pattern) -> dict[str, float]:
     scale = s.number("scale")
     return {"scale": scale} if scale else {}
 
 
-def _keys(s: Spelling, key: str, past: str) -> str:
+def _keys(s: Pattern, key: str, past: str) -> str:
     """Return the number of keys, past ones included, as a scalar."""
     count = s("Squeeze", s("Shape", key, start=2, end=3))
     return s("Add", count, s("Squeeze", s("Shape", past, start=2, end=3))) if past else count
 
 
-def _mask(s: Spelling, heads: _Heads, name: str, bias: str) -> str:
+def _mask(s: Pattern, heads: _Heads, name: str, bias: str) -> str:
     """Return the bias of the scores, of four axes; an empty name if there is none.
 
     `name` selects keys: by a number for each, for each pair of key and query, by lengths of rows,
@@ -66,7 +66,7 @@ def _mask(s: Spelling, heads: _Heads, name: str, bias: str) -> str:
     return s("Add", *added) if len(added) == 2 else next(iter(added), "")
 
 
-def _kept(s: Spelling, heads: _Heads, name: str) -> str:
+def _kept(s: Pattern, heads: _Heads, name: str) -> str:
     """Return 1 for selected keys, else 0, with four axes."""
     shape = s.shape(name)
     if len(shape) in (2, 3):
@@ -92,7 +92,7 @@ def _kept(s: Spelling, heads: _Heads, name: str) -> str:
     return s("Cast", inside, to=FLOAT)
 
 
-def attention(s: Spelling) -> None:
+def attention(s: Pattern) -> None:
     """Decompose Attention: one matrix projects queries, keys and values; past ones are stacked."""
     count = s.count("num_heads")
     weights, bias, past = s.input(1), s.input(2), s.input(4)
@@ -113,7 +113,7 @@ def attention(s: Spelling) -> None:
         s.give(1, s("Concat", *stacked, axis=0))
 
 
-def multi_head_attention(s: Spelling) -> None:
+def multi_head_attention(s: Pattern) -> None:
     """Decompose MultiHeadAttention: operands are separate, or packed in a tensor of five axes."""
     query, key, value = _operands(s, s.count("num_heads"))
     heads = _Heads(query, key, value, s.input(6), s.input(7))
@@ -126,7 +126,7 @@ def multi_head_attention(s: Spelling) -> None:
         s.give(index + 1, name)
 
 
-def _operands(s: Spelling, count: int) -> list[str]:
+def _operands(s: Pattern, count: int) -> list[str]:
     query, key, value, bias = (s.input(index) for index in range(4))
     if len(s.shape(query)) == 5:
         if bias:
@@ -144,12 +144,12 @@ def _operands(s: Spelling, count: int) -> list[str]:
     return found
 
 
-def _packed(s: Spelling, name: str, index: int) -> str:
+def _packed(s: Pattern, name: str, index: int) -> str:
     """Extract a part of [batch, steps, heads, 2 or 3, length] as [batch, heads, steps, length]."""
     return s("Transpose", s("Gather", name, s.constant(index), axis=3), perm=HEADS_FIRST)
 
 
-def _biases(s: Spelling, bias: str, value: str) -> list[str]:
+def _biases(s: Pattern, bias: str, value: str) -> list[str]:
     wide = s.length(s.input(0), 2)
     total = s.length(bias, 0)
     rank = len(s.shape(value)) if value else 0
@@ -157,7 +157,7 @@ def _biases(s: Spelling, bias: str, value: str) -> list[str]:
     return s.many("Split", 3, bias, s.constant([wide, total - wide - last, last]), axis=0)
 
 
-def rotary_embedding(s: Spelling) -> None:
+def rotary_embedding(s: Pattern) -> None:
     """Decompose RotaryEmbedding: positions are one for each token, or that of the first."""
     x, positions, cosines, sines = (s.input(index) for index in range(4))
     flat = len(s.shape(x)) == 3
@@ -173,7 +173,7 @@ def rotary_embedding(s: Spelling) -> None:
     s.give(0, s("RotaryEmbedding", x, cosines, sines, positions, **attributes))
 
 
-def _counted(s: Spelling, x: str, first: str, axis: int) -> str:
+def _counted(s: Pattern, x: str, first: str, axis: int) -> str:
     """Return the positions from the first on, for each row."""
     steps = s("Squeeze", s("Shape", x, start=axis, end=axis + 1))
     index = s("Add", s("Range", s.constant(0), steps, s.constant(1)), first)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.pattern import Pattern
 from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation
 
 INT64, HEADS_FIRST = 7, [0, 2, 1, 3]
@@ -21,7 +21,7 @@ class _Rotary:
     interleaved: int
 
 
-def grouped_attention(s: Spelling) -> None:
+def grouped_attention(s: Pattern) -> None:
     """Decompose it: new keys follow each row's past ones; queries see keys up to their position."""
     query, key, value = _heads(s)
     steps = s("Squeeze", s("Shape", query, start=2, end=3))
@@ -46,7 +46,7 @@ def grouped_attention(s: Spelling) -> None:
     s.give(2, values)
 
 
-def _heads(s: Spelling) -> list[str]:
+def _heads(s: Pattern) -> list[str]:
     """Return queries, keys and values as [batch, heads, steps, length], unpacked if necessary."""
     count, shared = s.count("num_heads"), s.count("kv_num_heads")
     parts = [s.input(index) for index in range(3)]
@@ -60,17 +60,17 @@ def _heads(s: Spelling) -> list[str]:
     ]
 
 
-def _rotated(s: Spelling, x: str, places: str, rotary: _Rotary) -> str:
+def _rotated(s: Pattern, x: str, places: str, rotary: _Rotary) -> str:
     at, interleaved = rotary.places or places, rotary.interleaved
     return s("RotaryEmbedding", x, rotary.cosines, rotary.sines, at, interleaved=interleaved)
 
 
-def _cached(s: Spelling, past: str, new: str, starts: str) -> str:
+def _cached(s: Pattern, past: str, new: str, starts: str) -> str:
     """Return past rows with new ones inserted where the past of each row ends."""
     return s("TensorScatter", _room(s, past, new), new, starts, axis=2) if past else new
 
 
-def _room(s: Spelling, past: str, new: str) -> str:
+def _room(s: Pattern, past: str, new: str) -> str:
     """Return past rows extended to the total number, unless they have room for it.
 
     If only a run knows the total, the shape that the file declares decides.
@@ -84,11 +84,11 @@ def _room(s: Spelling, past: str, new: str) -> str:
     return past if has_room else s("Concat", past, new, axis=2)
 
 
-def _total(s: Spelling) -> str:
+def _total(s: Pattern) -> str:
     return s("Reshape", s("Cast", s.input(6), to=INT64), s.constant([1]))
 
 
-def _used(s: Spelling, rows: str) -> str:
+def _used(s: Pattern, rows: str) -> str:
     """Return the rows that are filled, if their number is known before the run."""
     past, total = s.input(3), s.input(6)
     if not past or not s.is_known(total):
@@ -96,7 +96,7 @@ def _used(s: Spelling, rows: str) -> str:
     return s("Slice", rows, s.constant([0]), _total(s), s.constant([2]))
 
 
-def _mask(s: Spelling, keys: str, places: str) -> str:
+def _mask(s: Pattern, keys: str, places: str) -> str:
     """Return which keys each query sees, or the bias of its scores."""
     count = s("Squeeze", s("Shape", keys, start=2, end=3))
     index = s("Range", s.constant(0), count, s.constant(1))

@@ -1,13 +1,13 @@
 """Normalizations of the domain com.microsoft, and those it adds to ONNX's domain."""
 
-from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.pattern import Pattern
 from tightship.frontend.onnx.contrib.translation import Translation
 
 EPSILON = 1e-12
 """Default of `epsilon` in the normalizations with a skip connection."""
 
 
-def layer_normalization(s: Spelling) -> None:
+def layer_normalization(s: Pattern) -> None:
     """Write ONNX's own operator, for files of opsets that lack it."""
     found = s.many("LayerNormalization", len(s.node.output), *s.inputs(),
                    **s.present("axis", "epsilon", "stash_type"))  # fmt: skip
@@ -15,14 +15,14 @@ def layer_normalization(s: Spelling) -> None:
         s.give(index, name)
 
 
-def simplified_layer_normalization(s: Spelling) -> None:
+def simplified_layer_normalization(s: Pattern) -> None:
     """Decompose it to normalization by the root of the mean square."""
     attributes = {"axis": s.integer("axis"), "epsilon": s.number("epsilon")}
     more = s.present("stash_type")
     s.give(0, s("RMSNormalization", s.input(0), s.input(1), **attributes, **more))
 
 
-def skip_layer_normalization(s: Spelling) -> None:
+def skip_layer_normalization(s: Pattern) -> None:
     """Decompose the normalization of input, skip and bias; their sum is an output too."""
     total = _total(s, s.input(4))
     s.give(0, s("LayerNormalization", total, s.input(2), s.input(3), axis=-1,
@@ -30,7 +30,7 @@ def skip_layer_normalization(s: Spelling) -> None:
     s.give(3, total)
 
 
-def skip_simplified_layer_normalization(s: Spelling) -> None:
+def skip_simplified_layer_normalization(s: Pattern) -> None:
     """Decompose it as SkipLayerNormalization, by the root of the mean square."""
     total = _total(s, s.input(3))
     s.give(0, s("RMSNormalization", total, s.input(2), axis=-1,
@@ -38,12 +38,12 @@ def skip_simplified_layer_normalization(s: Spelling) -> None:
     s.give(3, total)
 
 
-def _total(s: Spelling, bias: str) -> str:
+def _total(s: Pattern, bias: str) -> str:
     x = s("Add", s.input(0), s.input(1))
     return s("Add", x, bias) if bias else x
 
 
-def embed_layer_normalization(s: Spelling) -> None:
+def embed_layer_normalization(s: Pattern) -> None:
     """Decompose the normalized sum of embeddings of words, positions and segments."""
     ids, segments, words, positions, segment_table, scale, shift, mask, places = (
         s.input(index) for index in range(9)
@@ -65,7 +65,7 @@ def embed_layer_normalization(s: Spelling) -> None:
     s.give(2, x)
 
 
-def _lengths(s: Spelling, ids: str, mask: str) -> str:
+def _lengths(s: Pattern, ids: str, mask: str) -> str:
     """Return the number of tokens of each row in the mask; 0 without a mask."""
     axis = s.constant([1])
     kept = mask or s("Mul", s("Cast", ids, to=6), s.constant(0, "int32"))

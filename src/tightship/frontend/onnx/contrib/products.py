@@ -1,11 +1,11 @@
 """Products and convolutions of the domain com.microsoft, with fused operators."""
 
 from tightship.frontend.onnx.contrib.activations import activated
-from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.pattern import Pattern
 from tightship.frontend.onnx.contrib.translation import Translation
 
 
-def fused_matmul(s: Spelling) -> None:
+def fused_matmul(s: Pattern) -> None:
     """Decompose a product of operands that may be transposed, times `alpha`."""
     left, right = (_turned(s, index, name) for index, name in ((0, "transA"), (1, "transB")))
     product = s("MatMul", left, right)
@@ -13,7 +13,7 @@ def fused_matmul(s: Spelling) -> None:
     s.give(0, product if alpha == 1.0 else s("Mul", product, s.like(alpha, s.input(0))))
 
 
-def _turned(s: Spelling, index: int, attribute: str) -> str:
+def _turned(s: Pattern, index: int, attribute: str) -> str:
     name = s.input(index)
     rank = len(s.shape(name))
     if not s.integer(attribute) or rank < 2:
@@ -21,7 +21,7 @@ def _turned(s: Spelling, index: int, attribute: str) -> str:
     return s("Transpose", name, perm=[*range(rank - 2), rank - 1, rank - 2])
 
 
-def fused_gemm(s: Spelling) -> None:
+def fused_gemm(s: Pattern) -> None:
     """Decompose Gemm and an activation."""
     product = s("Gemm", *s.inputs(), **s.present("alpha", "beta", "transA", "transB"))
     name = s.text("activation")
@@ -34,7 +34,7 @@ def fused_gemm(s: Spelling) -> None:
         s.give(0, activated(s, name, product))
 
 
-def fused_convolution(s: Spelling) -> None:
+def fused_convolution(s: Pattern) -> None:
     """Decompose Conv, the addition of a residual and an activation."""
     x = s("Conv", *(s.input(index) for index in range(3)),
           **s.present(*_WINDOW))  # fmt: skip

@@ -2,22 +2,22 @@
 
 from collections.abc import Callable
 
-from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.pattern import Pattern
 from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, Value
 
 INT8 = 3
 COERCED_BEFORE = 13
 """First opset in which Softmax is along a single axis."""
-Rule = Callable[[Spelling], None]
+Rule = Callable[[Pattern], None]
 
 
-def _real(s: Spelling, first: int) -> str:
+def _real(s: Pattern, first: int) -> str:
     """Dequantize the tensor at an input, with scale and zero point at the next two."""
     names = [s.input(first + offset) for offset in range(3)]
     return s("DequantizeLinear", *names)
 
 
-def _give(s: Spelling, x: str, first: int, like: str) -> None:
+def _give(s: Pattern, x: str, first: int, like: str) -> None:
     """Quantize the result by the scale and zero point at an input and the next."""
     scale, zero = s.input(first), s.input(first + 1)
     if not zero:
@@ -26,21 +26,21 @@ def _give(s: Spelling, x: str, first: int, like: str) -> None:
 
 
 def _binary(operator: str) -> Rule:
-    def spell(s: Spelling) -> None:
+    def spell(s: Pattern) -> None:
         _give(s, s(operator, _real(s, 0), _real(s, 3)), 6, s.input(0))
 
     return spell
 
 
 def _unary(operator: str, *attributes: str) -> Rule:
-    def spell(s: Spelling) -> None:
+    def spell(s: Pattern) -> None:
         _give(s, s(operator, _real(s, 0), **s.present(*attributes)), 3, s.input(0))
 
     return spell
 
 
 def _pooling(operator: str, *attributes: str) -> Rule:
-    def spell(s: Spelling) -> None:
+    def spell(s: Pattern) -> None:
         x = _real(s, 0)
         rank = len(s.shape(s.input(0)))
         last = bool(s.integer("channels_last"))
@@ -54,13 +54,13 @@ def _pooling(operator: str, *attributes: str) -> Rule:
     return spell
 
 
-def concat(s: Spelling) -> None:
+def concat(s: Pattern) -> None:
     """Decompose a Concat of tensors with scales of their own."""
     parts = [_real(s, first) for first in range(2, len(s.node.input), 3)]
     _give(s, s("Concat", *parts, axis=s.integer("axis")), 0, s.input(2))
 
 
-def softmax(s: Spelling) -> None:
+def softmax(s: Pattern) -> None:
     """Decompose Softmax; before opset 13 it normalizes all axes from the given one together."""
     x, axis = _real(s, 0), s.integer("axis")
     if s.integer("opset") >= COERCED_BEFORE:
@@ -70,7 +70,7 @@ def softmax(s: Spelling) -> None:
     _give(s, s("Reshape", flat, s("Shape", s.input(0))), 3, s.input(0))
 
 
-def gemm(s: Spelling) -> None:
+def gemm(s: Pattern) -> None:
     """Decompose Gemm with an int32 bias; the result is real if it has no scale."""
     turned, alpha = s.integer("transB"), s.number("alpha")
     left, scales = _real(s, 0), [s.input(1), s.input(4)]
@@ -88,13 +88,13 @@ def gemm(s: Spelling) -> None:
         s.give(0, x)
 
 
-def dynamic_matmul(s: Spelling) -> None:
+def dynamic_matmul(s: Pattern) -> None:
     """Decompose a product whose left operand is quantized by its own range."""
     left, scale, zero = s.many("DynamicQuantizeLinear", 3, s.input(0))
     _scaled(s, (left, scale, zero), (s.input(1), s.input(2), s.input(3)), s.input(4))
 
 
-def matmul_to_float(s: Spelling) -> None:
+def matmul_to_float(s: Pattern) -> None:
     """Decompose a product of integers."""
     left, right, left_scale, right_scale, left_zero, right_zero, bias = (
         s.input(index) for index in range(7)
@@ -105,7 +105,7 @@ def matmul_to_float(s: Spelling) -> None:
 
 
 def _scaled(
-    s: Spelling, left: tuple[str, str, str], right: tuple[str, str, str], bias: str
+    s: Pattern, left: tuple[str, str, str], right: tuple[str, str, str], bias: str
 ) -> None:
     sums = s("MatMulInteger", left[0], right[0], left[2], right[2])
     x = s("Mul", s("Cast", sums, to=1), s("Mul", left[1], right[1]))
@@ -113,7 +113,7 @@ def _scaled(
 
 
 def _same(operator: str) -> Rule:
-    def spell(s: Spelling) -> None:
+    def spell(s: Pattern) -> None:
         s.give(0, s(operator, *s.inputs(), **s.present("axis")))
 
     return spell

@@ -3,11 +3,11 @@
 import numpy as np
 from onnx import TensorProto
 
-from tightship.frontend.onnx.contrib.spelling import Spelling
+from tightship.frontend.onnx.contrib.pattern import Pattern
 from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, Value
 
 
-def matmul_by_blocks(s: Spelling) -> None:
+def matmul_by_blocks(s: Pattern) -> None:
     """Decompose a product by weights of 2, 4 or 8 bits, with a scale for each block of a row."""
     bits, depth = s.integer("bits"), s.integer("K")
     if bits not in (2, 4, 8):
@@ -38,7 +38,7 @@ def matmul_by_blocks(s: Spelling) -> None:
     s.give(0, s("Add", product, s.input(5)) if s.input(5) else product)
 
 
-def _unpacked(s: Spelling, stored: str, bits: int, shape: list[int]) -> str:
+def _unpacked(s: Pattern, stored: str, bits: int, shape: list[int]) -> str:
     """Unpack integers smaller than a byte, the lowest first, to bytes in this shape."""
     if bits == 8:
         return s("Reshape", stored, s.constant(shape))
@@ -50,7 +50,7 @@ def _unpacked(s: Spelling, stored: str, bits: int, shape: list[int]) -> str:
     return s("Reshape", s("Concat", *parts, axis=-1), s.constant(shape))
 
 
-def lstm(s: Spelling) -> None:
+def lstm(s: Pattern) -> None:
     """Decompose an LSTM with integer weights; inputs and states stay real numbers."""
     weights = [_real(s, index, scale) for index, scale in ((1, 8), (2, 10))]
     others = (s.input(index) for index in range(3, 8))
@@ -60,7 +60,7 @@ def lstm(s: Spelling) -> None:
         s.give(index, name)
 
 
-def _real(s: Spelling, index: int, scale: int) -> str:
+def _real(s: Pattern, index: int, scale: int) -> str:
     """Dequantize and transpose weights [directions, from, to] for LSTM."""
     parts = [s("Cast", s.input(index), to=TensorProto.FLOAT)]
     directions = s.length(s.input(index), 0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tightship.frontend.onnx.contrib.spelling import Spelling
+    from tightship.frontend.onnx.contrib.pattern import Pattern
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
 """Value of an attribute; None if the operator's schema has no default."""
@@ -40,7 +40,7 @@ class Translation:
         idle: Attributes that change no result here, and why.
     """
 
-    spell: "Callable[[Spelling], None]"
+    spell: "Callable[[Pattern], None]"
     inputs: str
     outputs: str
     attributes: Mapping[str, Value] = field(default_factory=dict)

@@ -39,7 +39,7 @@ class Around:
     """Types that the file declares for outputs of nodes."""
 
 
-class Spelling:
+class Pattern:
     """Decomposition of one node under construction; absent operands have empty names.
 
     It may depend on ranks, element types, attributes and lengths of weights, but not on lengths of
