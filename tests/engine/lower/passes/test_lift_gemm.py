@@ -25,8 +25,8 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_product_of_flattened_rows_is_one_of_the_whole(spelling):
-    graph, wanted = SPELLINGS[spelling]
+def test_a_product_of_flattened_rows_is_one_of_the_whole(decomposition):
+    graph, wanted = SPELLINGS[decomposition]
     lifted = lift_gemm(graph)
     assert operators(lifted) == wanted
     assert_close(run(lifted), expected(graph))

@@ -68,8 +68,8 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("rank", [0, 1])
-def test_what_spells_an_activation_becomes_it(spelling, rank):
-    operator, body = SPELLINGS[spelling]
+def test_what_spells_an_activation_becomes_it(decomposition, rank):
+    operator, body = SPELLINGS[decomposition]
     graph = net(body, rank=rank if "Clip" not in body else 0)
     joined = recognize_activation(graph)
     assert operators(joined) == ["Sin", operator]
@@ -78,8 +78,8 @@ def test_what_spells_an_activation_becomes_it(spelling, rank):
 
 
 def test_attributes_say_which_of_its_kind_it_is():
-    def of(spelling):
-        operator, body = SPELLINGS[spelling]
+    def of(decomposition):
+        operator, body = SPELLINGS[decomposition]
         return dict(node_named(recognize_activation(net(body)), operator).attributes)
 
     assert of("Gelu by tanh, power") == {"approximate": "tanh"}

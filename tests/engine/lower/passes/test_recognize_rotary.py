@@ -52,8 +52,8 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_what_spells_a_rotary_embedding_becomes_it(spelling):
-    body, table = SPELLINGS[spelling]
+def test_what_spells_a_rotary_embedding_becomes_it(decomposition):
+    body, table = SPELLINGS[decomposition]
     graph = net(body, table=table)
     joined = recognize_rotary(graph)
     assert operators(joined) == ["Sin", "Rotary"]

@@ -30,9 +30,9 @@ def expand_loss(graph: Graph) -> Graph:
     values: dict[str, Value] = {}
     for node in graph.nodes:
         if _is_loss(graph, node):
-            spelling = _Spelling(graph, node, constants, values)
-            spelling.spell()
-            nodes.extend(spelling.nodes)
+            decomposition = _Decomposition(graph, node, constants, values)
+            decomposition.spell()
+            nodes.extend(decomposition.nodes)
         else:
             nodes.append(node)
     return rebuilt(graph, nodes, constants=constants, values=values)
@@ -52,7 +52,7 @@ def _is_loss(graph: Graph, node: Node) -> bool:
 
 
 @dataclass(slots=True)
-class _Spelling:
+class _Decomposition:
     """One loss, and what it is replaced by."""
 
     graph: Graph

@@ -28,7 +28,7 @@ def expand_product(graph: Graph) -> Graph:
         elif node.operator == "MatMul":
             nodes.extend(writer.of_one_rank(node))
         elif not _is_plain(graph, node) and not _is_of_transposed(graph, node):
-            nodes.extend(writer.spelled_out(node))
+            nodes.extend(writer.decomposed(node))
         else:
             nodes.append(node)
     if nodes == list(graph.nodes):
@@ -94,7 +94,7 @@ class _Writer:
         self.constants[name] = Inline(array)
         return name
 
-    def spelled_out(self, gemm: Node) -> list[Node]:
+    def decomposed(self, gemm: Node) -> list[Node]:
         """A Gemm as the operators that it is made of."""
         target = gemm.outputs[0]
         shape = self._value(target).static_shape
