@@ -6,7 +6,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from tightship.planner.mend import mend
+from tightship.planner.repair import repair
 from tightship.planner.place import order
 from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.lowest_first import lowest_first, promote
@@ -60,7 +60,7 @@ def large_placements(problem: Problem, bound: int, effort: int) -> Iterator[tupl
         peak = int((offset_bytes + problem.size_bytes).max(initial=0))
         best = min(best, (name, offset_bytes, peak), key=itemgetter(2))
         if number in MENDED_AFTER and left > 0:
-            mended, spent = mend(problem, best[1], bound, effort=left)
+            mended, spent = repair(problem, best[1], bound, effort=left)
             left -= spent
             yield f"{best[0]}+mend", mended
     # Promotion takes what is left of the effort, in equal parts for all orders.

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.planner.planted import planted
 from tests.planner.problems import problems
 from tightship.planner.bound import lower_bound
-from tightship.planner.mend import LIVE_COUNT_MAX, mend
+from tightship.planner.repair import LIVE_COUNT_MAX, repair
 from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.first_fit import first_fit
 from tightship.planner.problem import Problem
@@ -29,7 +29,7 @@ def test_a_mended_placement_is_valid_and_no_higher(drawn, data):
     before = first_fit(drawn, np.array(order, np.int64))
     peak = int((before + drawn.size_bytes).max(initial=0))
     target = data.draw(st.integers(lower_bound(drawn), peak))
-    after, spent = mend(drawn, before, target, effort=EFFORT)
+    after, spent = repair(drawn, before, target, effort=EFFORT)
     verify_offsets(drawn, after)
     assert (after + drawn.size_bytes).max(initial=0) <= peak
     assert spent >= 0
@@ -41,7 +41,7 @@ def test_a_stream_is_brought_down_to_its_load(count):
     bound = lower_bound(made)
     before = best_fit(made)
     assert (before + made.size_bytes).max() > bound
-    after, _ = mend(made, before, bound, effort=20 * EFFORT)
+    after, _ = repair(made, before, bound, effort=20 * EFFORT)
     verify_offsets(made, after)
     assert (after + made.size_bytes).max() == bound
 
@@ -51,9 +51,9 @@ def test_what_is_too_much_to_search_or_already_low_is_left_alone():
     size = np.full(count, 64)
     crowded = Problem(size, np.zeros(count, np.int64), np.ones(count, np.int64), size)
     spread = 128 * np.arange(count)
-    after, _ = mend(crowded, spread, 64 * count, effort=EFFORT)
+    after, _ = repair(crowded, spread, 64 * count, effort=EFFORT)
     assert after.tolist() == spread.tolist()
     low = planted(3, 12, 256)
     placed = best_fit(low)
     peak = int((placed + low.size_bytes).max())
-    assert mend(low, placed, peak, effort=EFFORT)[0].tolist() == placed.tolist()
+    assert repair(low, placed, peak, effort=EFFORT)[0].tolist() == placed.tolist()

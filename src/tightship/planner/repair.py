@@ -23,7 +23,7 @@ TARGETS = 3
 """Number of peaks that are tried: the target, then each halfway from the last to the present."""
 
 
-def mend(
+def repair(
     problem: Problem, offset_bytes: Int64Array, target_bytes: int, *, effort: int
 ) -> tuple[Int64Array, int]:
     """Move buffers that end above a target down to it, or as far as possible.
@@ -49,7 +49,7 @@ def mend(
     mended = offset_bytes.copy()
     left = effort
     for _ in range(TARGETS):
-        left -= _mend_to(problem, mended, target_bytes, left)
+        left -= _repair_to(problem, mended, target_bytes, left)
         peak = int((mended + problem.size_bytes).max(initial=0))
         if left <= 0 or peak <= target_bytes:
             break
@@ -65,7 +65,7 @@ class _Stretch:
     free: NDArray[np.bool_]
 
 
-def _mend_to(problem: Problem, offset_bytes: Int64Array, target_bytes: int, effort: int) -> int:
+def _repair_to(problem: Problem, offset_bytes: Int64Array, target_bytes: int, effort: int) -> int:
     """Change offsets in place; return the effort that was spent."""
     left = effort
     is_hopeless = np.zeros(problem.count, np.bool_)
