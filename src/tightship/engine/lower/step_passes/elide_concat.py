@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import MemoryDesc
-from tightship.engine.lower.step_passes.moved import moved_work
+from tightship.engine.lower.step_passes.moved import relocated_work
 from tightship.engine.program.program import (
     Lowered,
     LoweredStep,
@@ -176,6 +176,6 @@ def _moved(step: LoweredStep, homes: Mapping[int, tuple[int, int]]) -> LoweredSt
     return step._replace(
         reads=reads,
         writes=tuple(map(move, step.writes)),
-        work=moved_work(step.work, move),
+        work=relocated_work(step.work, move),
         sharing=tuple(s for s in sharing if used.count(s.input) == 1),
     )

@@ -13,7 +13,7 @@ from tightship.engine.program.program import (
 )
 
 
-def moved_work(work: Work, move: Callable[[Operand], Operand]) -> Work:
+def relocated_work(work: Work, move: Callable[[Operand], Operand]) -> Work:
     """The work with every operand moved."""
     if isinstance(work, PrimitiveWork):
         return replace(work, arguments=tuple((number, move(o)) for number, o in work.arguments))

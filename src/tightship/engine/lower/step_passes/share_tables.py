@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import NativeKernel
-from tightship.engine.lower.step_passes.moved import moved_work
+from tightship.engine.lower.step_passes.moved import relocated_work
 from tightship.engine.lower.steps.strides import byte_strides
 from tightship.engine.program.program import (
     Lowered,
@@ -117,7 +117,7 @@ def _without(lowered: Lowered, index: int, packed: _Packed) -> Lowered:
         return operand._replace(slot=place, desc=lowered.weights[packed.index].desc)
 
     def step_of(step: LoweredStep) -> LoweredStep:
-        work = moved_work(step.work, move)
+        work = relocated_work(step.work, move)
         if any(_is(operand, index) for operand in step.reads):
             assert isinstance(work, NativeWork)
             work = replace(work, kernel=_kernel(step.name, work.operands, packed))

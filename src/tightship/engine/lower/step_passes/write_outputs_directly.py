@@ -8,7 +8,7 @@ first writer on.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tightship.engine.lower.step_passes.moved import moved_work
+from tightship.engine.lower.step_passes.moved import relocated_work
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, Space
 from tightship.planner import AliasKind
 
@@ -100,6 +100,6 @@ def _moved(step: LoweredStep, homes: Mapping[int, int]) -> LoweredStep:
     return step._replace(
         reads=tuple(map(move, step.reads)),
         writes=tuple(map(move, step.writes)),
-        work=moved_work(step.work, move),
+        work=relocated_work(step.work, move),
         sharing=tuple(s for s in step.sharing if s.input not in homes and s.output not in homes),
     )
