@@ -66,11 +66,11 @@ def parallel_report(rows: tuple[ParallelRow, ...]) -> str:
         Column("steps that run at once"),
         *(Column(title, number=True) for title in ("arena", "added edges", "longest path")),
     ]
-    cells = [
+    groups = [
         [row.plan, format_bytes(row.arena_bytes), f"{row.added_edges:,}", f"{row.longest_path:,}"]
         for row in rows
     ]
-    return "\n" + "\n".join(table(columns, cells, indent=2)) + "\n"
+    return "\n" + "\n".join(table(columns, groups, indent=2)) + "\n"
 
 
 def parallel_json(rows: tuple[ParallelRow, ...]) -> list[dict[str, object]]:

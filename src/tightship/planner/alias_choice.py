@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightship.planner.cell import Cell, merge
+from tightship.planner.alias_group import AliasGroup, merge
 from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import Alias, AliasKind, Schedule
 
@@ -28,7 +28,7 @@ class Chosen:
 NOTHING = Chosen()
 
 
-def choose(schedule: Schedule, cells: list[Cell], without: Collection[Alias] = ()) -> Chosen:
+def choose(schedule: Schedule, groups: list[AliasGroup], without: Collection[Alias] = ()) -> Chosen:
     """Merge alias groups along the IN_PLACE and PART aliases that are safe and worth taking.
 
     An alias is safe if no later step reads the input's bytes and no other operand of the step lies
@@ -40,7 +40,7 @@ def choose(schedule: Schedule, cells: list[Cell], without: Collection[Alias] = (
 
     Args:
         schedule: Values and steps.
-        cells: The alias group of each value; merged in place.
+        groups: The alias group of each value; merged in place.
         without: Aliases to leave out; none by default.
 
     Returns:
@@ -48,15 +48,15 @@ def choose(schedule: Schedule, cells: list[Cell], without: Collection[Alias] = (
 
     Complexity: O(values + reads), and O(span) for each alias between groups of different sizes.
     """
-    _, chosen = choose_in_turn(schedule, cells, without)
+    _, chosen = choose_in_turn(schedule, groups, without)
     return chosen
 
 
 def choose_in_turn(
-    schedule: Schedule, cells: list[Cell], without: Collection[Alias] = ()
+    schedule: Schedule, groups: list[AliasGroup], without: Collection[Alias] = ()
 ) -> Iterator[Chosen]:
     """Run `choose` in two stages: yield the choice of free aliases, then the choice of all."""
-    choice = _Choice(schedule, cells, frozenset(without))
+    choice = _Choice(schedule, groups, frozenset(without))
     choice.take_free()
     yield choice.chosen()
     choice.lower_peak()
@@ -67,17 +67,17 @@ def choose_in_turn(
 class _Choice:
     """Alias groups, the live bytes of each step, and the aliases taken so far."""
 
-    def __init__(self, schedule: Schedule, cells: list[Cell], without: frozenset[Alias]) -> None:
+    def __init__(self, schedule: Schedule, groups: list[AliasGroup], without: frozenset[Alias]) -> None:
         self.schedule = schedule
-        self.cells = cells
-        self.load = _load_bytes(schedule, cells)
+        self.groups = groups
+        self.load = _load_bytes(schedule, groups)
         self.taken: list[tuple[int, Alias]] = []
         self.inside: dict[int, int] = {}
-        self._overwrites: dict[Cell, tuple[int, ...]] = {}
+        self._overwrites: dict[AliasGroup, tuple[int, ...]] = {}
         for index, step in enumerate(schedule.steps):
             for alias in step.aliases:
                 if alias.kind is AliasKind.TIED:
-                    self._overwrite(cells[alias.output], index)
+                    self._overwrite(groups[alias.output], index)
         self._without = without
         self._done: set[int] = set()
 
@@ -99,8 +99,8 @@ class _Choice:
         """Take aliases that raise no step's live bytes."""
         for index in range(len(self.schedule.steps)):
             for alias in self._offered(index):
-                host, cell = self._cells_of(alias)
-                if (host.external or host.size_bytes == cell.size_bytes) and self._holds(
+                host, group = self._alias_groups_of(alias)
+                if (host.external or host.size_bytes == group.size_bytes) and self._holds(
                     index, alias
                 ):
                     self._take(index, alias)
@@ -153,57 +153,57 @@ class _Choice:
             ):
                 yield alias
 
-    def _cells_of(self, alias: Alias) -> tuple[Cell, Cell]:
-        return self.cells[alias.input], self.cells[alias.output]
+    def _alias_groups_of(self, alias: Alias) -> tuple[AliasGroup, AliasGroup]:
+        return self.groups[alias.input], self.groups[alias.output]
 
     def _growth(self, alias: Alias) -> int:
-        host, cell = self._cells_of(alias)
-        return abs(cell.size_bytes - host.size_bytes)
+        host, group = self._alias_groups_of(alias)
+        return abs(group.size_bytes - host.size_bytes)
 
     def _shared(self, alias: Alias) -> int:
-        host, cell = self._cells_of(alias)
-        return min(host.size_bytes, cell.size_bytes)
+        host, group = self._alias_groups_of(alias)
+        return min(host.size_bytes, group.size_bytes)
 
     def _holds(self, index: int, alias: Alias) -> bool:
         """Whether step `index` is the only and last user of the bytes of an alias' input."""
-        host, cell = self._cells_of(alias)
+        host, group = self._alias_groups_of(alias)
         step = self.schedule.steps[index]
         return (
             alias.output not in self._done
             and alias.input not in self.inside
             and alias.output not in self.inside
-            and cell.start_step == index
-            and not cell.external
-            and (not host.external or _holds_donated(host, cell))
+            and group.start_step == index
+            and not group.external
+            and (not host.external or _holds_donated(host, group))
             and not host.is_kept
             and host.stop_step == index + 1
-            and all(self.cells[value] is not host for value in step.writes)
-            and all(v == alias.input or self.cells[v] is not host for v in step.reads)
+            and all(self.groups[value] is not host for value in step.writes)
+            and all(v == alias.input or self.groups[v] is not host for v in step.reads)
         )
 
     def _change(self, alias: Alias) -> tuple[slice, Int64Array]:
         """Return the steps that an alias changes, and the bytes that it adds to each."""
-        host, cell = self._cells_of(alias)
-        start, at, stop = host.start_step, cell.start_step, cell.stop_step
+        host, group = self._alias_groups_of(alias)
+        start, at, stop = host.start_step, group.start_step, group.stop_step
         if host.external:
-            return slice(at, stop), np.full(stop - at, -cell.size_bytes)
+            return slice(at, stop), np.full(stop - at, -group.size_bytes)
         change = np.zeros(stop - start, np.int64)
         # The merged group has the larger size for the whole span. Before `at` only the input was
         # live, after it only the output, and at `at` both, of which one copy now suffices.
-        change[: at - start] = max(0, cell.size_bytes - host.size_bytes)
-        change[at - start] = -min(host.size_bytes, cell.size_bytes)
-        change[at - start + 1 :] = max(0, host.size_bytes - cell.size_bytes)
+        change[: at - start] = max(0, group.size_bytes - host.size_bytes)
+        change[at - start] = -min(host.size_bytes, group.size_bytes)
+        change[at - start + 1 :] = max(0, host.size_bytes - group.size_bytes)
         return slice(start, stop), change
 
     def _take(self, index: int, alias: Alias) -> None:
-        host, cell = self._cells_of(alias)
-        if not host.external and host.size_bytes == cell.size_bytes:
-            self.load[index] -= cell.size_bytes
+        host, group = self._alias_groups_of(alias)
+        if not host.external and host.size_bytes == group.size_bytes:
+            self.load[index] -= group.size_bytes
         else:
             span, change = self._change(alias)
             self.load[span] += change
-        merge(self.cells, host, cell)
-        self._overwrite(host, index, *self._overwrites.get(cell, ()))
+        merge(self.groups, host, group)
+        self._overwrite(host, index, *self._overwrites.get(group, ()))
         self._done.add(alias.output)
         self.taken.append((index, alias))
 
@@ -214,34 +214,34 @@ class _Choice:
             if alias.kind is AliasKind.PART and alias not in self._without:
                 offered.setdefault(alias.output, []).append(alias)
         for output, parts in offered.items():
-            whole = self.cells[output]
-            first_of: dict[Cell, Alias] = {}
+            whole = self.groups[output]
+            first_of: dict[AliasGroup, Alias] = {}
             for part in parts:
                 if self._is_apart(index, part, whole):
-                    first_of.setdefault(self.cells[part.input], part)
+                    first_of.setdefault(self.groups[part.input], part)
             if output not in self._done and whole.start_step == index and first_of:
                 yield list(first_of.values())
 
-    def _overwrite(self, cell: Cell, *steps: int) -> None:
-        self._overwrites[cell] = (*self._overwrites.get(cell, ()), *steps)
+    def _overwrite(self, group: AliasGroup, *steps: int) -> None:
+        self._overwrites[group] = (*self._overwrites.get(group, ()), *steps)
 
-    def _is_apart(self, index: int, part: Alias, whole: Cell) -> bool:
+    def _is_apart(self, index: int, part: Alias, whole: AliasGroup) -> bool:
         """Whether a part has an alias group of its own that fits its position inside the whole.
 
         No step may write over the part after it has become one, or over the whole while the part
         lives.
         """
-        cell = self.cells[part.input]
-        if max(self._overwrites.get(cell, ()), default=-1) >= index:
+        group = self.groups[part.input]
+        if max(self._overwrites.get(group, ()), default=-1) >= index:
             return False
         return (
-            all(step >= cell.stop_step for step in self._overwrites.get(whole, ()))
-            and cell is not whole
-            and not cell.external
+            all(step >= group.stop_step for step in self._overwrites.get(whole, ()))
+            and group is not whole
+            and not group.external
             and not whole.external
             and part.input not in self.inside
-            and cell.size_bytes == self.schedule.values[part.input].size_bytes
-            and self._place(part) % cell.alignment == 0
+            and group.size_bytes == self.schedule.values[part.input].size_bytes
+            and self._place(part) % group.alignment == 0
         )
 
     def _place(self, part: Alias) -> int:
@@ -249,40 +249,40 @@ class _Choice:
         return self.inside.get(part.output, 0) + part.offset_bytes
 
     def _parts_change(self, parts: list[Alias]) -> tuple[slice, Int64Array]:
-        whole = self.cells[parts[0].output]
-        cells = [whole, *(self.cells[part.input] for part in parts)]
-        start = min(cell.start_step for cell in cells)
-        stop = max(cell.stop_step for cell in cells)
+        whole = self.groups[parts[0].output]
+        groups = [whole, *(self.groups[part.input] for part in parts)]
+        start = min(group.start_step for group in groups)
+        stop = max(group.stop_step for group in groups)
         change = np.full(stop - start, whole.size_bytes)
-        for cell in cells:
-            change[cell.start_step - start : cell.stop_step - start] -= cell.size_bytes
+        for group in groups:
+            change[group.start_step - start : group.stop_step - start] -= group.size_bytes
         return slice(start, stop), change
 
     def _take_parts(self, index: int, parts: list[Alias]) -> None:
         span, change = self._parts_change(parts)
         self.load[span] += change
         for part in parts:
-            cell, place = self.cells[part.input], self._place(part)
-            for value in cell.values if place else ():
+            group, place = self.groups[part.input], self._place(part)
+            for value in group.values if place else ():
                 self.inside[value] = self.inside.get(value, 0) + place
-            whole = self.cells[part.output]
-            merge(self.cells, whole, cell)
-            self._overwrite(whole, *self._overwrites.get(cell, ()))
+            whole = self.groups[part.output]
+            merge(self.groups, whole, group)
+            self._overwrite(whole, *self._overwrites.get(group, ()))
             self.taken.append((index, part))
         self._done.add(parts[0].output)
 
 
-def _holds_donated(host: Cell, cell: Cell) -> bool:
-    return host.donated and cell.size_bytes <= host.size_bytes and cell.alignment <= host.alignment
+def _holds_donated(host: AliasGroup, group: AliasGroup) -> bool:
+    return host.donated and group.size_bytes <= host.size_bytes and group.alignment <= host.alignment
 
 
-def _load_bytes(schedule: Schedule, cells: list[Cell]) -> Int64Array:
+def _load_bytes(schedule: Schedule, groups: list[AliasGroup]) -> Int64Array:
     """Return the live bytes of each step, scratch included."""
     change = [0] * (len(schedule.steps) + 1)
-    written = dict.fromkeys(cells[value] for step in schedule.steps for value in step.writes)
-    for cell in written:
-        if not cell.external:
-            change[cell.start_step] += cell.size_bytes
-            change[cell.stop_step] -= cell.size_bytes
+    written = dict.fromkeys(groups[value] for step in schedule.steps for value in step.writes)
+    for group in written:
+        if not group.external:
+            change[group.start_step] += group.size_bytes
+            change[group.stop_step] -= group.size_bytes
     load = np.cumsum(np.array(change[:-1], np.int64))
     return load + np.array([step.scratch_bytes for step in schedule.steps], np.int64)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tightship.planner.alias_choice import NOTHING, choose_in_turn
 from tightship.planner.bound import lower_bound
-from tightship.planner.cell import cells_of
+from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.liveness import buffers_of
 from tightship.planner.place.shared_objects import MATCH_RANGE
 from tightship.planner.planning import smaller_plan
@@ -116,11 +116,11 @@ class _Ways:
     """The problems of a schedule, each made once, and its plan."""
 
     def __init__(self, schedule: Schedule) -> None:
-        cells = cells_of(schedule)
-        self.buffers = buffers_of(schedule, cells, NOTHING)
+        groups = alias_groups_of(schedule)
+        self.buffers = buffers_of(schedule, groups, NOTHING)
         self.apart = self.buffers.problem
         self.merged, merged = (
-            buffers_of(schedule, cells, chosen) for chosen in choose_in_turn(schedule, cells)
+            buffers_of(schedule, groups, chosen) for chosen in choose_in_turn(schedule, groups)
         )
         self.planned = smaller_plan(schedule, merged, lambda: self.buffers)
         arena = self.planned.plan.peak_bytes

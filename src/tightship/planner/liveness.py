@@ -6,7 +6,7 @@ import numpy as np
 
 from tightship.planner.alias_choice import NOTHING, Chosen, choose
 from tightship.planner.buffers import NO_BUFFER, Buffers
-from tightship.planner.cell import Cell, cells_of
+from tightship.planner.alias_group import AliasGroup, alias_groups_of
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, Schedule
 
@@ -38,24 +38,24 @@ def problem_of(
 
     Complexity: O(values + reads), and O(span) for each alias of different sizes.
     """
-    cells = cells_of(schedule)
-    chosen = choose(schedule, cells, without) if in_place else NOTHING
-    return buffers_of(schedule, cells, chosen)
+    groups = alias_groups_of(schedule)
+    chosen = choose(schedule, groups, without) if in_place else NOTHING
+    return buffers_of(schedule, groups, chosen)
 
 
-def buffers_of(schedule: Schedule, cells: list[Cell], chosen: Chosen) -> Buffers:
+def buffers_of(schedule: Schedule, groups: list[AliasGroup], chosen: Chosen) -> Buffers:
     """Make the buffers of alias groups that were merged along the aliases `chosen`."""
     written = sorted(value for step in schedule.steps for value in step.writes)
-    placed = dict.fromkeys(cells[value] for value in written if not cells[value].external)
-    index_of = {cell: index for index, cell in enumerate(placed)}
+    placed = dict.fromkeys(groups[value] for value in written if not groups[value].external)
+    index_of = {group: index for index, group in enumerate(placed)}
     of_value = [NO_BUFFER] * len(schedule.values)
     for value in written:
-        of_value[value] = index_of.get(cells[value], NO_BUFFER)
+        of_value[value] = index_of.get(groups[value], NO_BUFFER)
     buffers = list(placed)
     of_scratch = [NO_BUFFER] * len(schedule.steps)
-    for index, cell in _scratch_cells(schedule):
+    for index, group in _scratch_groups(schedule):
         of_scratch[index] = len(buffers)
-        buffers.append(cell)
+        buffers.append(group)
     return Buffers(
         _problem(buffers),
         tuple(of_value),
@@ -66,19 +66,19 @@ def buffers_of(schedule: Schedule, cells: list[Cell], chosen: Chosen) -> Buffers
     )
 
 
-def _scratch_cells(schedule: Schedule) -> list[tuple[int, Cell]]:
+def _scratch_groups(schedule: Schedule) -> list[tuple[int, AliasGroup]]:
     return [
-        (index, Cell(f"{step.name}.scratch", index, index + 1, step.scratch_bytes))
+        (index, AliasGroup(f"{step.name}.scratch", index, index + 1, step.scratch_bytes))
         for index, step in enumerate(schedule.steps)
         if step.scratch_bytes
     ]
 
 
-def _problem(cells: list[Cell]) -> Problem:
+def _problem(groups: list[AliasGroup]) -> Problem:
     return Problem(
-        np.array([cell.size_bytes for cell in cells], np.int64),
-        np.array([cell.start_step for cell in cells], np.int64),
-        np.array([cell.stop_step for cell in cells], np.int64),
-        np.array([cell.alignment for cell in cells], np.int64),
-        tuple(cell.name for cell in cells),
+        np.array([group.size_bytes for group in groups], np.int64),
+        np.array([group.start_step for group in groups], np.int64),
+        np.array([group.stop_step for group in groups], np.int64),
+        np.array([group.alignment for group in groups], np.int64),
+        tuple(group.name for group in groups),
     )

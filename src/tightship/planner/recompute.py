@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tightship._core import min_cut
 from tightship.errors import PlanError
-from tightship.planner.cell import cells_of
+from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.parallel.dependencies import edge_columns
 from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import BINDING, AliasKind, Schedule
@@ -125,7 +125,7 @@ class Recomputation:
         """Insert clones; return the original schedule if one would read overwritten bytes."""
         try:
             schedule, origin = written_again(self.schedule, self.turn, again)
-            cells_of(schedule)
+            alias_groups_of(schedule)
         except PlanError:
             return self.schedule, tuple(range(len(self.schedule.steps)))
         return schedule, origin
@@ -195,7 +195,7 @@ def ties_early(schedule: Schedule) -> tuple[Schedule, tuple[int, ...]]:
     """
     early, origin = written_again(schedule, -1, ())
     try:
-        cells_of(early)
+        alias_groups_of(early)
     except PlanError:
         return schedule, tuple(range(len(schedule.steps)))
     return early, origin

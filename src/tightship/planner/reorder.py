@@ -7,9 +7,9 @@ from itertools import accumulate
 import numpy as np
 
 from tightship._core import StepTraffic
-from tightship.planner.cell import cells_of
+from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.parallel.dependencies import dependencies, edge_columns
-from tightship.planner.parallel.touched import touched_cells
+from tightship.planner.parallel.touched import touched_groups
 from tightship.planner.planning import plan_schedule
 from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import AliasKind, Schedule
@@ -107,29 +107,29 @@ def least_order(schedule: Schedule, effort: int = EFFORT) -> Order:
 
 
 def _traffic(schedule: Schedule) -> StepTraffic:
-    cells = cells_of(schedule)
-    placed = [cell for cell in dict.fromkeys(cells) if not cell.external]
-    index_of = {cell: index for index, cell in enumerate(placed)}
+    groups = alias_groups_of(schedule)
+    placed = [group for group in dict.fromkeys(groups) if not group.external]
+    index_of = {group: index for index, group in enumerate(placed)}
     touched: list[list[int]] = [[] for _ in schedule.steps]
-    for cell, steps in touched_cells(schedule, cells).items():
-        if cell in index_of:
+    for group, steps in touched_groups(schedule, groups).items():
+        if group in index_of:
             for step in steps:
-                touched[step].append(index_of[cell])
+                touched[step].append(index_of[group])
     over = [
         [
-            (index_of[cells[alias.output]], index_of[cells[alias.input]])
+            (index_of[groups[alias.output]], index_of[groups[alias.input]])
             for alias in step.aliases
             if alias.kind is AliasKind.IN_PLACE
-            and cells[alias.output] in index_of
-            and cells[alias.input] in index_of
-            and cells[alias.output] is not cells[alias.input]
+            and groups[alias.output] in index_of
+            and groups[alias.input] in index_of
+            and groups[alias.output] is not groups[alias.input]
         ]
         for step in schedule.steps
     ]
     pairs = [pair for each in over for pair in each]
     return StepTraffic(
-        (_row([cell.size_bytes for cell in placed]), _row([cell.is_kept for cell in placed])),
-        (_stops(touched), _row([cell for each in touched for cell in each])),
+        (_row([group.size_bytes for group in placed]), _row([group.is_kept for group in placed])),
+        (_stops(touched), _row([group for each in touched for group in each])),
         _row([step.scratch_bytes for step in schedule.steps]),
         (_stops(over), _row([new for new, _ in pairs]), _row([old for _, old in pairs])),
     )

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tightship._core import StepOrder
-from tightship.planner.cell import cells_of
-from tightship.planner.parallel.touched import touched_cells
+from tightship.planner.alias_group import alias_groups_of
+from tightship.planner.parallel.touched import touched_groups
 from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import AliasKind, Schedule
 
@@ -50,7 +50,7 @@ def _before_ties(schedule: Schedule) -> Iterator[Edge]:
         if alias.kind is AliasKind.TIED
     ]
     if tied:
-        cells = cells_of(schedule)
-        touched = touched_cells(schedule, cells)
+        groups = alias_groups_of(schedule)
+        touched = touched_groups(schedule, groups)
         for index, output in tied:
-            yield from ((t, index) for t in touched[cells[output]] if t < index)
+            yield from ((t, index) for t in touched[groups[output]] if t < index)

@@ -6,16 +6,16 @@ import numpy as np
 
 from tightship._core import BufferOrder, StepOrder
 from tightship.planner.buffers import NO_BUFFER, Buffers
-from tightship.planner.cell import Cell
+from tightship.planner.alias_group import AliasGroup
 from tightship.planner.schedule import Schedule, Step
 
 
-def touched_cells(schedule: Schedule, cells: Sequence[Cell]) -> dict[Cell, list[int]]:
+def touched_groups(schedule: Schedule, groups: Sequence[AliasGroup]) -> dict[AliasGroup, list[int]]:
     """Return the steps that read or write a value of each alias group, in increasing order."""
-    found: dict[Cell, list[int]] = {cell: [] for cell in cells}
+    found: dict[AliasGroup, list[int]] = {group: [] for group in groups}
     for index, step in enumerate(schedule.steps):
-        for cell in dict.fromkeys(cells[value] for value in _operands(step)):
-            found[cell].append(index)
+        for group in dict.fromkeys(groups[value] for value in _operands(step)):
+            found[group].append(index)
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tightship.planner.alias_choice import choose_in_turn
 from tightship.planner.buffers import NO_BUFFER, Buffers
-from tightship.planner.cell import cells_of
+from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.liveness import buffers_of, problem_of
 from tightship.planner.place.shared_objects import MATCH_RANGE, shared_objects
 from tightship.planner.problem import Int64Array, Problem
@@ -66,8 +66,8 @@ def search_match_range(
 
 def buffers_in_place(schedule: Schedule) -> Buffers:
     """Make a schedule's buffers with all IN_PLACE aliases that are safe and of equal sizes."""
-    cells = cells_of(schedule)
-    return buffers_of(schedule, cells, next(choose_in_turn(schedule, cells)))
+    groups = alias_groups_of(schedule)
+    return buffers_of(schedule, groups, next(choose_in_turn(schedule, groups)))
 
 
 def recycle(buffers: Buffers, match_range: int) -> Blocks:

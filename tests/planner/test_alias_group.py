@@ -1,7 +1,7 @@
 import pytest
 
 from tightship.errors import PlanError
-from tightship.planner.cell import cells_of
+from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
 
 
@@ -24,7 +24,7 @@ def view(output, source):
 
 
 def test_a_view_lengthens_the_life_of_its_base():
-    cells = cells_of(
+    groups = alias_groups_of(
         schedule_of(
             Step("make", "Op", (0,), (1,)),
             Step("show", "Op", (1,), (2,), 0, (view(2, 1),)),
@@ -32,32 +32,32 @@ def test_a_view_lengthens_the_life_of_its_base():
             Step("read", "Op", (2,), (4,)),
         )
     )
-    assert cells[1] is cells[2]
-    assert (cells[1].start_step, cells[1].stop_step) == (0, 4)
-    assert cells[1].size_bytes == 24
-    assert cells[3] is not cells[1]
+    assert groups[1] is groups[2]
+    assert (groups[1].start_step, groups[1].stop_step) == (0, 4)
+    assert groups[1].size_bytes == 24
+    assert groups[3] is not groups[1]
 
 
 def test_a_value_nobody_reads_lives_in_its_own_step():
-    cells = cells_of(schedule_of(Step("make", "Op", (0,), (1,)), Step("idle", "Op", (0,), (2,))))
-    assert (cells[1].start_step, cells[1].stop_step) == (0, 1)
+    groups = alias_groups_of(schedule_of(Step("make", "Op", (0,), (1,)), Step("idle", "Op", (0,), (2,))))
+    assert (groups[1].start_step, groups[1].stop_step) == (0, 1)
 
 
 def test_a_kept_value_lives_to_the_end():
     steps = (Step("make", "Op", (0,), (1,)), Step("idle", "Op", (0,), (2,)))
-    assert cells_of(schedule_of(*steps, outputs=(1,)))[1].stop_step == 2
+    assert alias_groups_of(schedule_of(*steps, outputs=(1,)))[1].stop_step == 2
 
 
 def test_a_view_of_an_external_value_is_external():
-    cells = cells_of(schedule_of(Step("show", "Op", (0,), (1,), 0, (view(1, 0),))))
-    assert cells[1].external
+    groups = alias_groups_of(schedule_of(Step("show", "Op", (0,), (1,), 0, (view(1, 0),))))
+    assert groups[1].external
 
 
 @pytest.mark.parametrize("bind", [view, tie])
 def test_an_external_value_cannot_be_bound_into_the_arena(bind):
     steps = (Step("make", "Op", (0,), (1,)), Step("show", "Op", (1,), (2,), 0, (bind(2, 1),)))
     with pytest.raises(PlanError, match="Step `show` binds external `v2` to `v1`, which lies in"):
-        cells_of(schedule_of(*steps, external=(0, 2)))
+        alias_groups_of(schedule_of(*steps, external=(0, 2)))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_bytes_that_are_read_later_cannot_be_tied(last, outputs, words):
         last,
     )
     with pytest.raises(PlanError, match=f"Step `add` writes `v3` over `v1`, but {words}"):
-        cells_of(schedule_of(*steps, outputs=outputs))
+        alias_groups_of(schedule_of(*steps, outputs=outputs))
 
 
 def test_bytes_of_another_operand_cannot_be_tied():
@@ -84,14 +84,14 @@ def test_bytes_of_another_operand_cannot_be_tied():
     show = Step("show", "Op", (1,), (2,), 0, (view(2, 1),))
     both = Step("add", "Op", (1, 2), (3,), 0, (tie(3, 1),))
     with pytest.raises(PlanError, match="`v2` in the same bytes is also its operand"):
-        cells_of(schedule_of(make, show, both))
+        alias_groups_of(schedule_of(make, show, both))
     twice = Step("split", "Op", (1,), (2, 3), 0, (tie(2, 1), tie(3, 1)))
     with pytest.raises(PlanError, match="`v2` in the same bytes is also its operand"):
-        cells_of(schedule_of(make, twice))
+        alias_groups_of(schedule_of(make, twice))
 
 
 def test_tied_values_follow_each_other_in_one_cell():
-    cells = cells_of(
+    groups = alias_groups_of(
         schedule_of(
             Step("make", "Op", (0,), (1,)),
             Step("add", "Op", (1,), (2,), 0, (tie(2, 1),)),
@@ -99,12 +99,12 @@ def test_tied_values_follow_each_other_in_one_cell():
             Step("read", "Op", (3,), (4,)),
         )
     )
-    assert cells[1] is cells[2] is cells[3]
-    assert (cells[1].start_step, cells[1].stop_step, cells[1].size_bytes) == (0, 4, 32)
+    assert groups[1] is groups[2] is groups[3]
+    assert (groups[1].start_step, groups[1].stop_step, groups[1].size_bytes) == (0, 4, 32)
 
 
 def test_a_cell_is_aligned_for_all_its_values():
     values = (ScheduledValue("x", 8, external=True), ScheduledValue("a", 8, 8))
     steps = (Step("make", "Op", (0,), (1,)), Step("show", "Op", (1,), (2,), 0, (view(2, 1),)))
-    cells = cells_of(Schedule((*values, ScheduledValue("b", 8, 128)), steps))
-    assert cells[1].alignment == 128
+    groups = alias_groups_of(Schedule((*values, ScheduledValue("b", 8, 128)), steps))
+    assert groups[1].alignment == 128

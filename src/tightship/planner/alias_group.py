@@ -7,7 +7,7 @@ from tightship.planner.schedule import BINDING, Alias, AliasKind, Schedule
 
 
 @dataclass(slots=True, eq=False)
-class Cell:
+class AliasGroup:
     """An alias group: values in one buffer, live in `[start_step, stop_step)`.
 
     The buffer has the size and alignment of the group's largest and strictest value.
@@ -24,7 +24,7 @@ class Cell:
     values: list[int] = field(default_factory=list)
 
 
-def cells_of(schedule: Schedule) -> list[Cell]:
+def alias_groups_of(schedule: Schedule) -> list[AliasGroup]:
     """Make the alias group of each value from the aliases that bind: VIEW and TIED.
 
     Args:
@@ -39,45 +39,45 @@ def cells_of(schedule: Schedule) -> list[Cell]:
     """
     last_use = _last_uses(schedule)
     kept = frozenset(schedule.outputs)
-    cells = [
-        Cell(value.name, 0, last + 1, value.size_bytes, value.alignment, value.external,
+    groups = [
+        AliasGroup(value.name, 0, last + 1, value.size_bytes, value.alignment, value.external,
              index in kept, value.donated, [index])
         for index, (value, last) in enumerate(zip(schedule.values, last_use, strict=True))
     ]  # fmt: skip
     for index, step in enumerate(schedule.steps):
         for value in step.writes:
-            cells[value].start_step = index
+            groups[value].start_step = index
         for alias in step.aliases:
             if alias.kind not in BINDING:
                 continue
-            host, cell = cells[alias.input], cells[alias.output]
+            host, group = groups[alias.input], groups[alias.output]
             if alias.kind is AliasKind.TIED:
                 _check_tie(schedule, index, alias, host, last_use)
-            if cell.external and not host.external:
+            if group.external and not host.external:
                 raise PlanError(
-                    f"Step `{step.name}` binds external `{cell.name}` to `{host.name}`, which "
+                    f"Step `{step.name}` binds external `{group.name}` to `{host.name}`, which "
                     f"lies in the arena. Copy `{host.name}`, or make it external."
                 )
-            merge(cells, host, cell)
-    return cells
+            merge(groups, host, group)
+    return groups
 
 
-def merge(cells: list[Cell], host: Cell, cell: Cell) -> None:
+def merge(groups: list[AliasGroup], host: AliasGroup, group: AliasGroup) -> None:
     """Move the values of one alias group into another, in place.
 
     Args:
-        cells: The alias group of each value.
+        groups: The alias group of each value.
         host: The group that grows.
-        cell: The group that is absorbed.
+        group: The group that is absorbed.
     """
-    host.start_step = min(host.start_step, cell.start_step)
-    host.stop_step = max(host.stop_step, cell.stop_step)
-    host.size_bytes = max(host.size_bytes, cell.size_bytes)
-    host.alignment = max(host.alignment, cell.alignment)
-    host.is_kept |= cell.is_kept
-    host.values.extend(cell.values)
-    for value in cell.values:
-        cells[value] = host
+    host.start_step = min(host.start_step, group.start_step)
+    host.stop_step = max(host.stop_step, group.stop_step)
+    host.size_bytes = max(host.size_bytes, group.size_bytes)
+    host.alignment = max(host.alignment, group.alignment)
+    host.is_kept |= group.is_kept
+    host.values.extend(group.values)
+    for value in group.values:
+        groups[value] = host
 
 
 def _last_uses(schedule: Schedule) -> list[int]:
@@ -94,7 +94,7 @@ def _last_uses(schedule: Schedule) -> list[int]:
 
 
 def _check_tie(
-    schedule: Schedule, index: int, alias: Alias, host: Cell, last_use: list[int]
+    schedule: Schedule, index: int, alias: Alias, host: AliasGroup, last_use: list[int]
 ) -> None:
     step = schedule.steps[index]
     for value in host.values:
