@@ -123,7 +123,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "planner.recompute": (
         "_core errors planner.cell planner.parallel planner.problem planner.schedule"
-        " planner.written_again"
+        " planner.rematerialized"
     ),
     "planner.recompute_bound": ("_core planner.parallel planner.recompute planner.schedule"),
     "planner.squeeze": ("planner.recompute planner.reorder planner.schedule planner.schedule_plan"),

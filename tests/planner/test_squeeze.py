@@ -15,7 +15,7 @@ from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, 
 from tightship.planner.parallel.dependencies import edge_columns
 from tightship.planner.recompute import NEVER, Recomputation, ties_early
 from tightship.planner.squeeze import squeeze
-from tightship.planner.written_again import written_again
+from tightship.planner.rematerialized import rematerialized
 
 
 def executed(schedule, origin, given):
@@ -118,7 +118,7 @@ def test_a_clone_reads_a_weight_before_it_is_updated():
         Step("d", "D", (2, 4), (5,)),
     )
     schedule = Schedule(values, (steps[0], steps[1], steps[3], steps[4], steps[2]), (5,))
-    made, origin = written_again(schedule, 1, {0})
+    made, origin = rematerialized(schedule, 1, {0})
     names = [step.name for step in made.steps]
     assert names.index("a.again") < names.index("update")
     assert origin.count(0) == 2

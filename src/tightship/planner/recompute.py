@@ -13,7 +13,7 @@ from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.parallel.dependencies import edge_columns
 from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import BINDING, AliasKind, Schedule
-from tightship.planner.written_again import written_again
+from tightship.planner.rematerialized import rematerialized
 
 Float64Array = NDArray[np.float64]
 
@@ -124,7 +124,7 @@ class Recomputation:
     def _written(self, again: frozenset[int]) -> tuple[Schedule, tuple[int, ...]]:
         """Insert clones; return the original schedule if one would read overwritten bytes."""
         try:
-            schedule, origin = written_again(self.schedule, self.turn, again)
+            schedule, origin = rematerialized(self.schedule, self.turn, again)
             alias_groups_of(schedule)
         except PlanError:
             return self.schedule, tuple(range(len(self.schedule.steps)))
@@ -193,7 +193,7 @@ def ties_early(schedule: Schedule) -> tuple[Schedule, tuple[int, ...]]:
         The schedule, and for each of its steps the index of the original step. The schedule is
         unchanged if a step reads the bytes under another name as well.
     """
-    early, origin = written_again(schedule, -1, ())
+    early, origin = rematerialized(schedule, -1, ())
     try:
         alias_groups_of(early)
     except PlanError:

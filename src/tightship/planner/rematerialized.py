@@ -6,7 +6,7 @@ from dataclasses import replace
 from tightship.planner.schedule import BINDING, AliasKind, Schedule, Step
 
 
-def written_again(
+def rematerialized(
     schedule: Schedule, turn: int, again: Collection[int]
 ) -> tuple[Schedule, tuple[int, ...]]:
     """Insert clones of the steps `again` after the step `turn`.
