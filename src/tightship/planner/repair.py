@@ -58,7 +58,7 @@ def repair(
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Interval:
     """An interval of steps: the buffers live in it, and which of them live only in it."""
 
     live: Int64Array
@@ -94,7 +94,7 @@ def _repair_to(problem: Problem, offset_bytes: Int64Array, target_bytes: int, ef
     return effort - left
 
 
-def _stretches(problem: Problem, buffer: int, over: NDArray[np.bool_]) -> Iterator[_Stretch]:
+def _stretches(problem: Problem, buffer: int, over: NDArray[np.bool_]) -> Iterator[_Interval]:
     """Yield growing intervals around a buffer; none cuts the lifetime of a buffer to be lowered."""
     start, stop = problem.start_step, problem.stop_step
     begin, end = int(start[buffer]), int(stop[buffer])
@@ -113,7 +113,7 @@ def _stretches(problem: Problem, buffer: int, over: NDArray[np.bool_]) -> Iterat
         free = (start[live] >= begin) & (stop[live] <= end)
         grown = int(np.count_nonzero(free))
         if grown > free_count:
-            yield _Stretch(live, free)
+            yield _Interval(live, free)
         free_count = grown
         if free_count == problem.count:
             return

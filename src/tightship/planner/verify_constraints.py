@@ -125,15 +125,15 @@ def _pieces(problem: Problem, constraints: Constraints, places: Places) -> list[
     pieces = []
     for buffer in np.flatnonzero(problem.size_bytes).tolist():
         size, begin = int(problem.size_bytes[buffer]), int(problem.start_step[buffer])
-        stretches = []
+        intervals = []
         for start, stop, bottom, top in sorted(gaps.get(buffer, [])):
-            stretches += [(begin, start, 0, size), (start, stop, bottom, top)]
+            intervals += [(begin, start, 0, size), (start, stop, bottom, top)]
             begin = stop
-        stretches.append((begin, int(problem.stop_step[buffer]), 0, size))
+        intervals.append((begin, int(problem.stop_step[buffer]), 0, size))
         bank, offset = places.bank_of(buffer), int(places.offset_bytes[buffer])
         pieces += [
             _Piece(bank, start, stop, offset + bottom, offset + top, buffer)
-            for start, stop, bottom, top in stretches
+            for start, stop, bottom, top in intervals
             if start < stop and bottom < top
         ]
     return pieces
