@@ -1,6 +1,6 @@
 #include "tightship/flow/least_order.hpp"
 
-#include "tightship/flow/stretch.hpp"
+#include "tightship/flow/interval.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -271,20 +271,20 @@ bool lower(const Traffic &traffic, const Neighbours &near, Order &order, std::in
         const auto after = std::ranges::upper_bound(parts, peak);
         const Around part{*(after - 1), *after};
         std::vector<Around> tried;
-        if (part.stop - part.start <= kStretchMax)
+        if (part.stop - part.start <= kIntervalMax)
             tried.push_back(part);
         else
             for (const std::size_t share : {2, 1, 3}) {
-                const std::size_t back = kStretchMax * share / 4;
+                const std::size_t back = kIntervalMax * share / 4;
                 std::size_t start = std::max(part.start, peak - std::min(peak, back));
-                start = std::min(start, part.stop - kStretchMax);
-                tried.push_back({start, start + kStretchMax});
+                start = std::min(start, part.stop - kIntervalMax);
+                tried.push_back({start, start + kIntervalMax});
             }
         bool is_lower = false;
         for (const Around &each : tried) {
-            const Stretch stretch{traffic, order, each.start, each.stop, near.before};
-            const StretchOrder found =
-                best_stretch(stretch, loads.load[peak], loads.before[each.start], effort);
+            const Interval interval{traffic, order, each.start, each.stop, near.before};
+            const IntervalOrder found =
+                best_interval(interval, loads.load[peak], loads.before[each.start], effort);
             if (!found.order.empty()) {
                 std::ranges::copy(found.order,
                                   order.begin() + static_cast<std::ptrdiff_t>(each.start));

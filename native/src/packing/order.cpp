@@ -8,7 +8,7 @@
 namespace tightship::packing {
 namespace {
 
-/// Largest of any stretch of a column: node i holds the larger of nodes 2 i and 2 i + 1.
+/// Largest of any interval of a column: node i holds the larger of nodes 2 i and 2 i + 1.
 class Maxima {
   public:
     explicit Maxima(std::size_t count) : count_(count), nodes_(2 * count, 0) {}

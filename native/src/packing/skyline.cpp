@@ -45,12 +45,12 @@ place::Offsets Skyline::place(place::Order order) {
         by_rank.push_back(row_of[buffer]);
     }
     waiting_.fill(rank);
-    stretches_.assign(1, {0, 0, steps_.count, kNone, kNone});
+    intervals_.assign(1, {0, 0, steps_.count, kNone, kNone});
     unused_.clear();
     std::uint32_t current = 0;
     for (std::size_t left = by_rank.size(); left > 0;) {
         current = valley(current);
-        const Stretch &low = stretches_[current];
+        const Interval &low = intervals_[current];
         const auto first = waiting_.first_within(low.start, low.stop);
         if (!first) {
             raise(current);
@@ -66,14 +66,14 @@ place::Offsets Skyline::place(place::Order order) {
     return offsets;
 }
 
-std::int64_t Skyline::height(std::uint32_t stretch) const {
-    return stretch == kNone ? std::numeric_limits<std::int64_t>::max() : stretches_[stretch].height;
+std::int64_t Skyline::height(std::uint32_t interval) const {
+    return interval == kNone ? std::numeric_limits<std::int64_t>::max() : intervals_[interval].height;
 }
 
-/// Down from a stretch to where both neighbours are higher.
+/// Down from an interval to where both neighbours are higher.
 std::uint32_t Skyline::valley(std::uint32_t from) const {
     for (;;) {
-        const Stretch &here = stretches_[from];
+        const Interval &here = intervals_[from];
         if (height(here.left) < here.height)
             from = here.left;
         else if (height(here.right) < here.height)
@@ -83,26 +83,26 @@ std::uint32_t Skyline::valley(std::uint32_t from) const {
     }
 }
 
-/// Puts a buffer with this top into a valley; returns a stretch from which to look for the next.
+/// Puts a buffer with this top into a valley; returns an interval from which to look for the next.
 std::uint32_t Skyline::fill(std::uint32_t valley, std::uint32_t row, std::int64_t top) {
-    const Stretch low = stretches_[valley];
+    const Interval low = intervals_[valley];
     const std::uint32_t start = steps_.start[row];
     const std::uint32_t stop = steps_.stop[row];
-    stretches_[valley] = {top, start, stop, low.left, low.right};
+    intervals_[valley] = {top, start, stop, low.left, low.right};
     std::uint32_t next = valley;
     if (stop < low.stop) {
         next = make({low.height, stop, low.stop, valley, low.right});
-        stretches_[valley].right = next;
+        intervals_[valley].right = next;
         if (low.right != kNone)
-            stretches_[low.right].left = next;
+            intervals_[low.right].left = next;
     } else if (height(low.right) == top) {
         join_right(valley);
     }
     if (low.start < start) {
         next = make({low.height, low.start, start, low.left, valley});
-        stretches_[valley].left = next;
+        intervals_[valley].left = next;
         if (low.left != kNone)
-            stretches_[low.left].right = next;
+            intervals_[low.left].right = next;
     } else if (height(low.left) == top) {
         join_left(valley);
     }
@@ -111,7 +111,7 @@ std::uint32_t Skyline::fill(std::uint32_t valley, std::uint32_t row, std::int64_
 
 /// Lifts a valley to its lower neighbour, of which it becomes part.
 void Skyline::raise(std::uint32_t valley) {
-    Stretch &low = stretches_[valley];
+    Interval &low = intervals_[valley];
     low.height = std::min(height(low.left), height(low.right));
     if (height(low.left) == low.height)
         join_left(valley);
@@ -119,32 +119,32 @@ void Skyline::raise(std::uint32_t valley) {
         join_right(valley);
 }
 
-void Skyline::join_left(std::uint32_t stretch) {
-    Stretch &joined = stretches_[stretch];
+void Skyline::join_left(std::uint32_t interval) {
+    Interval &joined = intervals_[interval];
     unused_.push_back(joined.left);
-    joined.start = stretches_[joined.left].start;
-    joined.left = stretches_[joined.left].left;
+    joined.start = intervals_[joined.left].start;
+    joined.left = intervals_[joined.left].left;
     if (joined.left != kNone)
-        stretches_[joined.left].right = stretch;
+        intervals_[joined.left].right = interval;
 }
 
-void Skyline::join_right(std::uint32_t stretch) {
-    Stretch &joined = stretches_[stretch];
+void Skyline::join_right(std::uint32_t interval) {
+    Interval &joined = intervals_[interval];
     unused_.push_back(joined.right);
-    joined.stop = stretches_[joined.right].stop;
-    joined.right = stretches_[joined.right].right;
+    joined.stop = intervals_[joined.right].stop;
+    joined.right = intervals_[joined.right].right;
     if (joined.right != kNone)
-        stretches_[joined.right].left = stretch;
+        intervals_[joined.right].left = interval;
 }
 
-std::uint32_t Skyline::make(const Stretch &stretch) {
+std::uint32_t Skyline::make(const Interval &interval) {
     if (unused_.empty()) {
-        stretches_.push_back(stretch);
-        return static_cast<std::uint32_t>(stretches_.size() - 1);
+        intervals_.push_back(interval);
+        return static_cast<std::uint32_t>(intervals_.size() - 1);
     }
     const std::uint32_t reused = unused_.back();
     unused_.pop_back();
-    stretches_[reused] = stretch;
+    intervals_[reused] = interval;
     return reused;
 }
 

@@ -38,7 +38,7 @@ std::int64_t peak_of(const Traffic &traffic, std::span<const std::int64_t> order
 /// An order with a peak no larger than that of 0, 1, 2, ...
 ///
 /// Where a step that all others come before or after divides the steps into parts of at most 64,
-/// every set of a part's steps is looked at; where parts are larger, stretches of the best order
+/// every set of a part's steps is looked at; where parts are larger, intervals of the best order
 /// found, around its peaks. Sets are looked at `effort` times at most.
 LeastOrder least_order(const Traffic &traffic, const Edges &edges, std::int64_t effort);
 

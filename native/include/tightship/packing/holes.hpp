@@ -21,7 +21,7 @@ struct Hole {
 };
 
 /// Holes by rising size, then offset, no two with one offset: blocks of neighbours under one list
-/// of the last of each, so that a search looks at two short stretches of memory.
+/// of the last of each, so that a search looks at two short intervals of memory.
 ///
 /// `at_least` is O(log n), `insert` and `erase` O(log n + n / 1000) with a small factor.
 class Holes {

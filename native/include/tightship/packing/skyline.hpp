@@ -7,8 +7,8 @@
 
 namespace tightship::packing {
 
-/// The tops of what is placed, as stretches of steps of one height, and the buffers still to
-/// place. A stretch with higher neighbours is a valley: what is placed elsewhere cannot change it.
+/// The tops of what is placed, as intervals of steps of one height, and the buffers still to
+/// place. An interval with higher neighbours is a valley: what is placed elsewhere cannot change it.
 /// So valleys are filled one by one, from left to right, each by the first of the order that fits
 /// into its width; one that nothing fits into is raised to its lower neighbour.
 class Skyline {
@@ -21,7 +21,7 @@ class Skyline {
   private:
     static constexpr std::uint32_t kNone = UINT32_MAX;
 
-    struct Stretch {
+    struct Interval {
         std::int64_t height;
         std::uint32_t start;
         std::uint32_t stop;
@@ -37,18 +37,18 @@ class Skyline {
         std::uint32_t count = 0;
     };
 
-    std::int64_t height(std::uint32_t stretch) const;
+    std::int64_t height(std::uint32_t interval) const;
     std::uint32_t valley(std::uint32_t from) const;
     std::uint32_t fill(std::uint32_t valley, std::uint32_t row, std::int64_t top);
     void raise(std::uint32_t valley);
-    void join_left(std::uint32_t stretch);
-    void join_right(std::uint32_t stretch);
-    std::uint32_t make(const Stretch &stretch);
+    void join_left(std::uint32_t interval);
+    void join_right(std::uint32_t interval);
+    std::uint32_t make(const Interval &interval);
 
     const place::Buffers &buffers_;
     Steps steps_;
     Contained waiting_;
-    std::vector<Stretch> stretches_;
+    std::vector<Interval> intervals_;
     std::vector<std::uint32_t> unused_;
 };
 

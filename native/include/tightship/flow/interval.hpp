@@ -1,4 +1,4 @@
-/// The best order of a stretch of steps, whatever comes before and after it.
+/// The best order of an interval of steps, whatever comes before and after it.
 #pragma once
 
 #include "tightship/flow/least_order.hpp"
@@ -9,11 +9,11 @@
 
 namespace tightship::flow {
 
-/// The most steps of a stretch: a set of them is a word.
-inline constexpr std::size_t kStretchMax = 64;
+/// The most steps of an interval: a set of them is a word.
+inline constexpr std::size_t kIntervalMax = 64;
 
 /// Steps `[start, stop)` of an order, what is live around them, and what they wait for.
-struct Stretch {
+struct Interval {
     const Traffic &traffic;
     std::span<const std::int64_t> order; // of all steps
     std::size_t start, stop;
@@ -21,15 +21,15 @@ struct Stretch {
 };
 
 /// What was found within the effort.
-struct StretchOrder {
-    std::vector<std::int64_t> order; // of the steps of the stretch; empty where there is none
+struct IntervalOrder {
+    std::vector<std::int64_t> order; // of the steps of the interval; empty where there is none
     bool is_whole;                   // every set was looked at that could lead to a smaller peak
 };
 
-/// An order of a stretch whose loads all stay below `limit`, with the smallest largest load, where
+/// An order of an interval whose loads all stay below `limit`, with the smallest largest load, where
 /// `live` bytes are live before it. `effort` is lowered by the number of times that a step is put
 /// behind a set.
-StretchOrder best_stretch(const Stretch &stretch, std::int64_t limit, std::int64_t live,
+IntervalOrder best_interval(const Interval &interval, std::int64_t limit, std::int64_t live,
                           std::int64_t &effort);
 
 } // namespace tightship::flow

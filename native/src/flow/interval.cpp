@@ -1,4 +1,4 @@
-#include "tightship/flow/stretch.hpp"
+#include "tightship/flow/interval.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -36,17 +36,17 @@ struct Effect {
     std::int64_t load, after;
 };
 
-/// The steps of a stretch and the cells that they touch, numbered from 0.
+/// The steps of an interval and the cells that they touch, numbered from 0.
 class Part {
   public:
-    explicit Part(const Stretch &stretch) : steps_(stretch.stop - stretch.start) {
-        const Traffic &traffic = stretch.traffic;
+    explicit Part(const Interval &interval) : steps_(interval.stop - interval.start) {
+        const Traffic &traffic = interval.traffic;
         std::unordered_map<std::int64_t, std::uint32_t> number;
         std::unordered_map<std::int64_t, std::size_t> bit;
         for (std::size_t i = 0; i < steps_.size(); ++i)
-            bit[stretch.order[stretch.start + i]] = i;
+            bit[interval.order[interval.start + i]] = i;
         for (std::size_t i = 0; i < steps_.size(); ++i) {
-            const std::size_t step = static_cast<std::size_t>(stretch.order[stretch.start + i]);
+            const std::size_t step = static_cast<std::size_t>(interval.order[interval.start + i]);
             Local &local = steps_[i];
             local.scratch = traffic.scratch[step];
             for (const std::int64_t cell : cells_of(traffic, step)) {
@@ -63,19 +63,19 @@ class Part {
                  k < end; ++k)
                 local.over.push_back(
                     {number.at(traffic.over_new[k]), number.at(traffic.over_old[k])});
-            for (const Step other : stretch.before[step])
+            for (const Step other : interval.before[step])
                 if (const auto found = bit.find(other); found != bit.end())
                     local.before |= Set{1} << found->second;
         }
-        for (std::size_t i = 0; i < stretch.order.size(); ++i) {
-            if (i == stretch.start) {
-                i = stretch.stop - 1;
+        for (std::size_t i = 0; i < interval.order.size(); ++i) {
+            if (i == interval.start) {
+                i = interval.stop - 1;
                 continue;
             }
-            const std::size_t step = static_cast<std::size_t>(stretch.order[i]);
+            const std::size_t step = static_cast<std::size_t>(interval.order[i]);
             for (const std::int64_t cell : cells_of(traffic, step))
                 if (const auto found = number.find(cell); found != number.end())
-                    (i < stretch.start ? pieces_[found->second].is_born
+                    (i < interval.start ? pieces_[found->second].is_born
                                        : pieces_[found->second].lives_on) = true;
         }
     }
@@ -176,9 +176,9 @@ std::size_t free_step(const Part &part, const Reached &at) {
 
 } // namespace
 
-StretchOrder best_stretch(const Stretch &stretch, std::int64_t limit, std::int64_t live,
+IntervalOrder best_interval(const Interval &interval, std::int64_t limit, std::int64_t live,
                           std::int64_t &effort) {
-    const Part part(stretch);
+    const Part part(interval);
     std::vector<std::vector<Reached>> levels{{{0, 0, live, 0, 0}}};
     bool is_whole = true;
     while (levels.size() <= part.count() && !levels.back().empty()) {
@@ -208,7 +208,7 @@ StretchOrder best_stretch(const Stretch &stretch, std::int64_t limit, std::int64
     std::uint32_t place = 0;
     for (std::size_t level = levels.size(); --level > 0;) {
         const Reached &at = levels[level][place];
-        order.push_back(stretch.order[stretch.start + at.step]);
+        order.push_back(interval.order[interval.start + at.step]);
         place = at.from;
     }
     std::ranges::reverse(order);
