@@ -75,7 +75,7 @@ void *CompositeResource::allocate(size_t size_bytes, size_t alignment) {
     if (has_class(size_bytes)) [[likely]] {
         SlabResource *slab = class_of(size_bytes);
         if (alignment <= slab->alignment()) [[likely]]
-            return slab->from_cell(size_bytes,
+            return slab->from_cache(size_bytes,
                                    [&] { return allocate_slowly(size_bytes, alignment); });
     }
     return allocate_slowly(size_bytes, alignment);
@@ -111,7 +111,7 @@ MemoryResource &CompositeResource::part_of(const void *pointer) const {
 
 Freed CompositeResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
     if (has_class(size_bytes)) [[likely]]
-        if (class_of(size_bytes)->to_cell(pointer, size_bytes, alignment)) [[likely]]
+        if (class_of(size_bytes)->to_cache(pointer, size_bytes, alignment)) [[likely]]
             return Freed::done;
     return deallocate_slowly(pointer, size_bytes, alignment);
 }

@@ -71,11 +71,11 @@ SlabResource::SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size
 void *SlabResource::allocate(size_t size_bytes, size_t alignment) {
     if (size_bytes - 1 >= noted_max_ || alignment > alignment_) [[unlikely]]
         return allocate_slowly(size_bytes, alignment);
-    return from_cell(size_bytes, [&] { return from_bitmap(size_bytes); });
+    return from_cache(size_bytes, [&] { return from_bitmap(size_bytes); });
 }
 
 Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
-    if (to_cell(pointer, size_bytes, alignment)) [[likely]]
+    if (to_cache(pointer, size_bytes, alignment)) [[likely]]
         return Freed::done;
     return deallocate_slowly(pointer, size_bytes, alignment);
 }
@@ -85,22 +85,22 @@ void *SlabResource::allocate_slowly(size_t size_bytes, size_t alignment) {
     if (!serves(size_bytes, alignment))
         return nullptr;
     const size_t noted = noted_of(size_bytes);
-    void *given = from_cell(noted, [&] { return from_bitmap(noted); });
+    void *given = from_cache(noted, [&] { return from_bitmap(noted); });
     if (given != nullptr && noted == kLarge)
         large_[quotient(static_cast<char *>(given) - start_)] = size_bytes;
     return given;
 }
 
-/// Takes a word of the bitmap into the cell, or one block where that is closed.
+/// Takes a word of the bitmap into the thread cache, or one block where that is closed.
 void *SlabResource::from_bitmap(size_t noted) {
-    Cell *cell = cells_.own();
-    const bool is_open = cell != nullptr && cell->is_closed.load(std::memory_order_relaxed) == 0;
+    ThreadCache *cache = caches_.own();
+    const bool is_open = cache != nullptr && cache->is_closed.load(std::memory_order_relaxed) == 0;
     size_t word = first_word();
     const uint64_t bits = claim(word, is_open ? 64 : 1);
     if (bits == 0)
         return nullptr;
     if (is_open)
-        keep(cell, word, bits & (bits - 1));
+        keep(cache, word, bits & (bits - 1));
     mark(word * 64 + lowest(bits), noted);
     return block(word, bits);
 }
@@ -110,7 +110,7 @@ size_t SlabResource::first_word() const {
     return thread_slot() * size_t{8} % free_->word_count();
 }
 
-/// Free blocks of one word, which the bitmap no longer has; calls back what cells hold if it must.
+/// Free blocks of one word, which the bitmap no longer has; calls back what thread caches hold if it must.
 uint64_t SlabResource::claim(size_t &word, size_t limit) {
     for (;;) {
         const uint64_t bits = free_->claim(word, limit);
@@ -127,16 +127,16 @@ uint64_t SlabResource::claim(size_t &word, size_t limit) {
 
 bool SlabResource::collect() {
     const std::lock_guard lock(collecting_);
-    return cells_.close_each([this](Cell &cell) { empty_into_bitmap(cell); });
+    return caches_.close_each([this](ThreadCache &cache) { empty_into_bitmap(cache); });
 }
 
 /// Neighbours that came back together go by one atomic operation.
-void SlabResource::empty_stack(Cell &cell) {
+void SlabResource::empty_stack(ThreadCache &cache) {
     size_t word = 0;
     uint64_t bits = 0;
-    for (uint32_t place = 0; place < cell.get_depth(); ++place) {
+    for (uint32_t place = 0; place < cache.get_depth(); ++place) {
         size_t index = 0;
-        locate(cell.at(place), index);
+        locate(cache.at(place), index);
         if (index / 64 != word && bits != 0) {
             free_->release(word, bits);
             bits = 0;
@@ -146,17 +146,17 @@ void SlabResource::empty_stack(Cell &cell) {
     }
     if (bits != 0)
         free_->release(word, bits);
-    cell.set_depth(0);
+    cache.set_depth(0);
 }
 
-void SlabResource::empty_into_bitmap(Cell &cell) {
-    empty_stack(cell);
-    if (const uint64_t bits = cell.get_bits(); bits != 0)
-        free_->release(cell.get_word(), bits);
-    cell.set_bits(0);
+void SlabResource::empty_into_bitmap(ThreadCache &cache) {
+    empty_stack(cache);
+    if (const uint64_t bits = cache.get_bits(); bits != 0)
+        free_->release(cache.get_word(), bits);
+    cache.set_bits(0);
 }
 
-/// Where the stack is full, the cell closed, the size kept apart, the block another process's or no
+/// Where the stack is full, the thread cache closed, the size kept apart, the block another process's or no
 /// such block.
 Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes, size_t alignment) {
     size_t index;
@@ -166,13 +166,13 @@ Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes, size_t a
     if (const Freed fault = check(pointer, index, size_bytes, alignment); fault != Freed::done)
         return fault;
     mark(index, kFree);
-    Cell *cell = cells_.own();
-    if (cell == nullptr || !cell->enter())
+    ThreadCache *cache = caches_.own();
+    if (cache == nullptr || !cache->enter())
         return free_->release(index / 64, bit(index)) == 0 ? Freed::done : Freed::already_free;
-    if (cell->get_depth() == Cell::kDepth)
-        empty_stack(*cell);
-    cell->push(cell->get_depth(), static_cast<char *>(pointer));
-    cell->leave();
+    if (cache->get_depth() == ThreadCache::kDepth)
+        empty_stack(*cache);
+    cache->push(cache->get_depth(), static_cast<char *>(pointer));
+    cache->leave();
     return Freed::done;
 }
 
@@ -191,14 +191,14 @@ size_t SlabResource::size_of(const void *pointer) const {
     return locate(pointer, index) == Freed::done ? asked(index) : 0;
 }
 
-/// Whether the bitmap or the calling thread's cell has a block.
+/// Whether the bitmap or the calling thread's cache has a block.
 bool SlabResource::is_free(const void *pointer, size_t index) {
-    const Cell *cell = cells_.own();
+    const ThreadCache *cache = caches_.own();
     uint64_t free = free_->set_of(index / 64);
-    if (cell != nullptr) {
-        free |= cell->bits_of(index / 64);
-        for (uint32_t place = 0; place < cell->get_depth(); ++place)
-            if (cell->at(place) == pointer)
+    if (cache != nullptr) {
+        free |= cache->bits_of(index / 64);
+        for (uint32_t place = 0; place < cache->get_depth(); ++place)
+            if (cache->at(place) == pointer)
                 return true;
     }
     return (free & bit(index)) != 0;
@@ -214,8 +214,8 @@ Range SlabResource::range_of(const void *pointer) const {
 
 Statistics SlabResource::statistics() const {
     size_t free = free_->set_count();
-    for (uint32_t index = 0; index < cells_.count(); ++index)
-        free += cells_[index].count();
+    for (uint32_t index = 0; index < caches_.count(); ++index)
+        free += caches_[index].count();
     const size_t live = block_count_ - std::min(free, block_count_);
     const size_t touched = touched_words_.load(std::memory_order_relaxed) * 64;
     return {live * block_bytes_, live, capacity_bytes_,
@@ -234,20 +234,20 @@ std::string SlabResource::refusal(size_t size_bytes, size_t alignment) const {
 
 void SlabResource::before_fork() {
     collecting_.lock();
-    cells_.close(true);
+    caches_.close(true);
 }
 
-/// A child of shared memory leaves the parent what is in the cells, and the bitmap as it is; a
+/// A child of shared memory leaves the parent what is in the thread caches, and the bitmap as it is; a
 /// child with a copy has no other threads that would finish what they had begun in it.
 void SlabResource::after_fork(bool is_child) {
     if (is_child) {
         os::register_thread_barrier();
         if (is_shared_)
-            cells_.forget();
+            caches_.forget();
         else
             free_->settle();
     }
-    cells_.open();
+    caches_.open();
     collecting_.unlock();
 }
 

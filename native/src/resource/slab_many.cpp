@@ -70,18 +70,18 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
         return MemoryResource::allocate_many(blocks, count, size_bytes, alignment);
     const size_t noted = noted_of(size_bytes);
     size_t given = 0;
-    Cell *cell = cells_.own();
-    if (cell != nullptr && cell->enter()) {
-        while (given < count && cell->get_depth() != 0) {
-            char *each = cell->pop(cell->get_depth());
+    ThreadCache *cache = caches_.own();
+    if (cache != nullptr && cache->enter()) {
+        while (given < count && cache->get_depth() != 0) {
+            char *each = cache->pop(cache->get_depth());
             mark(quotient(each - start_), noted);
             blocks[given++] = each;
         }
-        const uint64_t bits = cell->get_bits();
+        const uint64_t bits = cache->get_bits();
         const uint64_t taken = FreeBits::lowest(bits, count - given);
-        cell->set_bits(bits & ~taken);
-        given += spread(blocks + given, cell->get_word(), taken, noted);
-        cell->leave();
+        cache->set_bits(bits & ~taken);
+        given += spread(blocks + given, cache->get_word(), taken, noted);
+        cache->leave();
     }
     for (size_t word = given < count ? first_word() : 0; given < count;) {
         const uint64_t bits = claim(word, 64);
@@ -89,19 +89,19 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
             break;
         const uint64_t taken = FreeBits::lowest(bits, count - given);
         given += spread(blocks + given, word, taken, noted);
-        keep(cell, word, bits & ~taken);
+        keep(cache, word, bits & ~taken);
     }
     return given;
 }
 
-/// Puts free blocks of a word into the cell; those of another word that it had go to the bitmap, as
-/// all do where the cell is closed.
-void SlabResource::keep(Cell *cell, size_t word, uint64_t bits) {
-    if (cell != nullptr && cell->enter()) {
-        const size_t before_word = cell->get_word();
-        const uint64_t before = cell->get_bits();
-        cell->set(word, before_word == word ? before | bits : bits);
-        cell->leave();
+/// Puts free blocks of a word into the thread cache; those of another word that it had go to the bitmap, as
+/// all do where the thread cache is closed.
+void SlabResource::keep(ThreadCache *cache, size_t word, uint64_t bits) {
+    if (cache != nullptr && cache->enter()) {
+        const size_t before_word = cache->get_word();
+        const uint64_t before = cache->get_bits();
+        cache->set(word, before_word == word ? before | bits : bits);
+        cache->leave();
         if (before_word == word)
             return;
         word = before_word;
@@ -167,7 +167,7 @@ FreedMany SlabResource::release_run(size_t word, uint64_t bits, size_t size_byte
         }
     }
     if (given != 0)
-        keep(cells_.own(), word, given);
+        keep(caches_.own(), word, given);
     return freed;
 }
 

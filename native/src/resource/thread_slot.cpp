@@ -16,7 +16,7 @@ struct Holder {
     ~Holder() {
         const uint32_t slot = tls_thread_slot;
         tls_thread_slot = kNoSlot;
-        tls_cell_offset = kCellCount * kCellBytes;
+        tls_cache_offset = kCacheCount * kCacheBytes;
         if (slot < kSlotCount)
             taken[slot / 64].fetch_and(~(uint64_t{1} << slot % 64));
     }
@@ -55,7 +55,7 @@ uint32_t take_thread_slot() {
     static thread_local Holder holder;
     (void)holder;
     tls_thread_slot = lowest_free();
-    tls_cell_offset = std::min(tls_thread_slot, kCellCount) * kCellBytes;
+    tls_cache_offset = std::min(tls_thread_slot, kCacheCount) * kCacheBytes;
     return tls_thread_slot;
 }
 

@@ -1,7 +1,7 @@
 /// Blocks of one size: the fastest way to a small one.
 #pragma once
 
-#include "tightship/resource/cells.hpp"
+#include "tightship/resource/thread_caches.hpp"
 #include "tightship/resource/chunk.hpp"
 #include "tightship/resource/fork_guard.hpp"
 #include "tightship/resource/free_bits.hpp"
@@ -20,13 +20,13 @@ namespace tightship::resource {
 ///     region  | bits and their summaries | block 0 | block 1 | ...
 ///               or apart, in a block of `control`
 ///
-/// A thread takes the free blocks of a whole word, 64 at most, into its cell, by one atomic
-/// operation, and serves itself from there. What it gives back waits on a stack in its cell, the
+/// A thread takes the free blocks of a whole word, 64 at most, into its thread cache, by one atomic
+/// operation, and serves itself from there. What it gives back waits on a stack in its thread cache, the
 /// last one first out, and goes to the bitmap when that is full. When the bitmap is used up, what
-/// the cells hold is called back: no block is out of reach.
+/// the thread caches hold is called back: no block is out of reach.
 ///
 /// Equation, while no call is in flight:
-///     blocks = live + bits set in the bitmap + bits in cells + blocks on their stacks
+///     blocks = live + bits set in the bitmap + bits in thread caches + blocks on their stacks
 ///
 /// Two bytes for each block, in memory of the process, keep the size it was asked for by while it
 /// is out, so that a block that comes back twice, or with another size, is refused. Of 64 blocks
@@ -62,46 +62,46 @@ class SlabResource final : public MemoryResource, private Forkable {
     /// Larger sizes are kept apart from the others.
     static constexpr size_t kNoted = 0xFFFE;
 
-    /// A block of the calling thread's cell, marked with `noted`, the size it is asked for by; what
-    /// `otherwise()` returns where the cell has none. REQUIRES: the slab serves the request.
+    /// A block of the calling thread's cache, marked with `noted`, the size it is asked for by; what
+    /// `otherwise()` returns where the thread cache has none. REQUIRES: the slab serves the request.
     template <typename Otherwise>
-    [[gnu::always_inline]] void *from_cell(size_t noted, Otherwise otherwise) {
-        Cell *cell = cells_.likely();
-        if (!cell->enter()) [[unlikely]]
+    [[gnu::always_inline]] void *from_cache(size_t noted, Otherwise otherwise) {
+        ThreadCache *cache = caches_.likely();
+        if (!cache->enter()) [[unlikely]]
             return otherwise();
-        if (const uint32_t depth = cell->get_depth(); depth != 0) [[likely]] {
-            char *given = cell->pop(depth);
-            cell->leave();
+        if (const uint32_t depth = cache->get_depth(); depth != 0) [[likely]] {
+            char *given = cache->pop(depth);
+            cache->leave();
             mark(quotient(given - start_), noted);
             return given;
         }
-        const uint64_t bits = cell->get_bits();
-        const size_t index = cell->get_word() * 64 + lowest(bits);
-        cell->set_bits(bits & (bits - 1));
-        cell->leave();
+        const uint64_t bits = cache->get_bits();
+        const size_t index = cache->get_word() * 64 + lowest(bits);
+        cache->set_bits(bits & (bits - 1));
+        cache->leave();
         if (bits == 0)
             return otherwise();
         mark(index, noted);
         return start_ + index * block_bytes_;
     }
-    /// Puts a block into the calling thread's cell; false, and nothing changed, where that is
+    /// Puts a block into the calling thread's cache; false, and nothing changed, where that is
     /// full, or no such block of `kNoted` bytes at most is out.
-    [[gnu::always_inline]] bool to_cell(void *pointer, size_t size_bytes, size_t alignment) {
+    [[gnu::always_inline]] bool to_cache(void *pointer, size_t size_bytes, size_t alignment) {
         const size_t offset = static_cast<const char *>(pointer) - start_;
         const size_t index = quotient(offset);
         if (offset >= capacity_bytes_ || index * block_bytes_ != offset ||
             size_bytes - 1 >= kNoted || !is_aligned(pointer, alignment)) [[unlikely]]
             return false;
-        Cell *cell = cells_.likely();
-        if (!cell->enter()) [[unlikely]]
+        ThreadCache *cache = caches_.likely();
+        if (!cache->enter()) [[unlikely]]
             return false;
-        const uint32_t depth = cell->get_depth();
-        const bool goes = note(index) == size_bytes && depth != Cell::kDepth;
+        const uint32_t depth = cache->get_depth();
+        const bool goes = note(index) == size_bytes && depth != ThreadCache::kDepth;
         if (goes) [[likely]] {
             mark(index, kFree);
-            cell->push(depth, static_cast<char *>(pointer));
+            cache->push(depth, static_cast<char *>(pointer));
         }
-        cell->leave();
+        cache->leave();
         return goes;
     }
 
@@ -174,12 +174,12 @@ class SlabResource final : public MemoryResource, private Forkable {
     [[gnu::noinline]] Freed deallocate_slowly(void *pointer, size_t size_bytes, size_t alignment);
     uint64_t claim(size_t &word, size_t limit);
     size_t first_word() const;
-    void keep(Cell *cell, size_t word, uint64_t bits);
+    void keep(ThreadCache *cache, size_t word, uint64_t bits);
     bool collect();
     bool is_free(const void *pointer, size_t index);
     Freed check(const void *pointer, size_t index, size_t size_bytes, size_t alignment);
-    void empty_stack(Cell &cell);
-    void empty_into_bitmap(Cell &cell);
+    void empty_stack(ThreadCache &cache);
+    void empty_into_bitmap(ThreadCache &cache);
     FreedMany release_together(void *const *blocks, size_t &count, size_t index, size_t size_bytes);
     FreedMany release_run(size_t word, uint64_t bits, size_t size_bytes);
 
@@ -192,7 +192,7 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t block_bytes_;
     size_t alignment_ = 1;
     uint64_t inverse_ = 0; // 2**64 / block_bytes, rounded up
-    Cells cells_;
+    ThreadCaches caches_;
     /// Of each block: `kFree`, its size, or `kLarge`; written by the thread that has the block.
     std::unique_ptr<uint16_t[], Free> noted_;
     /// Of each 64 blocks that were asked for at once, all of them `kFree`: their size.

@@ -13,9 +13,9 @@
 namespace tightship::resource {
 
 /// What one thread has of a slab: the blocks given back last, and free blocks of one word. Written
-/// by its owner while `is_busy`, by others only after `Cells::close` has closed it; no atomic
+/// by its owner while `is_busy`, by others only after `ThreadCaches::close` has closed it; no atomic
 /// operation, no fence on the owner's side.
-struct Cell {
+struct ThreadCache {
     static constexpr uint32_t kDepth = 60;
 
     alignas(128) std::atomic<char *> stack[kDepth] = {}; ///< blocks given back, the last first out
@@ -62,49 +62,49 @@ struct Cell {
         set_depth(deep + 1);
     }
 };
-static_assert(sizeof(Cell) == kCellBytes);
+static_assert(sizeof(ThreadCache) == kCacheBytes);
 
-/// The cells of a slab, one for each of the first threads, and one for all others that is closed.
+/// The thread caches of a slab, one for each of the first threads, and one for all others that is closed.
 ///
-/// Entering is a store and a load that the processor may swap; who closes a cell makes up for it
+/// Entering is a store and a load that the processor may swap; who closes a thread cache makes up for it
 /// with a barrier on every running thread (`membarrier`), which only happens when a slab is used
-/// up or the process forks. Without that call in the kernel all cells are closed for good.
-class Cells {
+/// up or the process forks. Without that call in the kernel all thread caches are closed for good.
+class ThreadCaches {
   public:
-    Cells();
+    ThreadCaches();
 
     /// The calling thread's, or the closed one.
-    Cell *likely() {
-        return reinterpret_cast<Cell *>(reinterpret_cast<char *>(cells_.get()) + tls_cell_offset);
+    ThreadCache *likely() {
+        return reinterpret_cast<ThreadCache *>(reinterpret_cast<char *>(caches_.get()) + tls_cache_offset);
     }
     /// The calling thread's; null where it has none.
-    Cell *own() {
+    ThreadCache *own() {
         const uint32_t slot = thread_slot();
-        return slot < count_ ? &cells_[slot] : nullptr;
+        return slot < count_ ? &caches_[slot] : nullptr;
     }
     uint32_t count() const { return count_; }
-    const Cell &operator[](uint32_t index) const { return cells_[index]; }
+    const ThreadCache &operator[](uint32_t index) const { return caches_[index]; }
 
-    /// Closes every cell that holds something, or all; calls `take` with each, and opens them.
+    /// Closes every thread cache that holds something, or all; calls `take` with each, and opens them.
     /// Returns whether one held something. REQUIRES: one thread at a time.
     template <typename Take> bool close_each(Take take) {
         if (!close(false))
             return false;
         for (uint32_t index = 0; index < count_; ++index)
-            if (cells_[index].is_closed.load(std::memory_order_relaxed) != 0)
-                take(cells_[index]);
+            if (caches_[index].is_closed.load(std::memory_order_relaxed) != 0)
+                take(caches_[index]);
         open();
         return true;
     }
-    /// Closes cells, all of them or those that hold something; false where there was none.
+    /// Closes thread caches, all of them or those that hold something; false where there was none.
     bool close(bool all);
     void open();
-    /// Empties every cell. REQUIRES: all are closed.
+    /// Empties every thread cache. REQUIRES: all are closed.
     void forget();
 
   private:
     uint32_t count_; // that threads can have
-    std::unique_ptr<Cell[]> cells_;
+    std::unique_ptr<ThreadCache[]> caches_;
 };
 
 } // namespace tightship::resource
