@@ -33,10 +33,10 @@ FreeListResource::FreeListResource(std::shared_ptr<MemoryResource> upstream, Set
 }
 
 FreeListResource::~FreeListResource() {
-    for (const auto &[start, territory] : territories_)
-        if (territory.chunk_bytes > 0)
-            give_back(*upstream_, reinterpret_cast<void *>(start), territory.chunk_bytes,
-                      territory.chunk_alignment);
+    for (const auto &[start, coalescing_range] : coalescing_ranges_)
+        if (coalescing_range.chunk_bytes > 0)
+            give_back(*upstream_, reinterpret_cast<void *>(start), coalescing_range.chunk_bytes,
+                      coalescing_range.chunk_alignment);
 }
 
 void *FreeListResource::allocate(size_t size_bytes, size_t alignment) {
@@ -83,12 +83,12 @@ void *FreeListResource::take_latest(const Request &request) {
         return nullptr;
     latest_.size_bytes = 0;
     free_bytes_ -= request.size_bytes;
-    count_live(*latest_.territory, latest_.start, request);
+    count_live(*latest_.coalescing_range, latest_.start, request);
     return reinterpret_cast<void *>(latest_.start);
 }
 
-void FreeListResource::count_live(Territory &territory, uintptr_t start, const Request &request) {
-    territory.live.set(territory.granule(start), request.asked_bytes);
+void FreeListResource::count_live(CoalescingRange &coalescing_range, uintptr_t start, const Request &request) {
+    coalescing_range.live.set(coalescing_range.granule(start), request.asked_bytes);
     live_bytes_ += request.size_bytes;
     ++live_count_;
 }
@@ -98,7 +98,7 @@ void FreeListResource::put_latest_away() {
     if (size_bytes == 0)
         return;
     free_bytes_ -= size_bytes;
-    join(*latest_.territory, latest_.start, size_bytes);
+    join(*latest_.coalescing_range, latest_.start, size_bytes);
 }
 
 /// Cuts a block out of a free one; what is left on either side stays free.
@@ -112,13 +112,13 @@ void *FreeListResource::take(const Request &request) {
         return nullptr;
     const uintptr_t start = address_of(node), stop = start + node->size_bytes;
     const uintptr_t block = align_up(start, request.alignment);
-    Territory &territory = *find(start);
-    remove(territory, node);
+    CoalescingRange &coalescing_range = *find(start);
+    remove(coalescing_range, node);
     if (block > start)
-        insert(territory, start, block - start);
+        insert(coalescing_range, start, block - start);
     if (stop > block + size_bytes)
-        insert(territory, block + size_bytes, stop - (block + size_bytes));
-    count_live(territory, block, request);
+        insert(coalescing_range, block + size_bytes, stop - (block + size_bytes));
+    count_live(coalescing_range, block, request);
     return reinterpret_cast<void *>(block);
 }
 
@@ -151,8 +151,8 @@ Freed FreeListResource::deallocate(void *pointer, size_t size_bytes, size_t alig
         const std::lock_guard lock(lock_);
         if (is_abandoned_)
             return Freed::foreign;
-        if (Territory *territory = find(address_of(pointer))) {
-            const Freed freed = give(*territory, address_of(pointer), size_bytes, alignment);
+        if (CoalescingRange *coalescing_range = find(address_of(pointer))) {
+            const Freed freed = give(*coalescing_range, address_of(pointer), size_bytes, alignment);
             if (freed != Freed::not_a_block || !joins_all_) [[likely]]
                 return freed;
         }
@@ -168,11 +168,11 @@ FreedMany FreeListResource::deallocate_many(void *const *blocks, size_t count, s
         const std::lock_guard lock(lock_);
         for (size_t index = 0; index < count; ++index) {
             const uintptr_t start = address_of(blocks[index]);
-            Territory *territory = is_abandoned_ ? nullptr : find(start);
-            const Freed each = territory == nullptr
+            CoalescingRange *coalescing_range = is_abandoned_ ? nullptr : find(start);
+            const Freed each = coalescing_range == nullptr
                                    ? Freed::not_a_block
-                                   : give(*territory, start, size_bytes, alignment);
-            if (each == Freed::not_a_block && (territory == nullptr || joins_all_))
+                                   : give(*coalescing_range, start, size_bytes, alignment);
+            if (each == Freed::not_a_block && (coalescing_range == nullptr || joins_all_))
                 unsettled.push_back(blocks[index]);
             else
                 freed.note(each, blocks[index]);
@@ -183,38 +183,38 @@ FreedMany FreeListResource::deallocate_many(void *const *blocks, size_t count, s
     return freed;
 }
 
-/// Takes a block back that lies in a territory.
-Freed FreeListResource::give(Territory &territory, uintptr_t start, size_t size_bytes,
+/// Takes a block back that lies in a coalescing range.
+Freed FreeListResource::give(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes,
                              size_t alignment) {
-    const size_t first = territory.granule(start), asked_bytes = std::max<size_t>(size_bytes, 1);
-    if ((start - territory.start) % kFreeGranule != 0 || start % alignment != 0 ||
-        !territory.live.is(first, asked_bytes)) [[unlikely]]
-        return fault_of(territory, start, asked_bytes);
+    const size_t first = coalescing_range.granule(start), asked_bytes = std::max<size_t>(size_bytes, 1);
+    if ((start - coalescing_range.start) % kFreeGranule != 0 || start % alignment != 0 ||
+        !coalescing_range.live.is(first, asked_bytes)) [[unlikely]]
+        return fault_of(coalescing_range, start, asked_bytes);
     const size_t bytes = block_bytes(asked_bytes);
-    territory.live.clear(first);
+    coalescing_range.live.clear(first);
     --live_count_;
     live_bytes_ -= bytes;
-    put_back(territory, start, bytes);
+    put_back(coalescing_range, start, bytes);
     return Freed::done;
 }
 
 /// Why no live block of that size and a given alignment begins at an address.
-Freed FreeListResource::fault_of(const Territory &territory, uintptr_t start, size_t size_bytes) {
+Freed FreeListResource::fault_of(const CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes) {
     put_latest_away();
-    const size_t first = territory.granule(start);
-    if ((start - territory.start) % kFreeGranule != 0)
+    const size_t first = coalescing_range.granule(start);
+    if ((start - coalescing_range.start) % kFreeGranule != 0)
         return Freed::not_a_block;
-    if (const size_t live_bytes = territory.live.at(first); live_bytes != 0)
+    if (const size_t live_bytes = coalescing_range.live.at(first); live_bytes != 0)
         return live_bytes == size_bytes ? Freed::wrong_alignment : Freed::wrong_size;
-    return territory.is_free(first) ? Freed::already_free : Freed::not_a_block;
+    return coalescing_range.is_free(first) ? Freed::already_free : Freed::not_a_block;
 }
 
 size_t FreeListResource::size_of(const void *pointer) const {
     {
         const std::lock_guard lock(lock_);
-        const auto after = territories_.upper_bound(address_of(pointer));
-        if (after != territories_.begin()) {
-            const Territory &found = std::prev(after)->second;
+        const auto after = coalescing_ranges_.upper_bound(address_of(pointer));
+        if (after != coalescing_ranges_.begin()) {
+            const CoalescingRange &found = std::prev(after)->second;
             const size_t offset = address_of(pointer) - found.start;
             if (offset < found.size_bytes())
                 return offset % kFreeGranule == 0 ? found.live.at(offset / kFreeGranule) : 0;
@@ -224,35 +224,35 @@ size_t FreeListResource::size_of(const void *pointer) const {
 }
 
 /// A block that is free from now on.
-void FreeListResource::put_back(Territory &territory, uintptr_t start, size_t size_bytes) {
+void FreeListResource::put_back(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes) {
     put_latest_away();
     if (size_bytes <= kLatestBytesMax) {
-        latest_ = {&territory, start, size_bytes};
+        latest_ = {&coalescing_range, start, size_bytes};
         free_bytes_ += size_bytes;
     } else {
-        join(territory, start, size_bytes);
+        join(coalescing_range, start, size_bytes);
     }
 }
 
 /// A free block, in one with the free blocks beside it.
-void FreeListResource::join(Territory &territory, uintptr_t start, size_t size_bytes) {
+void FreeListResource::join(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes) {
     uintptr_t stop = start + size_bytes;
-    if (FreeNode *next = territory.at(territory.granule(stop))) {
+    if (FreeNode *next = coalescing_range.at(coalescing_range.granule(stop))) {
         stop += next->size_bytes;
-        remove(territory, next);
+        remove(coalescing_range, next);
     }
-    if (FreeNode *previous = territory.before(territory.granule(start))) {
+    if (FreeNode *previous = coalescing_range.before(coalescing_range.granule(start))) {
         start = address_of(previous);
-        remove(territory, previous);
+        remove(coalescing_range, previous);
     }
-    insert(territory, start, stop - start);
+    insert(coalescing_range, start, stop - start);
 }
 
-void FreeListResource::insert(Territory &territory, uintptr_t start, size_t size_bytes) {
+void FreeListResource::insert(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes) {
     auto *node = reinterpret_cast<FreeNode *>(start);
     node->size_bytes = size_bytes;
     node->footer() = size_bytes;
-    territory.mark(node);
+    coalescing_range.mark(node);
     free_bytes_ += size_bytes;
     ++free_count_;
     if (settings_.fit == Fit::first)
@@ -261,23 +261,23 @@ void FreeListResource::insert(Territory &territory, uintptr_t start, size_t size
         bins_.insert(node);
 }
 
-void FreeListResource::remove(Territory &territory, FreeNode *node) {
+void FreeListResource::remove(CoalescingRange &coalescing_range, FreeNode *node) {
     if (settings_.fit == Fit::first)
         chain_.remove(node);
     else
         bins_.remove(node);
-    territory.unmark(node);
+    coalescing_range.unmark(node);
     free_bytes_ -= node->size_bytes;
     --free_count_;
 }
 
-Territory *FreeListResource::find(uintptr_t address) {
+CoalescingRange *FreeListResource::find(uintptr_t address) {
     if (last_ != nullptr && last_->contains(address))
         return last_;
-    const auto after = territories_.upper_bound(address);
-    if (after == territories_.begin())
+    const auto after = coalescing_ranges_.upper_bound(address);
+    if (after == coalescing_ranges_.begin())
         return nullptr;
-    Territory &found = std::prev(after)->second;
+    CoalescingRange &found = std::prev(after)->second;
     return found.contains(address) ? last_ = &found : nullptr;
 }
 

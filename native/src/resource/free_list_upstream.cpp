@@ -13,16 +13,16 @@ constexpr size_t kDiscardedBytesMin = size_t{64} << 10;
 
 } // namespace
 
-/// The territory at an address, made of the range it lies in, or of the chunk that begins there.
-Territory &FreeListResource::territory_of(uintptr_t start, Range range, Asked asked) {
-    if (Territory *known = find(start))
+/// The coalescing range at an address, made of the range it lies in, or of the chunk that begins there.
+CoalescingRange &FreeListResource::coalescing_range_of(uintptr_t start, Range range, Asked asked) {
+    if (CoalescingRange *known = find(start))
         return *known;
     if (joins_all_) {
         const uintptr_t from = align_up(range.start, kFreeGranule);
         const size_t bytes = range.start + range.size_bytes - from;
-        return territories_.try_emplace(from, from, bytes).first->second;
+        return coalescing_ranges_.try_emplace(from, from, bytes).first->second;
     }
-    Territory &made = territories_.try_emplace(start, start, asked.size_bytes).first->second;
+    CoalescingRange &made = coalescing_ranges_.try_emplace(start, start, asked.size_bytes).first->second;
     made.chunk_bytes = asked.size_bytes;
     made.chunk_alignment = asked.alignment;
     return made;
@@ -39,8 +39,8 @@ void *FreeListResource::from_longer_end(const Request &request) {
         const std::lock_guard lock(lock_);
         put_latest_away();
         stop = stop_;
-        const Territory *territory = stop == 0 || is_abandoned_ ? nullptr : find(stop - 1);
-        const FreeNode *last = territory ? territory->before(territory->granule(stop)) : nullptr;
+        const CoalescingRange *coalescing_range = stop == 0 || is_abandoned_ ? nullptr : find(stop - 1);
+        const FreeNode *last = coalescing_range ? coalescing_range->before(coalescing_range->granule(stop)) : nullptr;
         if (last == nullptr)
             return nullptr;
         missing_bytes = align_up(address_of(last), alignment) + size_bytes - stop;
@@ -76,20 +76,20 @@ void *FreeListResource::from_upstream(const Request &request) {
     const Range range = joins_all_ ? upstream_->range_of(pointer) : Range{};
     const uintptr_t start = address_of(pointer);
     std::unique_lock lock(lock_);
-    Territory *made = nullptr;
+    CoalescingRange *made = nullptr;
     try {
-        made = &territory_of(start, range, {chunk_bytes, alignment});
+        made = &coalescing_range_of(start, range, {chunk_bytes, alignment});
     } catch (const std::bad_alloc &) { // of what is kept about it
         lock.unlock();
         upstream_->deallocate(pointer, chunk_bytes, alignment);
         return nullptr;
     }
-    Territory &territory = *made;
-    count_live(territory, start, request);
+    CoalescingRange &coalescing_range = *made;
+    count_live(coalescing_range, start, request);
     if (joins_all_)
         stop_ = start + chunk_bytes;
     if (chunk_bytes > size_bytes)
-        insert(territory, start + size_bytes, chunk_bytes - size_bytes);
+        insert(coalescing_range, start + size_bytes, chunk_bytes - size_bytes);
     return pointer;
 }
 
@@ -110,11 +110,11 @@ Freed FreeListResource::settle(void *pointer, size_t size_bytes, size_t alignmen
     const std::lock_guard lock(lock_);
     if (is_abandoned_)
         return Freed::foreign;
-    Territory &territory = territory_of(start, range, {size_bytes, alignment});
-    const size_t first = territory.granule(start);
-    if (!territory.is_clear(first, first + bytes / kFreeGranule))
+    CoalescingRange &coalescing_range = coalescing_range_of(start, range, {size_bytes, alignment});
+    const size_t first = coalescing_range.granule(start);
+    if (!coalescing_range.is_clear(first, first + bytes / kFreeGranule))
         return Freed::not_a_block;
-    put_back(territory, start, bytes);
+    put_back(coalescing_range, start, bytes);
     return Freed::done;
 }
 
@@ -138,28 +138,28 @@ size_t FreeListResource::discard_free(MemoryResource &pages) {
 }
 
 size_t FreeListResource::trim() {
-    std::vector<Territory> whole;
+    std::vector<CoalescingRange> whole;
     {
         const std::lock_guard lock(lock_);
         put_latest_away();
-        for (auto each = territories_.begin(); each != territories_.end();) {
-            Territory &territory = each->second;
-            FreeNode *node = territory.chunk_bytes > 0 ? territory.at(0) : nullptr;
-            if (node == nullptr || node->size_bytes != territory.size_bytes()) {
+        for (auto each = coalescing_ranges_.begin(); each != coalescing_ranges_.end();) {
+            CoalescingRange &coalescing_range = each->second;
+            FreeNode *node = coalescing_range.chunk_bytes > 0 ? coalescing_range.at(0) : nullptr;
+            if (node == nullptr || node->size_bytes != coalescing_range.size_bytes()) {
                 ++each;
                 continue;
             }
-            remove(territory, node);
-            whole.push_back(std::move(territory));
-            each = territories_.erase(each);
+            remove(coalescing_range, node);
+            whole.push_back(std::move(coalescing_range));
+            each = coalescing_ranges_.erase(each);
         }
         last_ = nullptr;
     }
     size_t bytes = 0;
-    for (const Territory &territory : whole) {
-        upstream_->deallocate(reinterpret_cast<void *>(territory.start), territory.chunk_bytes,
-                              territory.chunk_alignment);
-        bytes += territory.chunk_bytes;
+    for (const CoalescingRange &coalescing_range : whole) {
+        upstream_->deallocate(reinterpret_cast<void *>(coalescing_range.start), coalescing_range.chunk_bytes,
+                              coalescing_range.chunk_alignment);
+        bytes += coalescing_range.chunk_bytes;
     }
     return bytes;
 }

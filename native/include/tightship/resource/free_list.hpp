@@ -4,7 +4,7 @@
 #include "tightship/resource/biased_lock.hpp"
 #include "tightship/resource/fork_guard.hpp"
 #include "tightship/resource/memory_resource.hpp"
-#include "tightship/resource/territory.hpp"
+#include "tightship/resource/coalescing_range.hpp"
 
 #include <algorithm>
 #include <map>
@@ -62,7 +62,7 @@ class FreeListResource final : public MemoryResource, private Forkable {
     const std::shared_ptr<MemoryResource> &upstream() const { return upstream_; }
 
   private:
-    using Territories = std::map<uintptr_t, Territory>;
+    using CoalescingRanges = std::map<uintptr_t, CoalescingRange>;
 
     /// What a request takes; 0 where no number is large enough.
     static size_t block_bytes(size_t size_bytes) {
@@ -86,21 +86,21 @@ class FreeListResource final : public MemoryResource, private Forkable {
     void *take(const Request &request);
     void *take_latest(const Request &request);
     void put_latest_away();
-    void count_live(Territory &territory, uintptr_t start, const Request &request);
+    void count_live(CoalescingRange &coalescing_range, uintptr_t start, const Request &request);
     FreeNode *choose(size_t size_bytes, size_t alignment) const;
     FreeNode *choose_first(size_t size_bytes, size_t alignment) const;
-    void join(Territory &territory, uintptr_t start, size_t size_bytes);
-    Freed give(Territory &territory, uintptr_t start, size_t size_bytes, size_t alignment);
-    Freed fault_of(const Territory &territory, uintptr_t start, size_t size_bytes);
-    void put_back(Territory &territory, uintptr_t start, size_t size_bytes);
-    void insert(Territory &territory, uintptr_t start, size_t size_bytes);
-    void remove(Territory &territory, FreeNode *node);
-    Territory *find(uintptr_t address);
+    void join(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);
+    Freed give(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes, size_t alignment);
+    Freed fault_of(const CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);
+    void put_back(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);
+    void insert(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);
+    void remove(CoalescingRange &coalescing_range, FreeNode *node);
+    CoalescingRange *find(uintptr_t address);
     /// Size and alignment that upstream was asked for.
     struct Asked {
         size_t size_bytes, alignment;
     };
-    Territory &territory_of(uintptr_t start, Range range, Asked asked);
+    CoalescingRange &coalescing_range_of(uintptr_t start, Range range, Asked asked);
 
     // These do not.
     void *from_longer_end(const Request &request);
@@ -113,14 +113,14 @@ class FreeListResource final : public MemoryResource, private Forkable {
 
     std::shared_ptr<MemoryResource> upstream_;
     Settings settings_;
-    bool joins_all_; // upstream takes nothing back: all it has is one territory
+    bool joins_all_; // upstream takes nothing back: all it has is one coalescing range
     mutable BiasedLock lock_;
     bool is_abandoned_ = false; // in a child whose lists the parent writes to
-    Territories territories_;
-    Territory *last_ = nullptr; // found last
+    CoalescingRanges coalescing_ranges_;
+    CoalescingRange *last_ = nullptr; // found last
     /// The block that came back last: out again as it is, or put among the others by what comes.
     struct Latest {
-        Territory *territory = nullptr;
+        CoalescingRange *coalescing_range = nullptr;
         uintptr_t start = 0;
         size_t size_bytes = 0; // 0 where there is none
     } latest_;

@@ -43,9 +43,9 @@ class GranuleBits {
     std::unique_ptr<uint64_t[], Free> words_;
 };
 
-/// Blocks join within a territory and never across its border.
-struct Territory {
-    Territory(uintptr_t start, size_t size_bytes)
+/// Blocks join within a coalescing range and never across its border.
+struct CoalescingRange {
+    CoalescingRange(uintptr_t start, size_t size_bytes)
         : start(start), granule_count(size_bytes / kFreeGranule), starts(granule_count),
           ends(granule_count), live(granule_count) {}
 
