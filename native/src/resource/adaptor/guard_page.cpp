@@ -78,7 +78,7 @@ GuardPageResource::GuardPageResource(std::shared_ptr<MemoryResource> upstream,
 
 GuardPageResource::~GuardPageResource() {
     try {
-        let_go(true);
+        release_block(true);
     } catch (const std::bad_alloc &) { // of the upstream
     }
     live_.each([](const LiveBlock &block) {
@@ -94,7 +94,7 @@ void *GuardPageResource::allocate(size_t size_bytes, size_t alignment) {
     const Layout layout(asked, alignment);
     void *given = upstream()->allocate(layout.whole_bytes, layout.alignment);
     if (given == nullptr && waiting_.size_bytes() > 0) {
-        let_go(true);
+        release_block(true);
         given = upstream()->allocate(layout.whole_bytes, layout.alignment);
     }
     if (given == nullptr)
@@ -123,11 +123,11 @@ Freed GuardPageResource::deallocate(void *pointer, size_t size_bytes, size_t ali
     }
     placed.protect_between(false);
     waiting_.add(std::move(block));
-    let_go(false);
+    release_block(false);
     return Freed::done;
 }
 
-void GuardPageResource::let_go(bool all) {
+void GuardPageResource::release_block(bool all) {
     LiveBlock block;
     while (waiting_.leaves(all, block))
         give_back(block);
@@ -159,7 +159,7 @@ std::string GuardPageResource::refusal(size_t size_bytes, size_t alignment) cons
 }
 
 size_t GuardPageResource::trim() {
-    let_go(true);
+    release_block(true);
     return upstream()->trim();
 }
 

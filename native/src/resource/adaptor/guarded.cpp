@@ -80,7 +80,7 @@ GuardedResource::GuardedResource(std::shared_ptr<MemoryResource> upstream, size_
 
 GuardedResource::~GuardedResource() {
     try {
-        let_go(true);
+        release_block(true);
     } catch (const std::bad_alloc &) { // for a fault that is not told any more
     }
 }
@@ -93,7 +93,7 @@ void *GuardedResource::allocate(size_t size_bytes, size_t alignment) {
     const size_t whole = lead + asked + kCanaryBytes;
     void *given = upstream()->allocate(whole, alignment);
     if (given == nullptr && quarantined_bytes() > 0) {
-        let_go(true);
+        release_block(true);
         given = upstream()->allocate(whole, alignment);
     }
     if (given == nullptr)
@@ -120,11 +120,11 @@ Freed GuardedResource::deallocate(void *pointer, size_t size_bytes, size_t align
     }
     std::memset(pointer, kFilling, block.size_bytes);
     waiting_.add(std::move(block));
-    let_go(false);
+    release_block(false);
     return Freed::done;
 }
 
-void GuardedResource::let_go(bool all) {
+void GuardedResource::release_block(bool all) {
     LiveBlock block;
     while (waiting_.leaves(all, block))
         give_back(block);
@@ -154,7 +154,7 @@ Statistics GuardedResource::statistics() const {
 }
 
 size_t GuardedResource::trim() {
-    let_go(true);
+    release_block(true);
     return upstream()->trim();
 }
 

@@ -192,7 +192,7 @@ bool StealingVirtualResource::fill_hole(Block *hole, uintptr_t start, uintptr_t 
 /// Gives free pages back until at most `left_bytes` are held, as far as nothing uses them.
 size_t StealingVirtualResource::release(size_t left_bytes) {
     const size_t before_bytes = statistics_.physical_bytes, page_bytes = settings_.page_bytes;
-    let_go_of_all();
+    release_all();
     poll(std::chrono::nanoseconds(0));
     if (before_bytes <= left_bytes)
         return 0;

@@ -52,7 +52,7 @@ StreamUse *StealingVirtualResource::user_of(const StreamPointer &stream, Departe
         return &found->second;
     check_stream(*device_, stream);
     if (users_.size() >= stream_limit_) {
-        let_go_of_all();
+        release_all();
         poll(std::chrono::nanoseconds(0));
         forget_streams(departed);
         stream_limit_ = std::max(kStreams, 2 * users_.size());
@@ -100,7 +100,7 @@ void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
     if (block != nullptr) {
         ++statistics_.exact_count;
     } else {
-        let_go_of_all();
+        release_all();
         block = take_free(request);
         if (block == nullptr)
             block = take_mapped_or_nothing(request);
@@ -150,7 +150,7 @@ Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, s
     events_.note(Action::freed, block->start, size_bytes);
     Kept &kept = kept_of(block->size_bytes);
     if (kept.size_bytes != block->size_bytes) {
-        let_go(kept);
+        release_block(kept);
         kept.size_bytes = block->size_bytes;
     }
     block->next_kept = kept.first;
@@ -176,7 +176,7 @@ Block *StealingVirtualResource::take_kept(const Request &request) {
     return block;
 }
 
-void StealingVirtualResource::let_go(Kept &kept) {
+void StealingVirtualResource::release_block(Kept &kept) {
     while (kept.first != nullptr) {
         Block *const block = kept.first;
         kept.first = block->next_kept;
@@ -187,9 +187,9 @@ void StealingVirtualResource::let_go(Kept &kept) {
     }
 }
 
-void StealingVirtualResource::let_go_of_all() {
+void StealingVirtualResource::release_all() {
     for (Kept &kept : kept_)
-        let_go(kept);
+        release_block(kept);
 }
 
 /// The smallest free block, of the user's or of nobody's, that the request fits into.

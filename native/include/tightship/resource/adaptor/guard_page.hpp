@@ -31,7 +31,7 @@ class GuardPageResource final : public Adaptor {
     size_t quarantined_bytes() const { return waiting_.size_bytes(); }
 
   private:
-    void let_go(bool all);
+    void release_block(bool all);
     void give_back(const LiveBlock &block);
 
     LiveBlocks live_;

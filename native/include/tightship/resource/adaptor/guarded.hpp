@@ -32,7 +32,7 @@ class GuardedResource final : public Adaptor, private Forkable {
     size_t quarantined_bytes() const { return waiting_.size_bytes(); }
 
   private:
-    void let_go(bool all);
+    void release_block(bool all);
     void give_back(const LiveBlock &block);
 
     void before_fork() override { mutex_.lock(); }

@@ -82,8 +82,8 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     void forget_streams(Departed &departed);
     Kept &kept_of(size_t size_bytes);
     Block *take_kept(const Request &request);
-    void let_go(Kept &kept);
-    void let_go_of_all();
+    void release_block(Kept &kept);
+    void release_all();
     Block *take_free(const Request &request);
     Block *find_fitting(const Request &request, StreamUse *user);
     Block *take_mapped_or_nothing(const Request &request);
