@@ -8,9 +8,9 @@ explicit backward path, and one update by SGD for each weight. Bytes are those o
 arena with offsets that are multiples of 64; weights and inputs lie outside it, gradients of weights
 in it. The base is the largest load of the step as it is written, updates last, each value freed
 after its last use and nothing written in place. Operations are counted as
-`tightship.cost.operations` has them; what the base performs is the whole, and what joins pieces
+`tightship.cost.operations` has them; what the base performs is the whole, and what joins tiles
 counts as added. `least_percent` is what `recompute_bound` proves: no way to run the step's
-operators, in the pieces that were chosen, within the budget adds less. Blocks by hand are the base
+operators, in the tiles that were chosen, within the budget adds less. Blocks by hand are the base
 that frameworks offer: of the forward pass what goes from block to block is kept, and blocks run
 again as a whole; order and in-place are ours. Seconds of `recompute` are of the processor, on one
 thread; peaks and operations are the same anywhere.
@@ -175,7 +175,7 @@ def block_ends(schedule: Schedule) -> list[int]:
 
 
 def least_percent(found: SqueezedGraph, budget_bytes: int) -> float:
-    """What every way to run a graph's operators, in its pieces, within a budget adds, at least."""
+    """What every way to run a graph's operators, in its tiles, within a budget adds, at least."""
     return round(100 * least_added(found.once, budget_bytes) / found.squeezed.operations, 2)
 
 

@@ -67,7 +67,7 @@ def test_a_squeezed_training_step_gives_the_same_bits(name, budget, optimizer):
     graph, feeds = training(name, optimizer)
     found = squeezed(graph, budget)
     assert found.squeezed.clones > 0
-    assert len(found.graph.nodes) == len(graph.nodes) + found.squeezed.clones + found.pieces
+    assert len(found.graph.nodes) == len(graph.nodes) + found.squeezed.clones + found.tiles
     assert found.squeezed.plan.plan.peak_bytes <= found.budget_bytes
     wanted = results(graph, feeds, NOT_A_NUMBER, BY_ROWS)
     got = results(found.graph, feeds, LARGE, BY_ROWS)
@@ -95,7 +95,7 @@ def test_large_values_are_cut_where_that_takes_fewer_operations():
     found = squeezed(graph, "55%")
     schedule, operations = priced(graph)
     whole = squeeze(schedule, operations, budget_bytes=found.budget_bytes)
-    assert found.pieces > 0
+    assert found.tiles > 0
     assert found.squeezed.plan.plan.peak_bytes <= found.budget_bytes
     assert found.squeezed.added_operations < whole.added_operations
     assert found.squeezed.operations == whole.operations

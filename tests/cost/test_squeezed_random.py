@@ -36,11 +36,11 @@ def graphs(seed):
 
 
 def squeezed_whole(seed):
-    """Graphs of a seed, what they are fed and how they are squeezed, without pieces."""
+    """Graphs of a seed, what they are fed and how they are squeezed, without tiles."""
     for graph, feeds in graphs(seed):
         for budget in ("", "60%"):
             found = squeezed(graph, budget)
-            if not found.pieces and found.graph.nodes != graph.nodes:
+            if not found.tiles and found.graph.nodes != graph.nodes:
                 yield graph, feeds, found
 
 

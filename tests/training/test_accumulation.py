@@ -27,8 +27,8 @@ def rows(batch):
 
 def parts(feeds, count):
     """A batch cut into equal ones."""
-    pieces = {name: np.split(array, count) for name, array in feeds.items()}
-    return [{name: pieces[name][index] for name in feeds} for index in range(count)]
+    tiles = {name: np.split(array, count) for name, array in feeds.items()}
+    return [{name: tiles[name][index] for name in feeds} for index in range(count)]
 
 
 def bits(trainer):

@@ -129,8 +129,8 @@ def test_no_mask_lies_in_the_arena():
         "squared_error", {}, w1=(512, 512), w2=(512, 512), w3=(512, 512),
     )  # fmt: skip
     with (
-        train(case.model, case.loss, Sgd(), without=["pieces"]) as dropping,
-        train(case.model, case.loss, Sgd(), without=["pieces"], dropout=0.0) as plain,
+        train(case.model, case.loss, Sgd(), without=["tiles"]) as dropping,
+        train(case.model, case.loss, Sgd(), without=["tiles"], dropout=0.0) as plain,
     ):
         assert dropping.memory.arena_bytes == plain.memory.arena_bytes
 

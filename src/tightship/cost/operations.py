@@ -49,7 +49,7 @@ def operations_of(graph: Graph, node: Node) -> int:
         return written
     read = sum(_elements(graph, name) for name in node.reads)
     length = node.attributes.get("length")
-    # A piece of this gradient covers some rows, and so reads that share of the gathered elements.
+    # A tile of this gradient covers some rows, and so reads that share of the gathered elements.
     if node.operator == "GatherGrad" and isinstance(length, int):
         read = read * _shape(graph, node.outputs[0])[0] // length
     return max(written, read)

@@ -8,7 +8,7 @@ from tightship.cost.schedule import schedule_of
 from tightship.errors import InputError
 from tightship.graph import Graph, Node
 from tightship.graph.new_names import NewNames
-from tightship.graph.pieces import in_pieces
+from tightship.graph.tiles import in_tiles
 from tightship.planner import Schedule
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import problem_of
@@ -36,7 +36,7 @@ class SqueezedGraph:
             rows of a matrix equals these rows of the whole product.
         once: The graph in the original order, with tiles and without clones.
         outputs_again: Outputs of clones that are outputs of the graph: `Choice.like_outputs`.
-        pieces: Number of nodes that the tiles add.
+        tiles: Number of nodes that the tiles add.
         squeezed: The plan of the graph's schedule. Operations and peaks before are those of the
             original graph; operations that join tiles count as added.
         eager_bytes: Largest live bytes of the original graph without in-place aliases.
@@ -46,7 +46,7 @@ class SqueezedGraph:
     graph: Graph
     once: Graph
     outputs_again: frozenset[str]
-    pieces: int
+    tiles: int
     squeezed: Squeezed
     eager_bytes: int
     budget_bytes: int | None
@@ -75,9 +75,9 @@ def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) 
         cut, other = _cut(graph, found, limit, operations_max)
         if other is not None and _rank(other, limit) < _rank(found, limit):
             once, found = cut, other
-    pieces = len(once.nodes) - len(graph.nodes)
+    tiles = len(once.nodes) - len(graph.nodes)
     made, again = _run_in(once, found)
-    return SqueezedGraph(made, once, again, pieces, found, eager_bytes, limit)
+    return SqueezedGraph(made, once, again, tiles, found, eager_bytes, limit)
 
 
 def _cut(
@@ -85,7 +85,7 @@ def _cut(
 ) -> tuple[Graph, Squeezed | None]:
     """Cut values that are large in `found` into tiles and squeeze again; None if none can be."""
     peak = found.plan.plan.peak_bytes
-    cut = in_pieces(graph, peak // LARGE, peak // PIECES)
+    cut = in_tiles(graph, peak // LARGE, peak // PIECES)
     if cut is graph:
         return graph, None
     schedule, operations = priced(cut)
@@ -149,15 +149,15 @@ def squeeze_report(found: SqueezedGraph, least: int) -> str:
         ["planned, in place", format_bytes(squeezed.given_peak_bytes), ""],
         ["in a better order", format_bytes(squeezed.reordered_peak_bytes), ""],
         [
-            "computed again, in pieces" if found.pieces else "computed again",
+            "computed again, in tiles" if found.tiles else "computed again",
             format_bytes(peak),
             f"{squeezed.clones:,} steps, {_share(squeezed, squeezed.added_operations)}",
         ],
     ]
     columns = [Column("a training step, squeezed"), Column("peak", number=True), Column("adds")]
     lines = table(columns, rows, indent=2)
-    if found.pieces:
-        lines.append(f"  pieces of large values are {found.pieces:,} steps more")
+    if found.tiles:
+        lines.append(f"  tiles of large values are {found.tiles:,} steps more")
     if squeezed.added_operations:
         lines.append(
             f"  every way to run these steps in that adds at least {_share(squeezed, least)}"
@@ -180,7 +180,7 @@ def squeeze_json(found: SqueezedGraph, least: int) -> dict[str, object]:
         "added_operations": squeezed.added_operations,
         "least_operations": least,
         "clones": squeezed.clones,
-        "pieces": found.pieces,
+        "tiles": found.tiles,
     }
 
 

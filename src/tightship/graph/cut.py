@@ -1,4 +1,4 @@
-"""Which nodes can run piece by piece: those around values that are large and can be cut.
+"""Which nodes can run tile by tile: those around values that are large and can be cut.
 
 A value is cut along its first axis that is not 1 long. Every node that writes or reads it must
 have, for each index there, a result of its own: elementwise nodes, softmaxes along another axis,
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def length(self) -> int:
-        """How many pieces there can be."""
+        """How many tiles there can be."""
         return min(node.frame.length for node in self.nodes.values())
 
 
@@ -118,9 +118,9 @@ def _torn(graph: Graph, node: Node, found: Collection[str]) -> Iterator[str]:
 
 
 def _is_large(graph: Graph, node: Node, touched: Collection[str]) -> bool:
-    """Whether a node of a run has something as large, in one piece, beside it.
+    """Whether a node of a run has something as large, in one tile, beside it.
 
-    Of a product of two matrices, and of what is picked, that is an operand that each piece reads;
+    Of a product of two matrices, and of what is picked, that is an operand that each tile reads;
     of an update it lies outside.
     """
     if (node.domain == DOMAIN and node.operator in UPDATES | {"GatherGrad"}) or _is_flat(

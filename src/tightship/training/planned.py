@@ -15,13 +15,13 @@ from tightship.graph import size_bytes
 from tightship.quantity import format_bytes, format_limit
 from tightship.training.block import StateTensors
 from tightship.training.bodies import allocated_bytes
-from tightship.training.pieces import step_in_pieces
+from tightship.training.tiles import step_in_tiles
 from tightship.training.step_graph import StepGraph
 
 UNARRANGED = "reorder"
 """Name of a pass to leave out, so that steps run in the order of the graph, updates last."""
 
-WHOLE = "pieces"
+WHOLE = "tiles"
 """Name of a pass to leave out, so that no gradient is cut into tiles."""
 
 
@@ -31,7 +31,7 @@ class Terms:
 
     Attributes:
         threads: Threads of each kernel; 1 by default.
-        without: Passes to leave out; `reorder` keeps the order of steps, `pieces` keeps large
+        without: Passes to leave out; `reorder` keeps the order of steps, `tiles` keeps large
             gradients whole.
         limit_bytes: Most bytes of the whole step; None, the default, sets no limit.
         recompute: Share of the operations, from 0 to 1, that may be computed again to save memory;
@@ -170,7 +170,7 @@ def _ways(step: StepGraph, terms: Terms, without: Collection[str]) -> list[Part]
         return [Part(whole, lowered, as_given(lowered))]
     found = [Part(whole, lowered, arranged(lowered))]
     if WHOLE not in terms.without:
-        cut = step_in_pieces(whole, found[0].arranged.placement.arena_bytes)
+        cut = step_in_tiles(whole, found[0].arranged.placement.arena_bytes)
         if cut is not None:
             lowered = _lowered(cut, terms.threads, without)
             given_bytes = found[0].arranged.given_bytes

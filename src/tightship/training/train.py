@@ -67,7 +67,7 @@ def train(
             memory; with `max_memory` only as many as the limit needs. 0 by default.
         threads: Threads of each kernel; 1 by default.
         without: Passes to leave out, for comparison; `"reorder"` keeps the order of steps,
-            `"pieces"` keeps gradients whole.
+            `"tiles"` keeps gradients whole.
 
     Returns:
         A trainer, which holds the weights and runs steps.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tightship.graph.backward import DOMAIN
 from tightship.graph.operators import UPDATES
-from tightship.graph.pieces import follows, in_pieces
+from tightship.graph.tiles import follows, in_tiles
 from tightship.training.step_graph import StepGraph
 
 LARGE = 10
@@ -14,7 +14,7 @@ PIECES = 16
 """Tiles have at most one part in `PIECES` of the arena."""
 
 
-def step_in_pieces(step: StepGraph, arena_bytes: int) -> StepGraph | None:
+def step_in_tiles(step: StepGraph, arena_bytes: int) -> StepGraph | None:
     """Cut gradients into tiles, each consumed by an update of some rows of its weight.
 
     No sum is cut, so weights are bit-identical if some rows of a matrix product equal these rows of
@@ -28,7 +28,7 @@ def step_in_pieces(step: StepGraph, arena_bytes: int) -> StepGraph | None:
         The step, whose new outputs are written over their inputs as well; None if no large gradient
         can be cut. Gradients whose norm is taken first cannot.
     """
-    graph = in_pieces(step.graph, arena_bytes // LARGE, arena_bytes // PIECES, only_updated=True)
+    graph = in_tiles(step.graph, arena_bytes // LARGE, arena_bytes // PIECES, only_updated=True)
     if graph is step.graph:
         return None
     chain = {

@@ -1,4 +1,4 @@
-"""Nodes around large values, run piece by piece: what lies between them is smaller then."""
+"""Nodes around large values, run tile by tile: what lies between them is smaller then."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,26 +12,26 @@ from tightship.graph.new_names import NewNames
 from tightship.graph.operators import UPDATES
 
 MORE = 4
-"""Of a graph's nodes, pieces add about one in so many; two pieces there may always be. Those of
+"""Of a graph's nodes, tiles add about one in so many; two tiles there may always be. Those of
 gradients alone may add as many nodes as there are."""
 
 _OPSET = 13
 
 
-def in_pieces(
+def in_tiles(
     graph: Graph, least_bytes: int, piece_bytes: int, *, only_updated: bool = False
 ) -> Graph:
-    """The graph with large values in pieces, which no node writes or reads whole.
+    """The graph with large values in tiles, which no node writes or reads whole.
 
-    Nodes around such a value run once for each piece, and compute what they did: no sum is cut.
+    Nodes around such a value run once for each tile, and compute what they did: no sum is cut.
     What they read of other values is a slice of these, which lies in them where it is a stretch;
-    what others read of theirs is joined. A weight's gradient in pieces updates it row by row:
+    what others read of theirs is joined. A weight's gradient in tiles updates it row by row:
     `start` is the first row, and each update is written over the one before.
 
     Args:
         graph: A typed graph.
         least_bytes: The size from which on a value is cut, if it can be.
-        piece_bytes: The size of a piece, where that does not make too many nodes.
+        piece_bytes: The size of a tile, where that does not make too many nodes.
         only_updated: Whether only gradients are cut that an update consumes.
     """
     runs = [run for run in runs_of(graph, least_bytes) if run.largest_bytes > piece_bytes]
@@ -78,7 +78,7 @@ class _Writer:
         self._names = NewNames(graph)
 
     def written(self) -> Graph:
-        """The graph with runs in pieces."""
+        """The graph with runs in tiles."""
         for index, node in enumerate(self._given.nodes):
             for name in node.reads:
                 if name in self._cut and not self._is_piecewise(index, name):
@@ -100,14 +100,14 @@ class _Writer:
         )
 
     def _needed_whole(self) -> set[str]:
-        """Results of runs that are read otherwise than piece by piece."""
+        """Results of runs that are read otherwise than tile by tile."""
         found = set(self._given.outputs)
         for index, node in enumerate(self._given.nodes):
             found.update(name for name in node.reads if not self._is_piecewise(index, name))
         return found.intersection(self._cut)
 
     def _is_piecewise(self, index: int, name: str) -> bool:
-        """Whether a node reads pieces of a value as they are written."""
+        """Whether a node reads tiles of a value as they are written."""
         writer = self._cut.get(name)
         if writer is None or self._run_of.get(index) != self._run_of[writer]:
             return False
@@ -136,7 +136,7 @@ class _Writer:
             for name in () if is_update(self._given, node) else node.writes:
                 if name in self._whole:
                     places = range(self._counts[run])
-                    parts = tuple([self._piece(name, axis, index, place) for place in places])
+                    parts = tuple([self._tile(name, axis, index, place) for place in places])
                     joined = Node(name, "Concat", parts, (name,), {"axis": axis}, "", _OPSET)
                     self._nodes.append(joined)
 
@@ -150,9 +150,9 @@ class _Writer:
             for name, axis in zip(node.inputs, cut.inputs, strict=True)
         ])  # fmt: skip
         outputs = tuple(
-            [name and self._piece(name, cut.frame.axis, index, place) for name in node.outputs]
+            [name and self._tile(name, cut.frame.axis, index, place) for name in node.outputs]
         )
-        name, attributes = f"{node.name}.piece{place}", node.attributes
+        name, attributes = f"{node.name}.tile{place}", node.attributes
         if node.operator == "GatherGrad":
             start, _ = self._range(index, place)
             length, shape = cut.frame.length, self._values[outputs[0]].static_shape
@@ -178,7 +178,7 @@ class _Writer:
         self._nodes.append(
             replace(
                 node,
-                name=f"{node.name}.piece{place}",
+                name=f"{node.name}.tile{place}",
                 inputs=tuple(inputs),
                 outputs=tuple(outputs),
                 attributes={**node.attributes, "start": start},
@@ -186,16 +186,16 @@ class _Writer:
         )
 
     def _operand(self, name: str, axis: int, index: int, place: int) -> str:
-        """A piece of an operand: as it was written, or a slice."""
+        """A tile of an operand: as it was written, or a slice."""
         is_new = (name, axis, *self._range(index, place)) not in self._made
-        made = self._piece(name, axis, index, place)
+        made = self._tile(name, axis, index, place)
         if is_new:
             inputs = (name, *self._numbers(*self._range(index, place), axis))
             self._nodes.append(Node(made, "Slice", inputs, (made,), {}, "", _OPSET))
         return made
 
-    def _piece(self, name: str, axis: int, index: int, place: int) -> str:
-        """What a piece of a value is called, for the pieces of a node."""
+    def _tile(self, name: str, axis: int, index: int, place: int) -> str:
+        """What a tile of a value is called, for the tiles of a node."""
         start, stop = self._range(index, place)
         key = (name, axis, start, stop)
         if key not in self._made:
@@ -211,12 +211,12 @@ class _Writer:
 
     def _numbers(self, *numbers: int) -> Iterator[str]:
         for number in numbers:
-            name = f"piece {number} int64"
+            name = f"tile {number} int64"
             self._constants[name] = Inline(np.array([number], np.int64))
             self._values[name] = Value(name, DType.INT64, (1,))
             yield name
 
     def _named(self, name: str, value: Value, place: int) -> str:
-        made = self._names.new(f"{name}.piece{place}")
+        made = self._names.new(f"{name}.tile{place}")
         self._values[made] = replace(value, name=made)
         return made

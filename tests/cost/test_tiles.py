@@ -1,4 +1,4 @@
-"""Training steps in pieces give the bits of the whole, and hold less at once."""
+"""Training steps in tiles give the bits of the whole, and hold less at once."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
 from tightship.graph.backward import Adam, Sgd
 from tightship.graph.cut import runs_of
-from tightship.graph.pieces import in_pieces
+from tightship.graph.tiles import in_tiles
 from tightship.planner.recompute import NEVER
 
 
@@ -24,7 +24,7 @@ def operations(graph):
 @pytest.mark.parametrize("name", ["bert", "gpt2 of many words"])
 def test_a_training_step_in_pieces_gives_the_same_bits(name, optimizer):
     graph, feeds = training(name, optimizer)
-    cut = in_pieces(graph, 4_000, 1_500)
+    cut = in_tiles(graph, 4_000, 1_500)
     wanted = results(graph, feeds, NOT_A_NUMBER, BY_ROWS)
     got = results(cut, feeds, LARGE, BY_ROWS)
     assert len(cut.nodes) > len(graph.nodes)
@@ -35,7 +35,7 @@ def test_a_training_step_in_pieces_gives_the_same_bits(name, optimizer):
 @pytest.mark.parametrize("name", ["bert", "gpt2 of many words"])
 def test_pieces_add_no_operation_but_to_join_them(name):
     graph, _ = training(name, Sgd())
-    cut = in_pieces(graph, 4_000, 1_500)
+    cut = in_tiles(graph, 4_000, 1_500)
     assert len(cut.nodes) > len(graph.nodes)
     assert operations(cut) == operations(graph)
 
@@ -43,14 +43,14 @@ def test_pieces_add_no_operation_but_to_join_them(name):
 def test_a_gradient_in_pieces_is_never_whole():
     graph, _ = training("gpt2 of many words", Adam())
     size = max(graph.value(name).size_bytes for name in graph.outputs)
-    cut = in_pieces(graph, size, size // 8)
+    cut = in_tiles(graph, size, size // 8)
     updates = [node for node in cut.nodes if node.operator == "AdamUpdate"]
     updates = [node for node in updates if "start" in node.attributes]
     written = {name for node in cut.nodes for name in node.writes}
-    for rows, pieces in ((400, updates[:8]), (32, updates[8:])):
-        assert [node.attributes["start"] for node in pieces] == [rows // 8 * i for i in range(8)]
-        assert {cut.value(node.inputs[1]).size_bytes for node in pieces} == {size // 8}
-        whole = next(node for node in graph.nodes if node.outputs == pieces[-1].outputs)
+    for rows, tiles in ((400, updates[:8]), (32, updates[8:])):
+        assert [node.attributes["start"] for node in tiles] == [rows // 8 * i for i in range(8)]
+        assert {cut.value(node.inputs[1]).size_bytes for node in tiles} == {size // 8}
+        whole = next(node for node in graph.nodes if node.outputs == tiles[-1].outputs)
         assert whole.inputs[1] not in written
     outside = {value.name for value in schedule_of(cut).schedule.values if value.external}
     assert all(outside.issuperset(node.outputs) for node in updates)
@@ -58,7 +58,7 @@ def test_a_gradient_in_pieces_is_never_whole():
 
 def test_a_graph_of_small_values_is_as_it_was():
     graph, _ = training("bert", Sgd())
-    assert in_pieces(graph, 10**9, 10**6) is graph
+    assert in_tiles(graph, 10**9, 10**6) is graph
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from tests.training.nets import NETS
 from tightship import Adam, Sgd, train
 
-WHOLE = {"without": ["pieces"]}
+WHOLE = {"without": ["tiles"]}
 OPTIMIZERS = {
     "sgd": Sgd(0.05),
     "nesterov": Sgd(0.02, 0.9, weight_decay=0.1, nesterov=True),
@@ -15,10 +15,10 @@ OPTIMIZERS = {
 }
 
 
-def pieces_of(trainer):
+def tiles_of(trainer):
     """Updates of some rows, by the program that they are in."""
     return [
-        sum(".piece" in name and "Update" in operator for name, operator in steps)
+        sum(".tile" in name and "Update" in operator for name, operator in steps)
         for steps in (
             [(step.name, step.operator) for step in program.executable.placement.lowered.steps]
             for program in trainer._programs
@@ -31,7 +31,7 @@ def trained(name, optimizer, **settings):
     with train(net.model, net.loss, optimizer, **settings) as trainer:
         losses = [trainer.step(net.feeds) for _ in range(6)]
         tensors = {key: array.copy() for key, array in trainer._tensors().items()}
-        return losses, tensors, trainer.memory, pieces_of(trainer)
+        return losses, tensors, trainer.memory, tiles_of(trainer)
 
 
 @pytest.mark.parametrize("how", OPTIMIZERS)
@@ -40,9 +40,9 @@ def trained(name, optimizer, **settings):
 def test_a_step_in_pieces_is_the_whole_one_in_less_memory(name, accumulate, how):
     optimizer = OPTIMIZERS[how]
     losses, tensors, memory, none = trained(name, optimizer, accumulate=accumulate, **WHOLE)
-    found, others, less, pieces = trained(name, optimizer, accumulate=accumulate)
+    found, others, less, tiles = trained(name, optimizer, accumulate=accumulate)
     assert not any(none)
-    assert all(pieces)
+    assert all(tiles)
     np.testing.assert_allclose(found, losses, 1e-6)
     for key, array in tensors.items():
         np.testing.assert_allclose(others[key], array, 1e-5, 1e-6, err_msg=key)
@@ -56,8 +56,8 @@ def test_a_table_in_pieces_has_the_bits_of_the_whole():
     """No product is cut: what is looked up is scattered, and rows are updated."""
     for optimizer in OPTIMIZERS.values():
         losses, tensors, _, _ = trained("lookup", optimizer, **WHOLE)
-        found, others, _, pieces = trained("lookup", optimizer)
-        assert any(pieces)
+        found, others, _, tiles = trained("lookup", optimizer)
+        assert any(tiles)
         assert found == losses
         assert all(np.array_equal(others[key], array) for key, array in tensors.items())
 
