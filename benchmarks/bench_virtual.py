@@ -30,7 +30,7 @@ from tightship.resource import StatisticsResource
 from tightship.resource.virtual import (
     HostDevice,
     PlannedResource,
-    SeedVirtualResource,
+    ChunkedVirtualResource,
     StealingVirtualResource,
     VirtualResource,
 )
@@ -141,7 +141,7 @@ def trace_figures(columns: Columns) -> dict[str, dict[str, float]]:
             figures[name] = alone(stealing(page_bytes), events)
             figures[f"{name}, 2 threads"] = together(stealing(page_bytes), repeated(events))
         for chunk_bytes in CHUNKS:
-            seed = SeedVirtualResource(HostDevice(), chunk_bytes)
+            seed = ChunkedVirtualResource(HostDevice(), chunk_bytes)
             figures[f"seed {chunk_bytes // MIB} MiB, x{factor}"] = alone(seed, events)
         for name, row in stream_figures(events).items():
             figures[f"{name}, x{factor}"] = row
@@ -169,7 +169,7 @@ def simulated(columns: Columns) -> dict[str, dict[str, float]]:
     for name, make in SIMULATED.items():
         held_bytes[name] = peak_held_bytes(make(), columns)
     small, large = divided(columns, MIB)
-    chunks = SeedVirtualResource(HostDevice(), 2 * MIB)
+    chunks = ChunkedVirtualResource(HostDevice(), 2 * MIB)
     _core.replay(chunks, *large, part_count=0)
     front_bytes = peak_held_bytes(Growing(), small)
     held_bytes["seed 2 MiB and a front for 1 MiB"] = (

@@ -6,7 +6,7 @@
 #include "timed.hpp"
 
 #include "tightship/resource/virtual/host_device.hpp"
-#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
 #include "tightship/resource/virtual/stealing_resource.hpp"
 
@@ -168,7 +168,7 @@ struct Resources {
     StealingVirtualResource many{std::make_shared<HostDevice>(), {.idle = std::chrono::hours(24)}};
     StealingVirtualResource cutting{std::make_shared<HostDevice>()};
     StealingVirtualResource mixed{std::make_shared<HostDevice>()};
-    SeedVirtualResource seed{std::make_shared<HostDevice>(), kPageBytes};
+    ChunkedVirtualResource seed{std::make_shared<HostDevice>(), kPageBytes};
     std::vector<size_t> sizes;
 };
 

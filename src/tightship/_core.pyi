@@ -909,7 +909,7 @@ class VirtualResource(MemoryResource):
         block, as asked for), nanoseconds since 1970.
         """
 
-class SeedVirtualResource(VirtualResource):
+class ChunkedVirtualResource(VirtualResource):
     """
     The virtual caching allocator as it was published: caches of chunks and of addresses.
     """

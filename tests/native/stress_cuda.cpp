@@ -4,7 +4,7 @@
 #include "stress.hpp"
 
 #include "tightship/resource/virtual/cuda_pools.hpp"
-#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 
 #include <atomic>
 #include <dlfcn.h>
@@ -97,7 +97,7 @@ void stress_policies(const Driver &driver, size_t steps, unsigned seed) {
     StealingVirtualResource stealing(device,
                                      {.page_bytes = kPage, .patience = std::chrono::seconds(0)});
     stress_streams(driver, *device, stealing, steps, seed);
-    SeedVirtualResource whole(device, kPage);
+    ChunkedVirtualResource whole(device, kPage);
     stress_streams(driver, *device, whole, steps, seed);
 }
 

@@ -19,7 +19,7 @@
 #include "tightship/resource/shared.hpp"
 #include "tightship/resource/virtual/host_device.hpp"
 #include "tightship/resource/virtual/host_stream.hpp"
-#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
 #include "tightship/resource/virtual/stealing_resource.hpp"
 
@@ -234,9 +234,9 @@ void stress_policies(size_t steps, unsigned seed) {
     stress_virtual("stealing", stealing, steps, seed);
     StealingVirtualResource shared(file, {.page_bytes = 4096});
     stress_virtual("stealing, shared", shared, steps, seed);
-    SeedVirtualResource whole(pages, 4096);
+    ChunkedVirtualResource whole(pages, 4096);
     stress_virtual("seed", whole, steps, seed);
-    SeedVirtualResource twice(file, 4096);
+    ChunkedVirtualResource twice(file, 4096);
     stress_virtual("seed, shared", twice, steps, seed);
 }
 

@@ -8,7 +8,7 @@ from tightship.resource import (
     LimitingResource,
 )
 from tightship.resource.spec import DEFAULTS, is_simulation, resource_from
-from tightship.resource.virtual import SeedVirtualResource, StealingVirtualResource
+from tightship.resource.virtual import ChunkedVirtualResource, StealingVirtualResource
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_virtual_roots_take_the_size_of_their_pages():
     address = stealing.allocate(1)
     assert stealing.virtual_statistics().physical_bytes == 64 << 10
     stealing.deallocate(address, 1)
-    seed = resource_from("virtual_seed:4MiB")
-    assert isinstance(seed, SeedVirtualResource)
+    seed = resource_from("virtual_chunked:4MiB")
+    assert isinstance(seed, ChunkedVirtualResource)
     assert seed.chunk_bytes == 4 << 20
 
 

@@ -17,7 +17,7 @@ from tightship.resource import HostResource, MemoryResource, SegmentResource
 from tightship.resource.virtual import (
     HostDevice,
     PlannedResource,
-    SeedVirtualResource,
+    ChunkedVirtualResource,
     SharedDevice,
     StealingVirtualResource,
     VirtualResource,
@@ -38,9 +38,9 @@ VIRTUAL: dict[str, Callable[[], VirtualResource]] = {
     "stealing small pages": lambda: StealingVirtualResource(HostDevice(), page_bytes=4096),
     "stealing shared": lambda: StealingVirtualResource(SharedDevice()),
     "stealing cuda": lambda: StealingVirtualResource(DEVICES["cuda"]()),
-    "seed": lambda: SeedVirtualResource(HostDevice()),
-    "seed shared": lambda: SeedVirtualResource(SharedDevice()),
-    "seed cuda": lambda: SeedVirtualResource(DEVICES["cuda"]()),
+    "seed": lambda: ChunkedVirtualResource(HostDevice()),
+    "seed shared": lambda: ChunkedVirtualResource(SharedDevice()),
+    "seed cuda": lambda: ChunkedVirtualResource(DEVICES["cuda"]()),
 }
 
 OTHERS: dict[str, Callable[[], MemoryResource]] = {
@@ -136,7 +136,7 @@ def test_numpy_gets_its_own_error(name):
 LITTLE_DATA = """
 import resource
 from tightship.errors import OutOfMemoryError
-from tightship.resource.virtual import HostDevice, SeedVirtualResource, StealingVirtualResource
+from tightship.resource.virtual import HostDevice, ChunkedVirtualResource, StealingVirtualResource
 
 data = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if "VmData" in line)
 resource.setrlimit(resource.RLIMIT_DATA, (data + (96 << 20),) * 2)
@@ -157,7 +157,7 @@ pool.deallocate(pool.allocate(32 << 20), 32 << 20)
     "made",
     [
         "StealingVirtualResource(HostDevice(), page_bytes=65536)",
-        "SeedVirtualResource(HostDevice(), 1 << 20)",
+        "ChunkedVirtualResource(HostDevice(), 1 << 20)",
     ],
 )
 def test_what_the_process_may_not_have_is_refused_whole(made):

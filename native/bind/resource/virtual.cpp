@@ -8,7 +8,7 @@
 #include "tightship/resource/adaptor/planned.hpp"
 #include "tightship/resource/virtual/failing_device.hpp"
 #include "tightship/resource/virtual/host_device.hpp"
-#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
 #include "tightship/resource/virtual/stealing_resource.hpp"
 
@@ -30,7 +30,7 @@ using resource::FailingDevice;
 using resource::HostDevice;
 using resource::MemoryResource;
 using resource::PagedDevice;
-using resource::SeedVirtualResource;
+using resource::ChunkedVirtualResource;
 using resource::SharedDevice;
 using resource::StealingVirtualResource;
 using resource::Stream;
@@ -263,21 +263,21 @@ void resources(nb::module_ &module) {
             "events", &events,
             "The oldest first: `allocated`, `freed`, `mapped` or `unmapped`, address, bytes (of a\n"
             "block, as asked for), nanoseconds since 1970.");
-    nb::class_<SeedVirtualResource, VirtualResource>(
-        module, "SeedVirtualResource", nb::type_slots(virtual_slots),
+    nb::class_<ChunkedVirtualResource, VirtualResource>(
+        module, "ChunkedVirtualResource", nb::type_slots(virtual_slots),
         "The virtual caching allocator as it was published: caches of chunks and of addresses.")
         .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
         .def(
             "__init__",
-            [](SeedVirtualResource *self, Device device, Count chunk) {
+            [](ChunkedVirtualResource *self, Device device, Count chunk) {
                 new (self)
-                    SeedVirtualResource(own_device(device), at_least(1, "chunk_bytes", chunk));
+                    ChunkedVirtualResource(own_device(device), at_least(1, "chunk_bytes", chunk));
             },
-            "device"_a, "chunk_bytes"_a = SeedVirtualResource::kChunkBytes)
-        .def_prop_ro("chunk_bytes", &SeedVirtualResource::chunk_bytes)
+            "device"_a, "chunk_bytes"_a = ChunkedVirtualResource::kChunkBytes)
+        .def_prop_ro("chunk_bytes", &ChunkedVirtualResource::chunk_bytes)
         .def(
             "set_chunk_size",
-            [](SeedVirtualResource &self, Count chunk) {
+            [](ChunkedVirtualResource &self, Count chunk) {
                 self.set_chunk_bytes(at_least(1, "chunk_bytes", chunk));
             },
             "chunk_bytes"_a, "Of chunks made from now on; what is cached goes back.");

@@ -50,7 +50,7 @@ ROOTS: Mapping[str, Callable[[int | None], MemoryResource]] = {
     ),
     "bump": lambda size: BumpResource(HostResource(), size or _half_of_memory(), 1),
     "virtual": lambda size: virtual_resource(page_bytes=size),
-    "virtual_seed": lambda size: virtual_resource(policy="seed", page_bytes=size),
+    "virtual_chunked": lambda size: virtual_resource(policy="seed", page_bytes=size),
     "host": lambda _: HostResource(),
     "malloc": lambda _: MallocResource(),
     "pytorch_simulation": lambda _: CachingSimulation(),
@@ -71,7 +71,7 @@ SIMULATIONS = frozenset({"pytorch_simulation"})
 
 DEFAULTS = (
     *("composite", "pool", "virtual", "malloc", "pytorch_simulation", "first_fit", "seed"),
-    *("virtual_seed", "host"),
+    *("virtual_chunked", "host"),
 )
 
 

@@ -11,14 +11,14 @@ from tests.resource.virtual.gate import Gate
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource.virtual import (
     HostDevice,
-    SeedVirtualResource,
+    ChunkedVirtualResource,
     SharedDevice,
     StealingVirtualResource,
 )
 
 CHUNK = 1 << 16
 POLICIES = {
-    "seed": lambda device: SeedVirtualResource(device, CHUNK),
+    "seed": lambda device: ChunkedVirtualResource(device, CHUNK),
     "stealing": lambda device: StealingVirtualResource(device, page_bytes=CHUNK),
 }
 

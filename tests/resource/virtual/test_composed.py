@@ -4,7 +4,7 @@ from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource import BinningResource
 from tightship.resource.virtual import (
     HostDevice,
-    SeedVirtualResource,
+    ChunkedVirtualResource,
     SharedDevice,
     StealingVirtualResource,
     virtual_resource,
@@ -22,7 +22,7 @@ def test_the_default_steals_pages_of_the_process():
 
 def test_the_seeds_policy_has_chunks_of_its_own_size():
     made = virtual_resource(HostDevice(), policy="seed")
-    assert isinstance(made, SeedVirtualResource)
+    assert isinstance(made, ChunkedVirtualResource)
     assert made.chunk_bytes == 20 << 20
 
 

@@ -14,7 +14,7 @@ from tightship.resource.virtual import (
     FailingDevice,
     HostStream,
     PythonStream,
-    SeedVirtualResource,
+    ChunkedVirtualResource,
     StealingVirtualResource,
 )
 
@@ -25,7 +25,7 @@ REFUSED = ("create", "map", "set_access", "reserve", "unmap", "push")
 
 
 def seed(device):
-    return SeedVirtualResource(device, CHUNK)
+    return ChunkedVirtualResource(device, CHUNK)
 
 
 def stealing(device):
@@ -174,7 +174,7 @@ def test_d11_sizes_that_the_device_cannot_map_are_refused_where_they_are_set(fak
     fake.set("granularity", 2 << 20)
     fake.set("total_bytes", 64 << 20)
     device = CudaDevice(0, fake.path)
-    resource = SeedVirtualResource(device)
+    resource = ChunkedVirtualResource(device)
     for chunk in (1 << 20, 3 << 20, 66 << 20):
         with pytest.raises(InputError, match=f"{2 << 20} bytes.*at most {64 << 20}"):
             resource.set_chunk_size(chunk)

@@ -9,12 +9,12 @@ from tightship.resource.virtual import process_mappings
 
 POLICIES = {
     "stealing": "StealingVirtualResource(HostDevice(), page_bytes={})",
-    "seed": "SeedVirtualResource(HostDevice(), {})",
+    "seed": "ChunkedVirtualResource(HostDevice(), {})",
 }
 
 LITTLE_ADDRESS_SPACE = """
 import resource, ctypes
-from tightship.resource.virtual import HostDevice, SeedVirtualResource, StealingVirtualResource
+from tightship.resource.virtual import HostDevice, ChunkedVirtualResource, StealingVirtualResource
 from tightship.errors import OutOfMemoryError
 used = int(open("/proc/self/statm").read().split()[0]) * 4096
 resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)
@@ -30,7 +30,7 @@ except OutOfMemoryError:
 FULL_MAP_TABLE = """
 import ctypes, mmap
 from tightship.errors import OutOfMemoryError
-from tightship.resource.virtual import HostDevice, SeedVirtualResource, StealingVirtualResource
+from tightship.resource.virtual import HostDevice, ChunkedVirtualResource, StealingVirtualResource
 
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_size_t
@@ -147,8 +147,8 @@ print("fine")
 RESOURCES = {
     "stealing": "StealingVirtualResource(HostDevice(), page_bytes=PAGE)",
     "stealing shared": "StealingVirtualResource(SharedDevice(), page_bytes=PAGE)",
-    "seed": "SeedVirtualResource(HostDevice(), PAGE)",
-    "seed shared": "SeedVirtualResource(SharedDevice(), PAGE)",
+    "seed": "ChunkedVirtualResource(HostDevice(), PAGE)",
+    "seed shared": "ChunkedVirtualResource(SharedDevice(), PAGE)",
     "guard pages": "GuardPageResource(FreeListResource(HostResource(), chunk_bytes=64 << 20))",
 }
 

@@ -7,7 +7,7 @@ import pytest
 from tests.resource.virtual.gate import Gate
 from tightship.resource.virtual import (
     HostDevice,
-    SeedVirtualResource,
+    ChunkedVirtualResource,
     StealingVirtualResource,
     memory_events,
     virtual_snapshot,
@@ -21,7 +21,7 @@ POLICIES = {
     "stealing": lambda: StealingVirtualResource(
         HostDevice(), page_bytes=PAGE_BYTES, patience_seconds=0
     ),
-    "seed": lambda: SeedVirtualResource(HostDevice(), PAGE_BYTES),
+    "seed": lambda: ChunkedVirtualResource(HostDevice(), PAGE_BYTES),
 }
 
 

@@ -9,7 +9,7 @@ from tightship._core import (
     HostResource,
     MemoryResource,
     PagedDevice,
-    SeedVirtualResource,
+    ChunkedVirtualResource,
     StealingVirtualResource,
 )
 from tightship.errors import InputError
@@ -52,7 +52,7 @@ def virtual_resource(
             device, page_bytes=page_bytes or PAGE_BYTES, max_bytes=max_bytes
         )
     elif max_bytes is None:
-        made = SeedVirtualResource(device, page_bytes or CHUNK_BYTES)
+        made = ChunkedVirtualResource(device, page_bytes or CHUNK_BYTES)
     else:
         raise InputError(
             f"The seed's policy has no budget; leave out `max_bytes` (= {max_bytes}), or put a "

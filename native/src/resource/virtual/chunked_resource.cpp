@@ -1,4 +1,4 @@
-#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 
 #include <algorithm>
 #include <new>
@@ -26,12 +26,12 @@ template <class Owners> std::vector<PhysicalMemory *> pointers(const Owners &chu
 
 } // namespace
 
-SeedVirtualResource::SeedVirtualResource(std::shared_ptr<PagedDevice> device, size_t chunk_bytes)
+ChunkedVirtualResource::ChunkedVirtualResource(std::shared_ptr<PagedDevice> device, size_t chunk_bytes)
     : device_(std::move(device)), chunk_bytes_(chunk_bytes) {
     check_chunk(*device_, chunk_bytes);
 }
 
-void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
+void *ChunkedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
                                        const StreamPointer &stream) {
     check_stream(*device_, stream);
     const auto lock = device_->enter(mutex_);
@@ -64,7 +64,7 @@ void *SeedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
     return reinterpret_cast<void *>(place->first);
 }
 
-Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t alignment,
+Freed ChunkedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t alignment,
                                          const StreamPointer &stream) {
     check_stream(*device_, stream);
     const auto lock = device_->enter(mutex_);
@@ -98,7 +98,7 @@ Freed SeedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_
 
 /// Where caches are in the way they go back, and work is waited for. Chunks made for a request that
 /// the device refuses go back as well.
-bool SeedVirtualResource::obtain_or_retry(const Request &request, Mapping &mapping) {
+bool ChunkedVirtualResource::obtain_or_retry(const Request &request, Mapping &mapping) {
     if (obtain(request, mapping))
         return true;
     ++statistics_.retry_count;
@@ -113,18 +113,18 @@ bool SeedVirtualResource::obtain_or_retry(const Request &request, Mapping &mappi
     return false;
 }
 
-size_t SeedVirtualResource::size_of(const void *pointer) const {
+size_t ChunkedVirtualResource::size_of(const void *pointer) const {
     const auto lock = device_->enter(mutex_);
     const auto found = live_.find(reinterpret_cast<uintptr_t>(pointer));
     return found == live_.end() ? 0 : found->second.requested_bytes;
 }
 
-bool SeedVirtualResource::obtain(const Request &request, Mapping &mapping) {
+bool ChunkedVirtualResource::obtain(const Request &request, Mapping &mapping) {
     return reuse(request, mapping) || lengthen(request, mapping) || make(request, mapping);
 }
 
 /// Case 2: one of just that size.
-bool SeedVirtualResource::reuse(const Request &request, Mapping &mapping) {
+bool ChunkedVirtualResource::reuse(const Request &request, Mapping &mapping) {
     const auto [first, last] = cache_.equal_range(request.size_bytes);
     for (auto found = first; found != last; ++found) {
         if (!found->second.use.allows(request.stream) ||
@@ -139,7 +139,7 @@ bool SeedVirtualResource::reuse(const Request &request, Mapping &mapping) {
 }
 
 /// Case 3: the largest smaller one, made longer where it is, or else elsewhere.
-bool SeedVirtualResource::lengthen(const Request &request, Mapping &mapping) {
+bool ChunkedVirtualResource::lengthen(const Request &request, Mapping &mapping) {
     auto base = cache_.lower_bound(request.size_bytes);
     for (;;) {
         if (base == cache_.begin())
@@ -177,7 +177,7 @@ bool SeedVirtualResource::lengthen(const Request &request, Mapping &mapping) {
 }
 
 /// Case 4, chunks of the smallest larger one; and case 1, chunks that nothing has, or new ones.
-bool SeedVirtualResource::make(const Request &request, Mapping &mapping) {
+bool ChunkedVirtualResource::make(const Request &request, Mapping &mapping) {
     Haul haul;
     const auto larger = find_to_rob(request.size_bytes, request.stream);
     if (larger != cache_.end() && larger->first > request.size_bytes &&
@@ -189,7 +189,7 @@ bool SeedVirtualResource::make(const Request &request, Mapping &mapping) {
     return false;
 }
 
-bool SeedVirtualResource::join(const Request &request, Haul &haul, Mapping &mapping) {
+bool ChunkedVirtualResource::join(const Request &request, Haul &haul, Mapping &mapping) {
     auto addresses = device_->create_virtual_memory(request.size_bytes, request.alignment);
     const auto all = pointers(haul.chunks, [](const FreeChunk &free) { return free.chunk.get(); });
     if (addresses == nullptr || !addresses->map(0, all)) {
@@ -207,7 +207,7 @@ bool SeedVirtualResource::join(const Request &request, Haul &haul, Mapping &mapp
 
 /// Whole chunks for `size_bytes`: from the cache of chunks, the oldest first; from the smallest
 /// mapping that has enough, or from the largest ones; or new.
-bool SeedVirtualResource::gather(size_t size_bytes, const StreamPointer &stream, Haul &haul) {
+bool ChunkedVirtualResource::gather(size_t size_bytes, const StreamPointer &stream, Haul &haul) {
     for (auto free = free_chunks_.begin();
          free != free_chunks_.end() && haul.size_bytes < size_bytes;) {
         if (!free->use.allows(stream)) {
@@ -236,7 +236,7 @@ bool SeedVirtualResource::gather(size_t size_bytes, const StreamPointer &stream,
     return true;
 }
 
-SeedVirtualResource::Chunk SeedVirtualResource::create() {
+ChunkedVirtualResource::Chunk ChunkedVirtualResource::create() {
     auto made = device_->create_physical_memory(chunk_bytes_);
     if (made == nullptr)
         return nullptr;
@@ -251,12 +251,12 @@ SeedVirtualResource::Chunk SeedVirtualResource::create() {
     });
 }
 
-bool SeedVirtualResource::may_rob(const Mapping &mapping, const StreamPointer &stream) const {
+bool ChunkedVirtualResource::may_rob(const Mapping &mapping, const StreamPointer &stream) const {
     return mapping.use.is_done() || (device_->maps_twice() && mapping.use.stream == stream);
 }
 
 /// The smallest that has enough, else the largest; the end where none may be taken.
-SeedVirtualResource::Cache::iterator SeedVirtualResource::find_to_rob(size_t size_bytes,
+ChunkedVirtualResource::Cache::iterator ChunkedVirtualResource::find_to_rob(size_t size_bytes,
                                                                       const StreamPointer &stream) {
     const auto larger = cache_.lower_bound(size_bytes);
     for (auto found = larger; found != cache_.end(); ++found)
@@ -269,7 +269,7 @@ SeedVirtualResource::Cache::iterator SeedVirtualResource::find_to_rob(size_t siz
 }
 
 /// Takes its first chunks; the others are free. Its addresses stay until its work is done.
-bool SeedVirtualResource::rob(Cache::iterator found, size_t size_bytes, Haul &haul) {
+bool ChunkedVirtualResource::rob(Cache::iterator found, size_t size_bytes, Haul &haul) {
     Mapping &mapping = found->second;
     const Use use = mapping.use;
     const bool is_done = use.is_done();
@@ -296,18 +296,18 @@ bool SeedVirtualResource::rob(Cache::iterator found, size_t size_bytes, Haul &ha
     return true;
 }
 
-void SeedVirtualResource::keep(Haul &haul) {
+void ChunkedVirtualResource::keep(Haul &haul) {
     for (FreeChunk &free : haul.chunks)
         free_chunks_.push_back(std::move(free));
     haul = {};
 }
 
-size_t SeedVirtualResource::chunk_bytes() const {
+size_t ChunkedVirtualResource::chunk_bytes() const {
     const auto lock = device_->enter(mutex_);
     return chunk_bytes_;
 }
 
-void SeedVirtualResource::set_chunk_bytes(size_t chunk_bytes) {
+void ChunkedVirtualResource::set_chunk_bytes(size_t chunk_bytes) {
     check_chunk(*device_, chunk_bytes);
     const auto lock = device_->enter(mutex_);
     if (chunk_bytes == chunk_bytes_)
@@ -320,7 +320,7 @@ void SeedVirtualResource::set_chunk_bytes(size_t chunk_bytes) {
     settle_waiting();
 }
 
-void SeedVirtualResource::after_fork(bool is_child) {
+void ChunkedVirtualResource::after_fork(bool is_child) {
     is_abandoned_ = is_child && (device_->is_shared() || !device_->is_host());
     mutex_.unlock();
 }

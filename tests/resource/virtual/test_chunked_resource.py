@@ -15,7 +15,7 @@ from tightship.resource.virtual import (
     FailingDevice,
     HostDevice,
     HostStream,
-    SeedVirtualResource,
+    ChunkedVirtualResource,
     SharedDevice,
 )
 
@@ -29,7 +29,7 @@ def device(request):
 
 @pytest.fixture
 def resource(device):
-    return SeedVirtualResource(device, CHUNK)
+    return ChunkedVirtualResource(device, CHUNK)
 
 
 def given_back(resource, *counts):
@@ -42,7 +42,7 @@ def given_back(resource, *counts):
 
 def test_it_conforms_over_every_device(device):
     run_state_machine_as_test(
-        lambda: Conformance(lambda: SeedVirtualResource(device, 4096)),
+        lambda: Conformance(lambda: ChunkedVirtualResource(device, 4096)),
         settings=settings(
             max_examples=6,
             stateful_step_count=25,
@@ -101,7 +101,7 @@ def test_a_chunk_takes_its_contents_to_no_other_block_in_use(resource):
 
 
 def test_addresses_of_a_robbed_block_wait_for_its_work():
-    resource, gate = SeedVirtualResource(SharedDevice(), CHUNK), Gate()
+    resource, gate = ChunkedVirtualResource(SharedDevice(), CHUNK), Gate()
     stream = gate.stream()
     robbed = resource.allocate_on(3 * CHUNK, stream)
     resource.deallocate_on(robbed, 3 * CHUNK, stream)
@@ -116,7 +116,7 @@ def test_addresses_of_a_robbed_block_wait_for_its_work():
 
 
 def test_pages_that_cannot_be_in_two_places_stay_until_the_work_is_done():
-    resource, gate = SeedVirtualResource(HostDevice(), CHUNK), Gate()
+    resource, gate = ChunkedVirtualResource(HostDevice(), CHUNK), Gate()
     stream = gate.stream()
     robbed = resource.allocate_on(3 * CHUNK, stream)
     resource.deallocate_on(robbed, 3 * CHUNK, stream)
@@ -130,7 +130,7 @@ def test_pages_that_cannot_be_in_two_places_stay_until_the_work_is_done():
 @pytest.mark.parametrize("step", range(12))
 def test_d1_d2_whatever_is_refused_caches_go_back_and_it_is_asked_again(step):
     device = FailingDevice(HostDevice(), 12 + step)
-    resource = SeedVirtualResource(device, CHUNK)
+    resource = ChunkedVirtualResource(device, CHUNK)
     given_back(resource, 1, 3, 2)
     resource.allocate(4 * CHUNK)
     resource.allocate(2 * CHUNK)
@@ -142,7 +142,7 @@ def test_d3_d4_every_call_refused_once_leaks_nothing_and_leaves_it_usable(name):
     step, calls = 0, 1
     while step < calls:
         device = FailingDevice(DEVICES[name](), step)
-        resource = SeedVirtualResource(device, CHUNK)
+        resource = ChunkedVirtualResource(device, CHUNK)
         given_back(resource, 1, 3, 2)
         held = resource.allocate(5 * CHUNK)
         resource.allocate(2 * CHUNK)
@@ -155,7 +155,7 @@ def test_d3_d4_every_call_refused_once_leaks_nothing_and_leaves_it_usable(name):
 
 
 def test_a_device_that_refuses_for_good_is_reported_with_the_numbers():
-    resource = SeedVirtualResource(FailingDevice(HostDevice(), 4, 1 << 40), CHUNK)
+    resource = ChunkedVirtualResource(FailingDevice(HostDevice(), 4, 1 << 40), CHUNK)
     held = resource.allocate(CHUNK)
     with pytest.raises(OutOfMemoryError, match=f"{3 * CHUNK}.*{CHUNK} bytes in chunks"):
         resource.allocate(3 * CHUNK)
@@ -182,7 +182,7 @@ def test_d6_d7_d8_cached_bytes_count_free_chunks_and_trim_says_what_went(resourc
 
 
 def test_d9_two_devices_never_wait_for_each_other():
-    busy, idle = (SeedVirtualResource(SharedDevice(), CHUNK) for _ in range(2))
+    busy, idle = (ChunkedVirtualResource(SharedDevice(), CHUNK) for _ in range(2))
     gate = Gate()
     for resource, stream in ((busy, gate.stream()), (idle, None)):
         resource.deallocate_on(resource.allocate_on(3 * CHUNK, stream), 3 * CHUNK, stream)
@@ -221,7 +221,7 @@ def test_d12_addresses_that_cannot_grow_are_not_lost(resource):
 
 @pytest.mark.parametrize("name", sorted(DEVICES.keys() - {"cuda"}))  # which has its own streams
 def test_d13_a_block_serves_another_stream_only_behind_its_fence(name):
-    resource = SeedVirtualResource(DEVICES[name](), CHUNK)
+    resource = ChunkedVirtualResource(DEVICES[name](), CHUNK)
     gate, other = Gate(), Gate()
     stream = gate.stream()
     address = resource.allocate_on(CHUNK, stream)
@@ -235,7 +235,7 @@ def test_d13_a_block_serves_another_stream_only_behind_its_fence(name):
 
 
 def test_a_fence_that_never_signals_blocks_nobody_for_long():
-    resource, gate = SeedVirtualResource(HostDevice(), CHUNK), Gate()
+    resource, gate = ChunkedVirtualResource(HostDevice(), CHUNK), Gate()
     stream = gate.stream()
     resource.deallocate_on(resource.allocate_on(CHUNK, stream), CHUNK, stream)
     assert resource.trim() == 0
@@ -245,7 +245,7 @@ def test_a_fence_that_never_signals_blocks_nobody_for_long():
 
 
 def test_work_of_a_host_stream_never_sees_the_block_of_another():
-    resource, stream = SeedVirtualResource(HostDevice(), CHUNK), HostStream()
+    resource, stream = ChunkedVirtualResource(HostDevice(), CHUNK), HostStream()
     seen, go = [], threading.Event()
     address = resource.allocate_on(CHUNK, stream)
     ctypes.memset(address, 5, CHUNK)
@@ -259,7 +259,7 @@ def test_work_of_a_host_stream_never_sees_the_block_of_another():
 
 def test_a_refused_request_waits_for_work_that_ends():
     device = FailingDevice(HostDevice(), 3, 3)
-    resource, stream = SeedVirtualResource(device, CHUNK), AwaitedGate().stream()
+    resource, stream = ChunkedVirtualResource(device, CHUNK), AwaitedGate().stream()
     address = resource.allocate_on(CHUNK, stream)
     resource.deallocate_on(address, CHUNK, stream)
     resource.allocate(CHUNK)

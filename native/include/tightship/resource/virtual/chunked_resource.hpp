@@ -16,13 +16,13 @@ namespace tightship::resource {
 ///
 /// Addresses whose chunks went elsewhere are kept while work that was given them is not done.
 /// Gives nothing back of its own accord, but for a request that the device refuses.
-class SeedVirtualResource final : public VirtualResource, private Forkable {
+class ChunkedVirtualResource final : public VirtualResource, private Forkable {
   public:
     static constexpr size_t kChunkBytes = size_t{20} << 20;
 
     /// Throws `Misuse` where the device has no chunks of that size.
-    SeedVirtualResource(std::shared_ptr<PagedDevice> device, size_t chunk_bytes = kChunkBytes);
-    ~SeedVirtualResource() override;
+    ChunkedVirtualResource(std::shared_ptr<PagedDevice> device, size_t chunk_bytes = kChunkBytes);
+    ~ChunkedVirtualResource() override;
 
     void *allocate_on(size_t size_bytes, size_t alignment, const StreamPointer &stream) override;
     Freed deallocate_on(void *pointer, size_t size_bytes, size_t alignment,

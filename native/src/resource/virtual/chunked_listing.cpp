@@ -1,10 +1,10 @@
-#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 
 #include <algorithm>
 
 namespace tightship::resource {
 
-Range SeedVirtualResource::range_of(const void *pointer) const {
+Range ChunkedVirtualResource::range_of(const void *pointer) const {
     const auto lock = device_->enter(mutex_);
     const auto after = live_.upper_bound(reinterpret_cast<uintptr_t>(pointer));
     if (after == live_.begin())
@@ -13,13 +13,13 @@ Range SeedVirtualResource::range_of(const void *pointer) const {
     return range.contains(pointer) ? range : Range{};
 }
 
-Statistics SeedVirtualResource::statistics() const {
+Statistics ChunkedVirtualResource::statistics() const {
     const auto lock = device_->enter(mutex_);
     return {statistics_.allocated_bytes, live_.size(), statistics_.physical_bytes,
             statistics_.physical_bytes};
 }
 
-VirtualStatistics SeedVirtualResource::virtual_statistics() const {
+VirtualStatistics ChunkedVirtualResource::virtual_statistics() const {
     const auto lock = device_->enter(mutex_);
     VirtualStatistics now = statistics_;
     now.cached_bytes = now.physical_bytes - now.allocated_bytes;
@@ -33,14 +33,14 @@ VirtualStatistics SeedVirtualResource::virtual_statistics() const {
     return now;
 }
 
-std::string SeedVirtualResource::refusal(size_t size_bytes, size_t) const {
+std::string ChunkedVirtualResource::refusal(size_t size_bytes, size_t) const {
     const VirtualStatistics now = virtual_statistics();
     return std::to_string(now.allocated_bytes) + " bytes are in blocks and " +
            std::to_string(now.physical_bytes) + " bytes in chunks of " +
            std::to_string(chunk_bytes()) + ", and " + what_is_short(*device_, size_bytes);
 }
 
-std::vector<ListedBlock> SeedVirtualResource::blocks() const {
+std::vector<ListedBlock> ChunkedVirtualResource::blocks() const {
     const auto lock = device_->enter(mutex_);
     std::vector<ListedBlock> rows;
     const auto list = [&rows](const Mapping &mapping, Occupancy occupancy) {
@@ -59,12 +59,12 @@ std::vector<ListedBlock> SeedVirtualResource::blocks() const {
     return rows;
 }
 
-void SeedVirtualResource::record_events(size_t count) {
+void ChunkedVirtualResource::record_events(size_t count) {
     const auto lock = device_->enter(mutex_);
     events_.set_capacity(count);
 }
 
-std::vector<Event> SeedVirtualResource::events() const {
+std::vector<Event> ChunkedVirtualResource::events() const {
     const auto lock = device_->enter(mutex_);
     return events_.events();
 }

@@ -1,5 +1,5 @@
 /// What the seed's policy gives back to the device.
-#include "tightship/resource/virtual/seed_resource.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kPatience{1};
 
 } // namespace
 
-SeedVirtualResource::~SeedVirtualResource() {
+ChunkedVirtualResource::~ChunkedVirtualResource() {
     wait_for_all();
     for (auto &[start, mapping] : live_)
         end(mapping);
@@ -27,7 +27,7 @@ SeedVirtualResource::~SeedVirtualResource() {
 
 /// Unmaps what no work uses, for good. What work may still read and write, and what the device
 /// refuses twice, stays mapped beyond the resource's end: its owners are never ended.
-void SeedVirtualResource::end(Mapping &mapping) {
+void ChunkedVirtualResource::end(Mapping &mapping) {
     if (mapping.use.is_done() && (separate(mapping) || separate(mapping)))
         return;
     (void)mapping.addresses.release();
@@ -37,7 +37,7 @@ void SeedVirtualResource::end(Mapping &mapping) {
 }
 
 /// Unmaps all chunks; where the device refuses one, those behind it go back at once.
-bool SeedVirtualResource::separate(Mapping &mapping) {
+bool ChunkedVirtualResource::separate(Mapping &mapping) {
     std::array<PhysicalMemory *, 64> run; // no memory to list more may be had
     size_t left = mapping.chunks.size();
     for (size_t undone = 0; left > 0 && undone == 0;) {
@@ -59,13 +59,13 @@ bool SeedVirtualResource::separate(Mapping &mapping) {
     return false;
 }
 
-void SeedVirtualResource::settle_waiting() {
+void ChunkedVirtualResource::settle_waiting() {
     for (size_t index = waiting_.size(); index-- > 0;)
         if (waiting_[index].use.is_done() && separate(waiting_[index]))
             waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(index));
 }
 
-size_t SeedVirtualResource::release_unused() {
+size_t ChunkedVirtualResource::release_unused() {
     const size_t before_bytes = statistics_.physical_bytes;
     for (auto entry = cache_.begin(); entry != cache_.end();) {
         if (!entry->second.use.is_done()) {
@@ -80,7 +80,7 @@ size_t SeedVirtualResource::release_unused() {
     return before_bytes - statistics_.physical_bytes;
 }
 
-void SeedVirtualResource::wait_for_all() {
+void ChunkedVirtualResource::wait_for_all() {
     const auto stop = std::chrono::steady_clock::now() + kPatience;
     const auto wait = [&](const Use &use) {
         if (use.fence != nullptr)
@@ -96,7 +96,7 @@ void SeedVirtualResource::wait_for_all() {
     ++statistics_.wait_count;
 }
 
-size_t SeedVirtualResource::trim() {
+size_t ChunkedVirtualResource::trim() {
     const auto lock = device_->enter(mutex_);
     return release_unused();
 }
