@@ -19,7 +19,7 @@ import pytest
 from tests.models import parse
 from tightship.cli.arguments import parser
 from tightship.cli.main import main
-from tightship.cli.words import address
+from tightship.cli.argument_types import address
 from tightship.driver.client.client import Client
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.repository import ModelSource, Repository

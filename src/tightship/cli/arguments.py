@@ -5,7 +5,7 @@ import os
 
 from tightship import __version__
 from tightship.cli.driver_options import add_pools, add_serve
-from tightship.cli.words import count, seconds, shape, size
+from tightship.cli.argument_types import count, seconds, shape, size
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 

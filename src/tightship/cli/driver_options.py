@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from tightship.cli.words import address, count, host_name, pause, shape, size
+from tightship.cli.argument_types import address, count, host_name, pause, shape, size
 from tightship.driver.oip.limits import LIMITS
 
 ENDPOINTS: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
