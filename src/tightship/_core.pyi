@@ -139,7 +139,7 @@ def place_items(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(None, 5)
     Base and bank of each item: the first bank by cost and the lowest base it fits.
     """
 
-def load_max(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+def live_max(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """The largest load of a step of each lifetime."""
 
 def sorted_rows(keys: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:

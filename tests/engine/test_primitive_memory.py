@@ -56,7 +56,7 @@ def spanned(rows, lifetimes):
     return numbers
 
 
-def load_bytes(rows):
+def live_bytes(rows):
     """The most bytes alive at once."""
     return max(
         (sum(size for size, start, length in rows if start <= now < start + length)
@@ -78,7 +78,7 @@ def test_objects_that_live_together_lie_apart(kind, rows):
         for other, other_size, other_start, other_length in places[:index]:
             if start < other_start + other_length and other_start < start + length:
                 assert address + size <= other or other + other_size <= address
-    assert load_bytes(rows) <= lifetimes.size_bytes
+    assert live_bytes(rows) <= lifetimes.size_bytes
     assert lifetimes.size_bytes <= sum(size + 64 for size, _, _ in rows)
 
 

@@ -31,7 +31,7 @@ def part(output, source, offset_bytes):
 
 
 def peak_bytes(schedule, **choice):
-    return problem_of(schedule, **choice).problem.load_bytes(len(schedule.steps)).max(initial=0)
+    return problem_of(schedule, **choice).problem.live_bytes(len(schedule.steps)).max(initial=0)
 
 
 def subsets(aliases):

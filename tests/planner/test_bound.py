@@ -8,7 +8,7 @@ from tightship.planner.bound import lower_bound
 @given(problems())
 def test_without_alignment_the_bound_is_the_largest_load(drawn):
     plain = problem(*((size, start, stop, 1) for size, start, stop, _ in drawn.columns().T))
-    assert lower_bound(plain) == plain.load_bytes(20).max(initial=0)
+    assert lower_bound(plain) == plain.live_bytes(20).max(initial=0)
 
 
 @given(problems(count_max=6))

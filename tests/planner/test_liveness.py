@@ -46,7 +46,7 @@ def test_in_place_never_raises_the_largest_load_or_the_sum(schedule):
     merged = problem_of(schedule, in_place=True).problem
     apart = problem_of(schedule, in_place=False).problem
     steps = len(schedule.steps)
-    assert merged.load_bytes(steps).max() <= apart.load_bytes(steps).max()
+    assert merged.live_bytes(steps).max() <= apart.live_bytes(steps).max()
     assert merged.total_bytes <= apart.total_bytes
 
 

@@ -69,11 +69,11 @@ def test_columns_are_copies_that_cannot_be_written():
 
 def test_load_counts_a_buffer_in_each_step_of_its_lifetime():
     made = problem((4, 0, 2, 1), (1, 1, 4, 1), (8, 9, 10, 1))
-    assert made.load_bytes(5).tolist() == [4, 5, 1, 1, 0]
-    assert made.load_bytes(1).tolist() == [4]
+    assert made.live_bytes(5).tolist() == [4, 5, 1, 1, 0]
+    assert made.live_bytes(1).tolist() == [4]
     assert made.total_bytes == 13
 
 
 def test_no_buffers_are_a_problem_too():
     assert problem().count == 0
-    assert problem().load_bytes(3).tolist() == [0, 0, 0]
+    assert problem().live_bytes(3).tolist() == [0, 0, 0]

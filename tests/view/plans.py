@@ -31,7 +31,7 @@ def picture(rectangles, steps, title="model.onnx", parts=None):
         arena_bytes=arena,
         lower_bound_bytes=bound,
         rectangles=tuple(rectangles),
-        steps=tuple(replace(s, load_bytes=load) for s, load in zip(steps, loads, strict=True)),
+        steps=tuple(replace(s, live_bytes=load) for s, load in zip(steps, loads, strict=True)),
         parts=parts or {"weights": 102_442_112, "inputs and outputs": 606_208, "runtime": 31 << 20},
         strategy="planned",
         strategies={
@@ -110,14 +110,14 @@ def wide(count=10_000, lanes=40):
     running, steps_loaded = 0, []
     for step, change in zip(steps, loads, strict=False):
         running += change
-        steps_loaded.append(replace(step, load_bytes=running))
+        steps_loaded.append(replace(step, live_bytes=running))
     base = picture([], [], title="encoder-large.onnx")
     return replace(
         base,
         rectangles=tuple(rectangles),
         steps=tuple(steps_loaded),
         arena_bytes=sum(heights),
-        lower_bound_bytes=max(s.load_bytes for s in steps_loaded),
+        lower_bound_bytes=max(s.live_bytes for s in steps_loaded),
         strategies={"planned": sum(heights)},
     )
 

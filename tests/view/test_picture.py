@@ -20,10 +20,10 @@ ROWS = st.lists(
 def test_load_is_the_sum_of_the_live_buffers_at_every_step(rows):
     picture = picture_of_buffers("plan.csv", rows, 0)
     changes = dict(picture.load())
-    load_bytes = 0
+    live_bytes = 0
     for step in range(picture.step_count + 1):
-        load_bytes = changes.get(step, load_bytes)
-        assert load_bytes == sum(r.size_bytes for r in picture.live_at(step))
+        live_bytes = changes.get(step, live_bytes)
+        assert live_bytes == sum(r.size_bytes for r in picture.live_at(step))
 
 
 @given(ROWS)
@@ -37,7 +37,7 @@ def test_the_peak_step_is_the_first_with_the_largest_load(rows):
 
 def test_the_peak_of_a_model_is_where_its_steps_say():
     picture = plans.cnn()
-    loads = [step.load_bytes for step in picture.steps]
+    loads = [step.live_bytes for step in picture.steps]
     assert picture.peak_step() == loads.index(max(loads))
 
 

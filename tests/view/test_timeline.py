@@ -65,7 +65,7 @@ def test_the_load_in_the_data_is_the_load_of_each_step():
     running = 0
     for index, step in enumerate(picture.steps):
         running = load.get(index, running)
-        assert running == step.load_bytes
+        assert running == step.live_bytes
 
 
 HOSTILE = [

@@ -34,14 +34,14 @@ template <typename Make> Column column_of(Make make) {
 
 void order(nb::module_ &module) {
     module.def(
-        "load_max",
+        "live_max",
         [](const Columns &columns) {
             const std::size_t count = columns.shape(1);
             const auto row = [&](std::size_t index) {
                 return std::span(columns.data() + index * count, count);
             };
             return column_of(
-                [&] { return packing::load_max(place::Buffers{row(0), row(1), row(2), row(3)}); });
+                [&] { return packing::live_max(place::Buffers{row(0), row(1), row(2), row(3)}); });
         },
         nb::arg("columns"), "The largest load of a step of each lifetime.");
     module.def(

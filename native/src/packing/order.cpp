@@ -38,7 +38,7 @@ class Maxima {
 
 } // namespace
 
-std::vector<std::int64_t> load_max(const place::Buffers &buffers) {
+std::vector<std::int64_t> live_max(const place::Buffers &buffers) {
     const std::size_t count = buffers.count();
     std::vector<std::int64_t> ends(buffers.start.begin(), buffers.start.end());
     ends.insert(ends.end(), buffers.stop.begin(), buffers.stop.end());

@@ -12,15 +12,15 @@ def picture_of(cost: ModelCost) -> Picture:
     """Make the picture of all tensors at their offsets, with live bytes by step, in graph bytes."""
     planned, columns = cost.cost.planned, cost.cost.columns
     schedule, plan = planned.schedule, planned.plan
-    load = plan.problem.load_bytes(len(schedule.steps)).tolist()
+    load = plan.problem.live_bytes(len(schedule.steps)).tolist()
     return Picture(
         title=f"{cost.model} (graph bytes)",
         arena_bytes=plan.peak_bytes,
         lower_bound_bytes=plan.lower_bound_bytes,
         rectangles=_rectangles(planned),
         steps=tuple(
-            Step(step.name, step.operator, "", load_bytes)
-            for step, load_bytes in zip(schedule.steps, load, strict=True)
+            Step(step.name, step.operator, "", live_bytes)
+            for step, live_bytes in zip(schedule.steps, load, strict=True)
         ),
         strategy="arena",
         strategies={

@@ -130,7 +130,7 @@ class Problem:
         """Return sizes, starts, stops and alignments as one array of shape (4, n)."""
         return np.stack([self.size_bytes, self.start_step, self.stop_step, self.alignment])
 
-    def load_bytes(self, step_count: int) -> Int64Array:
+    def live_bytes(self, step_count: int) -> Int64Array:
         """Return the live bytes of each of the steps `[0, step_count)`."""
         change = np.zeros(step_count + 1, np.int64)
         np.add.at(change, np.minimum(self.start_step, step_count), self.size_bytes)

@@ -25,12 +25,12 @@ class Order:
 
     Attributes:
         steps: Indices of the original steps, in the order found.
-        load_bytes: Largest live bytes of any step, with IN_PLACE aliases between equal sizes taken.
+        live_bytes: Largest live bytes of any step, with IN_PLACE aliases between equal sizes taken.
         is_least: Whether it is proved that no order has a smaller peak of live bytes.
     """
 
     steps: tuple[int, ...]
-    load_bytes: int
+    live_bytes: int
     is_least: bool
 
 
@@ -77,7 +77,7 @@ def reorder(schedule: Schedule, effort: int = EFFORT) -> Reordered:
         for step in schedule.steps
         for alias in step.aliases
     )
-    bound = found.load_bytes if found.is_least and not is_offered_more else 0
+    bound = found.live_bytes if found.is_least and not is_offered_more else 0
     if found.steps != own:
         other = plan_schedule(in_order(schedule, found.steps))
         if other.plan.peak_bytes < given.plan.peak_bytes:
@@ -100,10 +100,10 @@ def least_order(schedule: Schedule, effort: int = EFFORT) -> Order:
         schedule: The steps, in an order in which they can run.
         effort: Extensions of a set of executed steps by one step; `EFFORT` by default.
     """
-    order, load_bytes, is_least = _traffic(schedule).least_order(
+    order, live_bytes, is_least = _traffic(schedule).least_order(
         edge_columns(dependencies(schedule)), effort
     )
-    return Order(tuple(order.tolist()), load_bytes, is_least)
+    return Order(tuple(order.tolist()), live_bytes, is_least)
 
 
 def _traffic(schedule: Schedule) -> StepTraffic:

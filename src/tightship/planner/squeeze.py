@@ -128,7 +128,7 @@ class _Front:
     def load(self, made: Recomputed) -> int:
         """Return the peak of live bytes in an order that is found with little effort."""
         if made not in self._loads:
-            self._loads[made] = least_order(made.schedule, _EFFORT).load_bytes
+            self._loads[made] = least_order(made.schedule, _EFFORT).live_bytes
         return self._loads[made]
 
     def _between(self, end: int, budget_bytes: int) -> Iterator[Recomputed]:

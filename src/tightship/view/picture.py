@@ -32,7 +32,7 @@ class Step:
     name: str
     operator: str
     kernel: str
-    load_bytes: int
+    live_bytes: int
     dynamic_reason: str | None = None
 
 
@@ -101,7 +101,7 @@ class Picture:
     def load(self) -> list[tuple[int, int]]:
         """Return live bytes as (first step, bytes) at each change, in increasing order of steps."""
         if self.steps:
-            loads = [(i, step.load_bytes) for i, step in enumerate(self.steps)]
+            loads = [(i, step.live_bytes) for i, step in enumerate(self.steps)]
         else:
             loads = _sum_of_live(self.rectangles)
         return loads[:1] + [b for a, b in pairwise(loads) if a[1] != b[1]]
@@ -141,8 +141,8 @@ def _sum_of_live(rectangles: tuple[Rectangle, ...]) -> list[tuple[int, int]]:
         start, stop = rectangle.start_step, rectangle.stop_step
         changes[start] = changes.get(start, 0) + rectangle.size_bytes
         changes[stop] = changes.get(stop, 0) - rectangle.size_bytes
-    loads, load_bytes = [], 0
+    loads, live_bytes = [], 0
     for step in sorted(changes):
-        load_bytes += changes[step]
-        loads.append((step, load_bytes))
+        live_bytes += changes[step]
+        loads.append((step, live_bytes))
     return loads

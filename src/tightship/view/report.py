@@ -63,7 +63,7 @@ def to_json(picture: Picture) -> dict[str, object]:
                 "name": step.name,
                 "operator": step.operator,
                 "kernel": step.kernel,
-                "load_bytes": step.load_bytes,
+                "live_bytes": step.live_bytes,
                 "dynamic_reason": step.dynamic_reason,
             }
             for index, step in enumerate(picture.steps)
@@ -184,8 +184,8 @@ def peak(picture: Picture, shown: int = _LIVE_SHOWN) -> list[str]:
 
 
 def _peak_title(picture: Picture, step: int) -> str:
-    load_bytes = max(load for _, load in picture.load())
-    title = f"Peak at step {step} of {picture.step_count}: {format_bytes(load_bytes)} live"
+    live_bytes = max(load for _, load in picture.load())
+    title = f"Peak at step {step} of {picture.step_count}: {format_bytes(live_bytes)} live"
     if step < len(picture.steps):
         running = picture.steps[step]
         title += f", in {printable(running.operator)} {printable(running.name)}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tightship.quantity import format_bytes
-from tightship.view.load_curve import load_curve
+from tightship.view.live_curve import live_curve
 from tightship.view.palette import Colouring, colouring
 from tightship.view.picture import Picture, Rectangle
 from tightship.view.scale import byte_ticks, step_ticks
@@ -208,7 +208,7 @@ def _runs(columns: list[int]) -> Iterator[tuple[int, int]]:
 def _load(picture: Picture, scale: _Scale) -> Iterator[str]:
     """Draw live bytes over the steps on the scale of addresses."""
     if picture.rectangles:
-        curve = load_curve(picture.load(), scale.steps, _RIGHT - _LEFT, scale.y, _LEFT)
+        curve = live_curve(picture.load(), scale.steps, _RIGHT - _LEFT, scale.y, _LEFT)
         yield f'<path class="ts-load" d="{curve}"><title>live bytes</title></path>'
         middle = (_LEFT + _RIGHT) / 2
         yield _words(middle, _BOTTOM + 32, "line: live bytes", "ts-soft", "middle")

@@ -80,7 +80,7 @@ def _data(picture: Picture, colours: Colouring) -> str:
         "steps": picture.step_count,
         "peak": picture.peak_step(),
         "loadSteps": [step for step, _ in load],
-        "loadBytes": [load_bytes for _, load_bytes in load],
+        "loadBytes": [live_bytes for _, live_bytes in load],
         "stepNames": [step.name for step in picture.steps],
         "operators": _interned(step.operator for step in picture.steps),
         "kernels": _interned(step.kernel for step in picture.steps),

@@ -21,7 +21,7 @@ class TimedStep:
         read_bytes: Bytes of the inputs in their layouts; for an input that is read in part, as by a
             gather, the bytes that are written.
         written_bytes: Bytes of the outputs.
-        load_bytes: Live bytes of the arena while the step runs.
+        live_bytes: Live bytes of the arena while the step runs.
         starts_ns: Start in each run.
         ends_ns: End in each run.
         is_reorder: Whether the step only changes the layout of a value.
@@ -34,7 +34,7 @@ class TimedStep:
     shapes: str
     read_bytes: int
     written_bytes: int
-    load_bytes: int
+    live_bytes: int
     starts_ns: tuple[int, ...]
     ends_ns: tuple[int, ...]
     is_reorder: bool = False

@@ -29,7 +29,7 @@ def timing_json(timing: Timing) -> dict[str, object]:
                 "shapes": step.shapes,
                 "read_bytes": step.read_bytes,
                 "written_bytes": step.written_bytes,
-                "load_bytes": step.load_bytes,
+                "live_bytes": step.live_bytes,
                 "is_reorder": step.is_reorder,
                 "median_ns": step.median_ns,
                 "share": timing.share(step.median_ns),
@@ -71,7 +71,7 @@ def _segment(timing: Timing, segment: tuple[int, int], run: int, offset_ns: int)
     for step in steps:
         start, end = offset_ns + step.starts_ns[run], offset_ns + step.ends_ns[run]
         yield _complete(step.name, track, start, end, step)
-        yield _load(step.load_bytes, start)
+        yield _load(step.live_bytes, start)
 
 
 def _complete(
@@ -97,10 +97,10 @@ def _complete(
     return event
 
 
-def _load(load_bytes: int, at_ns: int) -> Event:
+def _load(live_bytes: int, at_ns: int) -> Event:
     return {
         "name": "arena", "ph": "C", "pid": PROCESS, "tid": 0, "ts": at_ns / 1000,
-        "args": {"live bytes": load_bytes},
+        "args": {"live bytes": live_bytes},
     }  # fmt: skip
 
 

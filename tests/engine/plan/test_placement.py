@@ -146,7 +146,7 @@ def test_a_plan_adds_up(name):
         o.size_bytes for o in (*program.inputs.values(), *program.outputs.values())
     )
     assert plan.peak_bytes == plan.arena_bytes + plan.weights_bytes + plan.io_bytes + 1000
-    assert max(step.load_bytes for step in plan.steps) <= plan.lower_bound_bytes
+    assert max(step.live_bytes for step in plan.steps) <= plan.lower_bound_bytes
     assert plan.lower_bound_bytes <= plan.arena_bytes <= plan.unplanned_bytes
     assert plan.strategies["none"] == max(plan.strategies.values())
     assert plan.is_exact
@@ -180,7 +180,7 @@ def test_the_load_of_a_step_covers_what_lives_while_it_runs(name):
         for tensor in plan.tensors:
             if tensor.start_step <= index < tensor.stop_step:
                 live[tensor.offset_bytes : tensor.offset_bytes + tensor.size_bytes] = True
-        assert live.sum() <= step.load_bytes <= plan.arena_bytes
+        assert live.sum() <= step.live_bytes <= plan.arena_bytes
 
 
 @pytest.mark.parametrize("name", STATIC)

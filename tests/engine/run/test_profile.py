@@ -47,7 +47,7 @@ def test_shares_add_up_and_loads_are_the_plans(profiled):
     assert sum(timing.share(step.median_ns) for step in timing.steps) == pytest.approx(1)
     reorders = taken_ns([step for step in timing.steps if step.is_reorder])
     assert timing.reorder_share == pytest.approx(timing.share(reorders))
-    assert [step.load_bytes for step in timing.steps] == [step.load_bytes for step in plan.steps]
+    assert [step.live_bytes for step in timing.steps] == [step.live_bytes for step in plan.steps]
 
 
 def test_segments_cover_the_steps_in_order(profiled):
@@ -94,7 +94,7 @@ def test_the_counter_of_a_trace_follows_the_arena(profiled):
     timing = profiled[1].timing
     counted = [e["args"]["live bytes"] for e in trace_events(timing)["traceEvents"]
                if e["ph"] == "C"]  # fmt: skip
-    loads = [step.load_bytes for step in timing.steps]
+    loads = [step.live_bytes for step in timing.steps]
     assert counted == [*loads, 0] * len(timing.runs_ns)
 
 

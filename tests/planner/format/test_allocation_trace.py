@@ -25,4 +25,4 @@ def test_the_load_is_what_the_events_add_up_to(trace):
         else:
             del sizes[event.number]
         loads.append(sum(sizes.values()))
-    assert problem_of_trace(trace).load_bytes(len(loads)).tolist() == loads
+    assert problem_of_trace(trace).live_bytes(len(loads)).tolist() == loads

@@ -69,7 +69,7 @@ def test_scaling_relabelling_and_mirroring_change_no_verdict(drawn, factor, chan
         start_step=last - drawn.stop_step[order],
         stop_step=last - drawn.start_step[order],
     )
-    load = int(drawn.load_bytes(last).max(initial=0))
+    load = int(drawn.live_bytes(last).max(initial=0))
     for capacity in {load, max(0, load - 1), load + 3}:
         one = fit(drawn, capacity, effort=EFFORT)
         other = fit(changed, factor * capacity, effort=EFFORT)

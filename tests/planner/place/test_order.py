@@ -56,7 +56,7 @@ def test_many_buffers_are_sorted_by_every_digit_of_their_keys(latest):
 
 @given(problems())
 def test_the_load_of_a_buffer_is_the_largest_of_its_steps(drawn):
-    loads = drawn.load_bytes(20)
+    loads = drawn.live_bytes(20)
     expected = [
         -loads[start:stop].max() for _, start, stop, _ in zip(*drawn.columns(), strict=True)
     ]

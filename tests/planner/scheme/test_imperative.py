@@ -31,7 +31,7 @@ def test_unrounded_the_largest_load_is_what_lives_at_once(schedule):
     apart = problem_of(schedule, in_place=False).problem
     solid = int((apart.size_bytes > 0).sum())
     run = run_imperatively(schedule, policy=EXACT)
-    largest = int(apart.load_bytes(len(steps)).max(initial=0))
+    largest = int(apart.live_bytes(len(steps)).max(initial=0))
     assert largest <= run.peak_live_bytes <= largest + apart.count - solid
     assert run.peak_live_bytes <= run.reserved_bytes
 

@@ -18,7 +18,7 @@ from tightship.engine.lower.pipeline import (
     run_passes,
 )
 from tightship.engine.lower.replay import lower_layers
-from tightship.engine.lower.step_passes.elide_concat import elide_concat, load_bytes
+from tightship.engine.lower.step_passes.elide_concat import elide_concat, live_bytes
 from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
 from tightship.engine.lower.step_passes.share_tables import share_tables
 from tightship.engine.lower.steps.builder import Builder
@@ -164,7 +164,7 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
     if joining == 0.0 or joining < CONCATS_MATTER * cost_ns(lowered):
         return lowered
     other = blocked()
-    if load_bytes(other) > load_bytes(lowered) or cost_ns(other) >= cost_ns(lowered):
+    if live_bytes(other) > live_bytes(lowered) or cost_ns(other) >= cost_ns(lowered):
         return lowered
     return other
 

@@ -87,7 +87,7 @@ def _rectangle(tensor: PlannedTensor) -> Rectangle:
 
 def _step(step: PlannedStep) -> Step:
     kernel = f"{step.kernel} {step.implementation}".strip()
-    return Step(step.name, step.operator, kernel, step.load_bytes, step.dynamic_reason)
+    return Step(step.name, step.operator, kernel, step.live_bytes, step.dynamic_reason)
 
 
 WRITERS: Mapping[str, Callable[[MemoryPlan, Path], None]] = {

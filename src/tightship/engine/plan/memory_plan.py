@@ -39,7 +39,7 @@ class PlannedTensor:
 class PlannedStep:
     """One kernel call: where it comes from and what runs it.
 
-    `load_bytes` counts live arena bytes while it runs. `dynamic_reason` is set where the step
+    `live_bytes` counts live arena bytes while it runs. `dynamic_reason` is set where the step
     allocates outside the plan (data-dependent shape, reference kernel, sequence, string).
     """
 
@@ -47,7 +47,7 @@ class PlannedStep:
     operator: str
     kernel: KernelKind
     implementation: str
-    load_bytes: int
+    live_bytes: int
     dynamic_reason: str | None = None
 
 
@@ -108,7 +108,7 @@ class MemoryPlan:
     @property
     def peak_step(self) -> int:
         """The first step with the largest load; 0 for a program without steps."""
-        loads = [step.load_bytes for step in self.steps]
+        loads = [step.live_bytes for step in self.steps]
         return loads.index(max(loads)) if loads else 0
 
     def picture(self) -> "Picture":

@@ -84,7 +84,7 @@ def _described(operand: Operand) -> str:
 
 
 def _planned_steps(placement: Placement) -> list[PlannedStep]:
-    load = placement.schedule_plan.plan.problem.load_bytes(len(placement.lowered.steps))
+    load = placement.schedule_plan.plan.problem.live_bytes(len(placement.lowered.steps))
     return [
         PlannedStep(
             step.name,

@@ -70,7 +70,7 @@ def profile_of(executable: Executable, plan: MemoryPlan, laps: list[Lap]) -> Pro
     runs = [_from_zero(start, ends) for start, ends in laps]
     steps = executable.placement.lowered.steps
     timed = [
-        _timed(step, plan.steps[index].load_bytes, [(run[index], run[index + 1]) for run in runs])
+        _timed(step, plan.steps[index].live_bytes, [(run[index], run[index + 1]) for run in runs])
         for index, step in enumerate(steps)
     ]
     lengths = tuple(run[-1] for run in runs)
@@ -82,7 +82,7 @@ def _from_zero(start_ns: int, ends_ns: NDArray[np.int64]) -> list[int]:
     return [0, *(ends_ns - start_ns).tolist()]
 
 
-def _timed(step: LoweredStep, load_bytes: int, laps: list[tuple[int, int]]) -> TimedStep:
+def _timed(step: LoweredStep, live_bytes: int, laps: list[tuple[int, int]]) -> TimedStep:
     read, written = moved_bytes(step)
     return TimedStep(
         name=step.name,
@@ -92,7 +92,7 @@ def _timed(step: LoweredStep, load_bytes: int, laps: list[tuple[int, int]]) -> T
         shapes=f"{_shapes(step.reads)} -> {_shapes(step.writes)}",
         read_bytes=read,
         written_bytes=written,
-        load_bytes=load_bytes,
+        live_bytes=live_bytes,
         starts_ns=tuple(start for start, _ in laps),
         ends_ns=tuple(end for _, end in laps),
         is_reorder=step.operator == "Reorder",

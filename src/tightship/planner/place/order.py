@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import load_max, sorted_rows
+from tightship._core import live_max, sorted_rows
 from tightship.planner.problem import Int64Array, Problem
 
 Key = Int64Array | NDArray[np.float64]
@@ -41,17 +41,17 @@ def by_stop(problem: Problem) -> Int64Array:
 
 def by_load(problem: Problem) -> Int64Array:
     """Order by the largest live bytes during the lifetime; then by lifetime, then by area."""
-    return _descending(_load_max(problem), _lifetime(problem), _area(problem))
+    return _descending(_live_max(problem), _lifetime(problem), _area(problem))
 
 
 def by_load_and_area(problem: Problem) -> Int64Array:
     """Order by the largest live bytes during the lifetime; then by area, then by lifetime."""
-    return _descending(_load_max(problem), _area(problem), _lifetime(problem))
+    return _descending(_live_max(problem), _area(problem), _lifetime(problem))
 
 
 def by_load_and_start(problem: Problem) -> Int64Array:
     """Order by the largest live bytes during the lifetime; then by start, then by size."""
-    return _descending(_load_max(problem), -problem.start_step, problem.size_bytes)
+    return _descending(_live_max(problem), -problem.start_step, problem.size_bytes)
 
 
 def by_load_and_reach(problem: Problem) -> Int64Array:
@@ -60,7 +60,7 @@ def by_load_and_reach(problem: Problem) -> Int64Array:
     The reach is the smaller number of steps from the peak to an end of the lifetime. The buffers
     live at the peak are thereby stacked with the shortest on top, which leaves room on both sides.
     """
-    load = _load_max(problem)
+    load = _live_max(problem)
     highest = load == load.max(initial=0)
     peak_step = problem.start_step[highest].max(initial=0)
     reach = np.minimum(peak_step - problem.start_step, problem.stop_step - peak_step)
@@ -69,25 +69,25 @@ def by_load_and_reach(problem: Problem) -> Int64Array:
 
 def by_rough_load(problem: Problem) -> Int64Array:
     """Order by the largest live bytes in thousandths of the peak; then by lifetime, by size."""
-    load = _load_max(problem)
+    load = _live_max(problem)
     thousandth = max(1, int(load.max(initial=0)) // 1000)
     return _descending(load // thousandth, _lifetime(problem), problem.size_bytes)
 
 
 def by_load_and_size(problem: Problem) -> Int64Array:
     """Order by the largest live bytes during the lifetime; then by size, then by lifetime."""
-    return _descending(_load_max(problem), problem.size_bytes, _lifetime(problem))
+    return _descending(_live_max(problem), problem.size_bytes, _lifetime(problem))
 
 
 def by_share_and_load(problem: Problem, parts: int = 2) -> Int64Array:
     """Put the largest one part in `parts` first; then order by live bytes, then by lifetime."""
-    load, lifetime = _load_max(problem), _lifetime(problem)
+    load, lifetime = _live_max(problem), _lifetime(problem)
     return _descending(_is_large(problem, parts), load, lifetime, problem.size_bytes)
 
 
 def by_load_and_share(problem: Problem, parts: int = 2) -> Int64Array:
     """Order by live bytes; then put the largest one part in `parts` first, then by lifetime."""
-    load, lifetime = _load_max(problem), _lifetime(problem)
+    load, lifetime = _live_max(problem), _lifetime(problem)
     return _descending(load, _is_large(problem, parts), lifetime, problem.size_bytes)
 
 
@@ -107,9 +107,9 @@ def _area(problem: Problem) -> NDArray[np.float64]:
     return problem.size_bytes.astype(np.float64) * _lifetime(problem)
 
 
-def _load_max(problem: Problem) -> Int64Array:
+def _live_max(problem: Problem) -> Int64Array:
     """Return for each buffer the largest live bytes of any step of its lifetime."""
-    return load_max(problem.columns())
+    return live_max(problem.columns())
 
 
 def _descending(*keys: Key) -> Int64Array:

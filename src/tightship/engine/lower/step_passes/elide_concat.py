@@ -31,7 +31,7 @@ def elide_concat(lowered: Lowered) -> Lowered:
     joins = [join for step, at in _concats(lowered) if (join := _join(lowered, step, at))]
     if not joins:
         return lowered
-    return _fewest(lowered, joins, [], load_bytes(lowered))[0]
+    return _fewest(lowered, joins, [], live_bytes(lowered))[0]
 
 
 def _fewest(
@@ -39,7 +39,7 @@ def _fewest(
 ) -> tuple[Lowered, list["_Join"]]:
     """The program without `chosen` and as many of `joins` as the limit allows, by halves."""
     tried = _without(lowered, [*chosen, *joins])
-    if load_bytes(tried) <= limit:
+    if live_bytes(tried) <= limit:
         return tried, [*chosen, *joins]
     if len(joins) == 1:
         return _without(lowered, chosen), chosen
@@ -113,7 +113,7 @@ def _stretch(whole: MemoryDesc, part: MemoryDesc | None, axis: int, start: int) 
     return start // blocks[axis] * whole.strides[axis] * 4 if inner else None
 
 
-def load_bytes(lowered: Lowered) -> int:
+def live_bytes(lowered: Lowered) -> int:
     """Bytes below which no plan of a program can be."""
     return lower_bound(problem_of(schedule_of(lowered)).problem)
 

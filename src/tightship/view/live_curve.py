@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 
-def load_curve(
+def live_curve(
     load: Sequence[tuple[int, int]],
     step_count: int,
     columns: int,

@@ -3,12 +3,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.view.load_curve import load_curve
+from tightship.view.live_curve import live_curve
 
 
 def heights(load, step_count, columns):
     """The height of each column, read back from the path."""
-    curve = load_curve(load, step_count, columns, lambda size_bytes: size_bytes, 10)
+    curve = live_curve(load, step_count, columns, lambda size_bytes: size_bytes, 10)
     found = re.findall(r"([MHV])([0-9.]+)(?: ([0-9.]+))?", curve)
     at, height, row = 10, float(found[0][2]), []
     for letter, one, _ in found[1:]:
