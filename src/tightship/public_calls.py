@@ -53,7 +53,7 @@ def public_call(function: Callable[P, R], doing: str | None = None) -> Callable[
 
     Args:
         function: The function.
-        doing: What it does, as for `memory_told`; None leaves a `MemoryError` as it is.
+        doing: What it does, as for `explains_memory`; None leaves a `MemoryError` as it is.
     """
 
     @wraps(function)
@@ -76,7 +76,7 @@ def public_call(function: Callable[P, R], doing: str | None = None) -> Callable[
     return call
 
 
-def memory_told(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def explains_memory(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Wrap a public call so that it raises every `MemoryError` within as an `OutOfMemoryError`.
 
     Python, NumPy and oneDNN allocate, too, and say little or nothing of it. Other errors are raised

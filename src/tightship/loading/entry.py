@@ -15,7 +15,7 @@ from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
 from tightship.model import Model
-from tightship.public_calls import memory_told
+from tightship.public_calls import explains_memory
 from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ARENAS_MAX = 64
 """Arenas a model may have at once where no limit says fewer."""
 
 
-@memory_told("planning a model")
+@explains_memory("planning a model")
 def plan(
     model: "ModelSource",
     *,
@@ -67,7 +67,7 @@ def plan(
     return plan_anew(model, _settings(shapes, threads, without), tune)
 
 
-@memory_told("loading a model")
+@explains_memory("loading a model")
 def load(
     model: "ModelSource",
     *,
@@ -130,7 +130,7 @@ def load(
     return load_anew(model, settings, bounds, tune, progress)
 
 
-@memory_told("loading a model")
+@explains_memory("loading a model")
 def load_graph(
     graph: "Graph",
     name: str,
@@ -160,7 +160,7 @@ def load_graph(
     return load_graph_anew(graph, name, bounds, threads, packed, progress)
 
 
-@memory_told("loading a model")
+@explains_memory("loading a model")
 def load_open_graph(
     graphs: "OpenGraphs",
     name: str,

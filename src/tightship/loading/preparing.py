@@ -17,7 +17,7 @@ from tightship.engine.program.program import PackedWeight
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
-from tightship.public_calls import memory_told
+from tightship.public_calls import explains_memory
 
 if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource, Settings
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ShapeSet = Mapping[str, Sequence[int]]
 
 
-@memory_told("preparing a model")
+@explains_memory("preparing a model")
 def prepare(
     model: "ModelSource",
     output: str | PathLike[str],
@@ -89,7 +89,7 @@ def prepare(
     return StoredModel(path).plan()
 
 
-@memory_told("preparing a model")
+@explains_memory("preparing a model")
 def prepare_into(
     file: BinaryIO,
     graph: "Graph",

@@ -14,7 +14,7 @@ from tightship.engine.run.limits import Limits
 from tightship.errors import InputError
 from tightship.model import feeds
 from tightship.model.feeds import Array
-from tightship.public_calls import memory_told, public_methods
+from tightship.public_calls import explains_memory, public_methods
 
 
 class LoneContext(NativeContext):
@@ -57,7 +57,7 @@ class BoundRun:
         self._dynamic_bytes = dynamic_bytes
         self._fed: tuple[weakref.ref[Program], feeds.Bound] | None = None
 
-    @memory_told("a run of a model")
+    @explains_memory("a run of a model")
     def run(self, stop: StopFlag) -> None:
         """Run once, reading and writing the arrays in place.
 

@@ -28,7 +28,7 @@ from tightship.errors import InputError
 from tightship.graph import DType, Shape
 from tightship.model import feeds
 from tightship.model.feeds import Array
-from tightship.public_calls import memory_told, public_methods
+from tightship.public_calls import explains_memory, public_methods
 
 if TYPE_CHECKING:
     from tightship.engine.cache.statistics import MemoryStatistics, ProgramStatistics
@@ -129,7 +129,7 @@ class Model:
             for name, (_, shape) in self.output_types.items()
         }
 
-    @memory_told("a program for other shapes")
+    @explains_memory("a program for other shapes")
     def output_shapes(
         self, shapes: Mapping[str, tuple[int, ...]]
     ) -> dict[str, tuple[int, ...] | None]:
@@ -241,7 +241,7 @@ class Model:
         results = tuple(self.run({**given, **named}).values())
         return results[0] if len(results) == 1 else results
 
-    @memory_told("a run of a model")
+    @explains_memory("a run of a model")
     def run(
         self,
         inputs: Mapping[str, ArrayLike],
@@ -323,7 +323,7 @@ class Model:
                 f"loaded with {self._lowered.threads}. Load it with `threads=1`."
             )
 
-    @memory_told("a run of a model")
+    @explains_memory("a run of a model")
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 10) -> "Profile":
         """Run the model once untimed, then `repeat` times with every step timed.
 

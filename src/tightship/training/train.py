@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tightship.public_calls import memory_told
+from tightship.public_calls import explains_memory
 
 if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tightship.training.trainer import Save, Trainer
 
 
-@memory_told("training a model")
+@explains_memory("training a model")
 def train(
     model: "ModelSource",
     loss: str,
@@ -113,7 +113,7 @@ def _graph_of(
     return read_graph(model, Settings(shapes, threads))
 
 
-@memory_told("training a model")
+@explains_memory("training a model")
 def train_joint(
     made: "Differentiated",
     optimizer: "Optimizer",
@@ -148,7 +148,7 @@ def train_joint(
     return train_graph(joint_step(made, optimizer, seed, accumulate), terms, refuse_saving)
 
 
-@memory_told("training a model")
+@explains_memory("training a model")
 def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":
     """Make a trainer of a graph that already contains backward pass and updates.
 

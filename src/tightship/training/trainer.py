@@ -14,7 +14,7 @@ from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.errors import InputError
 from tightship.graph.backward import GATHERED
-from tightship.public_calls import memory_told, public_methods
+from tightship.public_calls import explains_memory, public_methods
 from tightship.training.block import Block
 from tightship.training.planned import Planned, TrainingMemory
 from tightship.training.program import Program
@@ -88,7 +88,7 @@ class Trainer:
         """Names of the inputs of a step in order: the model's inputs, and the labels."""
         return tuple(self._inputs)
 
-    @memory_told("a step of training")
+    @explains_memory("a step of training")
     def step(self, inputs: Mapping[str, ArrayLike], *, workers: int = 1) -> float:
         """Run forward, backward and the updates once.
 
