@@ -43,8 +43,8 @@ from tightship.graph import DType, Graph, Inline, Node, Value
 from tightship.graph.backward import Sgd, with_cross_entropy
 from tightship.planner import Schedule
 from tightship.planner.recompute import NEVER
-from tightship.planner.reorder import reorder
 from tightship.planner.rematerialized import written_again
+from tightship.planner.reorder import reorder
 
 XL = Size(48, Heads(25, 64), 50257, 1024)
 BERT = Size(12, Heads(12, 64), 30522, 512)

@@ -28,9 +28,9 @@ from tightship import _core
 from tightship.plug.hints import iteration
 from tightship.resource import StatisticsResource
 from tightship.resource.virtual import (
+    ChunkedVirtualResource,
     HostDevice,
     PlannedResource,
-    ChunkedVirtualResource,
     StealingVirtualResource,
     VirtualResource,
 )

@@ -1,4 +1,5 @@
-"""The driver's native endpoint beside other ways to have another process do something with an array.
+"""The driver's native endpoint beside other ways to have another process do something with an
+array.
 
 An element-wise addition runs in the driver, on memory that both sides have mapped; the others send
 an array to a process that sends it back, and add nothing. All take turns.

@@ -1,4 +1,5 @@
-"""The inference protocol's endpoints against a real Triton server, by the unmodified `tritonclient`.
+"""The inference protocol's endpoints against a real Triton server, by the unmodified
+`tritonclient`.
 
     python -m benchmarks.driver_oip --triton 127.0.0.1:8000,127.0.0.1:8001
 

@@ -5,8 +5,8 @@
 /// Nanoseconds are processor time of the thread.
 #include "timed.hpp"
 
-#include "tightship/resource/virtual/host_device.hpp"
 #include "tightship/resource/virtual/chunked_resource.hpp"
+#include "tightship/resource/virtual/host_device.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
 #include "tightship/resource/virtual/stealing_resource.hpp"
 

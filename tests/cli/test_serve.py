@@ -17,9 +17,9 @@ import onnx
 import pytest
 
 from tests.models import parse
+from tightship.cli.argument_types import address
 from tightship.cli.arguments import parser
 from tightship.cli.main import main
-from tightship.cli.argument_types import address
 from tightship.driver.client.client import Client
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.repository import ModelSource, Repository
@@ -253,7 +253,9 @@ def test_an_interrupt_ends_it_as_well(models, tmp_path):
 
 
 @pytest.mark.parametrize(("endpoint", "package"), [("http", "httptools"), ("grpc", "grpc")])
-def test_a_package_that_is_not_there_is_named(models, tmp_path, monkeypatch, capsys, endpoint, package):
+def test_a_package_that_is_not_there_is_named(
+    models, tmp_path, monkeypatch, capsys, endpoint, package
+):
     imported = builtins.__import__
 
     def refuse(name, *more):
@@ -275,7 +277,14 @@ def test_a_port_that_is_taken_is_named(models, tmp_path, capsys):
     pytest.importorskip("grpc")
     with served(models, "--socket", tmp_path / "a", "--http", "0", "--grpc", "0") as (_, places):
         for endpoint, place in zip(("http", "grpc"), places[1:], strict=True):
-            options = ["serve", str(models), "--socket", str(tmp_path / "b"), f"--{endpoint}", place]
+            options = [
+                "serve",
+                str(models),
+                "--socket",
+                str(tmp_path / "b"),
+                f"--{endpoint}",
+                place,
+            ]
             assert main(options) == 2
             assert f"cannot listen at `{place}`" in capsys.readouterr().err
 

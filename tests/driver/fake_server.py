@@ -4,11 +4,11 @@ import random
 from collections import deque
 
 from tightship._core import QueuedRuns, RequestMetrics, RunPermits
+from tightship.driver.permit_names import own_model
 from tightship.driver.protocol.replies import Failed, Launched, ModelPrepared, OutputShape, Timing
 from tightship.driver.service import effects as fx
 from tightship.driver.service import events as ev
 from tightship.driver.service.service import Service
-from tightship.driver.permit_names import own_model
 from tightship.driver.types.attachment import Attachment, FenceState
 from tightship.driver.types.dimensions import combine
 from tightship.driver.types.operand_type import size_bytes

@@ -75,7 +75,9 @@ def endpoints(tmp_path):
     server = Server(tmp_path / "driver.sock", repository, permits)
     thread = threading.Thread(target=server.serve)
     thread.start()
-    calls = HttpCalls(InferenceEndpoint(repository, RegionFiles(is_enabled=False), permits), 1 << 16)
+    calls = HttpCalls(
+        InferenceEndpoint(repository, RegionFiles(is_enabled=False), permits), 1 << 16
+    )
     with ExitStack() as ending:
         ending.callback(repository.close)
         ending.callback(thread.join)

@@ -3,8 +3,8 @@
 ///     stress_cuda DRIVER [STEPS] [SEED] -> exit code 0, or a line that says what was wrong
 #include "stress.hpp"
 
-#include "tightship/resource/virtual/cuda_pools.hpp"
 #include "tightship/resource/virtual/chunked_resource.hpp"
+#include "tightship/resource/virtual/cuda_pools.hpp"
 
 #include <atomic>
 #include <dlfcn.h>

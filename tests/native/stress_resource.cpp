@@ -17,9 +17,9 @@
 #include "tightship/resource/composite.hpp"
 #include "tightship/resource/host.hpp"
 #include "tightship/resource/shared.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 #include "tightship/resource/virtual/host_device.hpp"
 #include "tightship/resource/virtual/host_stream.hpp"
-#include "tightship/resource/virtual/chunked_resource.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
 #include "tightship/resource/virtual/stealing_resource.hpp"
 

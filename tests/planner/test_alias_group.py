@@ -39,7 +39,9 @@ def test_a_view_lengthens_the_life_of_its_base():
 
 
 def test_a_value_nobody_reads_lives_in_its_own_step():
-    groups = alias_groups_of(schedule_of(Step("make", "Op", (0,), (1,)), Step("idle", "Op", (0,), (2,))))
+    groups = alias_groups_of(
+        schedule_of(Step("make", "Op", (0,), (1,)), Step("idle", "Op", (0,), (2,)))
+    )
     assert (groups[1].start_step, groups[1].stop_step) == (0, 1)
 
 

@@ -14,8 +14,8 @@ from tightship._core import min_cut
 from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, plan_schedule
 from tightship.planner.parallel.dependencies import edge_columns
 from tightship.planner.recompute import NEVER, Recomputation, ties_early
-from tightship.planner.squeeze import squeeze
 from tightship.planner.rematerialized import rematerialized
+from tightship.planner.squeeze import squeeze
 
 
 def executed(schedule, origin, given):

@@ -15,9 +15,9 @@ from tests.resource.virtual.devices import DEVICES
 from tightship.errors import OutOfMemoryError
 from tightship.resource import HostResource, MemoryResource, SegmentResource
 from tightship.resource.virtual import (
+    ChunkedVirtualResource,
     HostDevice,
     PlannedResource,
-    ChunkedVirtualResource,
     SharedDevice,
     StealingVirtualResource,
     VirtualResource,

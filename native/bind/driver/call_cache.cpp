@@ -83,9 +83,10 @@ void ring_caller(nb::module_ &module) {
 } // namespace
 
 void repeats(nb::module_ &module) {
-    nb::class_<CallCache> self(module, "CallCache",
-                             "Calls that have come before, answered without Python. Any number of "
-                             "threads may wait.");
+    nb::class_<CallCache> self(
+        module, "CallCache",
+        "Calls that have come before, answered without Python. Any number of "
+        "threads may wait.");
     watching(self);
     self.def(nb::init<int, driver::RunPermits &>(), "calls"_a, "permits"_a, nb::keep_alive<1, 3>(),
              "`calls` is an epoll descriptor whose sockets are watched for one event at a time; a "
@@ -94,15 +95,16 @@ void repeats(nb::module_ &module) {
             "remember",
             [](CallCache &self, int file, int64_t session,
                std::pair<nb::bytes, nb::bytes> call_and_answer, Context &context,
-               std::pair<size_t, size_t> steps, const StopFlag &stop, driver::RequestMetrics &metrics,
-               driver::Names names) {
+               std::pair<size_t, size_t> steps, const StopFlag &stop,
+               driver::RequestMetrics &metrics, driver::Names names) {
                 const auto &[call, answer] = call_and_answer;
                 self.remember(file, {session, text(call), runner(context, steps, stop),
                                      text(answer), &metrics, std::move(names)});
             },
-            "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a, "metrics"_a,
-            "names"_a,
-            "Answer a call from now on by a run of steps [first, last), counted by `metrics`, whose "
+            "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a,
+            "metrics"_a, "names"_a,
+            "Answer a call from now on by a run of steps [first, last), counted by `metrics`, "
+            "whose "
             "turn is that of a `Place` with these names. The caller keeps all that is given, and "
             "what is read and written, until the call is forgotten.")
         .def(

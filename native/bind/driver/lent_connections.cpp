@@ -54,7 +54,8 @@ nb::tuple counts_of(const RequestMetrics &self) {
 }
 
 void metrics(nb::module_ &module) {
-    nb::class_<RequestMetrics>(module, "RequestMetrics", "Counts of one model's requests; times in nanoseconds.")
+    nb::class_<RequestMetrics>(module, "RequestMetrics",
+                               "Counts of one model's requests; times in nanoseconds.")
         .def(nb::init<>())
         .def("succeed", &RequestMetrics::succeed, "phase_ns"_a,
              "A request ended well, after waiting for its turn, reading inputs, running, and "
@@ -112,7 +113,8 @@ void lent_connections(nb::module_ &module) {
     nb::class_<LentConnections>(module, "LentConnections",
                                 "Connections of HTTP whose next request has probably come before, "
                                 "answered without Python. Any number of threads may wait.")
-        .def(nb::init<RunPermits &>(), "permits"_a, nb::keep_alive<1, 2>(), "A run takes one of `permits`.")
+        .def(nb::init<RunPermits &>(), "permits"_a, nb::keep_alive<1, 2>(),
+             "A run takes one of `permits`.")
         .def(
             "remember",
             [](LentConnections &self, int64_t number, const Exchange &exchange,

@@ -42,8 +42,10 @@ void place(nb::module_ &module) {
                       "the widest first, such as a model and an account.")
         .def(
             "__init__",
-            [](Place *self, driver::Names names, driver::RequestMetrics &metrics, int64_t priority) {
-                new (self) Place{.names = std::move(names), .priority = priority, .metrics = &metrics};
+            [](Place *self, driver::Names names, driver::RequestMetrics &metrics,
+               int64_t priority) {
+                new (self)
+                    Place{.names = std::move(names), .priority = priority, .metrics = &metrics};
             },
             "names"_a, "metrics"_a, "priority"_a = 0, nb::keep_alive<1, 3>(),
             "`metrics` counts it while it waits.");
@@ -70,8 +72,8 @@ void queued_runs(nb::module_ &module) {
 void permits(nb::module_ &module) {
     place(module);
     nb::class_<RunPermits>(module, "RunPermits",
-                      "Limits concurrent runs of all callers. Callers that wait have permits "
-                      "by group: one that has had a turn goes behind the others of its level.")
+                           "Limits concurrent runs of all callers. Callers that wait have permits "
+                           "by group: one that has had a turn goes behind the others of its level.")
         .def(
             "__init__",
             [](RunPermits *self, int count) {

@@ -6,9 +6,9 @@
 
 #include "tightship/os/limits.hpp"
 #include "tightship/resource/adaptor/planned.hpp"
+#include "tightship/resource/virtual/chunked_resource.hpp"
 #include "tightship/resource/virtual/failing_device.hpp"
 #include "tightship/resource/virtual/host_device.hpp"
-#include "tightship/resource/virtual/chunked_resource.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
 #include "tightship/resource/virtual/stealing_resource.hpp"
 
@@ -26,11 +26,11 @@ namespace tightship::bind {
 
 namespace {
 
+using resource::ChunkedVirtualResource;
 using resource::FailingDevice;
 using resource::HostDevice;
 using resource::MemoryResource;
 using resource::PagedDevice;
-using resource::ChunkedVirtualResource;
 using resource::SharedDevice;
 using resource::StealingVirtualResource;
 using resource::Stream;

@@ -76,7 +76,7 @@ class Part {
             for (const std::int64_t cell : cells_of(traffic, step))
                 if (const auto found = number.find(cell); found != number.end())
                     (i < interval.start ? pieces_[found->second].is_born
-                                       : pieces_[found->second].lives_on) = true;
+                                        : pieces_[found->second].lives_on) = true;
         }
     }
 
@@ -177,7 +177,7 @@ std::size_t free_step(const Part &part, const Reached &at) {
 } // namespace
 
 IntervalOrder best_interval(const Interval &interval, std::int64_t limit, std::int64_t live,
-                          std::int64_t &effort) {
+                            std::int64_t &effort) {
     const Part part(interval);
     std::vector<std::vector<Reached>> levels{{{0, 0, live, 0, 0}}};
     bool is_whole = true;

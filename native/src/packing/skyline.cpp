@@ -67,7 +67,8 @@ place::Offsets Skyline::place(place::Order order) {
 }
 
 std::int64_t Skyline::height(std::uint32_t interval) const {
-    return interval == kNone ? std::numeric_limits<std::int64_t>::max() : intervals_[interval].height;
+    return interval == kNone ? std::numeric_limits<std::int64_t>::max()
+                             : intervals_[interval].height;
 }
 
 /// Down from an interval to where both neighbours are higher.

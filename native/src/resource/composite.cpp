@@ -76,7 +76,7 @@ void *CompositeResource::allocate(size_t size_bytes, size_t alignment) {
         SlabResource *slab = class_of(size_bytes);
         if (alignment <= slab->alignment()) [[likely]]
             return slab->from_cache(size_bytes,
-                                   [&] { return allocate_slowly(size_bytes, alignment); });
+                                    [&] { return allocate_slowly(size_bytes, alignment); });
     }
     return allocate_slowly(size_bytes, alignment);
 }

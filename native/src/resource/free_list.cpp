@@ -87,7 +87,8 @@ void *FreeListResource::take_latest(const Request &request) {
     return reinterpret_cast<void *>(latest_.start);
 }
 
-void FreeListResource::count_live(CoalescingRange &coalescing_range, uintptr_t start, const Request &request) {
+void FreeListResource::count_live(CoalescingRange &coalescing_range, uintptr_t start,
+                                  const Request &request) {
     coalescing_range.live.set(coalescing_range.granule(start), request.asked_bytes);
     live_bytes_ += request.size_bytes;
     ++live_count_;
@@ -186,7 +187,8 @@ FreedMany FreeListResource::deallocate_many(void *const *blocks, size_t count, s
 /// Takes a block back that lies in a coalescing range.
 Freed FreeListResource::give(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes,
                              size_t alignment) {
-    const size_t first = coalescing_range.granule(start), asked_bytes = std::max<size_t>(size_bytes, 1);
+    const size_t first = coalescing_range.granule(start),
+                 asked_bytes = std::max<size_t>(size_bytes, 1);
     if ((start - coalescing_range.start) % kFreeGranule != 0 || start % alignment != 0 ||
         !coalescing_range.live.is(first, asked_bytes)) [[unlikely]]
         return fault_of(coalescing_range, start, asked_bytes);
@@ -199,7 +201,8 @@ Freed FreeListResource::give(CoalescingRange &coalescing_range, uintptr_t start,
 }
 
 /// Why no live block of that size and a given alignment begins at an address.
-Freed FreeListResource::fault_of(const CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes) {
+Freed FreeListResource::fault_of(const CoalescingRange &coalescing_range, uintptr_t start,
+                                 size_t size_bytes) {
     put_latest_away();
     const size_t first = coalescing_range.granule(start);
     if ((start - coalescing_range.start) % kFreeGranule != 0)
@@ -224,7 +227,8 @@ size_t FreeListResource::size_of(const void *pointer) const {
 }
 
 /// A block that is free from now on.
-void FreeListResource::put_back(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes) {
+void FreeListResource::put_back(CoalescingRange &coalescing_range, uintptr_t start,
+                                size_t size_bytes) {
     put_latest_away();
     if (size_bytes <= kLatestBytesMax) {
         latest_ = {&coalescing_range, start, size_bytes};
@@ -248,7 +252,8 @@ void FreeListResource::join(CoalescingRange &coalescing_range, uintptr_t start, 
     insert(coalescing_range, start, stop - start);
 }
 
-void FreeListResource::insert(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes) {
+void FreeListResource::insert(CoalescingRange &coalescing_range, uintptr_t start,
+                              size_t size_bytes) {
     auto *node = reinterpret_cast<FreeNode *>(start);
     node->size_bytes = size_bytes;
     node->footer() = size_bytes;

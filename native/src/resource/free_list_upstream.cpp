@@ -13,7 +13,8 @@ constexpr size_t kDiscardedBytesMin = size_t{64} << 10;
 
 } // namespace
 
-/// The coalescing range at an address, made of the range it lies in, or of the chunk that begins there.
+/// The coalescing range at an address, made of the range it lies in, or of the chunk that begins
+/// there.
 CoalescingRange &FreeListResource::coalescing_range_of(uintptr_t start, Range range, Asked asked) {
     if (CoalescingRange *known = find(start))
         return *known;
@@ -22,7 +23,8 @@ CoalescingRange &FreeListResource::coalescing_range_of(uintptr_t start, Range ra
         const size_t bytes = range.start + range.size_bytes - from;
         return coalescing_ranges_.try_emplace(from, from, bytes).first->second;
     }
-    CoalescingRange &made = coalescing_ranges_.try_emplace(start, start, asked.size_bytes).first->second;
+    CoalescingRange &made =
+        coalescing_ranges_.try_emplace(start, start, asked.size_bytes).first->second;
     made.chunk_bytes = asked.size_bytes;
     made.chunk_alignment = asked.alignment;
     return made;
@@ -39,8 +41,10 @@ void *FreeListResource::from_longer_end(const Request &request) {
         const std::lock_guard lock(lock_);
         put_latest_away();
         stop = stop_;
-        const CoalescingRange *coalescing_range = stop == 0 || is_abandoned_ ? nullptr : find(stop - 1);
-        const FreeNode *last = coalescing_range ? coalescing_range->before(coalescing_range->granule(stop)) : nullptr;
+        const CoalescingRange *coalescing_range =
+            stop == 0 || is_abandoned_ ? nullptr : find(stop - 1);
+        const FreeNode *last =
+            coalescing_range ? coalescing_range->before(coalescing_range->granule(stop)) : nullptr;
         if (last == nullptr)
             return nullptr;
         missing_bytes = align_up(address_of(last), alignment) + size_bytes - stop;
@@ -157,8 +161,8 @@ size_t FreeListResource::trim() {
     }
     size_t bytes = 0;
     for (const CoalescingRange &coalescing_range : whole) {
-        upstream_->deallocate(reinterpret_cast<void *>(coalescing_range.start), coalescing_range.chunk_bytes,
-                              coalescing_range.chunk_alignment);
+        upstream_->deallocate(reinterpret_cast<void *>(coalescing_range.start),
+                              coalescing_range.chunk_bytes, coalescing_range.chunk_alignment);
         bytes += coalescing_range.chunk_bytes;
     }
     return bytes;

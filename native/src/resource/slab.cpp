@@ -110,7 +110,8 @@ size_t SlabResource::first_word() const {
     return thread_slot() * size_t{8} % free_->word_count();
 }
 
-/// Free blocks of one word, which the bitmap no longer has; calls back what thread caches hold if it must.
+/// Free blocks of one word, which the bitmap no longer has; calls back what thread caches hold if
+/// it must.
 uint64_t SlabResource::claim(size_t &word, size_t limit) {
     for (;;) {
         const uint64_t bits = free_->claim(word, limit);
@@ -156,8 +157,8 @@ void SlabResource::empty_into_bitmap(ThreadCache &cache) {
     cache.set_bits(0);
 }
 
-/// Where the stack is full, the thread cache closed, the size kept apart, the block another process's or no
-/// such block.
+/// Where the stack is full, the thread cache closed, the size kept apart, the block another
+/// process's or no such block.
 Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes, size_t alignment) {
     size_t index;
     if (const Freed found = locate(pointer, index); found != Freed::done)
@@ -237,8 +238,8 @@ void SlabResource::before_fork() {
     caches_.close(true);
 }
 
-/// A child of shared memory leaves the parent what is in the thread caches, and the bitmap as it is; a
-/// child with a copy has no other threads that would finish what they had begun in it.
+/// A child of shared memory leaves the parent what is in the thread caches, and the bitmap as it
+/// is; a child with a copy has no other threads that would finish what they had begun in it.
 void SlabResource::after_fork(bool is_child) {
     if (is_child) {
         os::register_thread_barrier();

@@ -94,8 +94,8 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
     return given;
 }
 
-/// Puts free blocks of a word into the thread cache; those of another word that it had go to the bitmap, as
-/// all do where the thread cache is closed.
+/// Puts free blocks of a word into the thread cache; those of another word that it had go to the
+/// bitmap, as all do where the thread cache is closed.
 void SlabResource::keep(ThreadCache *cache, size_t word, uint64_t bits) {
     if (cache != nullptr && cache->enter()) {
         const size_t before_word = cache->get_word();

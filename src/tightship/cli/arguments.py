@@ -4,8 +4,8 @@ import argparse
 import os
 
 from tightship import __version__
-from tightship.cli.driver_options import add_pools, add_serve
 from tightship.cli.argument_types import count, seconds, shape, size
+from tightship.cli.driver_options import add_pools, add_serve
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 

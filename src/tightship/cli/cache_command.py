@@ -69,5 +69,7 @@ def _cells(entry: Entry) -> tuple[str, str, str, str]:
     threads = entry.about.get("threads", "?")
     size = format_bytes(entry.size_bytes) if entry.is_complete else "unfinished"
     used = datetime.fromtimestamp(entry.used_ns / 1e9, tz=UTC).astimezone()
-    compatibility = ", ".join([*(fact.removeprefix("shape ") for fact in facts), f"{threads} thread(s)"])
+    compatibility = ", ".join(
+        [*(fact.removeprefix("shape ") for fact in facts), f"{threads} thread(s)"]
+    )
     return str(entry.about.get("model", "?")), compatibility, size, f"{used:%Y-%m-%d %H:%M}"

@@ -117,7 +117,9 @@ class Driver:
                 http = self._endpoints["http"] = _http_server(self._endpoint, where, monitor)
                 undo.callback(http.discard)
             if where.grpc is not None:
-                grpc = self._endpoints["grpc"] = _grpc_server(self._endpoint, where.limits, *where.grpc)
+                grpc = self._endpoints["grpc"] = _grpc_server(
+                    self._endpoint, where.limits, *where.grpc
+                )
                 undo.callback(grpc.discard)
             self._native = Server(
                 where.socket,
@@ -226,7 +228,9 @@ def _http_server(endpoint: InferenceEndpoint, where: Listening, monitor: Monitor
     return HttpServer(endpoint, where.limits, where.http, monitor, where.host_names)
 
 
-def _grpc_server(endpoint: InferenceEndpoint, limits: EndpointLimits, host: str, port: int) -> EndpointServer:
+def _grpc_server(
+    endpoint: InferenceEndpoint, limits: EndpointLimits, host: str, port: int
+) -> EndpointServer:
     try:
         from tightship.driver.oip.grpc.serving import GrpcServer
     except ModuleNotFoundError as error:

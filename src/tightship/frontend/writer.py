@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from tightship.graph import Constant, DType, Inline, Node, Value
 from tightship.graph.backward.operators import DOMAIN, types_of
 from tightship.graph.constant import Array
-from tightship.graph.symbolic import SymbolicConstant
 from tightship.graph.ir import AttributeValue
 from tightship.graph.length import is_length, same_for_all
+from tightship.graph.symbolic import SymbolicConstant
 
 OPSET = 23
 """Opset of ONNX's own domain, for every operator that is written."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
-from tightship.engine.compile.shape_specializer import InputShapes
 from tightship.engine.compile.compile_graph import Settings, Shapes, prepare
-from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
+from tightship.engine.compile.shape_specializer import InputShapes
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.shape_key import Key

@@ -11,11 +11,11 @@ from tightship.engine.compile.compile_graph import (
     ModelSource,
     Settings,
     TracedFunction,
+    compile_rewritten,
     name_of,
     prepare,
-    compile_rewritten,
 )
-from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError

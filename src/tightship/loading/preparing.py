@@ -10,7 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO
 
 from tightship import _core
-from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight

@@ -49,7 +49,9 @@ def load_shared(
         prepare(model, path, shapes=shapes, threads=threads, without=without, progress=progress)
 
     def read(path: "Path", identity: "Identity") -> Model:
-        further = partial(ModelSpecializer, read=lambda: _original(model, settings, bounds, identity))
+        further = partial(
+            ModelSpecializer, read=lambda: _original(model, settings, bounds, identity)
+        )
         return load_prepared(path, Asked(shapes, threads, without), bounds, further)
 
     return shared(model, settings, make, read)

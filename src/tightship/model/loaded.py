@@ -13,16 +13,16 @@ from numpy.typing import ArrayLike
 from tightship._core import NumpyBound, StopFlag
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
-from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import THREADS_MAX, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program.program import Space
 from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executor import execute
-from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.run.limits import Limits
+from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.weights.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
 from tightship.graph import DType, Shape

@@ -67,7 +67,9 @@ def choose_in_turn(
 class _Choice:
     """Alias groups, the live bytes of each step, and the aliases taken so far."""
 
-    def __init__(self, schedule: Schedule, groups: list[AliasGroup], without: frozenset[Alias]) -> None:
+    def __init__(
+        self, schedule: Schedule, groups: list[AliasGroup], without: frozenset[Alias]
+    ) -> None:
         self.schedule = schedule
         self.groups = groups
         self.load = _load_bytes(schedule, groups)
@@ -273,7 +275,9 @@ class _Choice:
 
 
 def _holds_donated(host: AliasGroup, group: AliasGroup) -> bool:
-    return host.donated and group.size_bytes <= host.size_bytes and group.alignment <= host.alignment
+    return (
+        host.donated and group.size_bytes <= host.size_bytes and group.alignment <= host.alignment
+    )
 
 
 def _load_bytes(schedule: Schedule, groups: list[AliasGroup]) -> Int64Array:

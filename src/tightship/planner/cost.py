@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tightship.planner.alias_choice import NOTHING, choose_in_turn
-from tightship.planner.bound import lower_bound
 from tightship.planner.alias_group import alias_groups_of
+from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import buffers_of
 from tightship.planner.place.shared_objects import MATCH_RANGE
 from tightship.planner.planning import smaller_plan

@@ -6,11 +6,11 @@ from operator import itemgetter
 
 import numpy as np
 
-from tightship.planner.repair import repair
 from tightship.planner.place import order
 from tightship.planner.place.best_fit import best_fit
 from tightship.planner.place.lowest_first import lowest_first, promote
 from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
+from tightship.planner.repair import repair
 
 OrderOf = Callable[[Problem], Int64Array]
 

@@ -12,8 +12,8 @@ from tightship.errors import PlanError
 from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.parallel.dependencies import edge_columns
 from tightship.planner.problem import Int64Array
-from tightship.planner.schedule import BINDING, AliasKind, Schedule
 from tightship.planner.rematerialized import rematerialized
+from tightship.planner.schedule import BINDING, AliasKind, Schedule
 
 Float64Array = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from itertools import product
 
 from tightship.engine.library import library_threads, open_library
 from tightship.engine.lower import rewritten, select
-from tightship.engine.plan.ordered_program import OrderedProgram, arranged, as_given, updating
 from tightship.engine.plan.footprint import program_bytes, runtime_bytes
+from tightship.engine.plan.ordered_program import OrderedProgram, arranged, as_given, updating
 from tightship.engine.program.program import Lowered
 from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.errors import CapacityError, InputError
@@ -15,8 +15,8 @@ from tightship.graph import size_bytes
 from tightship.quantity import format_bytes, format_limit
 from tightship.training.block import StateTensors
 from tightship.training.bodies import allocated_bytes
-from tightship.training.tiles import step_in_tiles
 from tightship.training.step_graph import StepGraph
+from tightship.training.tiles import step_in_tiles
 
 UNARRANGED = "reorder"
 """Name of a pass to leave out, so that steps run in the order of the graph, updates last."""

@@ -9,8 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from tightship._core import HostResource
-from tightship.engine.arenas.arena_pool import ArenaBacking
 from tightship.engine.arenas.arena_group import ArenaGroup, GroupBackings
+from tightship.engine.arenas.arena_pool import ArenaBacking
 from tightship.engine.library import library_threads, open_library, release_unused
 from tightship.engine.lower import rewritten, select
 from tightship.engine.plan.ordered_program import arranged

@@ -13,9 +13,14 @@ import numpy as np
 
 from tightship.engine.kernels import evaluate
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value, element_count
-from tightship.graph.backward.reach import changing_with
 from tightship.graph.backward.gradient_context import FLOATS
-from tightship.graph.backward.loop_iterations import UNBATCHED_SCAN_VERSION, ScanAxis, LoopIterations, iterations_of
+from tightship.graph.backward.loop_iterations import (
+    UNBATCHED_SCAN_VERSION,
+    LoopIterations,
+    ScanAxis,
+    iterations_of,
+)
+from tightship.graph.backward.reach import changing_with
 from tightship.graph.new_names import NewNames
 from tightship.graph.renamed import renamed, renamed_node
 
@@ -221,8 +226,12 @@ class _Writing:
         if node.operator not in ("Loop", "Scan") or is_batched:
             return None
         iterations = iterations_of(node, self._value, self._constant)
-        wholes = [self._value(scan_axis.outer) for scan_axis in iterations.slices if scan_axis.outer]
-        wholes += [self._value(scan_axis.outer) for scan_axis in iterations.elements if scan_axis.outer]
+        wholes = [
+            self._value(scan_axis.outer) for scan_axis in iterations.slices if scan_axis.outer
+        ]
+        wholes += [
+            self._value(scan_axis.outer) for scan_axis in iterations.elements if scan_axis.outer
+        ]
         if not iterations.count or not all(whole.is_static for whole in wholes):
             return None
         return iterations if iterations.count * _size(iterations.body) <= NODES_MAX else None
@@ -257,7 +266,8 @@ class _Writing:
         del shape[axis]
         ones = self._integers([1] * iterations.count)
         parts = [
-            self._value_of(scan_axis.inner, whole, (*shape[:axis], 1, *shape[axis:])) for _ in turned
+            self._value_of(scan_axis.inner, whole, (*shape[:axis], 1, *shape[axis:]))
+            for _ in turned
         ]
         self._emit(Node(parts[0], "Split", (scan_axis.outer, ones), tuple(parts), {"axis": axis},
                         version=_OPSET))  # fmt: skip

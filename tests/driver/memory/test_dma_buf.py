@@ -27,8 +27,8 @@ from tightship.driver.memory.dma_buf import (
     is_dma_buf,
     synced,
 )
-from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.trusted import Trusted
 from tightship.driver.models.loaded import loaded
 from tightship.driver.models.running import Runs

@@ -11,7 +11,7 @@ from tests.driver.test_run_permits import until
 from tests.small_models import relu_chain
 from tightship._core import RunPermits
 from tightship.driver.client.client import Client
-from tightship.driver.memory import descriptor, inspection, mappings, file_prober
+from tightship.driver.memory import descriptor, file_prober, inspection, mappings
 from tightship.driver.memory.file_prober import ASKING_MAX, FileProber, is_prompt
 from tightship.driver.oip.repository import Repository
 from tightship.driver.protocol import messages as m

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tightship.driver.memory import isolated, isolated_process, isolated_worker
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.isolated_process import IsolatedProcess
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.types.pools import Pool, PoolMode
 from tightship.driver.types.request import Extent
 from tightship.driver.types.status import ErrorStatus

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.pool_file import is_steady, steady_file
-from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.types.pools import Pool, PoolMode
 from tightship.driver.types.request import Extent
 

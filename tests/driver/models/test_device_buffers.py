@@ -9,8 +9,8 @@ from tests.scenarios.driver.test_feature_levels import client_of
 from tests.small_models import relu_chain
 from tightship._core import StopFlag
 from tightship.driver.client import session
-from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.loaded import loaded
 from tightship.driver.models.running import OFTEN, Runs

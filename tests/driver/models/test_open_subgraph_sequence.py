@@ -9,10 +9,10 @@ from tests.driver.nnapi.test_control import W
 from tests.driver.nnapi.test_open_operands import open_loop
 from tightship._core import StopFlag
 from tightship.driver.client.assembling import assembled
-from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.models.loader import Loader
-from tightship.driver.models.open_subgraph_sequence import CHAINS_MAX
 from tightship.driver.models.open_operands import SHAPES_MAX, OpenOperands
+from tightship.driver.models.open_subgraph_sequence import CHAINS_MAX
+from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.nnapi import routine_of
 from tightship.engine.arenas.arena_group import ArenaGroup
 

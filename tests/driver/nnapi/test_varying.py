@@ -13,8 +13,8 @@ from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.client.assembling import assembled
 from tightship.driver.client.staging import stage
 from tightship.driver.models import deferred_routines
-from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.models.loader import PROGRAMS, Loader
+from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.nnapi import routine_of
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.nnapi.routine import DeferredRoutine

@@ -51,7 +51,9 @@ def ones(**changes):
 
 
 def infer(endpoint, *inputs, model="simple", **fields):
-    return ask(endpoint, f"/v2/models/{model}/infer", json.dumps({"inputs": inputs, **fields}).encode())
+    return ask(
+        endpoint, f"/v2/models/{model}/infer", json.dumps({"inputs": inputs, **fields}).encode()
+    )
 
 
 def test_a_request_of_json_is_answered_in_json(endpoint):
@@ -72,7 +74,9 @@ def test_elements_that_are_no_numbers_are_said_as_triton_says_them(endpoint):
         '{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [NaN, Infinity, -1e999, 0]}'
     )
     target = "/v2/models/open/infer"
-    response = endpoint.respond(HttpRequest("POST", target, {}, f'{{"inputs": [{tensor}]}}'.encode()))
+    response = endpoint.respond(
+        HttpRequest("POST", target, {}, f'{{"inputs": [{tensor}]}}'.encode())
+    )
     assert b'"data": [NaN, Infinity, 0.0, 0.0]' in response.parts[0]
 
 

@@ -14,7 +14,7 @@ import pytest
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result, relu_chain
-from tightship._core import CallCache, StopFlag, RequestMetrics, RunPermits
+from tightship._core import CallCache, RequestMetrics, RunPermits, StopFlag
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.codec import encode
 from tightship.driver.protocol.replies import Executed

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.resident import Resident, residents
-from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.server import measuring
 from tightship.driver.server.measuring import mapped_bytes, measure
 from tightship.driver.service.effects import Measure

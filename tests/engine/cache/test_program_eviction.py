@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightship.engine.cache.program_eviction import NEW_PROGRAMS, SEEN_KEYS, Program, ProgramEviction
+from tightship.engine.cache.program_eviction import (
+    NEW_PROGRAMS,
+    SEEN_KEYS,
+    Program,
+    ProgramEviction,
+)
 
 
 def key(number):

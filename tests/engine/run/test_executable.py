@@ -104,7 +104,9 @@ def test_what_a_kernel_was_made_for_is_kept_no_longer_than_it_takes_to_build():
     placement = prepared(graph, ("native",)).placement
     executable = built(placement)
     (step,), (kept,) = executable.segments, executable.placement.lowered.steps
-    sites = [each.kernel.context for each in (placement.lowered.steps[0].work, step.work, kept.work)]
+    sites = [
+        each.kernel.context for each in (placement.lowered.steps[0].work, step.work, kept.work)
+    ]
     assert [context is None for context in sites] == [False, True, True]
 
 

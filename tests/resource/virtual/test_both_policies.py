@@ -10,8 +10,8 @@ from tests.resource.virtual.devices import DEVICES
 from tests.resource.virtual.gate import Gate
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource.virtual import (
-    HostDevice,
     ChunkedVirtualResource,
+    HostDevice,
     SharedDevice,
     StealingVirtualResource,
 )

@@ -12,10 +12,10 @@ from tests.resource.virtual.devices import DEVICES
 from tests.resource.virtual.gate import AwaitedGate, Gate
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource.virtual import (
+    ChunkedVirtualResource,
     FailingDevice,
     HostDevice,
     HostStream,
-    ChunkedVirtualResource,
     SharedDevice,
 )
 

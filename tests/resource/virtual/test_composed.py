@@ -3,8 +3,8 @@ import pytest
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource import BinningResource
 from tightship.resource.virtual import (
-    HostDevice,
     ChunkedVirtualResource,
+    HostDevice,
     SharedDevice,
     StealingVirtualResource,
     virtual_resource,

@@ -9,12 +9,12 @@ import pytest
 from tests.native.fake_cuda import FakeCuda
 from tightship.errors import InputError, LibraryError, OutOfMemoryError
 from tightship.resource.virtual import (
+    ChunkedVirtualResource,
     CudaDevice,
     CudaStream,
     FailingDevice,
     HostStream,
     PythonStream,
-    ChunkedVirtualResource,
     StealingVirtualResource,
 )
 

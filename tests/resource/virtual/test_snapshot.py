@@ -6,8 +6,8 @@ import pytest
 
 from tests.resource.virtual.gate import Gate
 from tightship.resource.virtual import (
-    HostDevice,
     ChunkedVirtualResource,
+    HostDevice,
     StealingVirtualResource,
     memory_events,
     virtual_snapshot,

@@ -185,7 +185,10 @@ def test_d9_a_pool_is_handed_to_the_server_once_and_dropped_once(client):
     places = Places(pool)
     request = places.request([places.pooled(SIZE)], [places.pooled(SIZE)])
     seen = []
-    client.server.ask = lambda effect, ask=client.server.ask: (seen.append(type(effect)), ask(effect))
+    client.server.ask = lambda effect, ask=client.server.ask: (
+        seen.append(type(effect)),
+        ask(effect),
+    )
     for mode in MODES * 3:
         assert run(client, model, request, mode) is NONE
     assert set(seen) == {fx.AwaitPermit, fx.Run}

@@ -11,9 +11,9 @@ from onnx import TensorProto, helper
 import tightship
 from tests.driver.native_driver import driver
 from tests.small_models import model
-from tightship._core import HAS_ONEDNN, StopFlag, RunPermits, onednn_cpu_isa
-from tightship.driver.memory.mappings import Mappings
+from tightship._core import HAS_ONEDNN, RunPermits, StopFlag, onednn_cpu_isa
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models import registry as models_of_driver
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.image_model import ImageModel, Images, arranged

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tightship.driver.memory.descriptor import new_segment
-from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models.running import Runs
 from tightship.driver.service.effects import RunArgument
 from tightship.driver.types.elements import value_type

@@ -10,8 +10,8 @@ from tests.scenarios.driver.test_hostile_clients import NoNames
 from tests.small_models import dense, dense_result
 from tightship._core import StopFlag
 from tightship.driver.memory.descriptor import new_segment
-from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models.registry import Models
 from tightship.driver.service.effects import PrepareModel
 from tightship.driver.types.model import ModelFile

@@ -34,7 +34,10 @@ def served(tmp_path):
     server = Server(tmp_path / "driver.sock", repository, permits)
     thread = threading.Thread(target=server.serve)
     thread.start()
-    yield InferenceEndpoint(repository, RegionFiles(is_enabled=False), permits), tmp_path / "driver.sock"
+    yield (
+        InferenceEndpoint(repository, RegionFiles(is_enabled=False), permits),
+        tmp_path / "driver.sock",
+    )
     server.stop()
     thread.join()
     repository.close()

@@ -83,7 +83,10 @@ class Actor:
                 (m.SupportedOperations(conv(KIND)), []),
                 (m.Prepare(conv(KIND), deadline_ns=deadline), []),
                 (m.Prepare(conv(KIND), cache=m.CacheFiles((0,), (1,))), [self.server.file()] * 1),
-                (m.PrepareFromCache(m.CacheFiles((0,), (1,))), [self.server.file(), self.server.file()]),
+                (
+                    m.PrepareFromCache(m.CacheFiles((0,), (1,))),
+                    [self.server.file(), self.server.file()],
+                ),
                 (m.ReleaseModel(one("models")), []),
                 (m.Allocate((), (one("models"),), roles, roles), []),
                 (m.Free(one("buffers")), []),

@@ -6,9 +6,9 @@ import pytest
 
 from tests.scenarios.driver.test_hostile_clients import NoNames
 from tests.small_models import dense
-from tightship._core import StopFlag, RunPermits
-from tightship.driver.memory.mappings import Mappings
+from tightship._core import RunPermits, StopFlag
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models import loader as loaders
 from tightship.driver.models import registry as models_of_driver
 from tightship.driver.models.model_cache import ModelCache

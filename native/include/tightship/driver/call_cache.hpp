@@ -2,8 +2,8 @@
 /// Python: the same bytes on the same connection run the same thing and get the same answer.
 #pragma once
 
-#include "tightship/driver/ring.hpp"
 #include "tightship/driver/request_metrics.hpp"
+#include "tightship/driver/ring.hpp"
 #include "tightship/driver/run_permits.hpp"
 
 #include <atomic>
@@ -36,7 +36,7 @@ struct CachedCall {
     std::string call;          ///< a whole message, of any number
     std::function<bool()> run; ///< false where it must go the long way; one run at a time
     std::string answer;        ///< a whole message, of any number
-    RequestMetrics *metrics;              ///< of what runs; stays until it is forgotten
+    RequestMetrics *metrics;   ///< of what runs; stays until it is forgotten
     Names names;               ///< of whose turn a run takes
 };
 

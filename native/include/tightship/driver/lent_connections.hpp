@@ -25,7 +25,7 @@ struct KnownRequest {
     std::string response;           ///< likewise
     std::function<bool()> run;      ///< false where it must go the long way; one at a time
     std::function<void()> released; ///< called once it is forgotten and does not run
-    RequestMetrics *metrics;                   ///< of what it runs; stays until it is released
+    RequestMetrics *metrics;        ///< of what it runs; stays until it is released
     std::string model;              ///< by which it takes turns
 };
 

@@ -37,7 +37,8 @@ class QueuedRuns {
   private:
     RunPermits &permits_;
     const int bell_;
-    std::mutex lock_; ///< of what follows; taken under that of `permits_`, never the other way round
+    std::mutex
+        lock_; ///< of what follows; taken under that of `permits_`, never the other way round
     std::map<int64_t, Place> places_;
     std::deque<int64_t> come_;
 };

@@ -23,8 +23,8 @@ using Names = std::array<std::string, 4>;
 /// A caller who waits for a turn. `RunPermits` must not be waiting with it when it is destroyed.
 struct Place {
     Names names;
-    int64_t priority = 0;         ///< of all its callers' with the same four names
-    RequestMetrics *metrics = nullptr;       ///< where it is counted while it waits; none if null
+    int64_t priority = 0;              ///< of all its callers' with the same four names
+    RequestMetrics *metrics = nullptr; ///< where it is counted while it waits; none if null
     std::function<void()> told{}; ///< called under the lock of `RunPermits` when its turn has come
 
     std::condition_variable woken{};

@@ -26,10 +26,10 @@ struct IntervalOrder {
     bool is_whole;                   // every set was looked at that could lead to a smaller peak
 };
 
-/// An order of an interval whose loads all stay below `limit`, with the smallest largest load, where
-/// `live` bytes are live before it. `effort` is lowered by the number of times that a step is put
-/// behind a set.
+/// An order of an interval whose loads all stay below `limit`, with the smallest largest load,
+/// where `live` bytes are live before it. `effort` is lowered by the number of times that a step is
+/// put behind a set.
 IntervalOrder best_interval(const Interval &interval, std::int64_t limit, std::int64_t live,
-                          std::int64_t &effort);
+                            std::int64_t &effort);
 
 } // namespace tightship::flow

@@ -8,9 +8,9 @@
 namespace tightship::packing {
 
 /// The tops of what is placed, as intervals of steps of one height, and the buffers still to
-/// place. An interval with higher neighbours is a valley: what is placed elsewhere cannot change it.
-/// So valleys are filled one by one, from left to right, each by the first of the order that fits
-/// into its width; one that nothing fits into is raised to its lower neighbour.
+/// place. An interval with higher neighbours is a valley: what is placed elsewhere cannot change
+/// it. So valleys are filled one by one, from left to right, each by the first of the order that
+/// fits into its width; one that nothing fits into is raised to its lower neighbour.
 class Skyline {
   public:
     explicit Skyline(const place::Buffers &buffers);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "tightship/resource/biased_lock.hpp"
+#include "tightship/resource/coalescing_range.hpp"
 #include "tightship/resource/fork_guard.hpp"
 #include "tightship/resource/memory_resource.hpp"
-#include "tightship/resource/coalescing_range.hpp"
 
 #include <algorithm>
 #include <map>
@@ -90,7 +90,8 @@ class FreeListResource final : public MemoryResource, private Forkable {
     FreeNode *choose(size_t size_bytes, size_t alignment) const;
     FreeNode *choose_first(size_t size_bytes, size_t alignment) const;
     void join(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);
-    Freed give(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes, size_t alignment);
+    Freed give(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes,
+               size_t alignment);
     Freed fault_of(const CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);
     void put_back(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);
     void insert(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);

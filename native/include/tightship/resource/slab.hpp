@@ -1,10 +1,10 @@
 /// Blocks of one size: the fastest way to a small one.
 #pragma once
 
-#include "tightship/resource/thread_caches.hpp"
 #include "tightship/resource/chunk.hpp"
 #include "tightship/resource/fork_guard.hpp"
 #include "tightship/resource/free_bits.hpp"
+#include "tightship/resource/thread_caches.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -21,9 +21,9 @@ namespace tightship::resource {
 ///               or apart, in a block of `control`
 ///
 /// A thread takes the free blocks of a whole word, 64 at most, into its thread cache, by one atomic
-/// operation, and serves itself from there. What it gives back waits on a stack in its thread cache, the
-/// last one first out, and goes to the bitmap when that is full. When the bitmap is used up, what
-/// the thread caches hold is called back: no block is out of reach.
+/// operation, and serves itself from there. What it gives back waits on a stack in its thread
+/// cache, the last one first out, and goes to the bitmap when that is full. When the bitmap is used
+/// up, what the thread caches hold is called back: no block is out of reach.
 ///
 /// Equation, while no call is in flight:
 ///     blocks = live + bits set in the bitmap + bits in thread caches + blocks on their stacks
@@ -62,8 +62,9 @@ class SlabResource final : public MemoryResource, private Forkable {
     /// Larger sizes are kept apart from the others.
     static constexpr size_t kNoted = 0xFFFE;
 
-    /// A block of the calling thread's cache, marked with `noted`, the size it is asked for by; what
-    /// `otherwise()` returns where the thread cache has none. REQUIRES: the slab serves the request.
+    /// A block of the calling thread's cache, marked with `noted`, the size it is asked for by;
+    /// what `otherwise()` returns where the thread cache has none. REQUIRES: the slab serves the
+    /// request.
     template <typename Otherwise>
     [[gnu::always_inline]] void *from_cache(size_t noted, Otherwise otherwise) {
         ThreadCache *cache = caches_.likely();

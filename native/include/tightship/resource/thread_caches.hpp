@@ -13,8 +13,8 @@
 namespace tightship::resource {
 
 /// What one thread has of a slab: the blocks given back last, and free blocks of one word. Written
-/// by its owner while `is_busy`, by others only after `ThreadCaches::close` has closed it; no atomic
-/// operation, no fence on the owner's side.
+/// by its owner while `is_busy`, by others only after `ThreadCaches::close` has closed it; no
+/// atomic operation, no fence on the owner's side.
 struct ThreadCache {
     static constexpr uint32_t kDepth = 60;
 
@@ -64,18 +64,21 @@ struct ThreadCache {
 };
 static_assert(sizeof(ThreadCache) == kCacheBytes);
 
-/// The thread caches of a slab, one for each of the first threads, and one for all others that is closed.
+/// The thread caches of a slab, one for each of the first threads, and one for all others that is
+/// closed.
 ///
-/// Entering is a store and a load that the processor may swap; who closes a thread cache makes up for it
-/// with a barrier on every running thread (`membarrier`), which only happens when a slab is used
-/// up or the process forks. Without that call in the kernel all thread caches are closed for good.
+/// Entering is a store and a load that the processor may swap; who closes a thread cache makes up
+/// for it with a barrier on every running thread (`membarrier`), which only happens when a slab is
+/// used up or the process forks. Without that call in the kernel all thread caches are closed for
+/// good.
 class ThreadCaches {
   public:
     ThreadCaches();
 
     /// The calling thread's, or the closed one.
     ThreadCache *likely() {
-        return reinterpret_cast<ThreadCache *>(reinterpret_cast<char *>(caches_.get()) + tls_cache_offset);
+        return reinterpret_cast<ThreadCache *>(reinterpret_cast<char *>(caches_.get()) +
+                                               tls_cache_offset);
     }
     /// The calling thread's; null where it has none.
     ThreadCache *own() {
@@ -85,8 +88,8 @@ class ThreadCaches {
     uint32_t count() const { return count_; }
     const ThreadCache &operator[](uint32_t index) const { return caches_[index]; }
 
-    /// Closes every thread cache that holds something, or all; calls `take` with each, and opens them.
-    /// Returns whether one held something. REQUIRES: one thread at a time.
+    /// Closes every thread cache that holds something, or all; calls `take` with each, and opens
+    /// them. Returns whether one held something. REQUIRES: one thread at a time.
     template <typename Take> bool close_each(Take take) {
         if (!close(false))
             return false;

@@ -26,13 +26,14 @@ template <class Owners> std::vector<PhysicalMemory *> pointers(const Owners &chu
 
 } // namespace
 
-ChunkedVirtualResource::ChunkedVirtualResource(std::shared_ptr<PagedDevice> device, size_t chunk_bytes)
+ChunkedVirtualResource::ChunkedVirtualResource(std::shared_ptr<PagedDevice> device,
+                                               size_t chunk_bytes)
     : device_(std::move(device)), chunk_bytes_(chunk_bytes) {
     check_chunk(*device_, chunk_bytes);
 }
 
 void *ChunkedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
-                                       const StreamPointer &stream) {
+                                          const StreamPointer &stream) {
     check_stream(*device_, stream);
     const auto lock = device_->enter(mutex_);
     if (is_abandoned_ || size_bytes > SIZE_MAX - chunk_bytes_ || !device_->can_back(size_bytes))
@@ -65,7 +66,7 @@ void *ChunkedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
 }
 
 Freed ChunkedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, size_t alignment,
-                                         const StreamPointer &stream) {
+                                            const StreamPointer &stream) {
     check_stream(*device_, stream);
     const auto lock = device_->enter(mutex_);
     const auto address = reinterpret_cast<uintptr_t>(pointer);
@@ -256,8 +257,8 @@ bool ChunkedVirtualResource::may_rob(const Mapping &mapping, const StreamPointer
 }
 
 /// The smallest that has enough, else the largest; the end where none may be taken.
-ChunkedVirtualResource::Cache::iterator ChunkedVirtualResource::find_to_rob(size_t size_bytes,
-                                                                      const StreamPointer &stream) {
+ChunkedVirtualResource::Cache::iterator
+ChunkedVirtualResource::find_to_rob(size_t size_bytes, const StreamPointer &stream) {
     const auto larger = cache_.lower_bound(size_bytes);
     for (auto found = larger; found != cache_.end(); ++found)
         if (may_rob(found->second, stream))

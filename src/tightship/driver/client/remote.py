@@ -6,11 +6,11 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from tightship.driver.client.burst import Burst
+from tightship.driver.client.cached_call import CachedCall
+from tightship.driver.client.call_cache import CallCache, known_of
 from tightship.driver.client.fence import Fence
 from tightship.driver.client.kept import Released, Stage
 from tightship.driver.client.open_interface import OpenInterface
-from tightship.driver.client.call_cache import CallCache, known_of
-from tightship.driver.client.cached_call import CachedCall
 from tightship.driver.client.results import Results, check, results_of
 from tightship.driver.client.segment import Placed
 from tightship.driver.client.session import Session

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tightship.driver.memory import dma_buf
 from tightship.driver.memory.dma_buf import KERNEL, Kernel, synced
-from tightship.driver.memory.isolated import Isolated
 from tightship.driver.memory.file_prober import FileProber, is_prompt
+from tightship.driver.memory.isolated import Isolated
 from tightship.driver.types.model import DataLocation
 from tightship.driver.types.pools import DeviceMemory, Image, Pool, PoolMode, row_bytes
 from tightship.driver.types.status import failure

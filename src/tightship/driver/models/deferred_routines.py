@@ -4,9 +4,9 @@ import threading
 from collections.abc import Sequence
 
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_operands import OpenOperands
+from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.nnapi.routine import DeferredRoutine
 from tightship.driver.types.status import ErrorStatus, failure
 from tightship.errors import DriverError

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.subgraph_sequence import Limit
-from tightship.driver.models.image_model import ImageModel, Images, LoadLike, image_model
 from tightship.driver.models.deferred_routines import DeferredRoutines
-from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence
+from tightship.driver.models.image_model import ImageModel, Images, LoadLike, image_model
 from tightship.driver.models.open_named import OpenNamed
 from tightship.driver.models.open_operands import OpenOperands
+from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence
+from tightship.driver.models.subgraph_sequence import Limit
 from tightship.driver.types.dimensions import Dimensions
 from tightship.driver.types.elements import end_type
 from tightship.driver.types.operand_type import ValueType

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from tightship.driver.memory.descriptor import seal_content, write_all
-from tightship.driver.memory.mappings import PART_BYTES
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.mappings import PART_BYTES
 from tightship.driver.models.cached_sources import Sources, are_current
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.models.loader import Loader

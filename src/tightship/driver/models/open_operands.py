@@ -4,9 +4,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from tightship.driver.models.subgraph_sequence import RunDeferred
 from tightship.driver.models.loader import Loader
 from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence, Rows, Translate
+from tightship.driver.models.subgraph_sequence import RunDeferred
 from tightship.driver.nnapi.routine import GraphStage, Routine
 from tightship.driver.types.dimensions import Dimensions
 from tightship.graph import Graph, Shape

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tightship.driver.memory.mappings import Array
-from tightship.driver.models.subgraph_sequence import SubgraphSequence, Limit, RunDeferred
 from tightship.driver.models.loader import Loader
+from tightship.driver.models.subgraph_sequence import Limit, RunDeferred, SubgraphSequence
 from tightship.driver.nnapi.routine import Routine
 from tightship.driver.types.dimensions import Dimensions
 from tightship.graph import Graph

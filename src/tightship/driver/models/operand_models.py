@@ -10,8 +10,8 @@ from tightship.driver.memory.pool_file import PoolFile
 from tightship.driver.models.deferred_routines import DeferredRoutines
 from tightship.driver.models.loaded import Loaded
 from tightship.driver.models.loader import Loader
-from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence
 from tightship.driver.models.open_operands import OpenOperands
+from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence
 from tightship.driver.nnapi import check_open, is_open, routine_of, supported_operations
 from tightship.driver.nnapi.emission import Tensor
 from tightship.driver.nnapi.routine import GraphStage
@@ -54,7 +54,9 @@ def operand_model(
     match routine.stages:
         case (GraphStage() as stage,):
             return Loaded(loader.model(stage.graph), inputs, outputs)
-    return Loaded(OpenSubgraphSequence(routine, translate, once, late.run), inputs, outputs, late=late)
+    return Loaded(
+        OpenSubgraphSequence(routine, translate, once, late.run), inputs, outputs, late=late
+    )
 
 
 def operand_file(

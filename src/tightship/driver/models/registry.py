@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
-from tightship._core import StopFlag, RequestMetrics
+from tightship._core import RequestMetrics, StopFlag
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models.cached_sources import Sources
 from tightship.driver.models.loaded import Loaded, loaded, with_images

@@ -12,9 +12,9 @@ from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array
 from tightship.driver.nnapi.routine import (
     BranchStage,
-    GraphStage,
     DeferredRoutine,
     DeferredStage,
+    GraphStage,
     LoopStage,
     Routine,
     Stage,

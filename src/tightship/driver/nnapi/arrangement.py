@@ -51,7 +51,9 @@ def concatenation(context: OperationContext) -> Tensor:
     tensors = [context.tensor(position, _ANY) for position in range(last)]
     axis, first = context.number(last), tensors[0].shape
     if not -len(first) <= axis < len(first):
-        raise context.broken(f"{context.name_of(last)} is axis {axis}; the inputs have {len(first)} axes")
+        raise context.broken(
+            f"{context.name_of(last)} is axis {axis}; the inputs have {len(first)} axes"
+        )
     axis %= len(first)
     for position, tensor in enumerate(tensors):
         others = tensor.shape[:axis] + tensor.shape[axis + 1 :]

@@ -2,8 +2,8 @@
 
 from tightship.driver.nnapi.elementwise import broadcast
 from tightship.driver.nnapi.emission import Tensor
-from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.nnapi.operation_context import NUMBERS, OperationContext
+from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.types.operand_type import OperandType
 from tightship.graph import DType
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tightship.driver.nnapi.operation_context import OperationContext
 from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.nnapi.routine import BranchStage, DeferredRoutine, LoopStage, Routine
-from tightship.driver.nnapi.operation_context import OperationContext
 from tightship.driver.types.dimensions import Dimensions, combine, is_specified
 from tightship.driver.types.model import Lifetime, Model, Subgraph
 from tightship.driver.types.operand_type import OperandType, ValueType
@@ -50,7 +50,9 @@ class _Called:
             )
         test, iteration = [self._routine(each, given) for each in numbers]
         self._check_test(condition, test)
-        self._check_types(body, context.operation.inputs[2 : 2 + state], "output", body.output_indexes)
+        self._check_types(
+            body, context.operation.inputs[2 : 2 + state], "output", body.output_indexes
+        )
         self._check_types(
             body,
             context.operation.outputs,
@@ -152,7 +154,9 @@ class _Called:
     def _known(self, made: Shapes) -> Shapes:
         """Return the shapes of the outputs, as computed or else as declared."""
         self._check_made(made)
-        types = [self._context.operands[index].value_type for index in self._context.operation.outputs]
+        types = [
+            self._context.operands[index].value_type for index in self._context.operation.outputs
+        ]
         return [
             each.dimensions
             if shape is None and is_specified(each.dimensions, is_scalar=each.is_scalar)

@@ -4,8 +4,8 @@ import numpy as np
 
 from tightship.driver.nnapi import given
 from tightship.driver.nnapi.emission import Emission, Tensor
-from tightship.driver.nnapi.operation_type import FusedActivation, OperationType
 from tightship.driver.nnapi.operation_context import FLOATS, NUMBERS, QUANTIZED, OperationContext
+from tightship.driver.nnapi.operation_type import FusedActivation, OperationType
 from tightship.driver.types.operand_type import OperandType
 from tightship.graph import DType
 
@@ -149,7 +149,9 @@ def _curve(context: OperationContext, operator: str) -> Tensor:
 def _integers(context: OperationContext, kind: OperationType) -> Tensor:
     left, right = (context.tensor(each, NUMBERS | {OperandType.TENSOR_INT32}) for each in (0, 1))
     if left.dtype is not right.dtype:
-        raise context.broken(f"{context.name_of(1)} must be a TENSOR_INT32, like {context.name_of(0)}")
+        raise context.broken(
+            f"{context.name_of(1)} must be a TENSOR_INT32, like {context.name_of(0)}"
+        )
     found = context.given(2, OperandType.INT32)
     if found is None and context.activation(2) != FusedActivation.NONE:
         raise context.broken(f"{context.name_of(2)} must be activation 0 (NONE) for integers")

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from tightship.driver.nnapi import arrangement, comparison, convolution, elementwise, pooling
 from tightship.driver.nnapi.emission import Tensor
-from tightship.driver.nnapi.operation_type import OperationType
 from tightship.driver.nnapi.operation_context import OperationContext
+from tightship.driver.nnapi.operation_type import OperationType
 
 RULES: Mapping[OperationType, Callable[[OperationContext], Tensor]] = {
     OperationType.ADD: elementwise.binary,

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from tightship.driver.nnapi.constants import DTYPES, Constants, constants_of
 from tightship.driver.nnapi.control import control_stage
 from tightship.driver.nnapi.emission import Emission, Tensor
+from tightship.driver.nnapi.operation_context import OpenDimensionsError, OperationContext
 from tightship.driver.nnapi.operation_rules import RULES
 from tightship.driver.nnapi.operation_type import CONTROL, OperationType
 from tightship.driver.nnapi.routine import (
-    GraphStage,
     DeferredRoutine,
     DeferredStage,
+    GraphStage,
     Routine,
     Stage,
     read_by,
 )
-from tightship.driver.nnapi.operation_context import OpenDimensionsError, OperationContext
 from tightship.driver.types.dimensions import Dimensions, combine, is_specified
 from tightship.driver.types.model import Lifetime, Model, Operand, Operation, Subgraph
 from tightship.driver.types.operand_type import OperandType

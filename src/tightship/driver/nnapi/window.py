@@ -45,7 +45,12 @@ class Arguments:
 
 
 def read_arguments(
-    context: OperationContext, first: int, middle: int, *, is_dilated: bool, is_middle_free: bool = False
+    context: OperationContext,
+    first: int,
+    middle: int,
+    *,
+    is_dilated: bool,
+    is_middle_free: bool = False,
 ) -> Arguments:
     """Read arguments from position `first` on, `middle` of them between strides and activation.
 
@@ -104,7 +109,9 @@ class Window:
         return found | {"dilations": self.dilations} if is_dilated else found
 
 
-def window_over(context: OperationContext, image: tuple[int, ...], kernel: Pair, arguments: Arguments) -> Window:
+def window_over(
+    context: OperationContext, image: tuple[int, ...], kernel: Pair, arguments: Arguments
+) -> Window:
     """Return the window of a kernel over an image, with the padding of the scheme."""
     if min(*kernel, *arguments.strides, *arguments.dilations) < 1:
         raise context.broken(
@@ -150,7 +157,9 @@ def _axis(
             f"its padding scheme is {arguments.scheme}; it must be 1 (SAME) or 2 (VALID)"
         )
     if min(head, tail) < 0:
-        raise context.broken(f"its padding is {head} and {tail} along an axis; it must be at least 0")
+        raise context.broken(
+            f"its padding is {head} and {tail} along an axis; it must be at least 0"
+        )
     if length + head + tail < reach:
         raise context.broken(
             f"its kernel spans {reach} along an axis of {length + head + tail}, padding included"

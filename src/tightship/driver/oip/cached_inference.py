@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic_ns
 
-from tightship._core import StopFlag, RequestMetrics
+from tightship._core import RequestMetrics, StopFlag
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.inference import Bound, bind, outputs_of, refusing, run
@@ -91,7 +91,9 @@ class Inferences:
         found = self._cached.get(id(request))
         return found if found is not None and found.bound.request is request else None
 
-    def _again(self, cached: CachedInference, asked_ns: int, stop: StopFlag) -> tuple[Outputs, int, int]:
+    def _again(
+        self, cached: CachedInference, asked_ns: int, stop: StopFlag
+    ) -> tuple[Outputs, int, int]:
         """Repeat a run; return outputs and the times after reading inputs and after the run."""
         try:
             read_ns = monotonic_ns()

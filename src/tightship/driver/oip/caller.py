@@ -1,6 +1,6 @@
 """Client of inferences: its run permits, and whether it still waits for replies."""
 
-from tightship._core import Place, StopFlag, RequestMetrics, RunPermits
+from tightship._core import Place, RequestMetrics, RunPermits, StopFlag
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
 from tightship.driver.permit_names import named_model

@@ -9,7 +9,8 @@ from time import monotonic_ns
 from typing import Any
 
 from tightship import __version__
-from tightship._core import StopFlag, RunPermits
+from tightship._core import RunPermits, StopFlag
+from tightship.driver.oip.cached_inference import CachedInference, Inferences
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
@@ -19,7 +20,6 @@ from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.regions import Code
 from tightship.driver.oip.repository import VERSION, Repository
 from tightship.driver.oip.request_counts import prometheus_text, statistics_of
-from tightship.driver.oip.cached_inference import Inferences, CachedInference
 
 Said = dict[str, Any]
 
@@ -206,7 +206,9 @@ class InferenceEndpoint:
         finally:
             self._callers.discard(caller)
 
-    def cached(self, name: str, version: str | None, request: InferRequest) -> CachedInference | None:
+    def cached(
+        self, name: str, version: str | None, request: InferRequest
+    ) -> CachedInference | None:
         """Return the cached inference of a request, if its model is still the same.
 
         Raises:

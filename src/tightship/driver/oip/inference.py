@@ -9,7 +9,12 @@ import numpy as np
 
 from tightship._core import StopFlag
 from tightship.driver.oip.datatypes import name_of
-from tightship.driver.oip.infer_request import InferRequest, InputTensor, RequestedOutput, RegionPart
+from tightship.driver.oip.infer_request import (
+    InferRequest,
+    InputTensor,
+    RegionPart,
+    RequestedOutput,
+)
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window

@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from tightship._core import NativeContext, CallCache, StopFlag, RequestMetrics, RunPermits
+from tightship._core import CallCache, NativeContext, RequestMetrics, RunPermits, StopFlag
+from tightship.driver.permit_names import Names
 from tightship.driver.protocol.codec import encode, encode_reply
 from tightship.driver.service import effects as fx
 from tightship.driver.service.effects import CacheCall
-from tightship.driver.permit_names import Names
 from tightship.model.bound_run import BoundRun
 
 CallCacheEffect = fx.ForgetCalls | fx.PauseCalls | fx.ResumeCalls | fx.AttendRing

@@ -6,15 +6,16 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from tightship._core import QueuedRuns, StopFlag, RequestMetrics, RunPermits
-from tightship.driver.memory.mappings import Mappings
+from tightship._core import QueuedRuns, RequestMetrics, RunPermits, StopFlag
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.named import Named
 from tightship.driver.models.operand_models import find_supported
 from tightship.driver.models.registry import Models
 from tightship.driver.models.running import Runs
+from tightship.driver.permit_names import Names, named_model, own_model
 from tightship.driver.protocol.channel import close_all
 from tightship.driver.server.accepting import is_reserved
 from tightship.driver.server.listening import PARTS_LEFT
@@ -28,7 +29,6 @@ from tightship.driver.service.events import (
     PoolMapped,
     RunFinished,
 )
-from tightship.driver.permit_names import Names, named_model, own_model
 from tightship.driver.types.pools import Pool
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
@@ -47,7 +47,12 @@ class EffectRunner:
     """
 
     def __init__(
-        self, named: Named, cache: ModelCache | None, permits: RunPermits, slow: FileProber, bell: int = -1
+        self,
+        named: Named,
+        cache: ModelCache | None,
+        permits: RunPermits,
+        slow: FileProber,
+        bell: int = -1,
     ) -> None:
         """Run at most `permits` runs at once; as many threads have kernels of clients' models.
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from tightship.driver.memory.descriptor import write_all
+from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.memory.resident import Resident, residents
-from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.models.registry import Models
 from tightship.driver.protocol.snapshot_form import encode_snapshot
 from tightship.driver.service.effects import Measure

@@ -20,8 +20,8 @@ from random import SystemRandom
 from tightship._core import RunPermits
 from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.memory.dma_buf import KERNEL, has_allocator
-from tightship.driver.memory.inspection import Facts, Later, look
 from tightship.driver.memory.file_prober import FileProber
+from tightship.driver.memory.inspection import Facts, Later, look
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.named import Named
 from tightship.driver.protocol.channel import Packet, close_all
@@ -29,12 +29,12 @@ from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX, encode
 from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.server.accepting import FileReserve
 from tightship.driver.server.access import Access, own_users
-from tightship.driver.server.effect_runner import EffectRunner
+from tightship.driver.server.call_cache import ServerCallCache
 from tightship.driver.server.client_log import ClientLog, turned_away
 from tightship.driver.server.clock import now_ns, wait_s
+from tightship.driver.server.effect_runner import EffectRunner
 from tightship.driver.server.listening import PARTS_LEFT, ListeningSocket, caller_of
 from tightship.driver.server.peer import Peer
-from tightship.driver.server.call_cache import ServerCallCache
 from tightship.driver.service import effects as fx
 from tightship.driver.service.events import (
     Connected,
@@ -42,9 +42,9 @@ from tightship.driver.service.events import (
     Event,
     FenceChanged,
     Malformed,
+    PermitGranted,
     Received,
     Tick,
-    PermitGranted,
 )
 from tightship.driver.service.service import Service
 from tightship.driver.types.attachment import FenceState
@@ -82,8 +82,8 @@ class Server:
         Args:
             path: Path of the socket in an existing folder.
             named: Models that clients may use by name.
-            permits: Permits of the runs at once; their count is also the number of threads of a model
-                prepared for a fast single answer.
+            permits: Permits of the runs at once; their count is also the number of threads of a
+                model prepared for a fast single answer.
             secret: Key that authenticates compilation caches; None for no caches.
             access: Other users who may connect, and trusted folders.
             features: Features offered, of `FEATURES`.
@@ -335,7 +335,9 @@ class Server:
         if peer is not None and run is not None and not peer.is_behind:
             model = effect.run.model
             names = self._effect_runner.names(model, peer.number, peer.user)
-            self._call_cache.remember(peer.file, effect, run, self._effect_runner.metrics(model), names)
+            self._call_cache.remember(
+                peer.file, effect, run, self._effect_runner.metrics(model), names
+            )
 
     def _unwatch(self, file: int) -> None:
         if file in self._watched:

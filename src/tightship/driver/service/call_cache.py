@@ -10,7 +10,7 @@ it changes the state or the dimensions of a buffer, repeats that use the buffer 
 
 from tightship.driver.protocol.messages import BurstExecute, Call, Execute, RunExecution
 from tightship.driver.protocol.replies import Executed, Failed
-from tightship.driver.service.effects import ForgetCalls, CacheCall, PauseCalls, ResumeCalls, Run
+from tightship.driver.service.effects import CacheCall, ForgetCalls, PauseCalls, ResumeCalls, Run
 from tightship.driver.service.events import RunFinished
 from tightship.driver.service.execution import Execution
 from tightship.driver.service.ledger import Ledger

@@ -15,12 +15,12 @@ from tightship.driver.protocol.messages import (
 )
 from tightship.driver.protocol.replies import Done, ExecutionCreated, Launched, Reply
 from tightship.driver.service.binding import bind, buffer_uses, check_asked, model_of, pools_of
+from tightship.driver.service.call_cache import pause
 from tightship.driver.service.effects import WatchFence
 from tightship.driver.service.execution import Execution, Limit, Phase
 from tightship.driver.service.holds import RefCounted
 from tightship.driver.service.ledger import Incoming, Ledger
 from tightship.driver.service.owned import Asked, Bound, OwnedPool, Session
-from tightship.driver.service.call_cache import pause
 from tightship.driver.service.scheduler import Scheduler
 from tightship.driver.types.attachment import FenceState
 from tightship.driver.types.quota import Resource

@@ -2,11 +2,17 @@
 
 from tightship.driver.protocol.replies import UNTIMED, Executed, ExecutionInfo, Failed, OutputShape
 from tightship.driver.service.buffer_calls import make_room
-from tightship.driver.service.effects import AwaitPermit, CloseFile, CancelPermit, SignalFence, StopRun
-from tightship.driver.service.events import RunFinished, PermitGranted
+from tightship.driver.service.call_cache import offer, resume, run_of
+from tightship.driver.service.effects import (
+    AwaitPermit,
+    CancelPermit,
+    CloseFile,
+    SignalFence,
+    StopRun,
+)
+from tightship.driver.service.events import PermitGranted, RunFinished
 from tightship.driver.service.execution import Execution, Phase
 from tightship.driver.service.ledger import Ledger, failed
-from tightship.driver.service.call_cache import offer, resume, run_of
 from tightship.driver.types.dimensions import combine
 from tightship.driver.types.status import NO_TIME, ErrorStatus, failure
 from tightship.errors import DriverError

@@ -16,12 +16,12 @@ from tightship.driver.protocol.replies import DriverCapabilities, Failed, Reply
 from tightship.driver.service import (
     buffer_calls,
     burst_calls,
+    call_cache,
     copy_calls,
     execution_calls,
     inspect_calls,
     model_calls,
     pool_calls,
-    call_cache,
     ring_calls,
 )
 from tightship.driver.service.effects import CloseConnection, CloseFile, Effect
@@ -34,13 +34,13 @@ from tightship.driver.service.events import (
     FenceChanged,
     Malformed,
     Measured,
+    PermitGranted,
     PoolMapped,
     PrepareFinished,
     Received,
     RunFinished,
     SupportFound,
     Tick,
-    PermitGranted,
 )
 from tightship.driver.service.ledger import Incoming, Ledger, failed
 from tightship.driver.service.owned import Connection

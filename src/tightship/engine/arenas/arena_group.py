@@ -5,8 +5,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tightship.engine.arenas.arena_pool import ArenaPool, ArenaBacking
 from tightship.engine.arenas.admission import FIRST_WAIT_S, LONGEST_WAIT_S, AdmittedBackings
+from tightship.engine.arenas.arena_pool import ArenaBacking, ArenaPool
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.run.arena import Reserved
 from tightship.engine.run.executable import Executable

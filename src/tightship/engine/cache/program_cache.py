@@ -12,8 +12,8 @@ from tightship.engine.arenas.arena_pool import POLL_S
 from tightship.engine.arenas.pools import pool_of
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_eviction import Program, ProgramEviction
-from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.plan.footprint import code_bytes, program_bytes, steps_bytes
 from tightship.engine.plan.memory_plan import MemoryPlan
@@ -323,7 +323,9 @@ class ProgramCache:
                 added = self._eviction.added_bytes(own, code)
                 has_room = self._has_room(added, run)
                 goes = (
-                    self._eviction.surplus(key) if has_room else next(iter(self._eviction.idle()), None)
+                    self._eviction.surplus(key)
+                    if has_room
+                    else next(iter(self._eviction.idle()), None)
                 )
                 if goes is not None:
                     self._release(goes)

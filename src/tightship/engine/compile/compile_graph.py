@@ -9,15 +9,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.input_shapes import check_shapes
-from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.library import check_threads, library_key, library_threads, open_library
 from tightship.engine.plan.placement import Placement, place
 from tightship.graph import Shape
 
 if TYPE_CHECKING:
-    from tightship.engine.lower.steps.options import Choice
     from tightship.engine.lower.steps.alike_layers import LayerRun
+    from tightship.engine.lower.steps.options import Choice
     from tightship.graph import Graph
 
 Shapes = Mapping[str, Sequence[int]]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.shape_key import Key

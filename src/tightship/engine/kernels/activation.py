@@ -7,10 +7,10 @@ import numpy as np
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.error_function import erf
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_brain_float, is_number, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 Passes = Callable[[KernelContext, Array, Array, Array], None]
 """`passes(context, x, y, t)`: y = f(x) over one block; x and y (n), t (n or 2n) are distinct.

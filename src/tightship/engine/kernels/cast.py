@@ -6,9 +6,9 @@ import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.graph import element_count
 
 SCALES = "float8_e8m0fnu"

@@ -6,9 +6,9 @@ import numpy as np
 
 from tightship.engine.kernels.generate import count_up
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import is_number
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.errors import InputError
 from tightship.graph import element_count
 
@@ -137,7 +137,9 @@ def _row_shape(context: KernelContext, batch: int) -> tuple[int, int]:
     return element_count(shape[:depth]), element_count(shape[depth:])
 
 
-def _scatter(locate_by: Callable[[KernelContext, ScratchLayout], Locate], *, tuples: bool) -> Builder:
+def _scatter(
+    locate_by: Callable[[KernelContext, ScratchLayout], Locate], *, tuples: bool
+) -> Builder:
     """A copy of the data with updates put, or combined, at the places indexed.
 
     Where places repeat without a reduction, one of their updates stays.

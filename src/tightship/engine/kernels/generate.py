@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import is_number
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 
 
 def count_up(out: Array, step: int = 1) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.graph import element_count
 
 INTEGERS = frozenset(
@@ -43,7 +43,9 @@ def _dequantize(context: KernelContext) -> Kernel:
     source, target = context.dtype(0), context.output_dtype()
     is_integral = source.name in INTEGERS
     require(target == np.float32 or (target == np.float16 and source.itemsize == 1))
-    require(context.dtype(1) in (np.float32, np.float16) and (is_integral or is_narrow_float(source)))
+    require(
+        context.dtype(1) in (np.float32, np.float16) and (is_integral or is_narrow_float(source))
+    )
     grid = Grid(context)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:

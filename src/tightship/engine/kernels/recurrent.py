@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.recurrent_cell import (
     Cell,
     State,
@@ -17,7 +18,6 @@ from tightship.engine.kernels.recurrent_cell import (
     rnn_step,
 )
 from tightship.engine.kernels.scratch import ScratchLayout, Slot
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,9 @@ _FORMS: Mapping[str, _Form] = {
 }
 
 
-def activations(context: KernelContext, defaults: tuple[str, ...], directions: int) -> list[Activation]:
+def activations(
+    context: KernelContext, defaults: tuple[str, ...], directions: int
+) -> list[Activation]:
     """The activations of every direction, one after another."""
     named = named_activations(context.node, defaults * directions)
     require(named is not None)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout, Slot
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 
 Positions = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tightship.engine.kernels.failure import named
 from tightship.engine.kernels.kernel import Array, Kernel, Run
-from tightship.engine.kernels.kernel_context import Builder, NotCoveredError, KernelContext
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, NotCoveredError
 from tightship.engine.on_demand import OnDemand, names
 from tightship.graph import Constant, Node, Value
 from tightship.graph.layer import TRAINING

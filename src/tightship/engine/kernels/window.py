@@ -80,7 +80,10 @@ def window_of(context: KernelContext, kernel: Sequence[int]) -> Window:
 
 
 def window_between(
-    context: KernelContext, image: tuple[int, ...], positions: tuple[int, ...], kernel: Sequence[int]
+    context: KernelContext,
+    image: tuple[int, ...],
+    positions: tuple[int, ...],
+    kernel: Sequence[int],
 ) -> Window:
     """The window that a node's attributes describe, between two images of known lengths."""
     rank = len(image)

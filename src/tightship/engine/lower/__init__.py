@@ -23,4 +23,4 @@ else:
         },
     )
 
-__all__ = ["recognize_activation", "recognize_normalization", "pass_names", "rewritten", "select"]
+__all__ = ["pass_names", "recognize_activation", "recognize_normalization", "rewritten", "select"]

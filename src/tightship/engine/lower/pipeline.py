@@ -15,12 +15,12 @@ from tightship.engine.lower.passes.fuse_activation import fuse_activation
 from tightship.engine.lower.passes.fuse_attention import fuse_attention
 from tightship.engine.lower.passes.fuse_quantize import fuse_quantize
 from tightship.engine.lower.passes.fuse_residual import fuse_residual
+from tightship.engine.lower.passes.lift_gemm import lift_gemm
+from tightship.engine.lower.passes.pool_means import pool_means
 from tightship.engine.lower.passes.recognize_activation import recognize_activation
 from tightship.engine.lower.passes.recognize_normalization import recognize_normalization
 from tightship.engine.lower.passes.recognize_quantized import recognize_quantized
 from tightship.engine.lower.passes.recognize_rotary import recognize_rotary
-from tightship.engine.lower.passes.lift_gemm import lift_gemm
-from tightship.engine.lower.passes.pool_means import pool_means
 from tightship.engine.lower.passes.shuffle_channels import shuffle_channels
 from tightship.engine.lower.passes.sink_dequantize import sink_dequantize
 from tightship.engine.lower.passes.split_recurrent import split_recurrent

@@ -11,9 +11,9 @@ the next one is lowered node by node.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.records import Records
-from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.program.program import (
     LoweredStep,
     NativeWork,

@@ -19,13 +19,13 @@ from tightship.engine.lower.pipeline import (
 )
 from tightship.engine.lower.replay import lower_layers
 from tightship.engine.lower.step_passes.elide_concat import elide_concat, live_bytes
-from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
 from tightship.engine.lower.step_passes.share_tables import share_tables
+from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
+from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns
 from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
-from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.views import same_bytes
 from tightship.engine.program.program import (
     KernelWork,

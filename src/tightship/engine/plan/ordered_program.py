@@ -131,7 +131,9 @@ def as_given(lowered: Lowered) -> OrderedProgram:
     return OrderedProgram(placement, placement.arena_bytes, 0.0)
 
 
-def arranged(lowered: Lowered, *, budget_bytes: int | None = None, share: float = 0.0) -> OrderedProgram:
+def arranged(
+    lowered: Lowered, *, budget_bytes: int | None = None, share: float = 0.0
+) -> OrderedProgram:
     """The program in the order that takes least, with steps run again where that is allowed.
 
     Args:

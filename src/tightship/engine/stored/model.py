@@ -11,8 +11,8 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.shape_specializer import InputShapes
-from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.library import THREADS_MAX, library_threads
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.plan.placement import memory_plan
@@ -21,11 +21,11 @@ from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.program.shape_key import Key, key_of
 from tightship.engine.stored import fields
 from tightship.engine.stored.bounds import check_bounds
+from tightship.engine.stored.compatibility import Compatibility
 from tightship.engine.stored.container import PAGE_BYTES, damaged, open_container
 from tightship.engine.stored.fields import MalformedError
-from tightship.engine.stored.compatibility import Compatibility
-from tightship.engine.stored.reconstruct import reconstruct
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
+from tightship.engine.stored.reconstruct import reconstruct
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError, PlanError
 from tightship.graph import DType, Shape

@@ -15,8 +15,8 @@ from tightship.engine.plan.footprint import stored_runtime_bytes
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.program.shape_key import key_of
-from tightship.engine.stored.container import PAGE_BYTES, Sections, header
 from tightship.engine.stored.compatibility import Compatibility
+from tightship.engine.stored.container import PAGE_BYTES, Sections, header
 from tightship.engine.stored.recipes import RecipeWriter
 from tightship.engine.stored.write_program import program_json
 from tightship.engine.weights.allocation import allocate
@@ -27,7 +27,10 @@ PIECE_BYTES = 1 << 20
 
 
 def save(
-    path: Path, programs: Sequence[CompiledModel], compatibility: Compatibility, progress: Progress | None = None
+    path: Path,
+    programs: Sequence[CompiledModel],
+    compatibility: Compatibility,
+    progress: Progress | None = None,
 ) -> None:
     """Write programs of one model and their packed weights, each weight once.
 
@@ -68,7 +71,10 @@ def _check(programs: Sequence[CompiledModel]) -> None:
 
 
 def _write(
-    file: BinaryIO, programs: Sequence[CompiledModel], compatibility: Compatibility, progress: Progress | None
+    file: BinaryIO,
+    programs: Sequence[CompiledModel],
+    compatibility: Compatibility,
+    progress: Progress | None,
 ) -> None:
     file.write(bytes(PAGE_BYTES))
     weights = _Weights(file)
@@ -84,7 +90,10 @@ def _write(
 
 
 def _text(
-    programs: Sequence[CompiledModel], compatibility: Compatibility, weights: "_Weights", recipes: RecipeWriter
+    programs: Sequence[CompiledModel],
+    compatibility: Compatibility,
+    weights: "_Weights",
+    recipes: RecipeWriter,
 ) -> dict[str, object]:
     stored = []
     for prepared in programs:
@@ -109,7 +118,9 @@ def _text(
     }
 
 
-def _program(prepared: CompiledModel, weights: list[int], recipes: RecipeWriter) -> dict[str, object]:
+def _program(
+    prepared: CompiledModel, weights: list[int], recipes: RecipeWriter
+) -> dict[str, object]:
     runtime = stored_runtime_bytes(prepared.placement.lowered)
     strategies = prepared.plan.strategies if weights else {}
     return program_json(prepared.placement, weights, recipes, (strategies, runtime))

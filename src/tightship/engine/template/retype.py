@@ -11,9 +11,9 @@ from tightship.engine.template.rules import RULES
 from tightship.engine.template.shape_context import NoRuleError, Shape, ShapeContext, product
 from tightship.engine.template.values import EVALUATE, Array
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
-from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
 from tightship.graph.length import Trace, is_length, value_of
 from tightship.graph.operands import Operands, misfit
+from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
 
 ELEMENTS_MAX = 256
 """Constants with more elements are not looked into for lengths."""

@@ -1,7 +1,14 @@
 """Shapes of outputs from shapes of inputs, by operator; dimensions may be symbolic lengths."""
 
 from tightship.engine.template.indexing import INDEXING
-from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext, broadcast, product
+from tightship.engine.template.shape_context import (
+    NoRuleError,
+    Rule,
+    Shape,
+    ShapeContext,
+    broadcast,
+    product,
+)
 from tightship.engine.template.stacks import STACKS
 from tightship.engine.template.windows import WINDOWS
 from tightship.graph.length import quotient

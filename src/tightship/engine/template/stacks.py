@@ -2,7 +2,13 @@
 
 from functools import partial
 
-from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext, broadcast
+from tightship.engine.template.shape_context import (
+    NoRuleError,
+    Rule,
+    Shape,
+    ShapeContext,
+    broadcast,
+)
 
 
 def _matmul(context: ShapeContext, right_index: int = 1) -> list[Shape]:

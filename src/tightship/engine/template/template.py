@@ -27,9 +27,9 @@ from tightship.graph import (
     Value,
 )
 from tightship.graph.constant import Array
+from tightship.graph.length import Trace, is_length, length_of
 from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
 from tightship.graph.symbolic_graph import SymbolicGraph, Symbols
-from tightship.graph.length import Trace, is_length, length_of
 
 Rewrite = Callable[[Graph], Graph]
 
@@ -227,7 +227,10 @@ def _has_length(node: Node) -> bool:
     return any(
         is_length(value)
         or (isinstance(value, tuple) and any(map(is_length, value)))
-        or (isinstance(value, (Derived, Fill, SymbolicConstant, Mapped)) and depends_on_lengths(value))
+        or (
+            isinstance(value, (Derived, Fill, SymbolicConstant, Mapped))
+            and depends_on_lengths(value)
+        )
         for part in (node, *node.fused)
         for value in part.attributes.values()
     )

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tightship.engine.compile.compile_graph import Declared, Settings, compile_rewritten, prepare
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.shape_specializer import InputShapes
-from tightship.engine.compile.compile_graph import Declared, Settings, prepare, compile_rewritten
-from tightship.engine.compile.compiled_model import PackedBefore, CompiledModel
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.shape_key import Key
@@ -51,7 +51,9 @@ class Variants:
     _templates: "list[tuple[Template, int]]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def prepare(self, shapes: InputShapes, packed: PackedBefore = MappingProxyType({})) -> CompiledModel:
+    def prepare(
+        self, shapes: InputShapes, packed: PackedBefore = MappingProxyType({})
+    ) -> CompiledModel:
         """The model lowered and placed for these shapes, with constants packed as they are.
 
         Raises:

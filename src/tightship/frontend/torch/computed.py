@@ -16,8 +16,8 @@ from tightship.frontend.torch.tensor import constant_of
 from tightship.frontend.writer import Type
 from tightship.graph import Derived, DType, Fill
 from tightship.graph.constant import Array
-from tightship.graph.symbolic import SymbolicConstant, length_key
 from tightship.graph.length import is_length, value_now
+from tightship.graph.symbolic import SymbolicConstant, length_key
 
 
 @dataclass(frozen=True, slots=True, eq=False)

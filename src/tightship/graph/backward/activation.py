@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tightship.graph.backward.gradient_context import Rule, GradientContext
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.layout import DType
 
 _Gradients = Iterator[tuple[int, str]]

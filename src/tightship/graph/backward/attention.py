@@ -6,8 +6,8 @@ from math import sqrt
 
 import numpy as np
 
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.backward.operators import DOMAIN, Attributes, types_of
-from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.constant import Inline
 from tightship.graph.layout import DType
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tightship.graph.backward.gradient_context import ControlRule, GradientPath, GradientContext
+from tightship.graph.backward.gradient_context import ControlRule, GradientContext, GradientPath
 from tightship.graph.backward.loop_gradient import differentiate_iterations
 from tightship.graph.ir import Graph
 

@@ -8,10 +8,10 @@ import numpy as np
 from tightship.errors import GraphError
 from tightship.graph.backward.batch_statistics import with_batch_statistics
 from tightship.graph.backward.control import CONTROL
+from tightship.graph.backward.gradient_context import FLOATS, Ends, GradientContext
 from tightship.graph.backward.operators import Type
 from tightship.graph.backward.reach import changing_with, leading_through
 from tightship.graph.backward.rules import FLAT, RULES
-from tightship.graph.backward.gradient_context import FLOATS, Ends, GradientContext
 from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Constant, Fill
 from tightship.graph.ir import Graph, Node, leading_to
@@ -265,7 +265,9 @@ class _Walk:
             given.add(node.inputs[index])
         lost = [name for name in node.reads if name in self._wanted and name not in given]
         if lost:
-            raise context.refusal(f"is not known for its input `{lost[0]}`: train nothing before that")
+            raise context.refusal(
+                f"is not known for its input `{lost[0]}`: train nothing before that"
+            )
 
     def _settled(self, name: str) -> str:
         """The gradient of a value that has all of its parts, under its final name."""

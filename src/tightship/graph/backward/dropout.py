@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tightship.errors import GraphError
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.backward.operators import DOMAIN
-from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.backward.tape import OPSET
 from tightship.graph.constant import Constant
 from tightship.graph.ir import Graph, Node, Value

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.gradient_context import GradientContext
+from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.ir import Node
 from tightship.graph.layer import Layer
 

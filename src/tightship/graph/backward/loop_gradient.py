@@ -1,7 +1,9 @@
 """Gradients of loops whose iterations are counted: a Scan from the last iteration to the first.
 
-Each of its iterations computes anew what it reads of the forward one, from the states that this started
-with: they are all that is kept, stacked. Gradients of what all iterations read are summed up on the way.
+Each of its iterations computes anew what it reads of the forward one, from the states that this
+started
+with: they are all that is kept, stacked. Gradients of what all iterations read are summed up on the
+    way.
 """
 
 from collections.abc import Iterator
@@ -9,22 +11,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightship.graph.backward.reach import leading_through
-from tightship.graph.backward.gradient_context import GradientPath, GradientContext
-from tightship.graph.backward.tape import OPSET
+from tightship.graph.backward.gradient_context import GradientContext, GradientPath
 from tightship.graph.backward.loop_iterations import (
     UNBATCHED_SCAN_VERSION,
-    ScanAxis,
     LoopIterations,
-    scan_attributes,
+    ScanAxis,
     iterations_of,
+    scan_attributes,
 )
+from tightship.graph.backward.reach import leading_through
+from tightship.graph.backward.tape import OPSET
 from tightship.graph.constant import Inline
 from tightship.graph.ir import Graph, Node
 from tightship.graph.new_names import NewNames
 
 
-def differentiate_iterations(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
+def differentiate_iterations(
+    at: GradientContext, gradient_path: GradientPath
+) -> Iterator[tuple[str, str]]:
     """Reads what slices are of, captures, and the states that iterations start with."""
     way = _Way.of(at, _iterations(at))
     if not way.carried and not way.stacked:
@@ -102,10 +106,14 @@ class _Way:
     def of(cls, at: GradientContext, iterations: LoopIterations) -> "_Way":
         count = len(iterations.starts)
         captures = at.captures([iterations.body])
-        sliced = tuple([scan_axis for scan_axis in iterations.slices if scan_axis.outer in at.wanted])
+        sliced = tuple(
+            [scan_axis for scan_axis in iterations.slices if scan_axis.outer in at.wanted]
+        )
         starts = zip(iterations.states, iterations.starts, strict=True)
         wanted = {name for name, start in starts if start in at.wanted}
-        places = _moving(iterations, wanted | {*captures, *(scan_axis.inner for scan_axis in sliced)})
+        places = _moving(
+            iterations, wanted | {*captures, *(scan_axis.inner for scan_axis in sliced)}
+        )
         gradients = (*at.gradients, *[""] * count)
         stacked = zip(iterations.elements, gradients[count:], strict=False)
         return cls(
@@ -125,7 +133,10 @@ class _Way:
     def path(self, at: GradientContext, gradient_path: GradientPath) -> Graph:
         """One turn back: gradients of states, of captures and of slices."""
         body = self.iterations.body
-        ends = [*(body.outputs[p] for p in self.places), *(scan_axis.inner for scan_axis, _ in self.stacked)]
+        ends = [
+            *(body.outputs[p] for p in self.places),
+            *(scan_axis.inner for scan_axis, _ in self.stacked),
+        ]
         states = [body.inputs[place] for place in self.places]
         wanted = [*states, *self.captures, *(scan_axis.inner for scan_axis in self.sliced)]
         return gradient_path(at.within(body), [(name, f"d({name})") for name in ends], wanted)
@@ -150,7 +161,9 @@ def _saved(at: GradientContext, iterations: LoopIterations, made: Graph) -> list
     for state, start in zip(iterations.states, iterations.starts, strict=True):
         if state in read:
             dtype, shape = at.type(start)
-            saved.append(ScanAxis(state, at.tape.define(f"{first}.{state}", (dtype, (count, *shape)))))
+            saved.append(
+                ScanAxis(state, at.tape.define(f"{first}.{state}", (dtype, (count, *shape))))
+            )
     if saved:
         at.tape.change(iterations.node, iterations.saving(saved))
     return [replace(scan_axis, is_backward=True) for scan_axis in saved]
@@ -159,7 +172,9 @@ def _saved(at: GradientContext, iterations: LoopIterations, made: Graph) -> list
 def _slices(iterations: LoopIterations, made: Graph) -> list[ScanAxis]:
     """Slices that an iteration back reads, one at least: they count the iterations."""
     read = made.used
-    found = [scan_axis for scan_axis in iterations.slices if scan_axis.inner in read] or iterations.slices[:1]
+    found = [
+        scan_axis for scan_axis in iterations.slices if scan_axis.inner in read
+    ] or iterations.slices[:1]
     return [replace(scan_axis, is_backward=not scan_axis.is_backward) for scan_axis in found]
 
 

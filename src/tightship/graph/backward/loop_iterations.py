@@ -114,7 +114,9 @@ def iterations_of(
         found = zip(inner.outputs[count:], outputs[count:], strict=False)
         scan_axes = tuple([ScanAxis(name, whole) for name, whole in found])
         trips = trip_count(node.inputs, body, constant_of)
-        return LoopIterations(node, inner, node.inputs[2:], (ScanAxis(iteration, NUMBERS),), scan_axes, trips)
+        return LoopIterations(
+            node, inner, node.inputs[2:], (ScanAxis(iteration, NUMBERS),), scan_axes, trips
+        )
     scans = node.attributes["num_scan_inputs"]
     assert isinstance(scans, int), node.name
     first = len(node.inputs) - scans
@@ -126,7 +128,9 @@ def iterations_of(
     return LoopIterations(node, body, node.inputs[:first], slices, elements, iterations)
 
 
-def _lanes(node: Node, kind: str, inner: Sequence[str], outer: Sequence[str]) -> tuple[ScanAxis, ...]:
+def _lanes(
+    node: Node, kind: str, inner: Sequence[str], outer: Sequence[str]
+) -> tuple[ScanAxis, ...]:
     axes = _numbers(node, f"scan_{kind}_axes", len(inner))
     directions = map(bool, _numbers(node, f"scan_{kind}_directions", len(inner)))
     found = zip(inner, outer, axes, directions, strict=True)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tightship.errors import GraphError
+from tightship.graph.backward.gradient_context import FLOATS, GradientContext, Rule
 from tightship.graph.backward.operators import DOMAIN
-from tightship.graph.backward.gradient_context import FLOATS, Rule, GradientContext
 from tightship.graph.backward.tape import Tape
 from tightship.graph.ir import Graph, Value
 from tightship.graph.layout import DType, element_count

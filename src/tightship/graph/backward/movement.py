@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tightship.graph.backward.gradient_context import Rule, GradientContext
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.constant import Fill
 
 _Gradients = Iterator[tuple[int, str]]

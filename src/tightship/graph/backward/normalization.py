@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.backward.operators import DOMAIN, Attributes
-from tightship.graph.backward.gradient_context import Rule, GradientContext
 
 _Gradients = Iterator[tuple[int, str]]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from string import ascii_letters
 
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.backward.operators import DOMAIN, types_of
-from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.ir import AttributeValue
 
 _Gradients = Iterator[tuple[int, str]]

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from tightship.graph.backward.rules import FLAT, OF_SHAPES
 from tightship.graph.backward.gradient_context import FLOATS
+from tightship.graph.backward.rules import FLAT, OF_SHAPES
 from tightship.graph.ir import Graph
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tightship.graph.backward.gradient_context import Rule, GradientContext
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 
 _PLAIN = ("activations", "activation_alpha", "activation_beta", "clip", "input_forget", "layout")
 """Attributes that make it another network."""

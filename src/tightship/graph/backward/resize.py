@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.graph.backward.gradient_context import Rule, GradientContext
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.constant import Inline
 
 Positions = NDArray[np.float64]

@@ -7,6 +7,7 @@ from tightship.graph.backward.attention import ATTENTIONS
 from tightship.graph.backward.convolution import CONVOLUTIONS
 from tightship.graph.backward.dropout import DROPOUTS
 from tightship.graph.backward.elementwise import ELEMENTWISE
+from tightship.graph.backward.gradient_context import Rule
 from tightship.graph.backward.layer import differentiate_layer
 from tightship.graph.backward.loss import LOSSES
 from tightship.graph.backward.movement import MOVEMENTS
@@ -17,7 +18,6 @@ from tightship.graph.backward.recurrent import RECURRENT
 from tightship.graph.backward.reduction import REDUCTIONS
 from tightship.graph.backward.resize import RESIZES
 from tightship.graph.backward.scatter import SCATTERS
-from tightship.graph.backward.gradient_context import Rule
 
 _OF_ONNX: Mapping[str, Rule] = {
     **ACTIVATIONS,

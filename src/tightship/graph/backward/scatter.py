@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.backward.operators import DOMAIN, Attributes
-from tightship.graph.backward.gradient_context import Rule, GradientContext
 from tightship.graph.constant import Fill
 from tightship.graph.layout import DType
 
@@ -43,7 +43,9 @@ def _scatter_tuples(at: GradientContext) -> _Gradients:
     yield from _scatter(at, "ScatterND", "GatherND", {})
 
 
-def _scatter(at: GradientContext, scatter: str, gather: str, along: Mapping[str, int]) -> _Gradients:
+def _scatter(
+    at: GradientContext, scatter: str, gather: str, along: Mapping[str, int]
+) -> _Gradients:
     """Reads the indices; of updates of one place, each has that place's gradient."""
     how = at.node.attributes.get("reduction", "none")
     if how not in ("none", b"none", "add", b"add"):

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tightship._core import BufferOrder, StepOrder
-from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.alias_group import AliasGroup
+from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.schedule import Schedule, Step
 
 

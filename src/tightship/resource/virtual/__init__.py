@@ -1,6 +1,7 @@
 """Memory whose addresses and bytes are two things: chunks mapped to blocks, and moved between."""
 
 from tightship._core import (
+    ChunkedVirtualResource,
     CudaDevice,
     CudaStream,
     FailingDevice,
@@ -10,7 +11,6 @@ from tightship._core import (
     PlannedResource,
     PythonDevice,
     PythonStream,
-    ChunkedVirtualResource,
     SharedDevice,
     StealingVirtualResource,
     Stream,
@@ -22,6 +22,7 @@ from tightship.resource.virtual.composed import virtual_resource
 from tightship.resource.virtual.snapshot import memory_events, virtual_snapshot, write_snapshot
 
 __all__ = [
+    "ChunkedVirtualResource",
     "CudaDevice",
     "CudaStream",
     "FailingDevice",
@@ -31,7 +32,6 @@ __all__ = [
     "PlannedResource",
     "PythonDevice",
     "PythonStream",
-    "ChunkedVirtualResource",
     "SharedDevice",
     "StealingVirtualResource",
     "Stream",

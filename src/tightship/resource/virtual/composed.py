@@ -4,12 +4,12 @@ from typing import Literal
 
 from tightship._core import (
     BinningResource,
+    ChunkedVirtualResource,
     CompositeResource,
     HostDevice,
     HostResource,
     MemoryResource,
     PagedDevice,
-    ChunkedVirtualResource,
     StealingVirtualResource,
 )
 from tightship.errors import InputError

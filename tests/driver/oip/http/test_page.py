@@ -185,7 +185,9 @@ def test_what_the_process_holds_is_there_for_prometheus(served):
     def lines():
         return get(served, "/metrics")[1].decode().splitlines()
 
-    test_run_permits.until(lambda: any(line.startswith("tightship_") for line in lines()))  # sampled
+    test_run_permits.until(
+        lambda: any(line.startswith("tightship_") for line in lines())
+    )  # sampled
     values = dict(line.split() for line in lines() if line.startswith("tightship_"))
     assert int(values["tightship_resident_bytes"]) > 1 << 20
     assert values["tightship_region_count"] == values["tightship_region_bytes"] == "0"

@@ -11,7 +11,12 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 
 from tightship.driver.oip.answers import Answers, Outputs
 from tightship.driver.oip.caller import Caller
-from tightship.driver.oip.endpoint import LOG_SETTINGS, TRACE_SETTINGS, InferenceEndpoint, check_unchanged
+from tightship.driver.oip.endpoint import (
+    LOG_SETTINGS,
+    TRACE_SETTINGS,
+    InferenceEndpoint,
+    check_unchanged,
+)
 from tightship.driver.oip.grpc.infer import Message, fill, request_of
 from tightship.driver.oip.grpc.raw import cut, joined
 from tightship.driver.oip.grpc.schema import message_classes, parsed
@@ -80,7 +85,9 @@ class GrpcCalls:
             call = self._read(header, raw)
         else:
             call = self._read_again(header)
-        outputs = self._endpoint.infer(call.model, call.version, call.request, monotonic_ns(), caller)
+        outputs = self._endpoint.infer(
+            call.model, call.version, call.request, monotonic_ns(), caller
+        )
         is_plain = not (is_streamed and call.wants_final)
         answer = self._answers.find(outputs) if is_plain else None
         if answer is None:
@@ -153,9 +160,13 @@ _CALLS: Mapping[str, Call] = {
     "ServerLive": lambda _, __: {"live": True},
     "ServerReady": lambda endpoint, _: {"ready": endpoint.is_ready},
     "ServerMetadata": lambda endpoint, _: endpoint.metadata(),
-    "ModelReady": lambda endpoint, asked: {"ready": endpoint.is_model_ready(asked.name, asked.version)},
+    "ModelReady": lambda endpoint, asked: {
+        "ready": endpoint.is_model_ready(asked.name, asked.version)
+    },
     "ModelMetadata": lambda endpoint, asked: endpoint.model_metadata(asked.name, asked.version),
-    "ModelConfig": lambda endpoint, asked: {"config": endpoint.model_config(asked.name, asked.version)},
+    "ModelConfig": lambda endpoint, asked: {
+        "config": endpoint.model_config(asked.name, asked.version)
+    },
     "ModelStatistics": lambda endpoint, asked: endpoint.statistics(asked.name, asked.version),
     "RepositoryIndex": lambda endpoint, asked: {
         "models": endpoint.repository.index(only_ready=asked.ready)

@@ -9,8 +9,8 @@ from tightship.driver.oip.datatypes import NAMES, name_of, type_of
 from tightship.driver.oip.infer_request import (
     InferRequest,
     InputTensor,
-    RequestedOutput,
     RegionPart,
+    RequestedOutput,
     checked_shape,
     timeout_s_of,
 )

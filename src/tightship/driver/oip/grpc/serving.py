@@ -28,7 +28,9 @@ class GrpcServer:
         port: Port that the server listens on.
     """
 
-    def __init__(self, endpoint: InferenceEndpoint, limits: EndpointLimits, host: str, port: int) -> None:
+    def __init__(
+        self, endpoint: InferenceEndpoint, limits: EndpointLimits, host: str, port: int
+    ) -> None:
         """Listen on an address; port 0 takes any free port.
 
         Raises:
@@ -55,7 +57,9 @@ class GrpcServer:
         health = Health(endpoint, max(1, limits.connections_max // 4))
         self._server.add_generic_rpc_handlers(
             (
-                grpc.method_handlers_generic_handler(SERVICE, methods.inference(GrpcCalls(endpoint))),
+                grpc.method_handlers_generic_handler(
+                    SERVICE, methods.inference(GrpcCalls(endpoint))
+                ),
                 grpc.method_handlers_generic_handler(HEALTH_SERVICE, methods.health(health)),
             )
         )

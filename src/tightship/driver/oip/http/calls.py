@@ -6,6 +6,7 @@ from functools import lru_cache
 from time import monotonic_ns
 
 from tightship.driver.oip.answers import Answers
+from tightship.driver.oip.cached_inference import CachedInference
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.browsers import ANY_HOST, AllowedOrigins
@@ -31,7 +32,6 @@ from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory
 from tightship.driver.oip.regions import Code, RegionError
 from tightship.driver.oip.repository import VERSION
-from tightship.driver.oip.cached_inference import CachedInference
 
 QUICK_NS = 500_000
 """Duration below which calls are answered on the event loop: another thread costs 100 us."""

@@ -7,9 +7,9 @@ from functools import partial
 from itertools import count
 
 from tightship._core import GuardedMapping, LentConnections, NativeContext
+from tightship.driver.oip.cached_inference import CachedInference
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.region_files import Window
-from tightship.driver.oip.cached_inference import CachedInference
 from tightship.model import Model
 
 REQUEST_BYTES_MAX = 8191

@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tightship.driver.oip.endpoint import LOG_SETTINGS, TRACE_SETTINGS, InferenceEndpoint, Said, check_unchanged
+from tightship.driver.oip.endpoint import (
+    LOG_SETTINGS,
+    TRACE_SETTINGS,
+    InferenceEndpoint,
+    Said,
+    check_unchanged,
+)
 from tightship.driver.oip.http.message import HttpRequest, HttpResponse, json_response
 from tightship.driver.oip.http.page import page
 from tightship.driver.oip.http.paths import VERSIONED, Call, Methods, Values
@@ -55,7 +61,9 @@ def model_calls(endpoint: InferenceEndpoint) -> Table:
         "/v2/models/stats": {"GET": lambda *_: json_response(endpoint.statistics())},
         VERSIONED: {"GET": lambda _, v: json_response(endpoint.model_metadata(*named(v)))},
         f"{VERSIONED}/ready": {"GET": lambda _, v: ready(*named(v))},
-        f"{VERSIONED}/config": {"GET": lambda _, v: json_response(endpoint.model_config(*named(v)))},
+        f"{VERSIONED}/config": {
+            "GET": lambda _, v: json_response(endpoint.model_config(*named(v)))
+        },
         f"{VERSIONED}/stats": {"GET": lambda _, v: json_response(endpoint.statistics(*named(v)))},
         f"{VERSIONED}/trace/setting": {"GET": lambda *_: json_response(TRACE_SETTINGS)},
     }

@@ -7,9 +7,9 @@ import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.errors import InputError
 
 LEAST_NORM = 1e-6

@@ -6,17 +6,19 @@ import numpy as np
 
 from tightship.engine.kernels.convolution import Columns, spread_kernel
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.numbers import is_real, lowest
 from tightship.engine.kernels.pooling import equal_counts, limits_of_average
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.window import Window, window_between
 from tightship.graph import element_count
 
 
 def _data(context: KernelContext) -> Kernel:
     """Each position's gradient is spread over the image by the filters."""
-    window = window_between(context, context.output_shape()[2:], context.shape(0)[2:], context.shape(1)[2:])
+    window = window_between(
+        context, context.output_shape()[2:], context.shape(0)[2:], context.shape(1)[2:]
+    )
     return spread_kernel(context, window)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.numbers import is_real
 
 LANES = 16
 GROUP = 4 * LANES

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.logistic import logistic
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 _X, _W, _R, _B, _H, _C, _Y, _DY, _DY_H, _DY_C = range(10)
 """Places of the inputs; outputs are the gradients of the first six."""

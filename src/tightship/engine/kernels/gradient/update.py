@@ -8,9 +8,9 @@ import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,10 @@ def _momentum(context: KernelContext) -> Kernel:
     dtype = context.dtype(0)
     require(is_real(dtype) and all(context.dtype(index) == dtype for index in (1, 2)))
     scalars, decay = _Scalars.of(context, 3, 0.01), context.number("weight_decay", 0.0)
-    momentum, is_nesterov = dtype.type(context.number("momentum", 0.9)), context.number("nesterov", 0.0)
+    momentum, is_nesterov = (
+        dtype.type(context.number("momentum", 0.9)),
+        context.number("nesterov", 0.0),
+    )
     rows = _rows(context)
     layout = ScratchLayout()
     slots = [layout.slot(dtype, (BLOCK_ELEMENTS,)) for _ in range(2)]

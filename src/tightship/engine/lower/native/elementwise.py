@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.kernels.numbers import is_integer
 from tightship.engine.kernels.kernel_context import KernelContext, require
+from tightship.engine.kernels.numbers import is_integer
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import broadcast_strides, plain, site_of
 from tightship.engine.program.program import Operand

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import NativeKernel
+from tightship.engine.kernels.kernel_context import axis_of, require
 from tightship.engine.kernels.padding import padding
 from tightship.engine.kernels.resize import nearest_positions
-from tightship.engine.kernels.kernel_context import axis_of, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import byte_strides, image_layout, plain, site_of
 from tightship.engine.lower.steps.views import same_bytes

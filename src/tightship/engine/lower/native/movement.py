@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from tightship.engine.kernels.movement import taken
 from tightship.engine.kernels.kernel_context import axis_of
+from tightship.engine.kernels.movement import taken
 from tightship.engine.lower.native.part import Part, move, source_part, target_part
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import image_layout, plain, site_of

@@ -1,9 +1,9 @@
 """Reductions along axes: one kernel over strides, whichever axes stay."""
 
 from tightship._core import NativeKernel
+from tightship.engine.kernels.kernel_context import require
 from tightship.engine.kernels.numbers import is_integer
 from tightship.engine.kernels.reduction import reduced_axes
-from tightship.engine.kernels.kernel_context import require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import Node, element_count

@@ -85,7 +85,9 @@ def rotary_embedding(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _taken_over(context: KernelContext, x: Operand, target: Operand) -> list[tuple[Operand, Operand]]:
+def _taken_over(
+    context: KernelContext, x: Operand, target: Operand
+) -> list[tuple[Operand, Operand]]:
     is_alike = byte_strides(x) == byte_strides(target)
     return [(target, x)] if is_alike and context.read_once(0) else []
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.numbers import is_brain_float, is_real
 from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
+from tightship.engine.kernels.numbers import is_brain_float, is_real
 from tightship.engine.kernels.softmax import normalized_rows
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import site_of

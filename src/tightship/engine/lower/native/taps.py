@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tightship._core import MemoryDesc, NativeKernel
+from tightship.engine.kernels.kernel_context import require
 from tightship.engine.kernels.pooling import limits_of_average, pool_window
 from tightship.engine.kernels.resize import Taps, resize_taps
-from tightship.engine.kernels.kernel_context import require
 from tightship.engine.kernels.window import Window
 from tightship.engine.lower.native.lookup import nearest
 from tightship.engine.lower.steps.builder import Builder

@@ -76,7 +76,10 @@ def dropout(builder: Builder, node: Node) -> bool:
     require(context.dtype(0).name == "float32")
     numbers = [context.number("ratio", 0.5), context.number("scale", 2.0)]
     kernel = NativeKernel.dropout(
-        element_count(context.shape(0)), numbers, context.integer("stream", 0), context.has_output(1)
+        element_count(context.shape(0)),
+        numbers,
+        context.integer("stream", 0),
+        context.has_output(1),
     )
     sources = [builder.dense(name) for name in node.inputs]
     targets = [builder.output(name) for name in node.outputs if name]
@@ -161,7 +164,11 @@ def _seen(layout: Layout, shape: tuple[int, ...]) -> tuple[int, int, int]:
 def largest_gradient(builder: Builder, node: Node) -> bool:
     """Of a MaxPool over one or two axes."""
     context, layout = site_of(builder, node), _layout(builder, node.inputs[1])
-    shape, results, kernel_shape = context.shape(1), context.shape(0), context.integers("kernel_shape")
+    shape, results, kernel_shape = (
+        context.shape(1),
+        context.shape(0),
+        context.integers("kernel_shape"),
+    )
     require(len(shape) in IMAGE_RANKS and context.dtype(1).name == "float32")
     require(not context.integer("storage_order", 0) and kernel_shape is not None)
     require(element_count(shape) > 0)

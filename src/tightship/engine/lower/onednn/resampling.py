@@ -3,8 +3,8 @@
 from math import isclose
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.kernels.resize import resize_scales
 from tightship.engine.kernels.kernel_context import NotCoveredError
+from tightship.engine.kernels.resize import resize_scales
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.steps.builder import SRC, Builder
 from tightship.engine.lower.steps.layouts import channels_last

@@ -14,8 +14,8 @@ import numpy as np
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, Value
 from tightship.graph.attention_shapes import attention_misfit
-from tightship.graph.symbolic import SymbolicConstant
 from tightship.graph.ir import AttributeValue
+from tightship.graph.symbolic import SymbolicConstant
 
 Shape = tuple[int, ...]
 HEADS_FIRST = (0, 2, 1, 3)

@@ -22,8 +22,8 @@ from tightship.engine.lower.passes.attention_operator import spell_attention
 from tightship.engine.lower.passes.polynomial import Algebra
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, element_count
-from tightship.graph.symbolic import constant_key, length_key
 from tightship.graph.length import settled
+from tightship.graph.symbolic import constant_key, length_key
 
 DOMAIN, OPERATOR = "tightship", "Attention"
 MASK_ELEMENTS_MAX = 1 << 24

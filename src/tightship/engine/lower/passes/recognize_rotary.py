@@ -8,8 +8,8 @@ has `-b` in the place of `a` and `a` in that of `b`.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tightship.engine.lower.passes.recognize_normalization import all_readers, is_closed
 from tightship.engine.lower.passes.polynomial import Algebra
+from tightship.engine.lower.passes.recognize_normalization import all_readers, is_closed
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import DType, Graph, Node
 

@@ -12,10 +12,10 @@ from tightship.frontend.onnx.contrib.normalization import (
     NORMALIZATIONS,
     OLD_LAYER_NORMALIZATION,
 )
+from tightship.frontend.onnx.contrib.pattern import OPSET, Around, Pattern
 from tightship.frontend.onnx.contrib.products import PRODUCTS
 from tightship.frontend.onnx.contrib.quantized import QUANTIZED
 from tightship.frontend.onnx.contrib.quantized_weights import QUANTIZED_WEIGHTS
-from tightship.frontend.onnx.contrib.pattern import OPSET, Around, Pattern
 from tightship.frontend.onnx.contrib.translation import Translation
 from tightship.frontend.onnx.schema import Opsets, label, normal_domain, read_opsets
 

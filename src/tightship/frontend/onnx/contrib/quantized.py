@@ -104,9 +104,7 @@ def matmul_to_float(s: Pattern) -> None:
     _scaled(s, (left, left_scale, left_zero), (right, right_scale, right_zero), bias)
 
 
-def _scaled(
-    s: Pattern, left: tuple[str, str, str], right: tuple[str, str, str], bias: str
-) -> None:
+def _scaled(s: Pattern, left: tuple[str, str, str], right: tuple[str, str, str], bias: str) -> None:
     sums = s("MatMulInteger", left[0], right[0], left[2], right[2])
     x = s("Mul", s("Cast", sums, to=1), s("Mul", left[1], right[1]))
     s.give(0, s("Add", x, bias) if bias else x)
