@@ -1,5 +1,4 @@
-"""The driver's native endpoint beside other ways to have another process do something with an
-array.
+"""The driver's native endpoint beside other ways to have another process compute on an array.
 
 An element-wise addition runs in the driver, on memory that both sides have mapped; the others send
 an array to a process that sends it back, and add nothing. All take turns.

@@ -1,5 +1,4 @@
-"""The inference protocol's endpoints against a real Triton server, by the unmodified
-`tritonclient`.
+"""Compare the inference endpoints with a real Triton server, by the unmodified `tritonclient`.
 
     python -m benchmarks.driver_oip --triton 127.0.0.1:8000,127.0.0.1:8001
 
@@ -73,8 +72,10 @@ def row(
 ) -> dict[str, object]:
     """One line of figures: microseconds, and ours as a part of Triton's."""
     said: dict[str, object] = {
-        "endpoint": endpoint, "size_bytes": size, "tensor": "shared memory" if is_shared else "message",
-    }  # fmt: skip
+        "endpoint": endpoint,
+        "size_bytes": size,
+        "tensor": "shared memory" if is_shared else "message",
+    }
     for name, taken in times.items():
         said[f"{name}_us"] = round(median(taken) * 1e6)
         said[f"{name}_least_us"] = round(min(taken) * 1e6)

@@ -98,8 +98,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "planner.part": "planner.constraints planner.problem",
     "planner.narrowing": "_core",
-    "planner.large": "planner.mend planner.place planner.problem",
-    "planner.mend": "planner.part planner.place planner.problem",
+    "planner.large": "planner.repair planner.place planner.problem",
+    "planner.repair": "planner.part planner.place planner.problem",
     "planner.conflict": "_core planner.part planner.place planner.plan planner.problem",
     "planner.improve": "_core planner.narrowing planner.place planner.problem",
     "planner.portfolio": "_core planner",
@@ -113,27 +113,27 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
     "planner.parallel": (
-        "_core errors planner.bound planner.cell planner.liveness planner.parallel planner.place"
-        " planner.buffers planner.plan planner.portfolio planner.problem planner.schedule"
+        "_core errors planner.alias_group planner.bound planner.liveness planner.parallel"
+        " planner.place planner.buffers planner.plan planner.portfolio planner.problem planner.schedule"
         " planner.schedule_plan planner.stored_order planner.verify planner.verify_parallel"
     ),
     "planner.reorder": (
-        "_core planner.cell planner.parallel planner.planning planner.problem planner.schedule"
-        " planner.schedule_plan"
+        "_core planner.alias_group planner.parallel planner.planning planner.problem"
+        " planner.schedule planner.schedule_plan"
     ),
     "planner.recompute": (
-        "_core errors planner.cell planner.parallel planner.problem planner.schedule"
+        "_core errors planner.alias_group planner.parallel planner.problem planner.schedule"
         " planner.rematerialized"
     ),
     "planner.recompute_bound": ("_core planner.parallel planner.recompute planner.schedule"),
     "planner.squeeze": ("planner.recompute planner.reorder planner.schedule planner.schedule_plan"),
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
-    "planner.cell": "errors planner.schedule",
-    "planner.alias_choice": "planner.cell planner.problem planner.schedule",
+    "planner.alias_group": "errors planner.schedule",
+    "planner.alias_choice": "planner.alias_group planner.problem planner.schedule",
     "planner.buffers": "planner.problem planner.schedule",
     "planner.schedule_plan": "planner.buffers planner.plan planner.schedule",
     "planner.liveness": (
-        "planner.alias_choice planner.buffers planner.cell planner.problem planner.schedule"
+        "planner.alias_choice planner.buffers planner.alias_group planner.problem planner.schedule"
     ),
     "planner.format": (
         "_core atomic_file errors trace.events planner.constraints planner.format planner.names"
@@ -208,13 +208,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.tuning": "atomic_file errors graph engine model",
     "loading.restoring": "errors engine model loading.budget",
     "loading.first_shapes": "graph engine loading.opening",
-    "loading.further_shapes": "_core engine graph quantity",
+    "loading.model_specializer": "_core engine graph quantity",
     "loading.prepared_once": "errors engine frontend prepared_cache",
     "loading.opening": "errors graph frontend engine loading.budget loading.tuning",
     "loading.preparing": "_core errors graph engine loading.opening",
     "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
     "loading.shared": (
-        "errors engine model prepared_cache loading.further_shapes loading.opening"
+        "errors engine model prepared_cache loading.model_specializer loading.opening"
         " loading.preparing loading.prepared_once loading.restoring loading.unprepared"
     ),
     "loading.entry": (

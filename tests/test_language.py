@@ -47,7 +47,7 @@ class Count:
 ALLOWED: dict[str, Count] = {
     "docs": Count(riddles=46),
     "engine": Count(fragments=351, riddles=28, is_no=5),
-    "graph": Count(fragments=71, riddles=4, is_no=3),
+    "graph": Count(fragments=71, riddles=4, is_no=2),
     "loading": Count(fragments=25, riddles=1, is_no=1),
     "resource": Count(fragments=17, riddles=11, is_no=3),
 }

@@ -18,7 +18,9 @@ FUNCTION_LINES_MAX = 60
 TEST_LINES_MAX = 30
 PARAMETERS_MAX = 6
 
-BANNED_FILE_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc|managers?|base)(_|$)")
+BANNED_FILE_NAMES = re.compile(
+    r"(^|_)(utils?|helpers?|common(?!_subexpressions)|misc|managers?|base)(_|$)"
+)
 BANNED_WORDS = re.compile(
     r"\b(robust(ly)?|seamless(ly)?|comprehensive(ly)?|powerful|blazing(ly)?|effortless(ly)?"
     r"|cutting[- ]edge|state[- ]of[- ]the[- ]art|world[- ]class|leverag(e|es|ing)"

@@ -1678,14 +1678,14 @@ class Place:
 
 class RunPermits:
     """
-    Limits concurrent runs of all callers. Callers that wait have turns by group: one that has had a turn goes behind the others of its level.
+    Limits concurrent runs of all callers. Callers that wait have permits by group: one that has had a turn goes behind the others of its level.
     """
 
     def __init__(self, count: int) -> None: ...
 
     @property
     def count(self) -> int:
-        """Of all turns."""
+        """Of all permits."""
 
     @property
     def is_free(self) -> bool:
@@ -1693,7 +1693,7 @@ class RunPermits:
 
     @property
     def taken_count(self) -> int:
-        """How many turns are taken."""
+        """How many permits are taken."""
 
     @property
     def waiting_count(self) -> int:
@@ -1714,7 +1714,7 @@ class RunPermits:
         """The run of a caller has ended; None if it was not used."""
 
 class QueuedRuns:
-    """Runs that wait for a turn while no thread does, by number."""
+    """Runs that wait for a permit while no thread does, by number."""
 
     def __init__(self, permits: RunPermits, bell: int) -> None:
         """
@@ -1723,7 +1723,7 @@ class QueuedRuns:
 
     def join(self, run: int, names: Sequence[str], priority: int, metrics: RequestMetrics) -> bool:
         """
-        A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. The caller keeps the tally.
+        A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. The caller keeps the metrics.
         """
 
     def next(self) -> int | None:
@@ -1866,7 +1866,7 @@ class LentConnections:
 
     def lend(self, connection: int, file: int, account: str, client: str) -> None:
         """
-        Answer what comes by a socket while it is known; the connection's number is new and positive, and the socket need not stay open. Of one model, accounts and their clients take turns. Raises RuntimeError where the system has no file left.
+        Answer what comes by a socket while it is known; the connection's number is new and positive, and the socket need not stay open. Of one model, accounts and their clients take permits. Raises RuntimeError where the system has no file left.
         """
 
     def recall(self, connection: int) -> bool:

@@ -1,4 +1,4 @@
-"""A server without an operating system: it keeps count of what the service has it open and close."""
+"""A server without an operating system: counts what the service has it open and close."""
 
 import random
 from collections import deque

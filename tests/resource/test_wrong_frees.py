@@ -40,7 +40,7 @@ KINDS: dict[str, Callable[[], MemoryResource]] = {
     "free list over a bump": lambda: FreeListResource(BumpResource(HostResource(), MIB, 1)),
     "slab of large blocks": lambda: SlabResource(HostResource(), 64 * MIB, 100_000),
     "stealing": virtual_resource,
-    "chunks": lambda: virtual_resource(policy="seed"),
+    "chunks": lambda: virtual_resource(policy="chunked"),
     "simulation": lambda: resource_from("pytorch_simulation"),
 }  # fmt: skip
 

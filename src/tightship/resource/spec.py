@@ -6,6 +6,7 @@ stack is adaptors and a root, joined by `/`, where the root may be a spec in par
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -50,7 +51,7 @@ ROOTS: Mapping[str, Callable[[int | None], MemoryResource]] = {
     ),
     "bump": lambda size: BumpResource(HostResource(), size or _half_of_memory(), 1),
     "virtual": lambda size: virtual_resource(page_bytes=size),
-    "virtual_chunked": lambda size: virtual_resource(policy="seed", page_bytes=size),
+    "virtual_chunked": lambda size: virtual_resource(policy="chunked", page_bytes=size),
     "host": lambda _: HostResource(),
     "malloc": lambda _: MallocResource(),
     "pytorch_simulation": lambda _: CachingSimulation(),
@@ -101,6 +102,11 @@ def _stack(spec: str) -> MemoryResource:
         resource = resource_from(root[1:-1])
     else:
         name, size = _part(root)
+        if name == "virtual_seed":
+            warnings.warn(
+                "`virtual_seed` is now `virtual_chunked`", DeprecationWarning, stacklevel=4
+            )
+            name = "virtual_chunked"
         resource = _found("root", name, ROOTS)(size)
     for each in reversed(outer):
         name, size = _part(each)

@@ -21,7 +21,7 @@ def test_the_default_steals_pages_of_the_process():
 
 
 def test_the_seeds_policy_has_chunks_of_its_own_size():
-    made = virtual_resource(HostDevice(), policy="seed")
+    made = virtual_resource(HostDevice(), policy="chunked")
     assert isinstance(made, ChunkedVirtualResource)
     assert made.chunk_bytes == 20 << 20
 
@@ -32,7 +32,7 @@ def test_a_budget_is_kept():
         made.allocate(PAGE_BYTES + 1)
 
 
-@pytest.mark.parametrize("policy", ["stealing", "seed"])
+@pytest.mark.parametrize("policy", ["stealing", "chunked"])
 def test_small_requests_take_no_page(policy):
     made = virtual_resource(policy=policy, page_bytes=PAGE_BYTES, small_bytes=1000)
     assert isinstance(made, BinningResource)
@@ -47,6 +47,17 @@ def test_small_requests_take_no_page(policy):
 
 def test_what_would_not_be_as_said_is_refused():
     with pytest.raises(InputError, match="no budget"):
-        virtual_resource(policy="seed", max_bytes=1 << 30)
+        virtual_resource(policy="chunked", max_bytes=1 << 30)
     with pytest.raises(InputError, match="SharedDevice"):
         virtual_resource(SharedDevice(), small_bytes=1000)
+
+
+def test_the_old_name_of_the_chunked_policy_warns():
+    with pytest.warns(DeprecationWarning, match='`policy="seed"` is now `policy="chunked"`'):
+        made = virtual_resource(policy="seed")
+    assert isinstance(made, ChunkedVirtualResource)
+
+
+def test_an_unknown_policy_is_refused_with_those_there_are():
+    with pytest.raises(InputError, match="Unknown policy `page`; choose `stealing` or `chunked`"):
+        virtual_resource(policy="page")

@@ -25,8 +25,8 @@ def reshape(context: OperationContext) -> Tensor:
     is_fit = count % named == 0 if named > 0 and open_count else count == named
     if open_count > 1 or any(each < -1 or each == 0 for each in shape) or not is_fit:
         raise context.broken(
-            f"{context.name_of(1)} is {list(shape)}; {context.name_of(0)} has {count} elements, which "
-            "do not fit"
+            f"{context.name_of(1)} is {list(shape)}; {context.name_of(0)} has {count} elements, "
+            "which do not fit"
         )
     found = tuple(count // named if each == -1 else each for each in shape)
     return context.emission.emit("Reshape", [tensor, context.emission.lengths(found)], found)

@@ -73,8 +73,8 @@ def fully_connected(context: OperationContext) -> Tensor:
     elements = element_count(stored.shape)
     if elements % depth:
         raise context.broken(
-            f"{context.name_of(0)} has {elements} elements, not a multiple of the {depth} inputs of "
-            f"{context.name_of(1)}"
+            f"{context.name_of(0)} has {elements} elements, not a multiple of the {depth} inputs "
+            f"of {context.name_of(1)}"
         )
     rows = elements // depth
     if stored.shape != (rows, depth):
@@ -133,6 +133,7 @@ def _bias_type(context: OperationContext) -> ValueType:
     scale = value_type.scale
     if abs(scale - product) > SCALE_TOLERANCE * min(scale, product):
         raise context.broken(
-            f"{context.name_of(2)} has scale {scale}; NNAPI requires that of the products, {product}"
+            f"{context.name_of(2)} has scale {scale}; NNAPI requires that of the products, "
+            f"{product}"
         )
     return ValueType(value_type.operand_type, (), product)

@@ -43,8 +43,8 @@ def binary(context: OperationContext) -> Tensor:
     product = context.type_of(0).scale * context.type_of(1).scale
     if kind is OperationType.MUL and product and context.output_type.scale <= product:
         raise context.broken(
-            f"its output has scale {context.output_type.scale}; NNAPI requires more than the product "
-            f"of the inputs' scales, {product}"
+            f"its output has scale {context.output_type.scale}; NNAPI requires more than the "
+            f"product of the inputs' scales, {product}"
         )
     made = context.emission.emit(_OPERATORS[kind], [left, right], broadcast(context, left, right))
     return context.finished(made, 2)

@@ -82,8 +82,7 @@ class Server:
         Args:
             path: Path of the socket in an existing folder.
             named: Models that clients may use by name.
-            permits: Permits of the runs at once; their count is also the number of threads of a
-                model prepared for a fast single answer.
+            permits: Limit on concurrent runs, and on the threads of a run for a fast answer.
             secret: Key that authenticates compilation caches; None for no caches.
             access: Other users who may connect, and trusted folders.
             features: Features offered, of `FEATURES`.

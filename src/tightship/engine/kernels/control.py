@@ -165,8 +165,8 @@ def _stacked(graph: Graph, name: str, elements: Sequence[Array], axis: int) -> A
     if len(shapes) > 1:
         raise GraphError(
             f"Graph `{graph.name}` gives `{name}` the shapes "
-            f"{' and '.join(str(list(shape)) for shape in sorted(shapes)[:2])} in different iterations; "
-            "they must be the same to be stacked."
+            f"{' and '.join(str(list(shape)) for shape in sorted(shapes)[:2])} in different "
+            "iterations; they must be the same to be stacked."
         )
     if elements:
         return np.stack(elements, axis)

@@ -82,8 +82,8 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     seldom("passes.scale_weights.scale_weights", "Conv"),
 )
 ONEDNN_PASSES = frozenset(
-    {"shuffle_channels", "expand_quantized", "fuse_quantize", "recognize_quantized", "split_integers",
-     "fuse_depthwise", "scale_weights"}
+    {"shuffle_channels", "expand_quantized", "fuse_quantize", "recognize_quantized",
+     "split_integers", "fuse_depthwise", "scale_weights"}
 )  # fmt: skip
 """Passes that make what only oneDNN's kernels run."""
 NATIVE_PASSES = frozenset(

@@ -109,8 +109,8 @@ class GradientContext:
         if found is None:
             raise self.refusal(
                 f"needs the shape of `{name}`, which is {self.tape.graph.value(name).shape}; give "
-                "the shapes of the model's inputs, or have it not depend on data (as the iterations of "
-                "a Loop do whose count is no constant)"
+                "the shapes of the model's inputs, or have it not depend on data, as the "
+                "iterations of a Loop do whose count is not a constant"
             )
         return found
 

@@ -74,8 +74,9 @@ def _iterations(at: GradientContext) -> LoopIterations:
     if iterations.count is None:
         raise at.refusal(
             "is known for loops that end by their count alone: have `M` a constant, and the "
-            "condition true before the loop and in each iteration. Where data decide how far to go, run "
-            "to the most there may be, and have iterations behind the end change nothing (`Where`)"
+            "condition true before the loop and in each iteration. Where data decide how far to "
+            "go, run to the most there may be, and have iterations behind the end change nothing "
+            "(`Where`)"
         )
     numbers = Inline(np.arange(iterations.count))
     whole = at.tape.hold(f"{at.node.writes[0]}.iterations", numbers)

@@ -1,6 +1,7 @@
 """A virtual resource with a front for small requests, out of resources that there are."""
 
-from typing import Literal
+import warnings
+from typing import Literal, cast, get_args
 
 from tightship._core import (
     BinningResource,
@@ -19,7 +20,7 @@ PAGE_BYTES = 2 << 20
 CHUNK_BYTES = 20 << 20
 SMALL_REGION_BYTES = 1 << 30
 
-Policy = Literal["stealing", "seed"]
+Policy = Literal["stealing", "chunked"]
 
 
 @public_call
@@ -35,18 +36,20 @@ def virtual_resource(
 
     Args:
         device: Whose memory; the process's own where it is None.
-        policy: Which of the two allocators. `"seed"` has no budget.
-        page_bytes: What is mapped at once: `PAGE_BYTES`, and `CHUNK_BYTES` for the seed's.
+        policy: `"stealing"` moves free pages to the request, `"chunked"` maps whole physical chunks
+            and has no budget. `"seed"` is the deprecated name of `"chunked"`.
+        page_bytes: Size of a page, `PAGE_BYTES`, or of a chunk, `CHUNK_BYTES`.
         max_bytes: Of the device's memory at any time.
         small_bytes: Requests up to it are served by a composite over addresses of the host beside
             the pages, `SMALL_REGION_BYTES` of which are reserved; nobody if it is 0.
 
     Raises:
-        InputError: The device has no such pages, the policy no budget, or small requests are to go
-            to the host while the device's memory is elsewhere or shared.
+        InputError: The policy is unknown or has no budget, the device has no such pages, or small
+            requests are to go to the host while the device's memory is elsewhere or shared.
         OutOfMemoryError: The system refuses the addresses for small requests.
     """
     device = device or HostDevice()
+    policy = _current(policy)
     if policy == "stealing":
         made: MemoryResource = StealingVirtualResource(
             device, page_bytes=page_bytes or PAGE_BYTES, max_bytes=max_bytes
@@ -55,7 +58,7 @@ def virtual_resource(
         made = ChunkedVirtualResource(device, page_bytes or CHUNK_BYTES)
     else:
         raise InputError(
-            f"The seed's policy has no budget; leave out `max_bytes` (= {max_bytes}), or put a "
+            f"The policy `chunked` has no budget; leave out `max_bytes` (= {max_bytes}), or put a "
             "`LimitingResource` over it."
         )
     if small_bytes == 0:
@@ -67,3 +70,13 @@ def virtual_resource(
         )
     front = CompositeResource(HostResource(), SMALL_REGION_BYTES)
     return BinningResource(made, [(small_bytes, front)])
+
+
+def _current(policy: str) -> Policy:
+    """Check a policy's name; the deprecated one warns."""
+    if policy == "seed":
+        warnings.warn('`policy="seed"` is now `policy="chunked"`', DeprecationWarning, stacklevel=4)
+        return "chunked"
+    if policy not in get_args(Policy):
+        raise InputError(f"Unknown policy `{policy}`; choose `stealing` or `chunked`.")
+    return cast(Policy, policy)
