@@ -1670,220 +1670,210 @@ class NativeContext:
 
 class Place:
     """
-    A caller who may wait for a turn, one at a time: groups that it belongs to, the widest first, such as a model and an account.
+    Caller that may wait for one run permit at a time, by its groups, the widest first, such as a model and an account.
     """
 
     def __init__(self, names: Sequence[str], metrics: RequestMetrics, priority: int = 0) -> None:
-        """`metrics` counts it while it waits."""
+        """Create a caller, which `metrics` counts while it waits."""
 
 class RunPermits:
     """
-    Limits concurrent runs of all callers. Callers that wait have permits by group: one that has had a turn goes behind the others of its level.
+    Limited run permits. Waiting callers alternate by group: one that has run goes behind the others of its level.
     """
 
     def __init__(self, count: int) -> None: ...
 
     @property
     def count(self) -> int:
-        """Of all permits."""
+        """Number of permits."""
 
     @property
     def is_free(self) -> bool:
-        """Whether one could be taken without a wait."""
+        """Whether a permit is free."""
 
     @property
     def taken_count(self) -> int:
-        """How many permits are taken."""
+        """Number of permits that are taken."""
 
     @property
     def waiting_count(self) -> int:
-        """How many callers wait for one."""
+        """Number of waiting callers."""
 
     def take_free(self) -> bool:
-        """Takes a turn if one is free; whether it did."""
+        """Take a permit if one is free; return whether it did."""
 
     def take(self, place: Place, timeout_s: float | None = None) -> bool:
         """
-        Takes a turn, waiting without the GIL; False if none came in time, or the caller left before one came.
+        Take a permit, waiting without the GIL; False if none came in time, or the caller left before.
         """
 
     def leave(self, place: Place) -> bool:
-        """Have a caller, now or later, wait no more; whether it was waiting."""
+        """Remove a caller for good; return whether it was waiting."""
 
     def give_back(self, place: Place | None = None) -> None:
-        """The run of a caller has ended; None if it was not used."""
+        """Give back the permit of a caller; None for one from `take_free`."""
 
 class QueuedRuns:
-    """Runs that wait for a permit while no thread does, by number."""
+    """Runs that wait for a run permit without occupying a thread, by number."""
 
     def __init__(self, permits: RunPermits, bell: int) -> None:
-        """
-        An eventfd, `bell`, is added 1 to for each turn that comes to a run that has waited.
-        """
+        """Add 1 to the eventfd `bell` for each permit that a waiting run gets."""
 
     def join(self, run: int, names: Sequence[str], priority: int, metrics: RequestMetrics) -> bool:
         """
-        A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. The caller keeps the metrics.
+        Take a permit for a run, or queue it as a `Place`; return whether it was taken. The caller keeps the tally.
         """
 
     def next(self) -> int | None:
         """
-        The next waiting run that has been given a turn; None if there is none.
+        Return the next waiting run that has got a permit; None if there is none.
         """
 
     def leave(self, run: int) -> None:
-        """
-        A run wants no turn any more; one that has come, and `next` has not told, goes back.
-        """
+        """Remove a run; a permit that `next` has not reported yet is given back."""
 
     def give_back(self, run: int) -> None:
-        """A run that had a turn has ended."""
+        """Give back the permit of a run that has ended."""
 
 class CallCache:
     """
-    Calls that have come before, answered without Python. Any number of threads may wait.
+    Repeated calls, answered without Python. Any number of threads may wait.
     """
 
     def __init__(self, calls: int, permits: RunPermits) -> None:
         """
-        `calls` is an epoll descriptor whose sockets are watched for one event at a time; a run takes one of `permits`, or goes the long way if none is free.
+        Watch sockets at the epoll descriptor `calls` for one event at a time. A run takes one of `permits`; if none is free, the slow path is used.
         """
 
     def open(self, file: int) -> None:
-        """
-        Watch a connection from now on. Raises RuntimeError if the system refuses.
-        """
+        """Watch a connection. Raises RuntimeError if the system refuses."""
 
     def next(self) -> tuple[int, int, bytes]:
         """
-        Waits without the GIL for what is not to be answered here: its file, its events, and an answer that its socket did not take. No other thread is given that file until `watch`.
+        Wait without the GIL for an event that is not handled here: its file, its events, and a reply that its socket did not accept. No other thread gets that file until `watch`.
         """
 
     def watch(self, file: int, events: int) -> None:
-        """Have a connection that `next` has given watched again."""
+        """Watch a connection again that `next` has returned."""
 
     def watch_for(self, file: int, events: int) -> None:
         """
-        Have a connection watched for these, by any thread: at once, or when another thread that answers it lets it go.
+        Watch a connection for these events, from any thread: at once, or once the thread that answers it is done.
         """
 
     def close(self, file: int) -> None:
-        """Watch a connection no more, and close its ring."""
+        """Stop watching a connection, and close its ring."""
 
     def remember(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], context: NativeContext, steps: tuple[int, int], stop: StopFlag, metrics: RequestMetrics, names: Sequence[str]) -> None:
         """
-        Answer a call from now on by a run of steps [first, last), counted by `metrics`, whose turn is that of a `Place` with these names. The caller keeps all that is given, and what is read and written, until the call is forgotten.
+        Answer a call by a run of steps [first, last), counted by `metrics`, with the run permit of a `Place` with these names. The caller keeps all arguments, and the memory that is read and written, until the call is forgotten.
         """
 
     def remember_call(self, file: int, session: int, call_and_answer: tuple[bytes, bytes], run: Callable[[], None], metrics: RequestMetrics, names: Sequence[str]) -> None:
-        """
-        Likewise by calling `run`; a call that it raises for goes the long way.
-        """
+        """Answer a call by calling `run`; if it raises, the slow path is used."""
 
     def forget(self, file: int, session: int) -> None:
         """
-        Answer no call of a session any more, or of any if it is 0; returns once none runs.
+        Stop answering the calls of a session, or all if it is 0; returns once none runs.
         """
 
     def pause(self, file: int) -> None:
         """
-        Answer no call of a connection, whose socket nobody looks at, until `resume`.
+        Answer no call of a connection until `resume`. No thread may be reading its socket.
         """
 
     def resume(self, file: int) -> None:
-        """
-        Answer calls of a connection again; harmless where that was so all the time.
-        """
+        """Answer calls of a connection again; harmless if they were not paused."""
 
     def open_ring(self, file: int, memory: int) -> None:
         """
-        Calls of a connection may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, as well. Raises RuntimeError if it cannot be mapped.
+        Accept calls of a connection through a ring as well, a memfd of `RingCaller.SIZE_BYTES`. Raises RuntimeError if it cannot be mapped.
         """
 
     def set_polling(self, threads: int) -> None:
-        """How many threads may attend to rings at once; none at first."""
+        """Set how many threads may poll rings at once; none at first."""
 
 class RingCaller:
-    """A client's side of a ring; one thread at a time uses it."""
+    """Client's side of a ring, for one thread at a time."""
 
     def __init__(self, memory: int) -> None:
         """
-        Maps a memfd, which may be closed then. Raises RuntimeError if it cannot.
+        Map a memfd, which may then be closed. Raises RuntimeError if that fails.
         """
 
     def call(self, message: bytes) -> bytes | None:
         """
-        The answer; `b""` if it will come by the socket, None if the call is to be made there. Looks for it for a while, without the GIL.
+        Return the reply; `b""` if it will come by the socket, None if the call must be made there. Polls for a while, without the GIL.
         """
 
     def dismiss(self) -> None:
-        """Have the driver look at the socket at once."""
+        """Make the driver read the socket at once."""
 
     SIZE_BYTES: Final[int] = ...
-    """Of its memory."""
+    """Size of its memory."""
 
     ELSEWHERE: Final[bytes] = ...
-    """What a call is answered that is to be made by the socket."""
+    """Reply to a call that must be made by the socket instead."""
 
 class RequestMetrics:
-    """Counts of one model's requests; times in nanoseconds."""
+    """Request metrics of one model; durations in nanoseconds."""
 
     def __init__(self) -> None: ...
 
     def succeed(self, phase_ns: Sequence[int]) -> None:
         """
-        A request ended well, after waiting for its turn, reading inputs, running, and writing outputs.
+        Count a successful request, by the durations of waiting, reading inputs, running and writing outputs.
         """
 
     def fail(self, duration_ns: int) -> None:
-        """A request failed."""
+        """Count a failed request."""
 
     def now(self) -> tuple[int, int, int, int, tuple[int, int, int, int], int]:
         """
-        At one moment: successes, failures, those that wait for a turn, ns of failures, ns of the four phases of successes, and when the last of these ended, in ms since 1970.
+        Return successes, failures, waiting requests, duration of failures, durations of the four phases of successes, and the end of the last success in ms since 1970.
         """
 
 class LentConnections:
     """
-    Connections of HTTP whose next request has probably come before, answered without Python. Any number of threads may wait.
+    Fast-path HTTP connections, whose known requests are answered without Python. Any number of threads may wait.
     """
 
     def __init__(self, permits: RunPermits) -> None:
-        """A run takes one of `permits`."""
+        """Take one of `permits` for each run."""
 
     def remember(self, number: int, exchange: tuple[bytes, bytes], run: tuple[NativeContext, tuple[int, int], StopFlag], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[RequestMetrics, str]) -> None:
         """
-        Answer a request by a response from now on, after a run of steps [first, last) of a context that leaves all of `mapped` whole: mappings, files, and where they end in them. Runs are counted by the tally of `model`, and take turns by its name. The caller keeps all of it until `released` is called, which is when the number is forgotten and nothing of it runs.
+        Answer a request by a response after a run of steps [first, last) of a context, if all of `mapped` is still there: mappings, files, and ends in them. The tally of `model` counts runs, and its name is the group by which they alternate. The caller keeps all arguments until `released` is called, once the number is forgotten and nothing runs.
         """
 
     def remember_call(self, number: int, exchange: tuple[bytes, bytes], run: Callable[[], None], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[RequestMetrics, str]) -> None:
         """
-        Likewise by calling `run`; a request that it raises for goes the long way.
+        Answer a request after a call of `run`; if it raises, the slow path is used.
         """
 
     def forget(self, number: int) -> None:
-        """Answer a request no more."""
+        """Stop answering a request."""
 
     def lend(self, connection: int, file: int, account: str, client: str) -> None:
         """
-        Answer what comes by a socket while it is known; the connection's number is new and positive, and the socket need not stay open. Of one model, accounts and their clients take permits. Raises RuntimeError where the system has no file left.
+        Answer known requests on a socket. The connection's number must be new and positive; the caller may close the socket. Accounts of a model and their clients alternate. Raises RuntimeError if no descriptor is left.
         """
 
     def recall(self, connection: int) -> bool:
-        """End that; False if the connection is on its way back, by `next`."""
+        """Take a connection back; False if `next` returns it instead."""
 
     def idle_since(self, connection: int) -> int | None:
         """
-        When it was lent or last answered, as `time.monotonic_ns` has it; None if a request is being answered, or it is on its way back.
+        Return the time of the loan or the last response, by `time.monotonic_ns`; None during a request, or if `next` is about to return the connection.
         """
 
     def next(self) -> tuple[int, bool, bytes] | None:
         """
-        Waits without the GIL for a connection that comes back: whether what has come was answered, and what its socket did not take of that. None once this is closed.
+        Wait without the GIL for a connection to return: its number, whether the last request was answered, and what the socket did not accept of that. None once this is closed.
         """
 
     def close(self) -> None:
-        """Have every `next` return None from now on."""
+        """Make every `next` return None."""
 
 class PrimitiveCacheStatistics:
     """hits + waits + misses are the primitives that were asked for."""

@@ -154,5 +154,5 @@ def test_who_has_left_has_no_permit(is_waiting):
 
 
 def test_there_is_a_permit():
-    with pytest.raises(ValueError, match="must be a turn"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         RunPermits(0)

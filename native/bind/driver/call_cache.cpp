@@ -24,7 +24,7 @@ std::string text(const nb::bytes &bytes) {
     return {bytes.c_str(), bytes.size()};
 }
 
-/// The answer as bytes, none, or `b""`: as `RingCaller::call` has it.
+/// Returns the result of `RingCaller::call` as bytes or none.
 std::optional<nb::bytes> call(RingCaller &self, const nb::bytes &message) {
     std::optional<std::string> answer;
     {
@@ -48,36 +48,37 @@ nb::tuple next(CallCache &self) {
 
 void watching(nb::class_<CallCache> &self) {
     self.def("open", &CallCache::open, "file"_a,
-             "Watch a connection from now on. Raises RuntimeError if the system refuses.")
-        .def("next", &next, nb::sig("def next(self) -> tuple[int, int, bytes]"),
-             "Waits without the GIL for what is not to be answered here: its file, its events, and "
-             "an answer that its socket did not take. No other thread is given that file until "
-             "`watch`.")
+             "Watch a connection. Raises RuntimeError if the system refuses.")
+        .def(
+            "next", &next, nb::sig("def next(self) -> tuple[int, int, bytes]"),
+            "Wait without the GIL for an event that is not handled here: its file, its events, and "
+            "a reply that its socket did not accept. No other thread gets that file until `watch`.")
         .def("watch", &CallCache::watch, "file"_a, "events"_a,
-             "Have a connection that `next` has given watched again.")
+             "Watch a connection again that `next` has returned.")
         .def("watch_for", &CallCache::watch_for, "file"_a, "events"_a,
-             "Have a connection watched for these, by any thread: at once, or when another thread "
-             "that answers it lets it go.")
+             "Watch a connection for these events, from any thread: at once, or once the thread "
+             "that answers it is done.")
         .def("close", &CallCache::close, "file"_a, nb::call_guard<GilReleased>(),
-             "Watch a connection no more, and close its ring.");
+             "Stop watching a connection, and close its ring.");
 }
 
 void ring_caller(nb::module_ &module) {
     nb::class_<RingCaller>(module, "RingCaller",
-                           "A client's side of a ring; one thread at a time uses it.")
+                           "Client's side of a ring, for one thread at a time.")
         .def(nb::init<int>(), "memory"_a,
-             "Maps a memfd, which may be closed then. Raises RuntimeError if it cannot.")
+             "Map a memfd, which may then be closed. Raises RuntimeError if that fails.")
         .def("call", &call, "message"_a,
-             "The answer; `b\"\"` if it will come by the socket, None if the call is to be made "
-             "there. Looks for it for a while, without the GIL.")
-        .def("dismiss", &RingCaller::dismiss, "Have the driver look at the socket at once.")
-        .def_ro_static("SIZE_BYTES", &driver::kRingBytes, "Of its memory.")
+             "Return the reply; `b\"\"` if it will come by the socket, None if the call must be "
+             "made "
+             "there. Polls for a while, without the GIL.")
+        .def("dismiss", &RingCaller::dismiss, "Make the driver read the socket at once.")
+        .def_ro_static("SIZE_BYTES", &driver::kRingBytes, "Size of its memory.")
         .def_prop_ro_static(
             "ELSEWHERE",
             [](nb::handle) {
                 return nb::bytes(driver::kElsewhere.data(), driver::kElsewhere.size());
             },
-            "What a call is answered that is to be made by the socket.");
+            "Reply to a call that must be made by the socket instead.");
 }
 
 } // namespace
@@ -85,12 +86,13 @@ void ring_caller(nb::module_ &module) {
 void repeats(nb::module_ &module) {
     nb::class_<CallCache> self(
         module, "CallCache",
-        "Calls that have come before, answered without Python. Any number of "
-        "threads may wait.");
+        "CachedCall calls, answered without Python. Any number of threads may "
+        "wait.");
     watching(self);
     self.def(nb::init<int, driver::RunPermits &>(), "calls"_a, "permits"_a, nb::keep_alive<1, 3>(),
-             "`calls` is an epoll descriptor whose sockets are watched for one event at a time; a "
-             "run takes one of `permits`, or goes the long way if none is free.")
+             "Watch sockets at the epoll descriptor `calls` for one event at a time. A run takes "
+             "one "
+             "of `permits`; if none is free, the slow path is used.")
         .def(
             "remember",
             [](CallCache &self, int file, int64_t session,
@@ -103,10 +105,10 @@ void repeats(nb::module_ &module) {
             },
             "file"_a, "session"_a, "call_and_answer"_a, "context"_a, "steps"_a, "stop"_a,
             "metrics"_a, "names"_a,
-            "Answer a call from now on by a run of steps [first, last), counted by `metrics`, "
-            "whose "
-            "turn is that of a `Place` with these names. The caller keeps all that is given, and "
-            "what is read and written, until the call is forgotten.")
+            "Answer a call by a run of steps [first, last), counted by `metrics`, with the run "
+            "permit "
+            "of a `Place` with these names. The caller keeps all arguments, and the memory that is "
+            "read and written, until the call is forgotten.")
         .def(
             "remember_call",
             [](CallCache &self, int file, int64_t session,
@@ -117,18 +119,18 @@ void repeats(nb::module_ &module) {
                                      std::move(names)});
             },
             "file"_a, "session"_a, "call_and_answer"_a, "run"_a, "metrics"_a, "names"_a,
-            "Likewise by calling `run`; a call that it raises for goes the long way.")
+            "Answer a call by calling `run`; if it raises, the slow path is used.")
         .def("forget", &CallCache::forget, "file"_a, "session"_a, nb::call_guard<GilReleased>(),
-             "Answer no call of a session any more, or of any if it is 0; returns once none runs.")
+             "Stop answering the calls of a session, or all if it is 0; returns once none runs.")
         .def("pause", &CallCache::pause, "file"_a,
-             "Answer no call of a connection, whose socket nobody looks at, until `resume`.")
+             "Answer no call of a connection until `resume`. No thread may be reading its socket.")
         .def("resume", &CallCache::resume, "file"_a,
-             "Answer calls of a connection again; harmless where that was so all the time.")
+             "Answer calls of a connection again; harmless if they were not paused.")
         .def("open_ring", &CallCache::open_ring, "file"_a, "memory"_a,
-             "Calls of a connection may come through a ring, a memfd of `RingCaller.SIZE_BYTES`, "
-             "as well. Raises RuntimeError if it cannot be mapped.")
+             "Accept calls of a connection through a ring as well, a memfd of "
+             "`RingCaller.SIZE_BYTES`. Raises RuntimeError if it cannot be mapped.")
         .def("set_polling", &CallCache::set_polling, "threads"_a,
-             "How many threads may attend to rings at once; none at first.");
+             "Set how many threads may poll rings at once; none at first.");
     ring_caller(module);
 }
 

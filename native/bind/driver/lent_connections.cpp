@@ -26,7 +26,7 @@ using driver::LentConnections;
 using driver::RequestMetrics;
 using driver::RunPermits;
 
-/// Bytes of a file that are mapped: the mapping, the file, and where they end in it.
+/// Mapped bytes of a file: the mapping, the file, and the end of the bytes in it.
 using Mapped = std::tuple<const os::GuardedMapping *, int, int64_t>;
 
 bool is_whole(const Mapped &mapped) {
@@ -35,7 +35,7 @@ bool is_whole(const Mapped &mapped) {
     return !mapping->is_lost() && fstat(file, &found) == 0 && found.st_size >= stop;
 }
 
-/// Runs something, then looks whether what it read and wrote was there.
+/// Returns a function that runs, then checks that all memory it used was there.
 std::function<bool()> checked(std::function<bool()> run, std::vector<Mapped> mapped) {
     return [run = std::move(run), mapped = std::move(mapped)] {
         return run() && std::ranges::all_of(mapped, is_whole);
@@ -55,23 +55,21 @@ nb::tuple counts_of(const RequestMetrics &self) {
 
 void metrics(nb::module_ &module) {
     nb::class_<RequestMetrics>(module, "RequestMetrics",
-                               "Counts of one model's requests; times in nanoseconds.")
+                               "Request metrics of one model; durations in nanoseconds.")
         .def(nb::init<>())
         .def("succeed", &RequestMetrics::succeed, "phase_ns"_a,
-             "A request ended well, after waiting for its turn, reading inputs, running, and "
-             "writing "
-             "outputs.")
-        .def("fail", &RequestMetrics::fail, "duration_ns"_a, "A request failed.")
+             "Count a successful request, by the durations of waiting, reading inputs, running and "
+             "writing outputs.")
+        .def("fail", &RequestMetrics::fail, "duration_ns"_a, "Count a failed request.")
         .def("now", &counts_of,
              nb::sig("def now(self) -> tuple[int, int, int, int, tuple[int, int, int, int], int]"),
-             "At one moment: successes, failures, those that wait for a turn, ns of failures, ns "
-             "of the four phases "
-             "of successes, and when the last of these ended, in ms since 1970.");
+             "Return successes, failures, waiting requests, duration of failures, durations of the "
+             "four phases of successes, and the end of the last success in ms since 1970.");
 }
 
 using Exchange = std::pair<nb::bytes, nb::bytes>;
 
-/// Counts of a model, and the name by which its runs take turns.
+/// Metrics of a model, and the name by which its runs alternate.
 using Counted = std::pair<RequestMetrics *, std::string>;
 
 void remember(LentConnections &self, int64_t number, const Exchange &exchange,
@@ -111,10 +109,10 @@ nb::object next(LentConnections &self) {
 void lent_connections(nb::module_ &module) {
     metrics(module);
     nb::class_<LentConnections>(module, "LentConnections",
-                                "Connections of HTTP whose next request has probably come before, "
-                                "answered without Python. Any number of threads may wait.")
+                                "Fast-path HTTP connections, whose known requests are answered "
+                                "without Python. Any number of threads may wait.")
         .def(nb::init<RunPermits &>(), "permits"_a, nb::keep_alive<1, 2>(),
-             "A run takes one of `permits`.")
+             "Take one of `permits` for each run.")
         .def(
             "remember",
             [](LentConnections &self, int64_t number, const Exchange &exchange,
@@ -127,12 +125,11 @@ void lent_connections(nb::module_ &module) {
                          model);
             },
             "number"_a, "exchange"_a, "run"_a, "mapped"_a, "released"_a, "model"_a,
-            "Answer a request by a response from now on, after a run of steps [first, last) of a "
-            "context that leaves all of `mapped` whole: mappings, files, and where they end in "
-            "them. Runs are counted by the tally of `model`, and take turns by its name. The "
-            "caller "
-            "keeps all of it until `released` is called, which is when the number is forgotten and "
-            "nothing of it runs.")
+            "Answer a request by a response after a run of steps [first, last) of a context, if "
+            "all "
+            "of `mapped` is still there: mappings, files, and ends in them. The tally of `model` "
+            "counts runs, and its name is the group by which they alternate. The caller keeps all "
+            "arguments until `released` is called, once the number is forgotten and nothing runs.")
         .def(
             "remember_call",
             [](LentConnections &self, int64_t number, const Exchange &exchange,
@@ -142,22 +139,24 @@ void lent_connections(nb::module_ &module) {
                          model);
             },
             "number"_a, "exchange"_a, "run"_a, "mapped"_a, "released"_a, "model"_a,
-            "Likewise by calling `run`; a request that it raises for goes the long way.")
+            "Answer a request after a call of `run`; if it raises, the slow path is used.")
         .def("forget", &LentConnections::forget, "number"_a, nb::call_guard<GilReleased>(),
-             "Answer a request no more.")
+             "Stop answering a request.")
         .def("lend", &LentConnections::lend, "connection"_a, "file"_a, "account"_a, "client"_a,
-             "Answer what comes by a socket while it is known; the connection's number is new and "
-             "positive, and the socket need not stay open. Of one model, accounts and their "
-             "clients take permits. Raises RuntimeError where the system has no file left.")
+             "Answer known requests on a socket. The connection's number must be new and positive; "
+             "the caller may close the socket. Accounts of a model and their clients alternate. "
+             "Raises RuntimeError if no descriptor is left.")
         .def("recall", &LentConnections::recall, "connection"_a,
-             "End that; False if the connection is on its way back, by `next`.")
-        .def("idle_since", &LentConnections::idle_since, "connection"_a,
-             "When it was lent or last answered, as `time.monotonic_ns` has it; None if a request "
-             "is being answered, or it is on its way back.")
-        .def("next", &next, nb::sig("def next(self) -> tuple[int, bool, bytes] | None"),
-             "Waits without the GIL for a connection that comes back: whether what has come was "
-             "answered, and what its socket did not take of that. None once this is closed.")
-        .def("close", &LentConnections::close, "Have every `next` return None from now on.");
+             "Take a connection back; False if `next` returns it instead.")
+        .def(
+            "idle_since", &LentConnections::idle_since, "connection"_a,
+            "Return the time of the loan or the last response, by `time.monotonic_ns`; None during "
+            "a request, or if `next` is about to return the connection.")
+        .def(
+            "next", &next, nb::sig("def next(self) -> tuple[int, bool, bytes] | None"),
+            "Wait without the GIL for a connection to return: its number, whether the last request "
+            "was answered, and what the socket did not accept of that. None once this is closed.")
+        .def("close", &LentConnections::close, "Make every `next` return None.");
 }
 
 } // namespace tightship::bind

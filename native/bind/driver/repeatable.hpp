@@ -1,4 +1,4 @@
-/// Runs that may be made again and again, as the core keeps them.
+/// Repeatable runs in the form that the core keeps.
 #pragma once
 
 #include "gil.hpp"
@@ -10,7 +10,7 @@
 
 namespace tightship::bind {
 
-/// Runs a context; whoever remembers it keeps what it needs until it is forgotten.
+/// Returns a function that runs a context; what it refers to must live until it is forgotten.
 inline std::function<bool()> runner(Context &context, std::pair<size_t, size_t> steps,
                                     const StopFlag &stop) {
     return [&context, steps, &stop] {
@@ -23,7 +23,7 @@ inline std::function<bool()> runner(Context &context, std::pair<size_t, size_t> 
     };
 }
 
-/// Calls something of Python's, which whoever remembers it keeps until it is forgotten.
+/// Returns a function that calls `run`, which must live until it is forgotten.
 inline std::function<bool()> caller(nanobind::handle run) {
     return [run] {
         return with_gil([&run] {

@@ -22,7 +22,7 @@ using driver::QueuedRuns;
 using driver::RunPermits;
 using Seconds = std::chrono::duration<double>;
 
-/// More than anybody waits, and as nanoseconds no overflow.
+/// Longest wait in seconds; fits an integer of nanoseconds.
 constexpr double kPatienceMax = 1e9;
 
 bool take(RunPermits &self, Place &place, std::optional<double> timeout_s) {
@@ -37,9 +37,10 @@ bool take(RunPermits &self, Place &place, std::optional<double> timeout_s) {
 }
 
 void place(nb::module_ &module) {
-    nb::class_<Place>(module, "Place",
-                      "A caller who may wait for a turn, one at a time: groups that it belongs to, "
-                      "the widest first, such as a model and an account.")
+    nb::class_<Place>(
+        module, "Place",
+        "Caller that may wait for one run permit at a time, by its groups, the widest "
+        "first, such as a model and an account.")
         .def(
             "__init__",
             [](Place *self, driver::Names names, driver::RequestMetrics &metrics,
@@ -48,57 +49,59 @@ void place(nb::module_ &module) {
                     Place{.names = std::move(names), .priority = priority, .metrics = &metrics};
             },
             "names"_a, "metrics"_a, "priority"_a = 0, nb::keep_alive<1, 3>(),
-            "`metrics` counts it while it waits.");
+            "Create a caller, which `metrics` counts while it waits.");
 }
 
 void queued_runs(nb::module_ &module) {
     nb::class_<QueuedRuns>(module, "QueuedRuns",
-                           "Runs that wait for a permit while no thread does, by number.")
+                           "Runs that wait for a run permit without occupying a thread, by number.")
         .def(nb::init<RunPermits &, int>(), "permits"_a, "bell"_a, nb::keep_alive<1, 2>(),
-             "An eventfd, `bell`, is added 1 to for each turn that comes to a run that has waited.")
-        .def(
-            "join", &QueuedRuns::join, "run"_a, "names"_a, "priority"_a, "metrics"_a,
-            "A run takes a turn, or waits for one as a `Place` does; whether it was taken at once. "
-            "The caller keeps the metrics.")
+             "Add 1 to the eventfd `bell` for each permit that a waiting run gets.")
+        .def("join", &QueuedRuns::join, "run"_a, "names"_a, "priority"_a, "metrics"_a,
+             "Take a permit for a run, or queue it as a `Place`; return whether it was taken. The "
+             "caller keeps the tally.")
         .def("next", &QueuedRuns::next,
-             "The next waiting run that has been given a turn; None if there is none.")
+             "Return the next waiting run that has got a permit; None if there is none.")
         .def("leave", &QueuedRuns::leave, "run"_a,
-             "A run wants no turn any more; one that has come, and `next` has not told, goes back.")
-        .def("give_back", &QueuedRuns::give_back, "run"_a, "A run that had a turn has ended.");
+             "Remove a run; a permit that `next` has not reported yet is given back.")
+        .def("give_back", &QueuedRuns::give_back, "run"_a,
+             "Give back the permit of a run that has ended.");
 }
 
 } // namespace
 
 void permits(nb::module_ &module) {
     place(module);
-    nb::class_<RunPermits>(module, "RunPermits",
-                           "Limits concurrent runs of all callers. Callers that wait have permits "
-                           "by group: one that has had a turn goes behind the others of its level.")
+    nb::class_<RunPermits>(
+        module, "RunPermits",
+        "Limited run permits. Waiting callers alternate by group: one that has run "
+        "goes behind the others of its level.")
         .def(
             "__init__",
             [](RunPermits *self, int count) {
                 if (count < 1)
-                    throw std::invalid_argument("There must be a permit.");
+                    throw std::invalid_argument("The count of run permits must be at least 1.");
                 new (self) RunPermits(count);
             },
             "count"_a)
-        .def_prop_ro("count", &RunPermits::count, "Of all permits.")
-        .def_prop_ro("is_free", &RunPermits::is_free, "Whether one could be taken without a wait.")
-        .def_prop_ro("taken_count", &RunPermits::taken_count, "How many permits are taken.")
-        .def_prop_ro("waiting_count", &RunPermits::waiting_count, "How many callers wait for one.")
+        .def_prop_ro("count", &RunPermits::count, "Number of permits.")
+        .def_prop_ro("is_free", &RunPermits::is_free, "Whether a permit is free.")
+        .def_prop_ro("taken_count", &RunPermits::taken_count, "Number of permits that are taken.")
+        .def_prop_ro("waiting_count", &RunPermits::waiting_count, "Number of waiting callers.")
         .def("take_free", nb::overload_cast<>(&RunPermits::take_free),
-             "Takes a turn if one is free; whether it did.")
+             "Take a permit if one is free; return whether it did.")
         .def("take", &take, "place"_a, "timeout_s"_a = nb::none(),
-             "Takes a turn, waiting without the GIL; False if none came in time, or the caller "
-             "left before one came.")
+             "Take a permit, waiting without the GIL; False if none came in time, or the caller "
+             "left before.")
         .def("leave", &RunPermits::leave, "place"_a,
-             "Have a caller, now or later, wait no more; whether it was waiting.")
+             "Remove a caller for good; return whether it was waiting.")
         .def(
             "give_back",
             [](RunPermits &self, const Place *place) {
                 self.give_back(place == nullptr ? driver::Names() : place->names);
             },
-            "place"_a = nb::none(), "The run of a caller has ended; None if it was not used.");
+            "place"_a = nb::none(),
+            "Give back the permit of a caller; None for one from `take_free`.");
     queued_runs(module);
 }
 

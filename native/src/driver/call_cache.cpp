@@ -17,7 +17,7 @@ using Buffer = std::array<char, kCallBytesMax>;
 
 static_assert(kCalls == EPOLLIN);
 
-/// The message that is next on a socket, left there; empty if none is, or one with files.
+/// Returns the next message of a socket without removing it; empty if none or one with files.
 std::string_view peek(int file, Buffer &buffer) {
     iovec part{buffer.data(), buffer.size()};
     msghdr message{};
@@ -103,7 +103,7 @@ void CallCache::watch(int file, uint32_t events) {
 void CallCache::watch_for(int file, uint32_t events) {
     const std::lock_guard lock(entries_lock_);
     Line &line = lines_.at(file);
-    if (line.is_taken) // whoever takes the same call now would answer it, too
+    if (line.is_taken) // the same call would be answered twice
         line.wanted = events;
     else
         control(EPOLL_CTL_MOD, file, events);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr uint64_t kBell = 0;
 
-/// How long a turn is waited for, as most of these runs are short; this thread reads nothing then.
+/// Time to wait for a run permit: most of these runs are short, and this thread reads no other
+/// request meanwhile.
 constexpr std::chrono::milliseconds kPermitPatience(1);
 
 constexpr uint32_t kOnce = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT;
@@ -59,7 +60,7 @@ void LentConnections::remember(int64_t number, KnownRequest known) {
 }
 
 void LentConnections::forget(int64_t number) {
-    std::shared_ptr<Entry> gone; // outlives the lock, as others are called when it ends
+    std::shared_ptr<Entry> gone; // destroyed after the lock, because `released` may take others
     const std::lock_guard lock(lock_);
     const auto request = requests_.extract(number);
     if (request.empty())
@@ -121,7 +122,7 @@ void LentConnections::close() const {
 }
 
 std::optional<Returned> LentConnections::attend(int64_t number) {
-    Connection *connection = nullptr; // stays while it is busy
+    Connection *connection = nullptr; // valid while it is busy
     {
         const std::lock_guard lock(lock_);
         const auto found = connections_.find(number);
@@ -152,7 +153,7 @@ std::optional<std::string> LentConnections::answer(Connection &connection) {
         return {};
     recv(file, buffer.data(), static_cast<size_t>(size), MSG_DONTWAIT);
     std::string response = entry->known.response;
-    entry.reset(); // a region that its client has let go of is gone once it is answered
+    entry.reset(); // before the response, so that a region unregistered by then is unmapped
     const ssize_t sent = send(file, response.data(), response.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     response.erase(0, sent < 0 ? 0 : static_cast<size_t>(sent));
     return response;
@@ -194,7 +195,7 @@ bool LentConnections::waited(const Entry &entry, const Connection &connection) {
 void LentConnections::drop(int64_t number) {
     const auto found = connections_.find(number);
     const int file = found->second.file;
-    epoll_ctl(calls_, EPOLL_CTL_DEL, file, nullptr); // the caller has the connection open, too
+    epoll_ctl(calls_, EPOLL_CTL_DEL, file, nullptr); // a duplicate keeps the socket open
     ::close(file);
     connections_.erase(found);
 }

@@ -9,11 +9,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a call is waited for. A client that slept until its answer takes tens of microseconds
-/// to wake up.
+/// Time to poll for a call. A client that slept takes tens of microseconds to wake up.
 constexpr std::chrono::microseconds kSoon(100);
 
-/// How many calls are answered, at most, between two waits after waits in vain.
+/// Most calls that are answered without polling, after polling in vain.
 constexpr int kPassesMax = 64;
 
 } // namespace
@@ -90,7 +89,7 @@ void CallCache::serve(int file, OpenRing &open, std::string &unsent) {
                 open.ring.pass(RingState::kAttended, RingState::kAway))
                 return;
             break;
-        default: // the client goes by its socket
+        default: // the client uses its socket
             return;
         }
     }

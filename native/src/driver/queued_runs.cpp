@@ -52,7 +52,7 @@ void QueuedRuns::leave(int64_t run) {
 }
 
 void QueuedRuns::give_back(int64_t run) {
-    std::map<int64_t, Place>::node_type ended; // lives until the caller that gave it a turn returns
+    std::map<int64_t, Place>::node_type ended; // must outlive the call of `told` that may still run
     {
         const std::lock_guard lock(lock_);
         ended = places_.extract(run);

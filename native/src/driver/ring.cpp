@@ -14,13 +14,13 @@ namespace tightship::driver {
 
 namespace {
 
-/// How long an answer is looked for. To be woken up takes tens of microseconds.
+/// Time to poll for a reply. Waking up takes tens of microseconds.
 constexpr std::chrono::microseconds kLook(150);
 
-/// Who gets his processor back later than this has given it to others.
+/// Duration of a yield above which another thread has used the processor.
 constexpr std::chrono::microseconds kWanted(15);
 
-/// How many calls, at most, are made without a look after looks in vain.
+/// Most calls that are made without polling, after polling in vain.
 constexpr int kPassesMax = 64;
 
 bool has_other_processors() {

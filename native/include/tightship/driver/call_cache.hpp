@@ -1,5 +1,5 @@
-/// Calls of a driver's clients that have come before and may be answered as they were, without
-/// Python: the same bytes on the same connection run the same thing and get the same answer.
+/// Repeated calls of a driver's clients, answered without Python: the same bytes on the same
+/// connection run the same thing and get the same reply.
 #pragma once
 
 #include "tightship/driver/request_metrics.hpp"
@@ -27,75 +27,75 @@ constexpr size_t kNumberOffset = 8;
 constexpr size_t kNumberBytes = 8;
 constexpr size_t kCallBytesMax = 1024;
 
-/// The event of a call that has come, as epoll has it.
+/// Event of epoll for a call.
 constexpr uint32_t kCalls = 1;
 
-/// A call, and what to do when it comes again.
+/// Call, and how to answer it again.
 struct CachedCall {
-    int64_t session;           ///< what `forget` names it by
-    std::string call;          ///< a whole message, of any number
-    std::function<bool()> run; ///< false where it must go the long way; one run at a time
-    std::string answer;        ///< a whole message, of any number
-    RequestMetrics *metrics;   ///< of what runs; stays until it is forgotten
-    Names names;               ///< of whose turn a run takes
+    int64_t session;           ///< number by which `forget` refers to it
+    std::string call;          ///< whole message; its number is ignored
+    std::function<bool()> run; ///< false to use the slow path; one call at a time
+    std::string answer;        ///< whole message; its number is replaced
+    RequestMetrics *metrics;   ///< metrics of the model; valid until it is forgotten
+    Names names;               ///< groups by which its runs alternate
 };
 
-/// What has come that is not for `CallCache` to answer.
+/// Event that `CallCache` does not handle itself.
 struct Ready {
     int file;
     uint32_t events;
-    std::string unsent; ///< an answer that the client's socket did not take
+    std::string unsent; ///< reply that the client's socket did not accept
 };
 
-/// An answer under the number of a call.
+/// Returns a reply with the number of a call.
 std::string numbered(std::string answer, std::string_view call);
 
-/// Sends an answer; what it returns the socket did not take.
+/// Sends a reply; returns it if the socket did not accept it.
 std::string reply(int file, std::string answer);
 
-/// Waits for calls, and answers those that it knows. Any number of threads may wait.
+/// Waits for calls and answers known ones. Any number of threads may wait.
 class CallCache {
   public:
     /// `calls` is an epoll descriptor whose sockets are watched for one event at a time; each run
-    /// takes one of `permits`. Both outlive this.
+    /// takes one of `permits`. Both must outlive this.
     CallCache(int calls, RunPermits &permits) : calls_(calls), permits_(permits) {}
     CallCache(const CallCache &) = delete;
     CallCache &operator=(const CallCache &) = delete;
 
-    /// A connection is watched from now on. Throws `std::system_error`.
+    /// Watches a connection. Throws `std::system_error`.
     void open(int file);
 
-    /// The next event that is no call to be answered here. Its connection is this thread's until it
-    /// calls `watch`; no other is given it, or looks at its socket.
+    /// Returns the next event that is not answered here. Until `watch` is called, no other thread
+    /// gets the connection or reads its socket.
     Ready next();
 
-    /// Who had a connection has it watched again.
+    /// Watches a connection again that `next` has returned to this thread.
     void watch(int file, uint32_t events);
 
-    /// Anyone else has it watched for other events, at once or when who has it lets it go.
+    /// Watches a connection for these events, on behalf of any thread: at once, or once the thread
+    /// that answers it is done.
     void watch_for(int file, uint32_t events);
 
-    /// A connection is not watched any more, and its ring is closed.
+    /// Stops watching a connection and closes its ring.
     void close(int file);
 
-    /// From now on a call on a connection is answered here.
+    /// Answers a call on a connection here from now on.
     void remember(int file, CachedCall repeat);
 
-    /// No call of a session, or of any if it is 0, is answered here any more; one that runs has
-    /// ended.
+    /// Stops answering the calls of a session, or all if it is 0, and waits for one that runs.
     void forget(int file, int64_t session);
 
-    /// No call of a connection is answered here until `resume`. Its socket is not being looked at.
+    /// Answers no call of a connection until `resume`. No thread may be reading its socket.
     void pause(int file);
 
-    /// Calls of a connection are answered here again. Harmless where they were all the time.
+    /// Answers calls of a connection again. Harmless if they were not paused.
     void resume(int file);
 
-    /// Calls of a connection, which has no ring yet, may come through one too, while a thread
-    /// attends to it. Throws `std::system_error`.
+    /// Adds a ring to a connection that has none; calls may come through it while a thread polls
+    /// it. Throws `std::system_error`.
     void open_ring(int file, int memory);
 
-    /// How many threads may attend to rings at once; none at first.
+    /// Sets how many threads may poll rings at once; none at first.
     void set_polling(int threads) { polling_max_ = threads; }
 
   private:
@@ -111,45 +111,45 @@ class CallCache {
         Ring ring;
         size_t position = 0;
         std::chrono::steady_clock::time_point answered;
-        int passes = 0; ///< answers after which nothing is waited for, as that was in vain
+        int passes = 0; ///< replies without polling afterwards, because polling was in vain
         int passes_next = 1;
         std::mutex attended;
         std::atomic<bool> is_gone = false;
     };
 
-    /// Who may look at a socket: the thread that has it, or whoever the system tells of it.
+    /// Right to read a socket: held by a thread, or given by the next event.
     struct Line {
         bool is_taken = false;
-        uint32_t wanted = kCalls; ///< events it is watched for once a call was answered here
+        uint32_t wanted = kCalls; ///< events to watch for once a call was answered here
     };
 
-    /// A ring that this thread is to look at; none where `open` is not set.
+    /// Ring for this thread to poll; none if `open` is null.
     struct Polling {
         std::shared_ptr<OpenRing> open;
         std::unique_lock<std::mutex> lock;
     };
 
-    /// A call that is known.
+    /// Returns the known call with these bytes, or null.
     std::shared_ptr<Entry> find(int file, std::string_view call);
-    /// Answers a call, and those that come through a ring soon after; an answer that the socket
-    /// did not take, or none if no call was there that could be answered.
+    /// Answers a call, and those that come through a ring soon after; returns a reply that the
+    /// socket did not accept, or none if no call could be answered.
     std::optional<std::string> answer(int file);
     bool run(Entry &entry);
-    /// Runs, counted if it ends well; others are counted on the long way.
+    /// Runs and counts a success; failures are counted on the slow path.
     static bool run_counted(const CachedCall &repeat);
-    /// Tells a client, before a call that came at some time is answered, that its ring is looked
-    /// at.
+    /// Announces, before a call that came at `came` is answered, that this thread polls the ring.
     Polling offer(int file, std::chrono::steady_clock::time_point came);
-    /// Nobody looks at the ring of a connection any more.
+    /// Closes the ring of a connection and waits for the thread that polls it.
     void close_ring(int file);
-    /// Answers calls that come through a ring while they come soon, if nothing is unsent.
+    /// Answers calls through a ring while they come soon, unless a reply is unsent.
     void attend(int file, OpenRing &open, std::string &unsent);
     void serve(int file, OpenRing &open, std::string &unsent);
-    /// Answers one call; whether more may come.
+    /// Answers one call; returns whether more may come.
     bool take(int file, OpenRing &open, std::string &unsent);
-    /// Whether a connection is this thread's now, or no connection at all; else another has it.
+    /// Reserves a connection for this thread; false if another thread has it. Files that are not
+    /// connections need no reservation.
     bool take_hold(int file);
-    /// Has a connection watched whose call was answered here.
+    /// Watches a connection again after a call was answered here.
     void release(int file);
     void control(int operation, int file, uint32_t events) const;
 

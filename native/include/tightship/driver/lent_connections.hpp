@@ -1,5 +1,5 @@
-/// Connections of HTTP whose next request has probably come before: it is answered as it was,
-/// without Python, while the same bytes mean the same.
+/// Fast-path HTTP connections: requests that recur are answered without Python, as long as the
+/// same bytes mean the same.
 #pragma once
 
 #include "tightship/driver/request_metrics.hpp"
@@ -19,60 +19,60 @@ namespace tightship::driver {
 
 constexpr size_t kRequestBytesMax = 8192;
 
-/// A request that may be answered again, by a run into memory that its client reads.
+/// Request that can be answered again by a run into memory that its client reads.
 struct KnownRequest {
-    std::string request;            ///< all of its bytes, fewer than `kRequestBytesMax`
-    std::string response;           ///< likewise
-    std::function<bool()> run;      ///< false where it must go the long way; one at a time
-    std::function<void()> released; ///< called once it is forgotten and does not run
-    RequestMetrics *metrics;        ///< of what it runs; stays until it is released
-    std::string model;              ///< by which it takes turns
+    std::string request;            ///< whole request, below `kRequestBytesMax`
+    std::string response;           ///< whole response, below `kRequestBytesMax`
+    std::function<bool()> run;      ///< false to use the slow path; one call at a time
+    std::function<void()> released; ///< called once it is forgotten and no longer runs
+    RequestMetrics *metrics;        ///< metrics of the model; valid until `released`
+    std::string model;              ///< group by which its runs alternate
 };
 
-/// A connection that is lent no more.
+/// Connection that the fast path returns.
 struct Returned {
     int64_t connection;
-    bool is_known;      ///< whether what had come was answered here, else it is still to be read
-    std::string unsent; ///< of a response, what the socket did not take
+    bool is_known;      ///< whether the last request was answered here; else it is still unread
+    std::string unsent; ///< part of a response that the socket did not accept
 };
 
-/// Answers known requests. Any number of threads may wait in `next`, and call the rest meanwhile.
+/// Answers known requests. Any number of threads may wait in `next`, or call other methods.
 class LentConnections {
   public:
-    /// A run takes one of `permits`, which outlive this. Throws `std::system_error`.
+    /// Each run takes one of `permits`, which must outlive this. Throws `std::system_error`.
     explicit LentConnections(RunPermits &permits);
     ~LentConnections();
     LentConnections(const LentConnections &) = delete;
     LentConnections &operator=(const LentConnections &) = delete;
 
-    /// Answer a request from now on, until its number is forgotten; one that is known already is
-    /// released at once.
+    /// Answers a request until its number is forgotten; one that is known already is released at
+    /// once.
     void remember(int64_t number, KnownRequest known);
     void forget(int64_t number);
 
-    /// Answers what comes by a socket, while it is known. The number of the connection is positive
-    /// and new; the socket stays usable if the caller closes `file`. Its runs take turns by the
-    /// model, then by account and client. Throws `std::system_error`.
+    /// Answers known requests on a socket. The number of the connection must be positive and new;
+    /// the caller may close `file`. Runs alternate by model, then by account and client. Throws
+    /// `std::system_error`.
     void lend(int64_t connection, int file, std::string account, std::string client);
 
-    /// Ends that. False if a request is being answered, or the connection is on its way back
-    /// already: then it comes back by `next`.
+    /// Takes a connection back. False during a request, or if `next` is about to return it: then it
+    /// comes back by `next`.
     bool recall(int64_t connection);
 
-    /// When it was lent or last answered, by the steady clock, in nanoseconds; none if a request is
-    /// being answered, or it is on its way back.
+    /// Time of the loan or the last response, in nanoseconds of the steady clock; none during a
+    /// request, or if `next` is about to return the connection.
     std::optional<int64_t> idle_since(int64_t connection) const;
 
-    /// Waits for a connection that comes back; none once this is closed.
+    /// Waits for a connection to return; none once this is closed.
     std::optional<Returned> next();
 
-    /// Has every `next` return none from now on.
+    /// Makes every `next` return none.
     void close() const;
 
   private:
     struct Connection {
         int file;
-        Names names; ///< of whose turns its runs take; the first is the model's
+        Names names; ///< groups by which its runs alternate; the first is the model
         std::chrono::steady_clock::time_point used = std::chrono::steady_clock::now();
         bool is_busy = false;
         bool is_recalled = false;
@@ -89,20 +89,20 @@ class LentConnections {
         using is_transparent = void;
     };
 
-    /// Answers what has come on a connection; it, if it is lent no more.
+    /// Answers a request on a connection; returns the connection if it leaves the fast path.
     std::optional<Returned> attend(int64_t number);
-    /// What the socket did not take of the response; none if there was no known request.
+    /// Returns what the socket did not accept of the response; none without a known request.
     std::optional<std::string> answer(Connection &connection);
     std::shared_ptr<Entry> find(std::string_view request) const;
     bool run(Entry &entry, Connection &connection);
-    /// Waits a little for a turn; whether it has come to a client that is still there.
+    /// Waits briefly for a run permit; false if none came or the client is gone.
     bool waited(const Entry &entry, const Connection &connection);
     void drop(int64_t connection);
 
     RunPermits &permits_;
     int calls_;
     int bell_;
-    mutable std::mutex lock_; ///< of what follows
+    mutable std::mutex lock_; ///< guards the members below
     std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>> known_;
     std::unordered_map<int64_t, std::string> requests_;
     std::unordered_map<int64_t, Connection> connections_;

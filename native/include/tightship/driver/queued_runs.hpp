@@ -1,4 +1,4 @@
-/// Runs that wait for a turn while no thread does.
+/// Runs that wait for a run permit without occupying a thread.
 #pragma once
 
 #include "tightship/driver/run_permits.hpp"
@@ -11,34 +11,34 @@
 
 namespace tightship::driver {
 
-/// Runs by number, each waiting for a turn or having one. Any number of threads may call this, of
-/// one run one at a time.
+/// Runs by number, each with a permit or waiting for one. Any number of threads may call this, but
+/// one at a time for each run.
 class QueuedRuns {
   public:
-    /// An eventfd is added 1 to for each turn that comes to a run that has waited. Both outlive
+    /// Adds 1 to the eventfd `bell` for each permit that a waiting run gets. Both must outlive
     /// this.
     QueuedRuns(RunPermits &permits, int bell) : permits_(permits), bell_(bell) {}
     QueuedRuns(const QueuedRuns &) = delete;
     QueuedRuns &operator=(const QueuedRuns &) = delete;
 
-    /// A run of a new number takes a turn, or waits for one; whether it was taken at once. The
-    /// tally, which counts the run while it waits, outlives that.
+    /// Takes a permit for a run of a new number, or queues it; returns whether it was taken. The
+    /// tally counts the run while it waits, and must outlive the wait.
     bool join(int64_t run, Names names, int64_t priority, RequestMetrics &metrics);
 
-    /// The next waiting run that has been given a turn; none if there is none.
+    /// Returns the next waiting run that has got a permit; none if there is none.
     std::optional<int64_t> next();
 
-    /// A run wants no turn any more. If one has come that `next` has not told, it is given back.
+    /// Removes a run; a permit that `next` has not reported yet is given back.
     void leave(int64_t run);
 
-    /// A run that had a turn has ended.
+    /// Gives back the permit of a run that has ended.
     void give_back(int64_t run);
 
   private:
     RunPermits &permits_;
     const int bell_;
     std::mutex
-        lock_; ///< of what follows; taken under that of `permits_`, never the other way round
+        lock_; ///< guards the members below; taken after the lock of `permits_`, never before
     std::map<int64_t, Place> places_;
     std::deque<int64_t> come_;
 };

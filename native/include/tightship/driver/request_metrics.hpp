@@ -1,4 +1,4 @@
-/// How many requests a model had, and how long they took.
+/// Counts and durations of a model's requests.
 #pragma once
 
 #include <array>
@@ -7,27 +7,27 @@
 
 namespace tightship::driver {
 
-/// Waiting for a turn, reading inputs, running, writing outputs.
+/// Durations of waiting for a run permit, reading inputs, running, writing outputs.
 using Phases = std::array<int64_t, 4>;
 
-/// Requests so far; times in nanoseconds.
+/// Requests so far; durations in nanoseconds.
 struct Counts {
     int64_t successes = 0;
     int64_t failures = 0;
-    int64_t pending = 0; ///< waiting for a turn
-    int64_t fail_ns = 0; ///< of those that failed
-    Phases phase_ns{};   ///< of those that ended well
-    int64_t last_ms = 0; ///< when the last one that ended well did, since 1970
+    int64_t pending = 0; ///< requests that wait for a run permit
+    int64_t fail_ns = 0; ///< duration of failed requests
+    Phases phase_ns{};   ///< durations of successful requests
+    int64_t last_ms = 0; ///< end of the last successful request, since 1970
 };
 
-/// Counts of one model. Any number of threads may add to them.
+/// Request metrics of one model. Any number of threads may add to them.
 class RequestMetrics {
   public:
     Counts now() const;
-    /// A request waits for a turn from now on, and no more.
+    /// Counts a request while it waits for a run permit.
     void enqueue();
     void dequeue();
-    /// A request has ended.
+    /// Counts a request that has ended.
     void succeed(const Phases &phase_ns);
     void fail(int64_t duration_ns);
 

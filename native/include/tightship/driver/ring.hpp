@@ -1,8 +1,8 @@
-/// Calls of one connection and their answers, in memory that a client and its driver share.
+/// Calls and replies of one connection in memory that a client and its driver share.
 ///
-/// The first word says whose turn it is. Slots follow, two for each call: it and its answer. A
-/// connection has one call under way here, so each side counts for itself which slots are next, and
-/// nothing that the other has written is used as an index.
+/// The first word is the state. Slots follow, two for each call: the call and its reply. A
+/// connection has one call under way, so each side counts its next slots for itself, and nothing
+/// that the other side writes is used as an index.
 #pragma once
 
 #include <array>
@@ -21,26 +21,26 @@ constexpr size_t kSlotTextMax = kSlotBytes - sizeof(uint32_t);
 constexpr size_t kRingHeadBytes = 64;
 constexpr size_t kRingBytes = kRingHeadBytes + 2 * kRingSlots * kSlotBytes;
 
-/// What a call is answered that has to be made by the socket.
+/// Reply to a call that must be made by the socket instead.
 constexpr std::string_view kElsewhere{"\0", 1};
 
-/// Whose turn it is, or what the driver does.
+/// States of a ring.
 enum class RingState : uint32_t {
-    kAway,     ///< it looks at the socket only
-    kAttended, ///< it waits for a call here
-    kCalled,   ///< one has come, and the client looks here for the answer
-    kAsleep,   ///< likewise, and the answer is to come by the socket
+    kAway,     ///< the driver reads the socket only
+    kAttended, ///< the driver polls for a call
+    kCalled,   ///< a call is there, and the client polls for the reply
+    kAsleep,   ///< a call is there, and the client waits for the reply at its socket
 };
 
-/// Looks at something again and again: not for longer than a limit, and not where others want the
-/// processor, which each look offers them.
+/// Bounded polling: ends after a time limit, or once another thread takes the processor, which is
+/// yielded at each step.
 class Looking {
   public:
     using Clock = std::chrono::steady_clock;
 
     explicit Looking(Clock::duration limit) : latest_(Clock::now()), until_(latest_ + limit) {}
 
-    /// Offers the processor; whether to look once more after the look that follows.
+    /// Yields the processor; returns whether to go on after one more check.
     bool goes_on();
 
   private:
@@ -48,15 +48,15 @@ class Looking {
     Clock::time_point until_;
 };
 
-/// Which slot of a pair.
+/// Slots of a pair.
 enum class Side : size_t { kCall, kAnswer };
 
-/// The memory. Whatever the other side writes to it, its methods stay within it.
+/// Shared memory of a ring. Whatever the other side writes, methods stay within the memory.
 class Ring {
   public:
     using Copy = std::array<char, kSlotTextMax>;
 
-    /// Maps a file of `kRingBytes` that never becomes shorter, which may be closed then. Throws
+    /// Maps a file of `kRingBytes` that cannot shrink; it may then be closed. Throws
     /// `std::system_error`.
     explicit Ring(int file);
     ~Ring();
@@ -64,13 +64,14 @@ class Ring {
     Ring &operator=(const Ring &) = delete;
 
     RingState state() const;
-    /// Whether it was `from`, and is `to` now.
+    /// Changes the state from `from` to `to`; returns whether it was `from`.
     bool pass(RingState from, RingState to) const;
-    /// What it was.
+    /// Sets the state; returns the previous one.
     RingState set(RingState to) const;
 
     void write(Side side, size_t position, std::string_view text) const;
-    /// A text, copied before anybody looks at it; empty if its slot has no such length.
+    /// Returns a copy of a slot's text, which the other side cannot change; empty if its length is
+    /// invalid.
     std::string_view read(Side side, size_t position, Copy &copy) const;
 
   private:
@@ -79,27 +80,27 @@ class Ring {
     char *start_;
 };
 
-/// The client's side; one thread at a time.
+/// Client's side of a ring, for one thread at a time.
 class RingCaller {
   public:
-    /// As `Ring`.
+    /// Maps a file as `Ring` does.
     explicit RingCaller(int file) : ring_(file) {}
 
-    /// The answer to a call; empty if it will come by the socket; none if the call is to be made
-    /// there. Looks for it for up to 150 us where there is more than one processor, less often
-    /// while that is in vain.
+    /// Returns the reply to a call; empty if it will come by the socket; none if the call must be
+    /// made there. Polls for up to 150 us if there is more than one processor, less often while
+    /// that is in vain.
     std::optional<std::string> call(std::string_view message);
 
-    /// Has the driver look at the socket at once.
+    /// Makes the driver read the socket at once.
     void dismiss() const { ring_.pass(RingState::kAttended, RingState::kAway); }
 
   private:
-    /// Whether the answer has come while it was looked for.
+    /// Polls; returns whether the reply has come.
     bool looks();
 
     Ring ring_;
     size_t position_ = 0;
-    int passes_ = 0; ///< calls in which it does not look, as it has looked in vain
+    int passes_ = 0; ///< calls without polling, because polling was in vain
     int passes_next_ = 1;
 };
 

@@ -16,27 +16,27 @@
 
 namespace tightship::driver {
 
-/// Groups that a caller belongs to, the widest first, such as a model and an account. Groups with
-/// the same first name share turns by their second name, and so on.
+/// Groups of a caller, the widest first, such as a model and an account. Callers of the same first
+/// group alternate by their second group, and so on.
 using Names = std::array<std::string, 4>;
 
-/// A caller who waits for a turn. `RunPermits` must not be waiting with it when it is destroyed.
+/// Caller that may wait for a run permit. It must not be destroyed while it waits.
 struct Place {
     Names names;
-    int64_t priority = 0;              ///< of all its callers' with the same four names
-    RequestMetrics *metrics = nullptr; ///< where it is counted while it waits; none if null
-    std::function<void()> told{}; ///< called under the lock of `RunPermits` when its turn has come
+    int64_t priority = 0;              ///< the same for all callers with these four names
+    RequestMetrics *metrics = nullptr; ///< metrics that count it while it waits; null for none
+    std::function<void()> told{}; ///< called under the lock of `RunPermits` when it gets a permit
 
     std::condition_variable woken{};
     bool is_waiting = false;
-    bool has_permit = false; ///< it has come while the caller was waiting
+    bool has_permit = false; ///< whether it got a permit while it waited
     bool has_left = false;
 };
 
-/// Turns at running something. Groups of waiting callers take them one after another: a group goes
-/// behind the others of its level when a turn of one of its callers begins, and when it ends. So a
-/// group with many callers delays another by one turn at most. Of the last level the group with the
-/// highest priority is first; within it callers keep their order. Any number of threads may ask.
+/// Limited permits to run. Groups of waiting callers alternate: a group goes behind the others of
+/// its level when a run of one of its callers begins, and when it ends, so that a group with many
+/// callers delays another by one run at most. At the last level the group with the highest priority
+/// is first; within it callers keep their order. Any number of threads may call this.
 class RunPermits {
   public:
     explicit RunPermits(int count) : count_(count), free_(count) {}
@@ -45,46 +45,46 @@ class RunPermits {
 
     int count() const { return count_; }
 
-    /// Whether a turn could be taken without a wait.
+    /// Whether a permit is free.
     bool is_free() const;
 
-    /// How many turns are taken.
+    /// Returns how many permits are taken.
     int taken_count() const;
 
-    /// How many callers wait.
+    /// Returns how many callers wait.
     size_t waiting_count() const;
 
-    /// Takes a turn if one is free, which means that no caller waits.
+    /// Takes a permit if one is free, which means that no caller waits.
     bool take_free();
 
-    /// Likewise, unless the caller has left.
+    /// Takes a permit if one is free, unless the caller has left.
     bool take_free(const Place &place);
 
-    /// Takes a turn if one is free, and else has the caller wait until it is `told`; whether the
-    /// turn was taken at once. A caller who has left is told nothing.
+    /// Takes a permit if one is free, else queues the caller until `told` is called; returns
+    /// whether one was taken. A caller that has left is not queued.
     bool join(Place &place);
 
-    /// Takes a turn, waiting for at most `patience` where one is given. False if none came in time
-    /// or the caller left before one came.
+    /// Takes a permit, waiting for at most `patience` if given. False if none came in time or the
+    /// caller left before.
     bool take(Place &place, std::optional<std::chrono::nanoseconds> patience);
 
-    /// The caller wants no turn any more, and is given none from now on; whether it was waiting.
-    /// One whose turn has come already still has to give it back.
+    /// Removes a caller, which gets no permit from now on; returns whether it was waiting. A permit
+    /// that it has must still be given back.
     bool leave(Place &place);
 
-    /// A turn ends that a caller of these names had.
+    /// Gives back the permit of a caller with these names.
     void give_back(const Names &names);
 
   private:
     struct Group {
-        uint64_t order = 0; ///< groups of a level are served in this order
+        uint64_t order = 0; ///< rank among the groups of a level
         std::map<std::string, Group> parts;
-        std::list<Place *> waiting; ///< of the last level, in order
+        std::list<Place *> waiting; ///< callers in order, at the last level
     };
 
     bool take_locked(const Place &place);
 
-    /// Takes a turn if one is free; else has the caller wait, unless it has left.
+    /// Takes a permit if one is free; else queues the caller, unless it has left.
     bool take_or_enter(Place &place);
     void enter(Place &place);
     void remove(Place &place);
@@ -93,7 +93,7 @@ class RunPermits {
 
     const int count_;
     mutable std::mutex lock_;
-    int free_; ///< 0 while somebody waits
+    int free_; ///< 0 while a caller waits
     uint64_t order_ = 0;
     size_t waiting_count_ = 0;
     Group all_;
