@@ -75,7 +75,7 @@ class IsolatedProcess:
         self.pools: set[int] = set()
 
     def wait_at_most(self, patience_s: float) -> None:
-        """Limit the time for an order, by timeouts of the socket: `drop` must not wait."""
+        """Limit the time for an order in the kernel; Python's timeout would make `drop` wait."""
         limit = struct.pack("@ll", int(patience_s), int(patience_s % 1 * 1e6))
         for way in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self._connection.setsockopt(socket.SOL_SOCKET, way, limit)

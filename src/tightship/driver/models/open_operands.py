@@ -60,7 +60,7 @@ class OpenOperands:
             return self._model, outputs
 
     def running(self, inputs: Rows) -> Model | OpenSubgraphSequence:
-        """Return what runs for inputs of these dimensions; only the first are checked."""
+        """Return what runs for inputs of these dimensions, without those of its outputs."""
         return self._model or self.at(inputs)[0]
 
     @property

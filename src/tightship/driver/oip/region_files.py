@@ -53,7 +53,7 @@ class Window:
         return self._start + self.bytes.size
 
     def check(self) -> None:
-        """Check after an access that the object had all bytes.
+        """Check that the object has had all bytes so far.
 
         Raises:
             OipError: It has become shorter, or its pages could not be allocated.

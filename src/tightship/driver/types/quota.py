@@ -125,7 +125,7 @@ class Accounts:
             return found
 
     def forget_unused(self) -> None:
-        """Forget accounts that hold nothing. No connection of theirs may be under way meanwhile."""
+        """Forget accounts that hold nothing. No connection may be created meanwhile."""
         with self._lock:
             for user, account in list(self.users.items()):
                 if user not in self._kept and not any(account.used.values()):

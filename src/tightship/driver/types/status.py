@@ -38,8 +38,8 @@ class ExecutionPreference(enum.IntEnum):
 EXHAUSTED = (MemoryError, OSError, ImportError)
 """Exceptions raised where memory or descriptors run out.
 
-`ImportError` is one because modules are imported on first use, and importing one fails without a
-descriptor to read it.
+`ImportError` is one because modules are imported on first use: if memory or descriptors run out
+meanwhile, another thread finds a partly initialized module.
 """
 
 NO_TIME = -1
