@@ -43,7 +43,7 @@ from tightship.graph import DType, Graph, Inline, Node, Value
 from tightship.graph.backward import Sgd, with_cross_entropy
 from tightship.planner import Schedule
 from tightship.planner.recompute import NEVER
-from tightship.planner.rematerialized import written_again
+from tightship.planner.rematerialized import rematerialized
 from tightship.planner.reorder import reorder
 
 XL = Size(48, Heads(25, 64), 50257, 1024)
@@ -153,7 +153,7 @@ def by_blocks(graph: Graph) -> dict[str, float]:
     ends = block_ends(schedule)
     inside = range(ends[0] + 1, ends[-1])
     again = [i for i in inside if i not in ends and costs[i] != NEVER]
-    made, _ = written_again(schedule, ends[-1], again)
+    made, _ = rematerialized(schedule, ends[-1], again)
     peak = reorder(made).plan.plan.peak_bytes
     added = sum(costs[i] for i in range(ends[0] + 1, ends[-1] + 1) if costs[i] != NEVER)
     operations = sum(cost for cost in costs if cost != NEVER)

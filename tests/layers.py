@@ -115,7 +115,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.parallel": (
         "_core errors planner.alias_group planner.bound planner.liveness planner.parallel"
         " planner.place planner.buffers planner.plan planner.portfolio planner.problem"
-        " planner.schedule planner.schedule_plan planner.stored_order planner.verify planner.verify_parallel"
+        " planner.schedule planner.schedule_plan planner.stored_order planner.verify"
+        " planner.verify_parallel"
     ),
     "planner.reorder": (
         "_core planner.alias_group planner.parallel planner.planning planner.problem"

@@ -1737,7 +1737,7 @@ class QueuedRuns:
 
 class CallCache:
     """
-    Repeated calls, answered without Python. Any number of threads may wait.
+    CachedCall calls, answered without Python. Any number of threads may wait.
     """
 
     def __init__(self, calls: int, permits: RunPermits) -> None:

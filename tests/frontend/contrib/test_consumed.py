@@ -15,7 +15,7 @@ from tests.frontend.contrib.case import Case, normal
 from tightship.errors import GraphError
 from tightship.frontend.onnx.contrib import TRANSLATIONS
 from tightship.frontend.onnx.contrib.normalization import OLD_LAYER_NORMALIZATION
-from tightship.frontend.onnx.contrib.pattern import Around, Spelling
+from tightship.frontend.onnx.contrib.pattern import Around, Pattern
 from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, parameters
 
 KNOWN = {**TRANSLATIONS, ("", "LayerNormalization"): OLD_LAYER_NORMALIZATION}
@@ -23,17 +23,17 @@ TABLE = {key: each for key, each in KNOWN.items() if key != samples.ALSO}
 PLAIN = [AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING]
 
 
-def spelled(case: Case, translation: Translation) -> Spelling:
+def spelled(case: Case, translation: Translation) -> Pattern:
     """The translation of a case's node, finished."""
     model = onnx.load_from_string(case.model)
     types = {value.name: value.type for value in model.graph.input}
     for tensor in model.graph.initializer:
         types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
     around = Around(types.__getitem__, set(case.weights).__contains__, {})
-    spelling = Spelling(model.graph.node[0], around, translation)
-    translation.spell(spelling)
-    spelling.finished()
-    return spelling
+    pattern = Pattern(model.graph.node[0], around, translation)
+    translation.spell(pattern)
+    pattern.finished()
+    return pattern
 
 
 @pytest.mark.parametrize("key", TABLE, ids=lambda key: key[1])
@@ -43,9 +43,9 @@ def test_a_table_equals_what_its_translation_reads(key: tuple[str, str]) -> None
     inputs: set[int] = set()
     outputs: set[int] = set()
     for case in samples.CASES[key[1]]:
-        spelling = spelled(case, translation)
-        attributes |= spelling.attributes_read
-        inputs |= spelling.inputs_read
+        pattern = spelled(case, translation)
+        attributes |= pattern.attributes_read
+        inputs |= pattern.inputs_read
         outputs |= {place for place, name in enumerate(case.outputs) if name}
     assert attributes == set(translation.attributes)
     for text, places in ((translation.inputs, inputs), (translation.outputs, outputs)):

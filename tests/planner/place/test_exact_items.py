@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.planner.constrained.oracle import fits
 from tests.planner.constrained.problems import ALL, column, constrained_problems, is_valid
-from tests.planner.planted import cut_groups
+from tests.planner.planted import cut_cells
 from tests.planner.problems import problem
 from tightship._core import StopFlag
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange
@@ -51,18 +51,18 @@ def test_what_fits_and_what_does_not_is_as_brute_force_finds(parts, data):
 def planted_with_constraints(seed: int, capacity: int = 64):
     """Cells of a full rectangle: some pinned, some forbidden, some moved only together."""
     drawn = random.Random(seed)
-    groups = cut_groups(drawn, 16, capacity)
-    kind = [drawn.choice(["free", "free", "free", "pin", "forbid", "group"]) for _ in groups]
+    cells = cut_cells(drawn, 16, capacity)
+    kind = [drawn.choice(["free", "free", "free", "pin", "forbid", "group"]) for _ in cells]
     kept = [index for index, name in enumerate(kind) if name != "forbid"]
-    rows = [(groups[i][3] - groups[i][2], groups[i][0], groups[i][1], 1) for i in kept]
-    bottom = column(*(groups[i][2] for i in kept))
+    rows = [(cells[i][3] - cells[i][2], cells[i][0], cells[i][1], 1) for i in kept]
+    bottom = column(*(cells[i][2] for i in kept))
     pinned = np.array([kind[i] == "pin" for i in kept])
     grouped = np.array([kind[i] == "group" for i in kept])
     constraints = Constraints(
         np.where(pinned, bottom, FREE),
         forbidden=tuple(
             ForbiddenRange(low, top, start, stop)
-            for (start, stop, low, top), name in zip(groups, kind, strict=True)
+            for (start, stop, low, top), name in zip(cells, kind, strict=True)
             if name == "forbid"
         ),
         group=np.where(grouped, np.cumsum(grouped) // 3, FREE),

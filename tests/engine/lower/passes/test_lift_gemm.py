@@ -24,7 +24,7 @@ SPELLINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("decomposition", SPELLINGS)
 def test_a_product_of_flattened_rows_is_one_of_the_whole(decomposition):
     graph, wanted = SPELLINGS[decomposition]
     lifted = lift_gemm(graph)

@@ -66,7 +66,7 @@ SPELLINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("decomposition", SPELLINGS)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_what_spells_an_activation_becomes_it(decomposition, rank):
     operator, body = SPELLINGS[decomposition]

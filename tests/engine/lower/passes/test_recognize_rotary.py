@@ -51,7 +51,7 @@ SPELLINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("decomposition", SPELLINGS)
 def test_what_spells_a_rotary_embedding_becomes_it(decomposition):
     body, table = SPELLINGS[decomposition]
     graph = net(body, table=table)
