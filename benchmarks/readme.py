@@ -1,9 +1,9 @@
-"""Writes the figures of the README anew from the last records in `results`.
+"""Writes the tables of the README and of the page of measurements from the records in `results`.
 
     python -m benchmarks.readme
 
-A figure is that of the newest record which has it. What stands between two markers in the
-README, `<!-- NAME -->` and `<!-- end -->`, is one of the tables below.
+A figure is that of the newest record which has it, and a caption names the machine of that record.
+Each of `TABLES` stands between two markers of a page, `<!-- NAME -->` and `<!-- end -->`.
 """
 
 import json
@@ -14,6 +14,8 @@ from typing import Any
 from benchmarks.record import RESULTS, ROOT
 
 README = ROOT / "README.md"
+MEASUREMENTS = ROOT / "docs/reference/measurements.md"
+PAGES = (README, MEASUREMENTS)
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 NAMES = {
@@ -48,12 +50,54 @@ def records(name: str) -> list[Row]:
 
 
 def races() -> dict[tuple[str, int, str], Row]:
-    """The newest row of each model, number of threads and contender."""
+    """The newest row of each model, number of threads and contender, with its `record`."""
     found: dict[tuple[str, int, str], Row] = {}
     for record in records("bench_engine"):
         for row in record["rows"]:
-            found.setdefault((row["model"], row["threads"], row["contender"]), row)
+            key = row["model"], row["threads"], row["contender"]
+            found.setdefault(key, {**row, "record": record})
     return found
+
+
+def machine(*sources: Row) -> str:
+    """Name the processor, instruction set, cores, dates and commits that records come from."""
+    processors = sorted({_processor(record) for record in sources})
+    dates = sorted({record["date"][:10] for record in sources})
+    commits = sorted({record["commit"].rstrip("+") for record in sources})
+    versions = sorted({record["versions"]["onnxruntime"] for record in sources})
+    return (
+        f"{' and '.join(processors)}; {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; "
+        f"commit {', '.join(commits)}; ONNX Runtime {' and '.join(versions)}"
+    )
+
+
+def _processor(record: Row) -> str:
+    name = record["cpu"].replace("(R)", "").removesuffix(" Processor")
+    isa = record.get("isa") or record.get("runtime", {}).get("cpu_isa")
+    return f"{name}{f' with `{isa}`' if isa else ''}, {record['cpus']} cores"
+
+
+def models_table() -> str:
+    """Peak memory and time of six models, beside ONNX Runtime's default and leanest settings."""
+    engine, memory = races(), records("bench_memory")[0]
+    rows = {row["model"]: row for row in memory["rows"]}
+    lines = [
+        "| model | Tightship, MB | ONNX Runtime, MB | its leanest settings "
+        "| the same, file rewritten | time over ONNX Runtime's | over its fastest setting's |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for model in IN_MEMORY_TABLE:
+        row, fastest = rows[model], best(engine, model)
+        lines.append(
+            f"| {NAMES[model]} | {_resident(row['tightship'])} | {_resident(row['default'])} "
+            f"| {_resident(row['best_as_given'])}{_slower(row)} "
+            f"| {_resident(row['best_rewritten'])} "
+            f"| {engine[model, 1, 'tightship']['ratio']:.2f} | {fastest or 'not measured'} |"
+        )
+    races_of = (engine[model, 1, "tightship"]["record"] for model in IN_MEMORY_TABLE)
+    return "\n".join(
+        [*lines, "", f"Memory: {machine(memory)}.", f"Time, one thread: {machine(*races_of)}."]
+    )
 
 
 def memory_table() -> str:
@@ -67,16 +111,21 @@ def memory_table() -> str:
     ]
     for model in IN_MEMORY_TABLE:
         row = rows[model]
-        slower = _run_ms(row["best_as_given"]) / _run_ms(row["default"])
         leanest = _resident(row["best_as_given"])
         lines.append(
             f"| {NAMES[model]} | **{_resident(row['tightship'])}** "
             f"| {_mb(row['tightship']['figures']['planned_bytes'])} | {_resident(row['default'])} "
-            f"| {leanest}{f', at {slower:.1f} times the time' if slower >= 1.2 else ''} "
+            f"| {leanest}{_slower(row)} "
             f"| {_resident(row['best_rewritten'])} "
             f"| {engine[model, 1, 'tightship']['ratio']:.2f} |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"{machine(records('bench_memory')[0])}."])
+
+
+def _slower(row: Row) -> str:
+    """Say how much longer the leanest settings take, if it is a fifth or more."""
+    slower = _run_ms(row["best_as_given"]) / _run_ms(row["default"])
+    return f", at {slower:.1f} times the time" if slower >= 1.2 else ""
 
 
 def _run_ms(row: Row) -> float:
@@ -107,7 +156,8 @@ def speed_table() -> str:
                 row = engine.get((name, threads, "tightship"))
                 cells.append("" if row is None else f"{row['ratio']:.2f}")
             lines.append(f"| {title} | {' | '.join(cells)} | {best(engine, model)} |")
-    return "\n".join(lines)
+    sources = (row["record"] for row in engine.values() if row["contender"] == "tightship")
+    return "\n".join([*lines, "", f"{machine(*sources)}."])
 
 
 def best(engine: Mapping[tuple[str, int, str], Row], model: str) -> str:
@@ -141,7 +191,7 @@ def coverage_table() -> str:
     for title, key in (("pass", "passing"), ("computing on oneDNN", "any_onednn")):
         counts = " | ".join(str(record[key]) for record in columns.values())
         lines.append(f"| {title} | {counts} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"{machine(*columns.values())}."])
 
 
 def _title(without: str) -> str:
@@ -169,7 +219,7 @@ def share_table() -> str:
             f"| {title}: from loading to the first result, ms | **{cells[0]}** "
             f"| {cells[1]} | {cells[2]} |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"{machine(record)}."])
 
 
 def _pss(row: Row) -> str:
@@ -181,6 +231,7 @@ def _one_run_ms(row: Row) -> str:
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
+    "models": models_table,
     "memory": memory_table,
     "share": share_table,
     "speed": speed_table,
@@ -198,8 +249,9 @@ def rendered(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the README."""
-    README.write_text(rendered(README.read_text(encoding="utf-8")), encoding="utf-8")
+    """Rewrite the pages."""
+    for page in PAGES:
+        page.write_text(rendered(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

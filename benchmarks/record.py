@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+ISAS = {"amx_bf16": "AMX", "avx512f": "AVX-512", "avx2": "AVX2", "sse4_1": "SSE4.1"}
+"""Instruction sets by flags of the kernel, the widest first."""
 PACKAGES = ("tightship", "numpy", "onnx", "onnxruntime")
 
 
@@ -23,6 +25,7 @@ def facts() -> dict[str, object]:
         "commit": commit(),
         "command": command(),
         "cpu": cpu_model(),
+        "isa": cpu_isa(),
         "cpus": os.cpu_count(),
         "load_average": [round(load, 1) for load in os.getloadavg()],
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
@@ -81,11 +84,21 @@ def commit() -> str:
 
 
 def cpu_model() -> str:
-    """As the kernel names it."""
+    """Name of the processor, as the kernel has it."""
+    return cpu_field("model name") or platform.processor()
+
+
+def cpu_isa() -> str:
+    """Widest of the instruction sets that kernels differ by; empty if none is known."""
+    flags = cpu_field("flags").split()
+    return next((name for flag, name in ISAS.items() if flag in flags), "")
+
+
+def cpu_field(name: str) -> str:
+    """Value of a field of the first processor in `/proc/cpuinfo`, or an empty text."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    return next((ln.partition(":")[2].strip() for ln in lines if ln.startswith(name)), "")
 
 
 def version_of(name: str) -> str:

@@ -37,6 +37,19 @@ def dense(batch="batch", hidden=64):
     ), weights
 
 
+def cell(units=64):
+    """A recurrent cell over x (1, units) and a state of that shape: next = tanh(x + state W)."""
+    random = np.random.default_rng(0)
+    weights = {"w": random.standard_normal((units, units), np.float32) / units}
+    nodes = [
+        helper.make_node("MatMul", ["state", "w"], ["product"]),
+        helper.make_node("Add", ["x", "product"], ["sum"]),
+        helper.make_node("Tanh", ["sum"], ["next"]),
+    ]
+    row = TensorProto.FLOAT, [1, units]
+    return model(nodes, [("x", *row), ("state", *row)], [("next", *row)], weights)
+
+
 def dense_result(x, weights):
     """What `dense` computes."""
     return np.maximum(x @ weights["w"] + weights["b"], 0) @ weights["w2"]

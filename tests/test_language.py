@@ -45,7 +45,6 @@ class Count:
 
 
 ALLOWED: dict[str, Count] = {
-    "docs": Count(riddles=46),
     "engine": Count(fragments=351, riddles=28, is_no=5),
     "graph": Count(fragments=71, riddles=4, is_no=2),
     "loading": Count(fragments=25, riddles=1, is_no=1),

@@ -1,7 +1,7 @@
 """The rules of requests, allocations and copies, said a second time, from the specification.
 
 Nothing here is of the driver but the messages and the numbers of the statuses. Rules are numbered
-as in docs/driver.md.
+as in docs/reference/protocol.md.
 """
 
 from dataclasses import dataclass, field

@@ -10,5 +10,5 @@
     stored                               all of it in one file, mapped
     library, primitive_cache             which libdnnl, and what it has compiled
 
-Described in `docs/engine.md`.
+Described in `docs/explanation/lowering.md` and `docs/explanation/running.md`.
 """

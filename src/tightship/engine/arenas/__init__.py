@@ -8,5 +8,5 @@
     retention      how long memory stays that a run needed once
     idle_trimmer     a look at it when no run comes
 
-Described in `docs/arenas.md`.
+Described in `docs/explanation/arenas.md`.
 """

@@ -4,5 +4,5 @@
     container  header, checksums, and where the parts of a file are
     model      a file opened: what it was made for, its plans and programs
 
-The form of a file is described in `docs/prepared.md`.
+The form of a file is described in `docs/reference/file-formats.md`.
 """

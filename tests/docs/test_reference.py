@@ -1,0 +1,111 @@
+"""Reference pages are complete: commands, names, variables, errors, passes, and a unit file."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from docs.site import command_line, modules
+
+from tests.docs.fences import ROOT, fences
+from tightship.cli.arguments import parser
+from tightship.cli.main import FAULT, INTERRUPTED
+from tightship.driver.oip import monitor, request_counts
+from tightship.engine.lower.pipeline import pass_names
+
+SOURCE = ROOT / "src/tightship"
+REFERENCE = ROOT / "docs/reference"
+
+
+def page(name: str) -> str:
+    return (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def rows(text: str) -> list[str]:
+    """First cells of tables, where they are one name in backticks."""
+    return re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+
+
+def test_the_command_line_is_that_of_the_parsers() -> None:
+    assert page("command-line.md") == command_line.page(), "run `python -m docs.site.command_line`"
+    assert len(list(command_line.commands(parser()))) == page("command-line.md").count("\n## ")
+
+
+def test_every_public_name_is_in_the_python_reference() -> None:
+    init = ast.parse((SOURCE / "__init__.py").read_text())
+    names = [
+        alias.asname
+        for node in init.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    assert len(names) > 20
+    text = page("python.md")
+    missing = [name for name in names if not re.search(rf"\b{name}\b", text)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", ["resource", "planner", "driver"])
+def test_every_exported_name_is_in_the_python_reference(name: str) -> None:
+    init = ast.parse((SOURCE / name / "__init__.py").read_text())
+    (exported,) = (
+        ast.literal_eval(node.value)
+        for node in init.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    )
+    words = set(re.findall(r"\w+", page("python.md")))
+    assert set(exported) - words == set()
+
+
+def test_every_variable_that_is_read_is_in_the_environment_reference() -> None:
+    # A variable is read where its whole name stands in quotes, also as prefix and rest.
+    quoted = re.compile(r'"(TIGHTSHIP_\w+?)_?"')
+    code = "\n".join(
+        path.read_text()
+        for folder in (ROOT / "src", ROOT / "native")
+        for path in folder.rglob("*")
+        if path.suffix in {".py", ".cpp", ".hpp"}
+    )
+    found = set(quoted.findall(code)) - {"TIGHTSHIP_RESOURCE"}
+    listed = {name for name in rows(page("environment.md")) if name.startswith("TIGHTSHIP_")}
+    assert found <= listed
+    unread = [name for name in listed if name not in code and "_RESOURCE_" not in name]
+    assert unread == []
+
+
+def test_every_exception_and_exit_code_is_listed() -> None:
+    errors = ast.parse((SOURCE / "errors.py").read_text())
+    classes = {node.name for node in errors.body if isinstance(node, ast.ClassDef)}
+    text = page("errors.md")
+    assert classes - {"TightshipError"} == set(rows(text))
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+    assert codes == {0, 1, 2, 3, FAULT, INTERRUPTED}
+
+
+def test_every_pass_is_listed_once() -> None:
+    assert rows(page("passes.md")) == list(pass_names())
+
+
+def test_the_unit_file_starts_a_driver_that_the_parser_accepts() -> None:
+    (unit,) = fences(ROOT / "docs/how-to/operate-a-driver.md", "ini")
+    lines = unit.text.replace("\\\n", "").splitlines()
+    settings = dict(line.split("=", 1) for line in lines if "=" in line)
+    program, *arguments = shlex.split(settings["ExecStart"])
+    assert Path(program).name == "tightship"
+    options = parser().parse_args(arguments)
+    assert int(settings["TimeoutStopSec"]) > options.grace + 30
+
+
+def test_the_metrics_of_a_driver_are_listed() -> None:
+    text = (ROOT / "docs/how-to/operate-a-driver.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`((?:nv|tightship)_\w+)`", text))
+    counted = set(re.findall(r"nv_inference_\w+", Path(request_counts.__file__).read_text()))
+    assert listed == counted | {f"tightship_{name}" for name in monitor.GAUGES}
+
+
+def test_modules_are_listed_with_their_purpose() -> None:
+    text = modules.listing()
+    assert "## `tightship/planner`" not in text
+    assert "| `verify` | Verifies plans." in text
+    assert text.count("\n| `") > 500
