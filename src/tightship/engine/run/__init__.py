@@ -1,1 +1,1 @@
-"""Runs of a program in its arena."""
+"""Execution of a program in its arena."""

@@ -14,25 +14,25 @@ Array = NDArray[np.generic]
 
 
 class Memory(Protocol):
-    """Bytes at an address: a block, or a range that grows."""
+    """Memory at an address: a block, or a range that grows."""
 
     @property
     def address(self) -> int:
-        """Of the first byte."""
+        """Address of the first byte."""
 
     @property
     def size_bytes(self) -> int:
-        """Those that may be touched."""
+        """Bytes that may be touched."""
 
     def array(self) -> NDArray[np.uint8]:
-        """Those bytes."""
+        """Return these bytes."""
 
 
 class Arena:
-    """A program's view of one block: the native operands in it, and arrays over it."""
+    """A program's view of one block: bound native operands, and arrays for Python steps."""
 
     def __init__(self, executable: Executable, block: Memory) -> None:
-        """`block` has at least the executable's `arena_bytes`, at an address that stays."""
+        """Bind to `block`, of at least the executable's `arena_bytes`, at an address that stays."""
         self.block = block
         self.context = (
             NativeContext(executable.native, block.address) if executable.native else None
@@ -47,7 +47,7 @@ class Arena:
                 self._add_arrays(executable, segment, room)
 
     def step_graphs(self, executable: Executable) -> Mapping[NativeSegment, NativeStepGraph]:
-        """What waits for what where steps run at once; made when it is first asked for."""
+        """Return the dependencies of native steps for concurrent execution; made on first use."""
         if self._step_graphs is None:
             from tightship.engine.run.step_graph import step_graphs
 
@@ -74,7 +74,7 @@ class Arena:
             self.scratch[segment.index] = room[scratch : scratch + segment.step.scratch_bytes]
 
     def array(self, operand: Operand) -> Array:
-        """A planned operand of a Python step, row-major."""
+        """Return a planned operand of a Python step, row-major."""
         return self._arrays[_key(operand)]
 
 
@@ -83,14 +83,14 @@ def _key(operand: Operand) -> tuple[Space, int, int, tuple[int, ...]]:
 
 
 class Reserved(Protocol):
-    """Memory that a run has, as the pool gave it that takes it back."""
+    """Memory that a run has reserved; it is given back to its pool."""
 
     def arena(self, executable: Executable) -> Arena:
-        """The program's arena in it."""
+        """Return the program's arena in it."""
 
 
 class Arenas:
-    """What programs have in one memory at an address that stays, made when each first comes."""
+    """Arenas of programs in one memory at an address that stays, each made on first use."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -100,7 +100,7 @@ class Arenas:
         return id(executable) in self._arenas
 
     def of(self, executable: Executable) -> Arena:
-        """A program's; the memory is as large as it needs."""
+        """Return a program's arena; the memory must be large enough for it."""
         found = self._arenas.get(id(executable))
         if found is None:
             made = executable, Arena(executable, self._memory)
@@ -108,5 +108,5 @@ class Arenas:
         return found[1]
 
     def forget(self, executable: Executable) -> None:
-        """Drop that of a program that is not running."""
+        """Drop the arena of a program that is not running."""
         self._arenas.pop(id(executable), None)

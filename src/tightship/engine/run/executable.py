@@ -1,4 +1,4 @@
-"""A placement made ready to run: weights packed, primitives compiled, steps in segments."""
+"""Placement made ready to run: weights packed, primitives compiled, steps in segments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ COMPILED = CompiledWork()
 
 @dataclass(frozen=True, slots=True)
 class NativeSegment:
-    """Steps [first, last) of the native program, run in one call."""
+    """Steps `[first, last)` of the native program, run in one call."""
 
     first: int
     last: int
@@ -32,13 +32,13 @@ class NativeSegment:
 
 @dataclass(frozen=True, slots=True)
 class PythonStep:
-    """A step that runs in Python; `index` is its place among the lowered steps."""
+    """Step that runs in Python; `index` is its index among the lowered steps."""
 
     index: int
     step: LoweredStep
     work: KernelWork | ReferenceWork
     frees: tuple[str, ...] = ()
-    """Objects that nobody reads later."""
+    """Objects that no later step reads."""
 
 
 Segment = NativeSegment | PythonStep
@@ -46,15 +46,15 @@ Segment = NativeSegment | PythonStep
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Executable:
-    """Immutable; runs in any number of threads, each with an arena of its own.
+    """Program ready to run: immutable, and shared by threads that have an arena each.
 
     Attributes:
-        placement: Where everything is; without descriptions of primitives, some 30 KB each.
-        weights: The packed weights, as the lowered program counts them.
+        placement: Offsets of operands; without descriptions of primitives, some 30 KB each.
+        weights: Packed weights, indexed as in the lowered program.
         native: Steps that run without Python.
         segments: All steps, in order.
-        arena_bytes: What a run needs besides inputs and outputs.
-        io_bytes: Inputs and outputs, which the caller has.
+        arena_bytes: Bytes that a run needs besides inputs and outputs.
+        io_bytes: Bytes of inputs and outputs, which lie in the caller's memory.
     """
 
     placement: Placement
@@ -69,7 +69,7 @@ def build(placement: Placement, store: WeightStore, progress: Progress | None = 
     """Pack the weights that `store` lacks, and compile the primitives.
 
     Raises:
-        OutOfMemoryError: Room for the weights cannot be allocated.
+        OutOfMemoryError: Memory for the weights cannot be allocated.
     """
     with library_threads(placement.lowered.threads):
         weights = store.copies(placement.lowered.weights, progress)
@@ -122,7 +122,7 @@ def _segments(
 
 
 def _last_object_reads(placement: Placement) -> dict[int, tuple[str, ...]]:
-    """Names of the objects that die at each step; outputs live on."""
+    """Map each step to the objects that no later step reads, except outputs."""
     last: dict[str, int] = {}
     for index, step in enumerate(placement.lowered.steps):
         for operand in (*step.reads, *step.writes):
@@ -157,13 +157,13 @@ def _add_native(
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Space and offset of operands, as the native program counts them.
+    """Space number and offset of operands in the native program.
 
-    Weights lie in several blocks; their offsets are counted from the first one's address.
+    Weights lie in several blocks; their offsets count from the address of the first one.
     """
 
     scratch: tuple[int | None, ...]
-    """Offset of each step's, in the arena."""
+    """Offset of each step's scratch in the arena."""
     slots: tuple[tuple[int, int], ...]
     weights: tuple[tuple[int, int], ...]
 
@@ -186,11 +186,11 @@ class _Places:
         return space, offset + (0 if space else operand.offset_bytes)
 
     def first_element(self, operand: Operand) -> tuple[int, int]:
-        """Place of an operand's first element, which a part of another has further on."""
+        """Locate an operand's first element, which a part of a larger value has at an offset."""
         space, offset = self.place(operand)
         return space, offset + (0 if operand.desc is None else operand.desc.offset_bytes)
 
 
 def _base(weights: Sequence[PackedCopy]) -> int:
-    """The address that offsets of weights are counted from."""
+    """Return the address that offsets of weights count from."""
     return weights[0].address if weights else 0

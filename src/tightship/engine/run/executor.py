@@ -1,4 +1,4 @@
-"""Runs an executable: binds operands, then native segments and Python steps in order."""
+"""Runs an executable: binds operands, then runs native segments and Python steps in order."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,19 +30,19 @@ def execute(
     """Run every step once.
 
     Args:
-        executable: What to run.
-        arena: Where; nobody else may use it meanwhile.
+        executable: Program to run.
+        arena: Memory to run it in, used by no other run meanwhile.
         external: Row-major arrays for the slots of inputs and outputs.
-        objects: Values outside every plan by name; those that outputs need are left in it.
-        limits: When to end early, and how many steps may run at once.
-        ends_ns: Where the time of `time.monotonic_ns` after each step is to go; of one worker.
+        objects: Values outside every plan by name; those of outputs remain in it.
+        limits: Limits on time, unplanned bytes and concurrent steps.
+        ends_ns: Array for the time of `time.monotonic_ns` after each step; needs a single worker.
 
     Raises:
-        StoppedError: The stop flag was set, before a step or a turn of a loop.
-        DeadlineError: The deadline passed, likewise.
+        StoppedError: The stop flag was set, before a step or an iteration of a loop.
+        DeadlineError: The deadline passed, before a step or an iteration of a loop.
         OutOfMemoryError: A step outside the plan would exceed its bound.
         GraphError: A reference kernel refuses its operands.
-        InputError: Elements of an input are outside what an operator takes, as an index can be.
+        InputError: An input has elements that an operator cannot take, such as an invalid index.
     """
     if arena.context is not None:
         for slot, array in external.items():
@@ -88,7 +88,7 @@ def _at_once(arena: Arena, graph: NativeStepGraph, limits: Limits) -> None:
 
 @dataclass(slots=True)
 class _Run:
-    """Operands of one run's Python steps."""
+    """Operands of the Python steps of one run."""
 
     arena: Arena
     external: Mapping[int, Array]
@@ -108,7 +108,7 @@ class _Run:
                 del self.objects[name]
 
     def reference(self, segment: PythonStep, work: ReferenceWork) -> Sequence[Any]:
-        """What a reference kernel returns; its arrays count against the bound."""
+        """Run a reference kernel; the arrays that it allocates count against the bound."""
         operands = [None if operand is None else self.any(operand) for operand in work.inputs]
         bound = self.limits.dynamic
         with interrupted_by(self.limits.check):
@@ -143,7 +143,7 @@ class _Run:
         return self.planned(operand)
 
     def keep(self, segment: PythonStep, work: ReferenceWork, results: Sequence[Any]) -> None:
-        """Put results where they belong: planned bytes, or the objects."""
+        """Copy results into planned bytes, or keep them as objects."""
         sources = [o for o in work.inputs if o is not None and o.space is not Space.OBJECT]
         planned = [self.planned(operand) for operand in sources]
         for operand, result in zip(work.outputs, results, strict=True):
@@ -162,7 +162,7 @@ class _Run:
 
 
 def _owned(result: Any, planned: Sequence[Array]) -> Any:  # noqa: ANN401
-    """A result apart from planned bytes, which later steps overwrite."""
+    """Copy a result that shares planned bytes, which later steps overwrite."""
     if isinstance(result, list):
         return [_owned(element, planned) for element in result]
     if isinstance(result, np.ndarray) and any(np.may_share_memory(result, p) for p in planned):

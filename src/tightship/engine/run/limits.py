@@ -1,4 +1,4 @@
-"""What a run may take: time, bytes outside the plan, and steps at once."""
+"""Limits of a run: time, bytes outside the plan, and concurrent steps."""
 
 import time
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from tightship.errors import DeadlineError, StoppedError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run may take. The first three end it early, while it waits and between two steps.
+    """Limits of a run; the first two end it early, while it waits and between steps.
 
     Attributes:
-        stop: A flag that anybody may set.
-        deadline_ns: A time of `time.monotonic_ns`.
-        dynamic: A bound on the arrays that steps outside the plan have alive.
-        workers: How many native steps may run at once, each on one thread.
+        stop: Flag that any thread may set to end the run.
+        deadline_ns: Time of `time.monotonic_ns` at which the run ends; None for no limit.
+        dynamic: Bound on the live arrays of steps outside the plan; None for no limit.
+        workers: Native steps that may run at once, each on one thread.
     """
 
     stop: StopFlag = field(default_factory=StopFlag)
@@ -24,7 +24,7 @@ class Limits:
     workers: int = 1
 
     def check(self) -> None:
-        """Raise what `end` raises if the run must not go on."""
+        """Raise as `end` does if the stop flag is set or the deadline has passed."""
         if self.stop.is_set():
             end("stopped")
         if self.deadline_ns is not None and time.monotonic_ns() >= self.deadline_ns:
@@ -32,7 +32,7 @@ class Limits:
 
 
 def end(outcome: str) -> None:
-    """Raise the error that a native run's outcome stands for; none for "done".
+    """Raise the error of a native run's outcome, unless it is "done".
 
     Raises:
         StoppedError: The stop flag was set.

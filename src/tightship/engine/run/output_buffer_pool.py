@@ -1,8 +1,8 @@
-"""Large arrays that runs wrote outputs into, for later runs once callers have let go of them.
+"""Pool of large output arrays, reused by later runs once callers have released them.
 
 The C library gives memory of this size back to the system at once, and the system maps it page by
-page when it is next written: a token of a language model's decoder, whose caches are outputs, takes
-a tenth longer by that.
+page when it is next written. A token of a language model's decoder, whose caches are outputs, takes
+a tenth longer because of that.
 """
 
 import sys
@@ -16,20 +16,21 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 LARGE_BYTES = 1 << 17
-"""From which on the C library maps memory for an array alone."""
+"""Size from which the C library maps an array on its own."""
 
 
 @dataclass(slots=True, eq=False)
 class OutputBufferPool:
-    """One array for each large output; of a model whose shapes never change."""
+    """One array for each large output of a model whose shapes never change."""
 
     _arrays: dict[str, Array] = field(default_factory=dict)
     _choosing: threading.Lock = field(default_factory=threading.Lock)
 
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """An array, not initialised, for an output; nobody else holds its memory.
+        """Return an uninitialised array for an output, used by no caller.
 
-        What is kept is let go before anything new is taken, so that a run never holds two.
+        A kept array that is still in use is dropped before a new one is made, so that the pool
+        never holds two.
         """
         if dtype.itemsize * int(np.prod(shape, dtype=np.int64)) < LARGE_BYTES:
             return np.empty(shape, dtype)
@@ -40,15 +41,15 @@ class OutputBufferPool:
             return self._arrays[name].view()
 
     def release(self) -> None:
-        """Keep nothing; arrays that somebody reads live on."""
+        """Drop all arrays; those that a caller uses live on."""
         with self._choosing:
             self._arrays.clear()
 
 
 def _references(arrays: dict[str, Array], name: str) -> int:
-    """To an array; whatever reads its memory, a view or a slice of one, holds one of them."""
+    """Count the references to an array; each view or slice of it holds one."""
     return sys.getrefcount(arrays[name])
 
 
 UNUSED = _references({"": np.empty(0)}, "")
-"""Of an array that only the dictionary has."""
+"""Reference count of an array that only the dictionary holds."""

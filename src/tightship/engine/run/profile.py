@@ -1,4 +1,4 @@
-"""Runs that are timed step by step: where a model's time goes."""
+"""Times the steps of runs, to show what takes a model's time."""
 
 import json
 import time
@@ -25,21 +25,21 @@ from tightship.view.trace_events import timing_json, trace_events
 Array = NDArray[Any]
 
 PARTIAL_READERS = frozenset({"Gather", "GatherElements", "GatherND", "Slice", "Split"})
-"""Operators that read of their first operand what they write."""
+"""Operators that read only as much of their first operand as they write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Every step of a model and the time it took, over some runs."""
+    """Steps of a model and the time that each took, over some runs."""
 
     timing: Timing
 
     def table(self, *, top: int = 20, by_operator: bool = False) -> str:
-        """What `tightship run --profile` prints: tiers, then steps or operators, slowest first."""
+        """Tabulate tiers, then steps or operators, slowest first."""
         return timing_table(self.timing, top=top, by_operator=by_operator)
 
     def to_json(self) -> dict[str, object]:
-        """The profile as JSON values; times are named `*_ns`, amounts `*_bytes`."""
+        """Convert the profile to JSON values; times are named `*_ns`, amounts `*_bytes`."""
         return timing_json(self.timing)
 
     def save_trace(self, path: str | PathLike[str]) -> None:
@@ -48,7 +48,7 @@ class Profile:
 
 
 Lap = tuple[int, NDArray[np.int64]]
-"""The time of `time.monotonic_ns` before a run's first step, and after each step."""
+"""Time of `time.monotonic_ns` before a run's first step, and after each step."""
 
 
 def timed_run(
@@ -58,7 +58,7 @@ def timed_run(
     objects: dict[str, Any],
     limits: Limits,
 ) -> Lap:
-    """Run every step once, as `execute` does."""
+    """Run every step once, as `execute` does, and record when each ended."""
     ends_ns = np.zeros(len(executable.placement.lowered.steps), np.int64)
     start_ns = time.monotonic_ns()
     execute(executable, arena, external, objects, limits, ends_ns)
@@ -66,7 +66,7 @@ def timed_run(
 
 
 def profile_of(executable: Executable, plan: MemoryPlan, laps: list[Lap]) -> Profile:
-    """The profile of some timed runs."""
+    """Summarize timed runs."""
     runs = [_from_zero(start, ends) for start, ends in laps]
     steps = executable.placement.lowered.steps
     timed = [
@@ -78,7 +78,7 @@ def profile_of(executable: Executable, plan: MemoryPlan, laps: list[Lap]) -> Pro
 
 
 def _from_zero(start_ns: int, ends_ns: NDArray[np.int64]) -> list[int]:
-    """The run's start as 0, then the end of each step."""
+    """Return 0 for the run's start, then the end of each step relative to it."""
     return [0, *(ends_ns - start_ns).tolist()]
 
 
@@ -100,7 +100,7 @@ def _timed(step: LoweredStep, live_bytes: int, laps: list[tuple[int, int]]) -> T
 
 
 def moved_bytes(step: LoweredStep) -> tuple[int, int]:
-    """Bytes of the operands that a step reads and writes, each once, in their layouts."""
+    """Count the bytes that a step reads and writes, each operand once, in its layout."""
     written = sum(_sizes(step.writes))
     sizes = _sizes(step.reads)
     if sizes and step.operator in PARTIAL_READERS:
@@ -117,7 +117,7 @@ def _shapes(operands: tuple[Operand, ...]) -> str:
 
 
 def _segments(executable: Executable) -> tuple[tuple[int, int], ...]:
-    """Half-open ranges of lowered steps, one for each call."""
+    """List half-open ranges of lowered steps, one for each call."""
     ranges, first = [], 0
     for segment in executable.segments:
         count = segment.last - segment.first if isinstance(segment, NativeSegment) else 1

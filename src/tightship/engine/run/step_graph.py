@@ -1,4 +1,4 @@
-"""Which native steps of a program wait for which, so that the others may run at once."""
+"""Dependencies between the native steps of a program, so that independent ones may run at once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Edge = tuple[int, int]
 
 @dataclass(slots=True)
 class _Room:
-    """A slot or a step's scratch: its bytes of the arena, and the steps that touch it so far.
+    """Slot or scratch in the arena, and the steps that have touched it so far.
 
     Steps that each write a part of it do not wait for each other.
     """
@@ -24,16 +24,16 @@ class _Room:
     start: int
     stop: int
     after: tuple[int, ...]
-    """Steps that touched these bytes when they belonged to others."""
+    """Steps that touched these bytes when other values had them."""
     writers: list[int] = field(default_factory=list)
     readers: list[int] = field(default_factory=list)
 
 
 def step_graphs(executable: Executable) -> dict[NativeSegment, NativeStepGraph]:
-    """For each native segment which of its steps wait for which, and for no more than they must.
+    """Return the minimal dependencies between the steps of each native segment.
 
-    A step waits for those that write what it reads, and for those that touch bytes which it writes:
-    the plan lets values follow each other in them. What Python runs waits for all before it.
+    A step waits for the steps that write what it reads, and for those that touch bytes which it
+    overwrites, because values reuse bytes of the arena. A Python step waits for all before it.
     """
     steps = executable.placement.lowered.steps
     edges = needed(executable.placement)
@@ -54,7 +54,7 @@ def step_graphs(executable: Executable) -> dict[NativeSegment, NativeStepGraph]:
 
 
 def needed(placement: Placement) -> list[Edge]:
-    """The fewest edges between steps that keep values and bytes in order."""
+    """Find the fewest edges between steps that keep values and bytes in order."""
     edges = sorted(set(_edges(placement)))
     rows = np.ascontiguousarray(np.array(edges, np.int64).reshape(-1, 2).T)
     nothing = np.zeros((2, 0), np.int64)
@@ -65,7 +65,7 @@ def needed(placement: Placement) -> list[Edge]:
 def _edges(placement: Placement) -> Iterator[Edge]:
     over = _written_over(placement)
     backings = {(Space.EXTERNAL, slot): _Room(0, 0, ()) for slot in over.values()}
-    inside: list[_Room] = []  # rooms in the arena
+    inside: list[_Room] = []
 
     def key(operand: Operand) -> tuple[Space, int]:
         return operand.space, over.get(operand.slot, operand.slot)
@@ -90,9 +90,9 @@ def _edges(placement: Placement) -> Iterator[Edge]:
 
 
 def _written_over(placement: Placement) -> dict[int, int]:
-    """Outputs that lie in inputs for good, as updated weights do; slots by slot.
+    """Map the slots of outputs that overwrite inputs, as updated weights do, to the inputs' slots.
 
-    What is updated in pieces lies where the first of them does.
+    Tiles of an update map to the slot of the first of them.
     """
     slots = placement.lowered.slots
     found: dict[int, int] = {}
@@ -104,7 +104,7 @@ def _written_over(placement: Placement) -> dict[int, int]:
 
 
 def _entered(placement: Placement, operand: Operand, inside: list[_Room]) -> _Room:
-    """The room of a slot that nothing was written to before."""
+    """Return the room of a slot that is written for the first time."""
     if operand.space is not Space.ARENA:
         return _Room(0, 0, ())
     start = placement.schedule_plan.value_offset(operand.slot) or 0
@@ -119,7 +119,7 @@ def _scratch(
 
 
 def _taken(start: int, size_bytes: int, inside: list[_Room]) -> _Room:
-    """Bytes of the arena that belong to a new room from now on."""
+    """Give bytes of the arena to a new room, which waits for users of those it overlaps."""
     stop = start + size_bytes
     former = [room for room in inside if room.start < stop and start < room.stop]
     after = {step for room in former for step in (*room.writers, *room.readers)}

@@ -1,4 +1,4 @@
-"""A lowered model whose primitives and memory are had anew for each call, as frameworks do it."""
+"""Runs a lowered model with primitives and memory obtained for each call, as frameworks do."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -40,13 +40,13 @@ SRC, DST = 1, 17
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What is had anew for each call.
+    """Resources that are obtained for each call.
 
     Attributes:
-        repacks_weights: Weights are packed into a primitive's layout before each of its calls,
-            as operators do that own them and are made for the call; otherwise once.
-        grouping: Memory of values comes and goes with each of them (`value`), or with the run,
-            as regions (`blob`) or at offsets (`offset`).
+        repacks_weights: Whether weights are packed into a primitive's layout before each of its
+            calls, as by operators that own their weights and are made for the call; else once.
+        grouping: Lifetime of memory for values: that of each value (`value`), or of the run, as
+            regions (`blob`) or at offsets (`offset`).
     """
 
     repacks_weights: bool = False
@@ -59,10 +59,10 @@ PLAIN = Pattern()
 
 
 class Stepwise:
-    """Runs a placement step by step; one run at a time, as many objects as threads.
+    """Runner of a placement step by step; one run at a time per object.
 
-    Primitives come from a cache, and with them the policy by which scratch, values and repacked
-    weights are kept. Of the plan only this is used: which values share bytes.
+    Primitives come from `cache`, and with them the policy that keeps scratch, values and repacked
+    weights. Of the plan, only the sharing of bytes between values is used.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Stepwise:
         store: WeightStore,
         pattern: Pattern = PLAIN,
     ) -> None:
-        """Describes every step, and packs the weights that are not packed for each call.
+        """Describe every step, and pack the weights that are not packed for each call.
 
         Raises:
             InputError: A step runs in Python.
-            OutOfMemoryError: Room for the weights cannot be allocated.
+            OutOfMemoryError: Memory for the weights cannot be allocated.
         """
         described = _Described(placement, pattern)
         self._native = NativeStepwise(
@@ -92,12 +92,12 @@ class Stepwise:
             self._native.bind_persistent(slot, _bytes(weights[index]))
 
     def run(self, external: Mapping[int, Array], limits: Limits | None = None) -> None:
-        """Run every step once; `external` as for `executor.execute`.
+        """Run every step once, with `external` as for `executor.execute`.
 
         Raises:
             InputError: Elements of an input are outside what an operator takes.
-            OutOfMemoryError: A resource refuses; what the run had is given back.
-            StoppedError, DeadlineError: By the limits, between two steps.
+            OutOfMemoryError: A resource refuses; the run's memory is given back.
+            StoppedError, DeadlineError: The limits ended the run between two steps.
         """
         limits = limits or Limits()
         for slot, array in external.items():
@@ -109,20 +109,20 @@ class Stepwise:
 
     @property
     def memory_ns(self) -> int:
-        """Of the last run: obtaining memory and giving it back, without the faults of its use."""
+        """Nanoseconds of the last run to obtain and give back memory, page faults excluded."""
         return self._native.memory_ns
 
     @property
     def primitives_ns(self) -> int:
-        """Of the last run: finding primitives, or compiling them."""
+        """Nanoseconds of the last run to find or compile primitives."""
         return self._native.primitives_ns
 
 
 class _Described:
-    """A program over external slots, and which of those live when.
+    """Program over external slots, with the lifetime of each slot.
 
     Slots are those of the lowered program, then one for each buffer of its plan, for each weight,
-    and for what is found on the way.
+    and for scratch and unpacked weights as they are met.
     """
 
     def __init__(self, placement: Placement, pattern: Pattern) -> None:
@@ -135,7 +135,7 @@ class _Described:
         self.program = NativeProgram()
         self.groups: list[Group] = []
         self.plain: dict[int, int] = {}
-        """Slots of weights as they are in the file, by weight, where they are packed for a call."""
+        """Slot of the file's bytes of each weight that is packed for a call."""
         self._repacks = pattern.repacks_weights
         with library_threads(self._lowered.threads):
             positions = [self._add(index) for index in range(len(self._lowered.steps))]
@@ -158,7 +158,7 @@ class _Described:
         return FIRST_EXTERNAL + self._first_buffer + buffer, offset
 
     def _add(self, index: int) -> int:
-        """Add a step, behind those that pack its weights; its position in the program."""
+        """Add a step after those that pack its weights; return its index in the program."""
         step = self._lowered.steps[index]
         work = step.work
         if isinstance(work, PrimitiveWork):
@@ -198,7 +198,7 @@ class _Described:
         return self.program.step_count - 1
 
     def _add_repacking(self, operands: Iterable[Operand]) -> dict[int, int]:
-        """Add steps that pack weights which are not kept as they are; weight to its step."""
+        """Add steps that pack weights into another layout; return each weight's step."""
         found: dict[int, int] = {}
         read = {operand.slot for operand in operands if operand.space is Space.WEIGHTS}
         for index in sorted(read) if self._repacks else ():
@@ -238,7 +238,7 @@ class _Described:
 
 
 def _alone(size_bytes: int) -> LifetimeManager:
-    """The lifetime of one object."""
+    """Make the lifetime of a single object."""
     lifetimes = OffsetLifetimeManager()
     lifetimes.end_lifetime(lifetimes.start_lifetime(), size_bytes)
     return lifetimes
