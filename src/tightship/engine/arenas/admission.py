@@ -1,4 +1,4 @@
-"""What the runs of one model take of arenas that are not its own, within its budget."""
+"""Admission of a model's runs to arenas that it shares, within the model's budget."""
 
 import threading
 import time
@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from tightship.errors import InputError
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 1e-4, 4e-3
-"""How soon a run looks again for what nobody tells it of, at first and at last."""
+"""Seconds between two attempts of a waiting run, at first and at most; no signal ends the wait."""
 
 
 @dataclass(slots=True)
 class Admission:
-    """Bytes that runs have booked; at no return of `book` more than the budget then.
+    """Bytes admitted for runs; `book` admits only what is within the budget at that time.
 
     Attributes:
-        budget_bytes: None for no limit.
-        arenas_bytes: Of arenas, now.
-        peak_bytes: The most that was ever booked of arenas.
-        is_closed: Nothing more is booked.
+        budget_bytes: Most bytes of arenas and of what runs take beside them; None for no limit.
+        arenas_bytes: Bytes of arenas admitted now.
+        peak_bytes: Most bytes of arenas ever admitted.
+        is_closed: Whether further runs are refused.
     """
 
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -29,10 +29,10 @@ class Admission:
     _beside_bytes: int = 0
 
     def book(self, needed_bytes: int, beside_bytes: int) -> bool:
-        """Book an arena and what a run takes beside it; whether the budget has room for both.
+        """Admit an arena and a run's other bytes; return whether the budget allowed both.
 
         Raises:
-            InputError: It is closed.
+            InputError: The model was closed.
         """
         with self.lock:
             if self.is_closed:
@@ -46,29 +46,29 @@ class Admission:
             return True
 
     def cancel(self, needed_bytes: int, beside_bytes: int) -> None:
-        """Give back what was booked."""
+        """Give back bytes that `book` admitted."""
         with self.lock:
             self.arenas_bytes -= needed_bytes
             self._beside_bytes -= beside_bytes
 
     @property
     def fits(self) -> bool:
-        """Whether what is booked is within the budget."""
+        """Whether the admitted bytes are within the budget."""
         with self.lock:
             budget = self.budget_bytes
             return budget is None or self.arenas_bytes + self._beside_bytes <= budget
 
     def forked(self) -> None:
-        """Runs of the parent's threads are not the child's."""
+        """Forget runs of the parent's threads in a forked child."""
         self.arenas_bytes = self._beside_bytes = 0
 
     def end(self) -> None:
-        """Book nothing more."""
+        """Admit no further run."""
         with self.lock:
             self.is_closed = True
 
     def close(self) -> None:
-        """`end`, and wait until all is given back."""
+        """Call `end`, and wait until all arenas are given back."""
         self.end()
         wait_s = FIRST_WAIT_S
         while self.arenas_bytes:
@@ -78,31 +78,31 @@ class Admission:
 
 @dataclass(slots=True, eq=False)
 class AdmittedBackings:
-    """A model's use of rooms that are not its own, by what its runs have booked."""
+    """Base of a model's use of arenas that it shares; reports what its runs have admitted."""
 
     _admission: Admission = field(default_factory=Admission, init=False)
 
     @property
     def lock(self) -> threading.RLock:
-        """Free while the process forks."""
+        """Lock of the admission; it is free while the process forks."""
         return self._admission.lock
 
     @property
     def fits(self) -> bool:
-        """Whether what is taken is within the budget."""
+        """Whether the admitted bytes are within the budget."""
         return self._admission.fits
 
     @property
     def held_bytes(self) -> int:
-        """What the model's runs have now; what is free is everybody's."""
+        """Bytes of arenas that the model's runs have now; free arenas belong to no model."""
         return self._admission.arenas_bytes
 
     @property
     def used_bytes(self) -> int:
-        """All of that."""
+        """The same as `held_bytes`."""
         return self.held_bytes
 
     @property
     def peak_bytes(self) -> int:
-        """The most that they ever had."""
+        """Most bytes that the model's runs had at any time."""
         return self._admission.peak_bytes

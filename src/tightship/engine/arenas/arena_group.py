@@ -1,4 +1,4 @@
-"""Arenas that models of one process take in turns: as many as run at once, not one for each."""
+"""Arenas that models of one process share: one for each concurrent run instead of each model."""
 
 import threading
 import time
@@ -18,30 +18,30 @@ ARENAS_MAX = 256
 
 
 class ArenaGroup:
-    """Memory of arenas for all models that are loaded with it, from any thread.
+    """Pool of arenas for all models that are loaded with it, usable from any thread.
 
-    A run takes a free room, of whichever model had it before, and gives it back; what none needs
-    goes back to the system as `retention` says. No room stays larger than the largest program.
+    A run takes any free room, whichever model had it before. Idle memory goes back to the system as
+    `retention` says. No room stays larger than the largest program.
     """
 
     def __init__(self, retention: Retention | None = None, *, arenas: int = ARENAS_MAX) -> None:
-        """`arenas` is how many runs may go on at once; others wait."""
+        """Let `arenas` runs execute at once; further runs wait."""
         self.pool = ArenaPool(arenas, retention)
         self._lock = threading.Lock()
         self._largest: dict[int, int] = {}
 
     @property
     def held_bytes(self) -> int:
-        """What they have now, used or kept."""
+        """Bytes of all arenas, used or kept."""
         return self.pool.held_bytes
 
     @property
     def used_bytes(self) -> int:
-        """Of that, what runs have."""
+        """Bytes of arenas that runs have reserved."""
         return self.pool.used_bytes
 
     def note(self, model: int, largest_bytes: int | None) -> None:
-        """The largest program of a model; None once the model is gone."""
+        """Note the arena size of a model's largest program; None when the model is closed."""
         with self._lock:
             self._largest.pop(model, None)
             if largest_bytes is not None:
@@ -49,13 +49,13 @@ class ArenaGroup:
             self.pool.resize(max(self._largest.values(), default=0), None)
 
     def close(self) -> None:
-        """Give all memory back; no run has any."""
+        """Give all memory back; no run may be active."""
         self.pool.close()
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class GroupBackings(AdmittedBackings):
-    """A model's use of joint arenas: what its runs take at once stays within its budget."""
+    """A model's use of joint arenas; its own runs together stay within its budget."""
 
     arenas: ArenaGroup
     _known: dict[int, Executable] = field(default_factory=dict)
@@ -64,11 +64,11 @@ class GroupBackings(AdmittedBackings):
         guard(self)
 
     def forked(self) -> None:
-        """Runs of the parent's threads are not the child's."""
+        """Forget runs of the parent's threads in a forked child."""
         self._admission.forked()
 
     def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> ArenaBacking:
-        """As `ArenaPool.reserve`; errors too."""
+        """Reserve a room as `ArenaPool.reserve` does, with the same errors."""
         wait_s = FIRST_WAIT_S
         while not self._admission.book(executable.arena_bytes, beside_bytes):
             limits.check()
@@ -84,14 +84,14 @@ class GroupBackings(AdmittedBackings):
         return room
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
-        """Give back what `reserve` gave."""
+        """Give a room of `reserve` back."""
         assert isinstance(room, ArenaBacking)
         needed_bytes = room.needed_bytes
         self.arenas.pool.release(room, 0)
         self._admission.cancel(needed_bytes, beside_bytes)
 
     def warm(self, executable: Executable) -> None:
-        """Have an arena ready for a program, if one is free.
+        """Back an arena for a program, if one is free.
 
         Raises:
             OutOfMemoryError: It cannot be allocated.
@@ -105,17 +105,17 @@ class GroupBackings(AdmittedBackings):
         self.arenas.pool.forget(executable)
 
     def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:
-        """Say what the largest program needs and what there is."""
+        """Set the model's budget, and note the arena size of its largest program."""
         with self.lock:
             self._admission.budget_bytes = budget_bytes
         self.arenas.note(id(self), largest_bytes or 0)
 
     def release_unused(self) -> None:
-        """Give back what no run of any model has."""
+        """Give back the memory of rooms that no run of any model uses."""
         self.arenas.pool.release_unused()
 
     def close(self) -> None:
-        """Use the arenas no more, once no run of the model has one; others go on."""
+        """Wait until no run of the model has an arena, then stop using them; other models go on."""
         self._admission.close()
         for executable in list(self._known.values()):
             self.forget(executable)

@@ -1,4 +1,4 @@
-"""Arenas kept for reuse: each run reserves one and releases it."""
+"""Pool of arenas for reuse: each run reserves one and releases it."""
 
 import threading
 import time
@@ -16,15 +16,15 @@ from tightship.engine.weights.allocation import backed, ranged
 from tightship.errors import InputError
 
 POLL_S = 0.02
-"""How often a waiting run looks at its limits."""
+"""Seconds between two checks of a waiting run's limits."""
 HUGE_BYTES = 2 << 20
 LEAST_BYTES = 256 << 10
-"""Less than this at the end of an arena is not worth a call of the system."""
+"""Least bytes that are worth a system call to give back."""
 
 
 @dataclass(slots=True, eq=False)
 class ArenaBacking:
-    """Memory that grows and shrinks, and programs' arenas in it; in use by one run at most."""
+    """Memory that grows and shrinks, with the arenas of programs in it; used by one run at most."""
 
     range: CommittedRange
     arenas: Arenas
@@ -34,30 +34,30 @@ class ArenaBacking:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it has now."""
+        """Bytes backed by memory now."""
         return self.range.size_bytes
 
     def arena(self, executable: Executable) -> Arena:
-        """The program's arena, made when it first comes."""
+        """Return the program's arena, made on first use."""
         return self.arenas.of(executable)
 
     def tail_bytes(self, size_bytes: int) -> int:
-        """What is behind so many bytes; a huge page goes back as a whole."""
+        """Count bytes after the first `size_bytes`; a huge page is given back only whole."""
         whole = -(-size_bytes // HUGE_BYTES) * HUGE_BYTES
         return self.size_bytes - (whole if size_bytes >= HUGE_BYTES else max(size_bytes, 0))
 
     def shrink(self, size_bytes: int) -> None:
-        """Give back what is behind so many bytes."""
+        """Give back bytes after the first `size_bytes`."""
         if size_bytes < self.size_bytes:
             self.range.resize(max(size_bytes, 0))
 
 
 class ArenaPool:
-    """At most `capacity` rooms, each for any program; a room is free, or reserved by one run.
+    """Pool of at most `capacity` rooms, each for any program; a room is free or one run has it.
 
-    A run takes a free room that is large enough, else the largest grows. What rooms have, and
-    what runs take beside them, never exceeds the budget, but where it was lowered: until `fits`
-    says so. What runs need no more goes back as `retention` says.
+    A run takes a free room that is large enough; else the largest free one grows. Rooms and
+    `beside_bytes` of runs together stay within the budget; after the budget is lowered, once `fits`
+    is true. Memory that runs no longer need is given back as `retention` says.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ArenaPool:
     def reserved(
         self, executable: Executable, limits: Limits, beside_bytes: int = 0
     ) -> Iterator[Arena]:
-        """An arena for the length of a `with` block, as `reserve` and `release` give it."""
+        """Reserve an arena for the length of a `with` block."""
         room = self.reserve(executable, limits, beside_bytes)
         try:
             yield room.arena(executable)
@@ -93,13 +93,13 @@ class ArenaPool:
             self.release(room, beside_bytes)
 
     def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> ArenaBacking:
-        """A room with an arena for a program, and so many bytes of the budget with it.
+        """Reserve a room with an arena for a program, and `beside_bytes` of the budget.
 
         Raises:
             StoppedError: The limits' stop flag was set while none was free.
-            DeadlineError: Their deadline passed while none was free.
+            DeadlineError: The limits' deadline passed while none was free.
             InputError: The pool is closed.
-            OutOfMemoryError: The system refuses a further room, or a larger one.
+            OutOfMemoryError: The system refuses a new room, or a larger one.
         """
         room = self._reserve(executable, limits, beside_bytes)
         is_ready = False
@@ -112,7 +112,7 @@ class ArenaPool:
         return room
 
     def warm(self, executable: Executable) -> None:
-        """Have an arena ready for a program.
+        """Back an arena for a program before its first run.
 
         Raises:
             OutOfMemoryError: It cannot be allocated.
@@ -127,7 +127,7 @@ class ArenaPool:
                 room.arenas.forget(executable)
 
     def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:
-        """Say what the largest program needs and what there is; gives back what is beyond."""
+        """Set the largest program's arena size and the budget; give memory beyond them back."""
         with self._lock:
             self._largest_bytes, self._budget_bytes = largest_bytes, budget_bytes
             for room in self._free:
@@ -137,25 +137,25 @@ class ArenaPool:
 
     @property
     def fits(self) -> bool:
-        """Whether what is taken is within the budget."""
+        """Whether all memory taken is within the budget."""
         with self._lock:
             return self._has(0)
 
     @property
     def held_bytes(self) -> int:
-        """What rooms have now."""
+        """Bytes of all rooms."""
         with self._lock:
             return sum(room.size_bytes for room in (*self._free, *self._used))
 
     @property
     def used_bytes(self) -> int:
-        """Of that, what is reserved by runs."""
+        """Bytes of rooms that runs have reserved."""
         with self._lock:
             return sum(room.size_bytes for room in self._used)
 
     @property
     def peak_bytes(self) -> int:
-        """The most that rooms ever had."""
+        """Most bytes that rooms had at any time."""
         return self._peak_bytes
 
     def _reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> ArenaBacking:
@@ -174,7 +174,7 @@ class ArenaPool:
             return room
 
     def _taken(self, executable: Executable, beside_bytes: int) -> ArenaBacking | None:
-        """A room that is large enough, free no more; None while there is none."""
+        """Take a room that is large enough out of the free ones; None if there is none yet."""
         needed = executable.arena_bytes
         room = self._chosen(executable)
         if room is None:
@@ -188,7 +188,7 @@ class ArenaPool:
         return room if needed <= room.size_bytes else self._grown(room, needed)
 
     def _chosen(self, executable: Executable) -> ArenaBacking | None:
-        """The smallest free room that fits, one that the program knows first; else the largest."""
+        """Choose the smallest free room that fits, preferably one with the program's arena."""
         needed, free = executable.arena_bytes, self._free
         fitting = free if len(free) == 1 else [room for room in free if room.size_bytes >= needed]
         if fitting:
@@ -202,7 +202,7 @@ class ArenaPool:
         return room
 
     def _grown(self, room: ArenaBacking, size_bytes: int) -> ArenaBacking:
-        """A room that is larger: where it is, or with as many addresses again as it needs."""
+        """Grow a room in place, or make one with twice the addresses if its own do not suffice."""
         if size_bytes > room.range.capacity_bytes:
             room.shrink(0)
             return self._made(size_bytes, 2 * size_bytes)
@@ -221,7 +221,7 @@ class ArenaPool:
         self._peak_bytes = max(self._peak_bytes, self.held_bytes + room.size_bytes)
 
     def _make_way(self, more_bytes: int) -> bool:
-        """Give free rooms back until the budget has so many bytes left; whether it has."""
+        """Give free rooms back until the budget has `more_bytes` left; return whether it has."""
         while not self._has(more_bytes) and self._free:
             self._drop(min(self._free, key=lambda room: room.size_bytes))
         return self._has(more_bytes)
@@ -235,12 +235,12 @@ class ArenaPool:
         room.shrink(0)
 
     def _cut(self, room: ArenaBacking) -> None:
-        """No room is larger than the largest program."""
+        """Shrink a room to what the largest program needs."""
         if self._largest_bytes is not None:
             room.shrink(self._largest_bytes)
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
-        """Give back what `reserve` gave."""
+        """Give a room of `reserve` back."""
         assert isinstance(room, ArenaBacking)
         with self._lock:
             self._runs += 1
@@ -258,7 +258,7 @@ class ArenaPool:
             self._changed.notify_all()
 
     def _return_idle(self, now_ns: int) -> None:
-        """Give back what free rooms have and runs need no more; look again while there is more."""
+        """Give back idle memory of free rooms; start the watch if more may become idle."""
         idle_ns = self.retention.idle_ns
         beyond = self.held_bytes - self.retention.kept_bytes
         if idle_ns is None or beyond < LEAST_BYTES:
@@ -279,25 +279,25 @@ class ArenaPool:
             self._watch.start(idle_ns / 1e9)
 
     def sweep(self) -> int:
-        """Give back what is idle by now; its bytes."""
+        """Give back memory that is idle by now; return its bytes."""
         with self._lock:
             before = self.held_bytes
             self._return_idle(self._clock_ns())
             return before - self.held_bytes
 
     def forked(self) -> None:
-        """Runs of the parent's threads are not the child's."""
+        """Forget runs of the parent's threads in a forked child."""
         self._used.clear()
         self._beside_bytes = 0
 
     def release_unused(self) -> None:
-        """Give back what no run has."""
+        """Give back the memory of free rooms."""
         with self._lock:
             for room in self._free:
                 room.shrink(0)
 
     def close(self) -> None:
-        """Give every room back, once no run has one."""
+        """Wait until no run has a room, then give all of them back."""
         with self._lock:
             self._closed = True
             self._changed.notify_all()

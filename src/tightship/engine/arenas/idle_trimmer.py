@@ -1,4 +1,4 @@
-"""A look at idle memory a while from now, where no run may come to do it."""
+"""Gives idle memory back after a delay, because no further run may come to do it."""
 
 import threading
 import weakref
@@ -9,34 +9,33 @@ from tightship.forks import guard
 
 
 class Swept(Protocol):
-    """What has idle memory."""
+    """Owner of memory that may become idle."""
 
     def sweep(self) -> int:
-        """Give idle memory back; its bytes."""
+        """Give idle memory back; return its bytes."""
 
     def forked(self) -> None:
-        """Become the child's; called under the lock."""
+        """Adapt to being in a forked child; called under the lock."""
 
 
 class IdleTrimmer:
-    """At most one thread, which sleeps, sweeps and ends; there is none while all is given back.
+    """Thread, at most one, that sleeps and sweeps; it ends once all memory is given back.
 
-    It keeps what it sweeps from nothing: neither from being collected, nor the process from
-    ending. A fork waits until the lock is free, and the child has no such thread.
+    It refers to the owner weakly and is a daemon, so neither collection nor the end of the process
+    waits for it. A fork waits until the lock is free; the child has no such thread.
     """
 
     def __init__(self, swept: Swept, lock: threading.RLock) -> None:
-        """`lock` is what `swept` works under."""
+        """Watch `swept`, which works under `lock`."""
         self._swept = weakref.ref(swept)
         self.lock = lock
         self._timer: threading.Timer | None = None
         guard(self)
 
     def start(self, delay_s: float) -> None:
-        """Sweep after so many seconds, unless that is under way; called under the lock.
+        """Sweep after `delay_s` seconds, unless a sweep is pending; called under the lock.
 
-        A process that may have no further thread, or no memory for one, goes without: its next
-        run sweeps.
+        If no thread can be started, the next run sweeps.
         """
         if self._timer is not None:
             return
@@ -49,7 +48,7 @@ class IdleTrimmer:
         self._timer = timer
 
     def stop(self) -> None:
-        """No thread is left when this returns."""
+        """Cancel the sweep, and wait for its thread to end."""
         with self.lock:
             timer, self._timer = self._timer, None
         if timer is not None and timer is not threading.current_thread():
@@ -57,7 +56,7 @@ class IdleTrimmer:
             timer.join()
 
     def look(self) -> None:
-        """Sweep now; the sweep starts the next look if there will be more."""
+        """Sweep now; the sweep calls `start` if more may become idle."""
         with self.lock:
             self._timer = None
         swept = self._swept()
@@ -65,7 +64,7 @@ class IdleTrimmer:
             release_unused()
 
     def forked(self) -> None:
-        """Threads of the parent are not in the child."""
+        """Forget the thread, which a forked child does not have."""
         self._timer = None
         swept = self._swept()
         if swept is not None:

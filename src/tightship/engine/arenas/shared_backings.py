@@ -1,4 +1,4 @@
-"""Rooms in slots that processes share, reserved and released as those of a pool of one's own."""
+"""Arenas in slots that processes share, with the interface of `ArenaPool`."""
 
 import time
 from collections.abc import Callable
@@ -16,20 +16,20 @@ from tightship.resource.slot_file import Mapping, Slot
 
 @dataclass(slots=True, eq=False)
 class SharedBacking:
-    """A slot that a run has, and programs' arenas in it."""
+    """Slot that a run has reserved, and programs' arenas in it."""
 
     slot: Slot
     arenas: Arenas
     needed_bytes: int
 
     def arena(self, executable: Executable) -> Arena:
-        """The program's arena, made when it first comes."""
+        """Return the program's arena, made on first use."""
         return self.arenas.of(executable)
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class SharedBackings(AdmittedBackings):
-    """A model's use of a shared pool: what its own runs take at once stays within its budget."""
+    """A model's use of a shared pool; its own runs together stay within its budget."""
 
     pool: SharedArenaPool
     retention: Retention = field(default_factory=Retention)
@@ -41,19 +41,19 @@ class SharedBackings(AdmittedBackings):
         self._watch = IdleTrimmer(self, self.lock)
 
     def forked(self) -> None:
-        """Runs of the parent's threads, and its mappings, are not the child's."""
+        """Forget runs and mappings of the parent in a forked child."""
         self._admission.forked()
         self._arenas.clear()
 
     def reserve(self, executable: Executable, limits: Limits, beside_bytes: int) -> SharedBacking:
-        """A slot with an arena for a program, and so many bytes of the budget with it.
+        """Reserve a slot for a program, and `beside_bytes` of the model's budget.
 
         Raises:
             StoppedError: The limits' stop flag was set while none was free.
-            DeadlineError: Their deadline passed while none was free.
-            CapacityError: Slots may not be so large.
+            DeadlineError: The limits' deadline passed while none was free.
+            CapacityError: The program needs more than a slot may have.
             InputError: The model or the pool is closed.
-            OutOfMemoryError: The pool's file system has no room.
+            OutOfMemoryError: The pool's file system is full.
         """
         room: SharedBacking | None = None
         wait_s = FIRST_WAIT_S
@@ -93,7 +93,7 @@ class SharedBackings(AdmittedBackings):
             return found[1]
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
-        """Give back what `reserve` gave."""
+        """Give a room of `reserve` back."""
         assert isinstance(room, SharedBacking)
         has_more = self._without_idle(room.slot, room.needed_bytes)
         self.pool.give(room.slot)
@@ -102,7 +102,7 @@ class SharedBackings(AdmittedBackings):
             self._look_later()
 
     def _without_idle(self, slot: Slot, needed_bytes: int) -> bool:
-        """Give back what runs need no more of a slot; whether it has more, which may go later."""
+        """Give a slot's idle memory back; return whether it has more, which may go later."""
         now_ns, idle_ns, kept = self.clock_ns(), self.retention.idle_ns, self.retention.kept_bytes
         if idle_ns is None:
             return False
@@ -116,7 +116,7 @@ class SharedBackings(AdmittedBackings):
                 self._watch.start(self.retention.idle_s)
 
     def sweep(self) -> int:
-        """Give back what is idle of slots that nobody has; its bytes."""
+        """Give back the idle memory of free slots; return its bytes."""
         idle_ns = self.retention.idle_ns
         if idle_ns is None or self._admission.is_closed:
             return 0
@@ -126,11 +126,11 @@ class SharedBackings(AdmittedBackings):
         return given
 
     def warm(self, executable: Executable) -> None:
-        """Have a slot ready for a program, if one is free.
+        """Back a slot for a program, if one is free.
 
         Raises:
-            CapacityError: Slots may not be so large.
-            OutOfMemoryError: The pool's file system has no room.
+            CapacityError: The program needs more than a slot may have.
+            OutOfMemoryError: The pool's file system is full.
         """
         room = self._room(executable, 0)
         if room is not None:
@@ -143,16 +143,16 @@ class SharedBackings(AdmittedBackings):
                 arenas.forget(executable)
 
     def resize(self, largest_bytes: int | None, budget_bytes: int | None) -> None:  # noqa: ARG002
-        """Say what there is; slots are as large as others need them."""
+        """Set the budget; slots are as large as the processes together need them."""
         with self.lock:
             self._admission.budget_bytes = budget_bytes
 
     def release_unused(self) -> None:
-        """Give back the memory of slots that no run of any process has."""
+        """Give back the memory of slots that no run of any process uses."""
         self.pool.release_unused()
 
     def close(self) -> None:
-        """Use slots no more, once no run of the model has one; the pool stays open."""
+        """Wait until no run of the model has a slot, then stop using slots; the pool stays open."""
         self._admission.end()
         self._watch.stop()
         self._admission.close()

@@ -1,1 +1,1 @@
-"""Programs by input shapes, evicted by bytes."""
+"""Cache of programs by input shapes, evicted by bytes."""

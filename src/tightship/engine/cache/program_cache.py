@@ -1,4 +1,4 @@
-"""Programs of one model, one for each set of input shapes; those that no run asks for again go."""
+"""Cache of a model's programs by input shapes; evicts those that runs stopped using."""
 
 import threading
 from collections.abc import Sequence
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from tightship.engine.cache.statistics import MemoryStatistics, ProgramStatistics
 
 GROWTH_BYTES = 1 << 20
-"""By how much more an arena than all before may take before preparing gives back what it touched.
+"""Growth of the largest arena above which making a program gives back the code that it touched.
 
-Otherwise code waits until a program runs again: where each run has another shape, as in a text
-that grows, the next one needs it too.
+Below it, code pages stay until a program runs again: if each run has another shape, as in a text
+that grows, the next program needs them too.
 """
 
 
 class Reservation:
-    """A program and an arena for the length of a `with` block."""
+    """Context manager that holds a program and an arena for one run."""
 
     __slots__ = ("_cache", "_key", "_limits", "_program", "_room")
 
@@ -59,9 +59,9 @@ class Reservation:
 
 
 class ProgramCache:
-    """At most `bounds.programs` programs over one copy of the weights and one pool of arenas.
+    """Cache of at most `bounds.programs` programs with one copy of the weights and one pool.
 
-    A program is made once however many runs ask for it, and stays while a run has it.
+    Concurrent runs of equal shapes wait for one program; a program stays while a run has it.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class ProgramCache:
         progress: Progress | None = None,
         packed: Sequence[PackedCopy] = (),
     ) -> None:
-        """Makes the first program.
+        """Build the first program.
 
-        Its weights are held until the cache is closed; all those in `packed`, where there are any.
+        Its weights are held until the cache is closed; if `packed` is given, all of those are.
         """
         self.first_plan = first.plan
         self._bounds = bounds
@@ -111,7 +111,7 @@ class ProgramCache:
 
     @property
     def packed_weights(self) -> tuple[PackedCopy, ...]:
-        """Those of the first program."""
+        """Packed weights of the first program."""
         return tuple(self._base.copies_held())
 
     @property
@@ -125,7 +125,7 @@ class ProgramCache:
 
     @property
     def memory(self) -> "MemoryStatistics":
-        """What weights, arenas and programs take."""
+        """Bytes of weights, arenas and programs."""
         from tightship.engine.cache.statistics import MemoryStatistics
 
         pool = self._pool
@@ -136,7 +136,7 @@ class ProgramCache:
             )  # fmt: skip
 
     def release_unused(self) -> int:
-        """Let go of programs and arenas that no run has, but for the first program.
+        """Release programs and arenas that no run uses, except the first program.
 
         Returns:
             Bytes of weights and arenas given back.
@@ -154,20 +154,20 @@ class ProgramCache:
         return self.resource.current_bytes + self._pool.held_bytes
 
     def reserved(self, key: Key, limits: Limits) -> "Reservation":
-        """The program for some input shapes, made if need be, and an arena to run it in.
+        """Return a context manager of the program for `key`, made if needed, and of an arena.
 
-        Both for the length of a `with` block, which raises on entry:
+        Entering it raises:
 
         Raises:
-            CapacityError: The program would exceed the limit, whatever else is let go.
-            DeadlineError, StoppedError: While waiting for room.
+            CapacityError: The program would exceed the limit even if all others were released.
+            DeadlineError, StoppedError: The limits ended the wait for memory.
             InputError: The cache is closed, or the shapes do not fit the model.
             OutOfMemoryError: The system refuses memory.
         """
         return Reservation(self, key, limits)
 
     def acquire(self, key: Key, limits: Limits) -> tuple[Program, Reserved]:
-        """A pinned program and a block reserved for it."""
+        """Pin a program and reserve an arena for it."""
         program = self._pinned(key, limits)
         room: Reserved | None = None
         try:
@@ -178,12 +178,12 @@ class ProgramCache:
         return program, room
 
     def release(self, program: Program, room: Reserved) -> None:
-        """Give back what `acquire` gave."""
+        """Give back a program and arena of `acquire`."""
         self._pool.release(room, self._beside_bytes(program))
         self._unpin(program)
 
     def _beside_bytes(self, program: Program) -> int:
-        """What a run of the program takes beside its arena."""
+        """Count bytes that a run of the program takes in addition to its arena."""
         return program.executable.io_bytes + (self._bounds.dynamic_bytes or 0)
 
     def _unpin(self, program: Program) -> None:
@@ -196,11 +196,11 @@ class ProgramCache:
         return key in self._eviction
 
     def has_own_weights(self, program: Program) -> bool:
-        """Whether a program has weights beside those of the first, which go when it goes."""
+        """Whether a program has weights that the first program lacks; they are released with it."""
         return not set(self._base.copies_held()).issuperset(program.executable.weights)
 
     def plan_for(self, key: Key) -> MemoryPlan:
-        """What the model takes with these input shapes, its packed weights being shared.
+        """Plan the model's memory for these input shapes; weights packed already are shared.
 
         Raises:
             GraphError, InputError: The shapes do not fit the model.
@@ -210,7 +210,7 @@ class ProgramCache:
         return self._shared_plan(self._variants.prepare(dict(key), self._packed))
 
     def _shared_plan(self, prepared: CompiledModel) -> MemoryPlan:
-        """A plan as it is beside the weights that are packed already."""
+        """State a plan in addition to the weights that are packed already."""
         placement, weights_bytes = prepared.placement, self._weights_bytes
         extra = aligned_offsets(self._base.missing(placement.lowered.weights))[1]
         fixed = self._fixed_bytes - weights_bytes
@@ -242,7 +242,7 @@ class ProgramCache:
         return self._made(key, limits)
 
     def _made(self, key: Key, limits: Limits) -> Program:
-        """A new program, pinned; the key is free again if it cannot be made."""
+        """Make a program, pinned; release the key if that fails."""
         program: Program | None = None
         try:
             while not self._making.acquire(timeout=POLL_S):
@@ -267,7 +267,7 @@ class ProgramCache:
         return program
 
     def _unshared(self, key: Key) -> str | None:
-        """What to warn of: weights that are shared for other shapes, and not for these."""
+        """Word a warning about weights that are shared for other shapes only, if there are any."""
         assert self._variants is not None
         base = set(self._base.copies_held())
         own = [copy.weight for copy in self._store.copies_held() if copy not in base]
@@ -284,7 +284,7 @@ class ProgramCache:
             release_idle_primitives()
         try:
             executable = build(placement, self._store)
-        except UnboundLengthError:  # a constant that cannot be had for other lengths
+        except UnboundLengthError:  # a constant depends on the template's length
             prepared = self._variants.prepare_anew(dict(key), self._packed)
             executable = build(prepared.placement, self._store)
         with self._lock:
@@ -299,10 +299,10 @@ class ProgramCache:
         return program
 
     def _release_made(self) -> None:
-        """Give back what making a program needed, now that its descriptions are gone.
+        """Give back memory that making a program needed, now that its descriptions are gone.
 
-        Where processes share the weights, each is to have little else: primitives that no program
-        uses go too.
+        If processes share the weights, unused primitives are released too, to keep each process
+        small.
         """
         if self._is_mapped:
             release_idle_primitives()
@@ -312,7 +312,7 @@ class ProgramCache:
             release_unused()
 
     def _make_way(self, key: Key, prepared: CompiledModel, limits: Limits) -> int:
-        """Let programs go until there is room for another; bytes of its steps and weights."""
+        """Release programs until another fits; return the bytes of its steps and weights."""
         placement = prepared.placement
         run = placement.arena_bytes + placement.io_bytes
         steps, code = steps_bytes(placement.lowered), code_bytes(placement.lowered)
@@ -356,13 +356,13 @@ class ProgramCache:
         self._resize_pool(0, 0)
 
     def _resize_pool(self, own_bytes: int, arena_bytes: int) -> None:
-        """Give the pool what the programs leave, with one more of so many bytes on its way."""
+        """Give the pool the bytes that programs leave, counting a coming one of the given sizes."""
         limit, own = self._bounds.limit_bytes, self._eviction.own_bytes + own_bytes
         budget = None if limit is None else limit - self._fixed_bytes - own
         self._pool.resize(max(self._eviction.arena_bytes, arena_bytes), budget)
 
     def close(self) -> None:
-        """Give all memory back; waits for runs that are going on."""
+        """Wait for active runs, then give all memory back."""
         with self._lock:
             self._closed = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Which programs stay and which go when there are more shapes than room for programs."""
+"""Eviction policy of programs: which are kept when shapes outnumber the room for programs."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -9,20 +9,20 @@ from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executable import Executable
 
 NEW_PROGRAMS = 2
-"""Programs held that one run has asked for: of a hundred shapes that come once, few are there."""
+"""Programs kept that only one run has asked for, so that one-time shapes evict few others."""
 SEEN_KEYS = 1024
-"""Shapes remembered whose programs were let go; those that come again are here to stay."""
+"""Shapes remembered whose programs were released; a program made again for one is kept longer."""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Program:
-    """A lowered model that can run.
+    """Lowered model that can run.
 
     Attributes:
-        own_bytes: Its steps and weights of its own.
+        own_bytes: Bytes of its steps and of weights of its own.
         code: Bytes of generated code by primitive, which programs share.
-        pins: Runs that have it.
-        is_new: Whether one run has asked for it and no other since.
+        pins: Runs that use it now.
+        is_new: Whether only one run has asked for it, and never before.
     """
 
     executable: Executable
@@ -33,21 +33,21 @@ class Program:
 
     @property
     def lowered(self) -> Lowered:
-        """Its steps and operands."""
+        """Steps and operands of the program."""
         return self.executable.placement.lowered
 
     @property
     def run_bytes(self) -> int:
-        """What a run takes: arena, inputs and outputs."""
+        """Bytes of a run: arena, inputs and outputs."""
         return self.executable.arena_bytes + self.executable.io_bytes
 
 
 @dataclass(slots=True)
 class ProgramEviction:
-    """Programs by their shapes, the one used longest ago first; None for one being made.
+    """Programs by shape key in least-recently-used order; None marks one under construction.
 
-    A shape that comes once passes through a few places; one that comes again stays until it is
-    the one used longest ago. So many that come once leave those that come often alone.
+    A shape that comes once uses one of `NEW_PROGRAMS` places; one that comes again stays until it
+    is least recently used. So many one-time shapes do not evict those that come often.
     """
 
     _programs: OrderedDict[Key, Program | None] = field(default_factory=OrderedDict)
@@ -61,16 +61,16 @@ class ProgramEviction:
 
     @property
     def is_still(self) -> bool:
-        """Whether none is being made, and no run has any."""
+        """Whether no program is under construction or used by a run."""
         return all(program is not None and not program.pins for program in self._programs.values())
 
     @property
     def own_bytes(self) -> int:
-        """What they take together; code that several share counts once."""
+        """Bytes of all programs; generated code that several share counts once."""
         return sum(program.own_bytes for program in self) + sum(self._code().values())
 
     def added_bytes(self, own_bytes: int, code: Mapping[int, int]) -> int:
-        """What one more program takes: `own_bytes`, and the code that none of these has."""
+        """Count the bytes of one more program: `own_bytes`, and code that none of these has."""
         held = self._code()
         return own_bytes + sum(size for key, size in code.items() if key not in held)
 
@@ -79,25 +79,25 @@ class ProgramEviction:
 
     @property
     def arena_bytes(self) -> int:
-        """The largest arena that one needs."""
+        """Bytes of the largest arena that a program needs."""
         return max((program.executable.arena_bytes for program in self), default=0)
 
     def book(self, key: Key) -> None:
-        """A program for these shapes will be made."""
+        """Mark a program for `key` as under construction."""
         self._programs[key] = None
 
     def cancel(self, key: Key) -> None:
-        """It was not."""
+        """Remove the mark of `book`, because construction failed."""
         del self._programs[key]
 
     def put(self, key: Key, program: Program) -> None:
-        """It was; it is new unless these shapes have come before."""
+        """Add a program; it is new unless a program for its shapes was released before."""
         program.is_new = key not in self._seen
         self._programs[key] = program
         self._programs.move_to_end(key)
 
     def take(self, key: Key) -> Program | None:
-        """The program for shapes that are here, asked for again; None while it is being made."""
+        """Return the program for `key` and mark it as used; None while it is under construction."""
         program = self._programs[key]
         if program is not None:
             self._programs.move_to_end(key)
@@ -105,11 +105,11 @@ class ProgramEviction:
         return program
 
     def idle(self) -> list[Key]:
-        """Those that no run has."""
+        """List the keys of programs that no run uses."""
         return [key for key, p in self._programs.items() if p is not None and not p.pins]
 
     def surplus(self, key: Key) -> Key | None:
-        """The new program to let go before one for `key` comes; None where there is room."""
+        """Choose a new program to release before one for `key` is added; None if none must go."""
         new = [program for program in self if program.is_new]
         if key in self._seen or len(new) < NEW_PROGRAMS:
             return None
@@ -120,7 +120,7 @@ class ProgramEviction:
         return program is not None and program.is_new
 
     def release(self, key: Key) -> Program:
-        """Drop an idle program."""
+        """Remove an idle program and return it."""
         program = self._programs.pop(key)
         assert program is not None
         assert not program.pins
@@ -130,5 +130,5 @@ class ProgramEviction:
         return program
 
     def clear(self) -> None:
-        """Drop all."""
+        """Remove all programs."""
         self._programs.clear()

@@ -1,18 +1,18 @@
-"""What a loaded model has done with programs, and what it holds."""
+"""Counters of a loaded model's programs, and the memory that it holds."""
 
 from dataclasses import astuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramStatistics:
-    """What has become of the programs of a model.
+    """Counters of a model's programs.
 
     Attributes:
         held: Programs that are ready now.
-        hits: Runs that found theirs.
-        misses: Runs that had to have it made.
-        evictions: Programs let go for others.
-        bytes: Steps, generated code and weights of their own of those held.
+        hits: Runs that found their program.
+        misses: Runs whose program had to be made.
+        evictions: Programs released to make room for others.
+        bytes: Steps, generated code and own weights of the programs held.
     """
 
     held: int
@@ -24,17 +24,16 @@ class ProgramStatistics:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatistics:
-    """What is held now.
+    """Bytes that a model holds now.
 
     Attributes:
-        weights_bytes: Packed weights of all programs; those of a prepared file are not counted,
-            for they are mapped.
-        arena_bytes: Memory of arenas, reserved by runs or kept for the next.
-        arena_used_bytes: Of that, what runs have reserved.
-        arena_peak_bytes: The most that arenas have had since loading.
+        weights_bytes: Packed weights of all programs, except those mapped from a prepared file.
+        arena_bytes: Arenas, reserved by runs or kept for the next.
+        arena_used_bytes: Arenas that runs have reserved.
+        arena_peak_bytes: Most bytes of arenas since loading.
         programs: Programs that are ready.
-        program_bytes: What they take as planned: steps, weights of their own, and code, which
-            counts once where programs share it.
+        program_bytes: Planned bytes of the programs: steps, own weights, and generated code, which
+            counts once even if programs share it.
     """
 
     weights_bytes: int = 0
@@ -45,5 +44,5 @@ class MemoryStatistics:
     program_bytes: int = 0
 
     def __add__(self, other: "MemoryStatistics") -> "MemoryStatistics":
-        """Of two models."""
+        """Sum the figures of two models."""
         return MemoryStatistics(*map(sum, zip(astuple(self), astuple(other), strict=True)))
