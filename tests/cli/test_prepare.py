@@ -41,7 +41,7 @@ def test_a_damaged_weight_is_found_by_verify(
     content[4096 + 5] ^= 1
     prepared.write_bytes(content)
     assert main(["verify", str(prepared)]) == 2
-    assert "does not have the checksum that it had" in capsys.readouterr().err
+    assert "does not match its checksum" in capsys.readouterr().err
 
 
 def test_nothing_is_left_to_tune(prepared: Path, capsys: pytest.CaptureFixture[str]) -> None:

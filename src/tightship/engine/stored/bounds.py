@@ -1,4 +1,4 @@
-"""Whether what a program of a file touches lies where its plan has room for it."""
+"""Checks that a stored program touches only bytes that its plan assigns."""
 
 from collections.abc import Iterator
 
@@ -17,12 +17,12 @@ DESTINATION = 17
 
 
 def check_bounds(placement: Placement) -> None:
-    """Refuse a program that would touch a byte outside its arena, its weights or its inputs.
+    """Refuse a program that would touch a byte outside its arena, weights or inputs.
 
-    Weights and inputs are only read.
+    Weights and inputs may only be read.
 
     Raises:
-        MalformedError: A step would, or lacks an operand; names it.
+        MalformedError: A step would touch such a byte, or lacks an operand; names the step.
     """
     outputs = {operand.slot for operand in placement.lowered.outputs.values()}
     for index, step in enumerate(placement.lowered.steps):
@@ -44,7 +44,7 @@ def check_bounds(placement: Placement) -> None:
 
 
 def _reached(step: LoweredStep) -> Iterator[tuple[Operand, int, int]]:
-    """Operands and the bytes touched of them, counted from where they are bound."""
+    """Yield operands and the byte range touched of each, relative to where it is bound."""
     work = step.work
     bound = [*step.reads, *step.writes]
     if isinstance(work, PrimitiveWork):
@@ -68,7 +68,7 @@ def _written(step: LoweredStep) -> tuple[Operand, ...]:
 
 
 def _check_arrays(placement: Placement, step: LoweredStep, work: KernelWork) -> None:
-    """A step in Python has dense arrays of what it reads and writes, and of nothing else."""
+    """Check that a Python step has dense arrays of exactly what it reads and writes."""
     lowered = placement.lowered
     ports = {
         port.slot: port.dtype for port in (*lowered.inputs.values(), *lowered.outputs.values())
@@ -119,7 +119,7 @@ def _has_scratch(placement: Placement, index: int, step: LoweredStep) -> bool:
 
 
 def _room(placement: Placement, operand: Operand) -> tuple[int, int]:
-    """Bytes there are before and behind the start of an operand's slot."""
+    """Return the bytes available before and after the start of an operand's slot."""
     if operand.space is Space.WEIGHTS:
         return 0, placement.lowered.weights[operand.slot].size_bytes
     if operand.space is Space.EXTERNAL:

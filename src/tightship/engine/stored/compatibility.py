@@ -1,4 +1,4 @@
-"""What a prepared model depends on besides the model."""
+"""Compatibility of a prepared model with a process."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -7,21 +7,21 @@ from tightship._core import kernel_cpu
 from tightship.engine.library import library_key
 
 VERSION = "0.1.0"
-"""Of Tightship: what one version wrote, others do not run."""
+"""Version of Tightship; a file of another version is refused."""
 WITHOUT_LIBRARY = {"kernels": "NumPy only"}
 NATIVE = "native only"
-"""In place of a library, where no program needs one."""
+"""Stands in place of a library if no program needs one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """What a prepared model depends on besides the model; others cannot run it.
+    """Environment that a prepared model needs to run.
 
     Attributes:
-        version: Of Tightship.
-        library: The library's version and CPU features; those of our kernels where all are.
-        threads: Of each kernel.
-        without: Passes left out.
+        version: Version of Tightship.
+        library: Library version and CPU features; the CPU of our kernels if all steps are theirs.
+        threads: Threads of each kernel.
+        without: Names of passes left out.
     """
 
     version: str
@@ -31,7 +31,7 @@ class Compatibility:
 
     @classmethod
     def here(cls, threads: int, without: Collection[str]) -> "Compatibility":
-        """What is prepared in this process; the library is open, unless it is left out."""
+        """Describe what this process prepares; the library must be open unless it is left out."""
         library = WITHOUT_LIBRARY if "onednn" in without else library_key()
         return cls(VERSION, library, threads, tuple(sorted(without)))
 
@@ -41,10 +41,10 @@ class Compatibility:
         return "kernels" not in self.library
 
     def without_library(self) -> "Compatibility":
-        """The same, of programs whose steps are all run by our kernels."""
+        """Return a copy for programs whose steps are all run by our kernels."""
         return replace(self, library={"kernels": NATIVE, "cpu": kernel_cpu()})
 
     def as_here(self) -> "Compatibility":
-        """The same, were it prepared in this process; the library is open if it is needed."""
+        """Describe the same preparation in this process; the library must be open if needed."""
         here = Compatibility.here(self.threads, self.without)
         return here.without_library() if self.library.get("kernels") == NATIVE else here

@@ -1,10 +1,10 @@
-"""The outer form of a prepared model: a header, a program section and packed weights.
+"""Container of a prepared model: a header, packed weights and a program section.
 
     0        header, of a page
     4096     packed weights, each at a multiple of 64 bytes
-    behind   program section: JSON, then recipes
+    then     program section: JSON, then recipes
 
-All that is checked before anything is believed is here.
+Everything that is checked before the content is trusted is here.
 """
 
 import struct
@@ -19,15 +19,14 @@ MAGIC = b"\x89tship\r\n"
 VERSION = 1
 PAGE_BYTES = 4096
 FIELDS = struct.Struct("<8sI4x6Q2I")
-"""Magic, version, bytes of the file, where weights begin and how many bytes they are, where the
-JSON begins and how many bytes it has, bytes of the recipes, checksums of the program section and
-of the fields before."""
+"""Magic, version, file size, start and size of the weights, start and size of the JSON, size of the
+recipes, checksums of the program section and of the fields before."""
 CHECKED = FIELDS.size - 4
 
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """How long the parts of a file are; weights take a multiple of a page."""
+    """Sizes of the parts of a file; weights take a multiple of a page."""
 
     weights_bytes: int
     text_bytes: int
@@ -40,12 +39,12 @@ class Sections:
 
     @property
     def file_bytes(self) -> int:
-        """Of the whole file."""
+        """Size of the whole file."""
         return self.text_start + self.text_bytes + self.recipes_bytes
 
 
 def header(sections: Sections, program: bytes) -> bytes:
-    """The first page of a file with these sections, of which `program` is the last two."""
+    """Make the first page of a file with these sections; `program` is the last two."""
     checked = FIELDS.pack(
         MAGIC, VERSION, sections.file_bytes, PAGE_BYTES, sections.weights_bytes,
         sections.text_start, sections.text_bytes, sections.recipes_bytes, zlib.crc32(program), 0,
@@ -54,10 +53,10 @@ def header(sections: Sections, program: bytes) -> bytes:
 
 
 def holds_prepared(model: object) -> bool:
-    """Whether a model is the path of a file that begins as prepared ones do.
+    """Whether a model is the path of a file that begins like a prepared one.
 
     Raises:
-        OSError: There is no such file, or it cannot be read.
+        OSError: The file does not exist, or cannot be read.
     """
     if not isinstance(model, str | PathLike):
         return False
@@ -67,21 +66,21 @@ def holds_prepared(model: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A file whose header and program section are what was written."""
+    """Mapped file whose header and program section have the right checksums."""
 
     file: MappedFile
     sections: Sections
 
     @property
     def text(self) -> bytes:
-        """The JSON of the program section."""
+        """JSON of the program section."""
         return bytes(self.file.bytes_at(self.sections.text_start, self.sections.text_bytes))
 
     def recipe(self, start: int, size: int) -> bytes:
-        """Bytes of the recipes.
+        """Return bytes `[start, start + size)` of the recipes.
 
         Raises:
-            FormatError: They leave the section.
+            FormatError: The range is outside the recipes.
         """
         sections = self.sections
         if not 0 <= start <= start + size <= sections.recipes_bytes:
@@ -90,7 +89,7 @@ class Container:
         return bytes(self.file.bytes_at(first, size))
 
     def weights(self) -> memoryview:
-        """All packed weights, mapped."""
+        """Return all packed weights, mapped."""
         return self.file.bytes_at(PAGE_BYTES, self.sections.weights_bytes)
 
 
@@ -98,8 +97,8 @@ def open_container(path: str) -> Container:
     """Map a file and check its header and program section.
 
     Raises:
-        FormatError: It is no prepared model, was made in another form, was cut, or changed.
-        OSError: It cannot be read.
+        FormatError: The file is not a prepared model, has another version, or is damaged.
+        OSError: The file cannot be read.
     """
     file = MappedFile(path)
     if file.size_bytes < PAGE_BYTES:
@@ -111,7 +110,7 @@ def open_container(path: str) -> Container:
     if magic != MAGIC:
         raise FormatError(f"`{path}` is not a prepared model; make one with `tightship prepare`.")
     if own != zlib.crc32(first[:CHECKED]) or any(first[FIELDS.size :]):
-        raise damaged(path, "its header does not have the checksum that it had")
+        raise damaged(path, "its header does not match its checksum")
     if version != VERSION:
         raise FormatError(
             f"`{path}` is a prepared model of form {version}; this Tightship reads form {VERSION}. "
@@ -123,12 +122,12 @@ def open_container(path: str) -> Container:
     if file.size_bytes != size:
         raise damaged(path, f"it has {file.size_bytes} bytes of {size}")
     if zlib.crc32(file.bytes_at(text_start, text + recipes)) != program:
-        raise damaged(path, "its program section does not have the checksum that it had")
+        raise damaged(path, "its program section does not match its checksum")
     return Container(file, sections)
 
 
 def damaged(path: str | PathLike[str], reason: str) -> FormatError:
-    """What to say of a file that is not as it was written."""
+    """Make the error for a damaged file."""
     return FormatError(
         f"`{path}` is a damaged prepared model: {reason}. Make it again with `tightship prepare`."
     )

@@ -1,4 +1,4 @@
-"""Values of a file that nobody has vouched for, read by type and range."""
+"""Reads untrusted values of a file, checking type and range."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -6,77 +6,77 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 INTEGER_MAX = 1 << 46
-"""No amount in a file is larger: 64 TiB."""
+"""Largest amount accepted in a file: 64 TiB."""
 
 
 class MalformedError(ValueError):
-    """A value is not what its place in the file needs."""
+    """Value of a file that has the wrong type or range."""
 
 
 def integer(value: object, least: int = 0, most: int = INTEGER_MAX) -> int:
-    """A whole number within `[least, most]`."""
+    """Read a whole number within `[least, most]`."""
     if type(value) is not int or not least <= value <= most:
         raise MalformedError(f"a number is {value!r:.40}; it must be from {least} to {most}")
     return value
 
 
 def index(value: object, count: int) -> int:
-    """A place in a list of `count`."""
+    """Read an index into a list of `count`."""
     return integer(value, 0, count - 1)
 
 
 def text(value: object) -> str:
-    """A string."""
+    """Read a string."""
     if type(value) is not str:
-        raise MalformedError(f"{value!r:.40} stands where text must")
+        raise MalformedError(f"{value!r:.40} is not text")
     return value
 
 
 def flag(value: object) -> bool:
-    """True or false."""
+    """Read a truth value."""
     if type(value) is not bool:
-        raise MalformedError(f"{value!r:.40} stands where true or false must")
+        raise MalformedError(f"{value!r:.40} is not true or false")
     return value
 
 
 def items(value: object, count: int | None = None) -> Sequence[object]:
-    """A list, of `count` elements where that is given."""
+    """Read a list, of `count` elements if given."""
     if type(value) is not list or (count is not None and len(value) != count):
-        raise MalformedError(f"{value!r:.40} stands where a list must")
+        raise MalformedError(f"{value!r:.40} is not a list of the expected length")
     return value
 
 
 def integers(value: object, least: int = 0, most: int = INTEGER_MAX) -> tuple[int, ...]:
-    """A list of whole numbers."""
+    """Read a list of whole numbers within `[least, most]`."""
     return tuple([integer(each, least, most) for each in items(value)])
 
 
 def indices(value: object, count: int) -> tuple[int, ...]:
-    """Places in a list of `count`."""
+    """Read a list of indices into a list of `count`."""
     return integers(value, 0, count - 1)
 
 
 def each(value: object, read: Callable[[object], Value]) -> list[Value]:
-    """A list of what `read` reads."""
+    """Read a list with `read` for each element."""
     return [read(element) for element in items(value)]
 
 
 def record(value: object, *names: str) -> list[object]:
-    """The values of an object that has these members and no others, in their order."""
+    """Read an object with exactly these members; return their values in this order."""
     if type(value) is not dict or set(value) != set(names):
         raise MalformedError(f"an object does not have the members {', '.join(names)}")
     return [value[name] for name in names]
 
 
 def texts(value: object) -> dict[str, str]:
-    """An object whose members are strings."""
+    """Read an object whose members are strings."""
     if type(value) is not dict:
-        raise MalformedError(f"{value!r:.40} stands where an object must")
+        raise MalformedError(f"{value!r:.40} is not an object")
     return {text(name): text(member) for name, member in value.items()}
 
 
 def amounts(value: object) -> dict[str, int]:
-    """An object whose members are whole numbers."""
+    """Read an object whose members are whole numbers."""
     if type(value) is not dict:
-        raise MalformedError(f"{value!r:.40} stands where an object must")
+        raise MalformedError(f"{value!r:.40} is not an object")
     return {text(name): integer(member) for name, member in value.items()}

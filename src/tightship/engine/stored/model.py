@@ -1,4 +1,4 @@
-"""A prepared model opened: what it was made for, its plans, and its programs made to run."""
+"""Opened prepared model: what it was made for, its plans, and its programs ready to run."""
 
 import json
 import os
@@ -32,7 +32,7 @@ from tightship.graph import DType, Shape
 from tightship.planner import verify
 
 SHOWN_MAX = 8
-"""Sets of shapes that a message lists."""
+"""Most sets of shapes that a message lists."""
 MEMBERS = (
     "model", "version", "library", "threads", "without", "key", "weights", "programs", "layouts",
     "primitives", "kernels",
@@ -43,51 +43,51 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unread:
-    """The constant that a packed weight of a file was; only the packed bytes are there."""
+    """Constant of a stored weight, of which only the packed bytes exist."""
 
     shape: tuple[int, ...]
     dtype: DType = DType.UINT8
 
     def array(self) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-        """Never called: nothing is packed anew."""
+        """Fail, because stored weights are never packed anew."""
         raise AssertionError("a prepared model has its weights packed")
 
     def release(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedBacking:
-    """Bytes of a file, mapped read-only and shared by all who map it."""
+    """Bytes of a file, mapped read-only and shared by all processes that map it."""
 
     content: Bytes
 
     @property
     def address(self) -> int:
-        """Of the first byte."""
+        """Address of the first byte."""
         return int(self.content.ctypes.data)
 
     def array(self) -> Bytes:
-        """The bytes, which keep the mapping alive."""
+        """Return the bytes, which keep the mapping alive."""
         return self.content
 
 
 class StoredModel:
-    """A prepared model in a file whose header and program section are as they were written.
+    """Prepared model in a file whose header and program section have the right checksums.
 
     Attributes:
-        name: What reports call the model.
-        compatibility: What else its programs depend on.
-        copies: Its packed weights.
-        keys: The input shapes of each program.
+        name: Name of the model in reports.
+        compatibility: Environment that its programs need.
+        copies: Packed weights.
+        keys: Input shapes of each program.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        """Maps the file.
+        """Map the file.
 
         Raises:
-            FormatError: It is no prepared model, or damaged.
-            OSError: It cannot be read.
+            FormatError: The file is not a prepared model, or is damaged.
+            OSError: The file cannot be read.
         """
         self._path = os.fspath(path)
         self._container = open_container(self._path)
@@ -102,9 +102,9 @@ class StoredModel:
         threads: int | None = None,
         without: Collection[str] | None = None,
     ) -> str:
-        """Return the command that makes the file again, for these sets of input shapes.
+        """Word the command that makes the file again for these sets of input shapes.
 
-        Threads and passes left out are those of the file where none are given.
+        Threads and omitted passes default to those of the file.
         """
         count = self.compatibility.threads if threads is None else threads
         left_out = self.compatibility.without if without is None else without
@@ -152,7 +152,7 @@ class StoredModel:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Says of a program that cannot be read that the file is damaged."""
+        """Turn errors of reading a program into an error that calls the file damaged."""
         try:
             yield
         except (MalformedError, PlanError, RecursionError, json.JSONDecodeError) as error:
@@ -161,7 +161,7 @@ class StoredModel:
             raise damaged(self._path, "its text is not UTF-8") from None
 
     def plan(self, index: int = 0) -> MemoryPlan:
-        """The plan of a program, as it was made.
+        """Return the stored plan of a program.
 
         Raises:
             FormatError: The file is damaged.
@@ -174,10 +174,11 @@ class StoredModel:
         return memory_plan(placement, self.name, stored.runtime_bytes, key, strategies)
 
     def prepared(self, index: int) -> CompiledModel:
-        """A program with all its kernels made again, ready to be built.
+        """Return a program with its kernels reconstructed, ready to be built.
 
         Raises:
-            FormatError: The file is damaged, or stale: something is chosen otherwise here.
+            FormatError: The file is damaged, or stale: the library chooses another implementation
+                here.
         """
         with self._reading():
             if self._made is None:
@@ -190,7 +191,7 @@ class StoredModel:
         return CompiledModel(stored.placement, self.name, 0, self._key, self._stated(stored))
 
     def output_shapes(self, index: int) -> dict[str, tuple[int, ...] | None]:
-        """Shapes that a program gives its outputs; None where data decide.
+        """Return the shapes of a program's outputs; None if they depend on data.
 
         Raises:
             FormatError: The file is damaged.
@@ -210,10 +211,10 @@ class StoredModel:
             )
 
     def verify(self) -> None:
-        """Compare every weight with its checksum and judge every plan; reads the whole file.
+        """Check every weight's checksum and verify every plan; reads the whole file.
 
         Raises:
-            FormatError: A weight is not as it was written, or a plan would corrupt memory.
+            FormatError: A weight does not match its checksum, or a plan would corrupt memory.
         """
         for index in range(len(self.keys)):
             with self._reading():
@@ -221,7 +222,7 @@ class StoredModel:
         for copy, checksum in zip(self.copies, self._checksums, strict=True):
             if zlib.crc32(copy.array().data) != checksum:
                 name = copy.weight.name
-                raise damaged(self._path, f"weight `{name}` does not have the checksum that it had")
+                raise damaged(self._path, f"weight `{name}` does not match its checksum")
 
 
 def _key(value: object) -> Key:
@@ -234,18 +235,18 @@ def _key(value: object) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class StoredShapes:
-    """The programs of a prepared model as those of a model whose file leaves lengths open.
+    """Programs of a prepared model behind the interface of a model with symbolic lengths.
 
     Attributes:
-        model: The file.
-        check: Refuses a plan for some shapes that the limit of loading does not hold.
+        model: Prepared model.
+        check: Function that raises if a plan for some shapes exceeds the limit of loading.
     """
 
     model: StoredModel
     check: Callable[[MemoryPlan, InputShapes], None]
 
     def prepare(self, shapes: InputShapes, _packed: PackedBefore) -> CompiledModel:
-        """The program for these shapes; its weights are packed, whatever others are.
+        """Return the program for these shapes, whose weights are packed already.
 
         Raises:
             FormatError: The file is damaged.
@@ -253,14 +254,14 @@ class StoredShapes:
         return self.model.prepared(self.model.keys.index(tuple(shapes.items())))
 
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> CompiledModel:
-        """As `prepare`."""
+        """Return the program for these shapes, as `prepare` does."""
         return self.prepare(shapes, packed)
 
     def unshared(self, _key: Key, _own: Sequence[PackedWeight]) -> None:
-        """Nothing: all weights are in the file."""
+        """Return None, because all weights are in the file."""
 
     def open_lengths(self) -> dict[str, tuple[bool, ...] | None]:
-        """Of each input, in which lengths the programs differ; None if in their number."""
+        """Tell in which lengths of each input the programs differ; None if in rank."""
         found: dict[str, tuple[bool, ...] | None] = {}
         for rows in zip(*self.model.keys, strict=True):
             shapes = [shape for _, shape in rows]
@@ -271,7 +272,7 @@ class StoredShapes:
         return found
 
     def output_shapes(self) -> dict[str, Shape | None]:
-        """Of each output, the lengths that all programs give it; None if ranks differ.
+        """Return the lengths of each output that all programs share; None if ranks differ.
 
         Raises:
             FormatError: The file is damaged.
@@ -289,7 +290,7 @@ class StoredShapes:
         """Whether there is a program for these shapes.
 
         Raises:
-            InputError: There is none; lists those that there are.
+            InputError: There is none; the message lists the shapes that have one.
         """
         if tuple(shapes) in self.model.keys:
             return True
@@ -304,10 +305,10 @@ class StoredShapes:
 
 
 def _common(shapes: Sequence[tuple[int, ...]]) -> Shape:
-    """Lengths that shapes of one rank have in common; None where they differ."""
+    """Return the lengths that shapes of one rank share; None where they differ."""
     return tuple(row[0] if len(set(row)) == 1 else None for row in zip(*shapes, strict=True))
 
 
 def shown(key: Sequence[tuple[str, tuple[int, ...]]]) -> str:
-    """Shapes as messages name them."""
+    """Format shapes for a message."""
     return ", ".join(f"`{name}` {list(shape)}" for name, shape in key)

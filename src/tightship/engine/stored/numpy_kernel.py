@@ -1,4 +1,4 @@
-"""NumPy kernels by what they are made of: an operator, its attributes, the inputs it must know."""
+"""Stores NumPy kernels by operator, attributes and the inputs that they depend on."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -17,21 +17,22 @@ INTEGER_MAX = (1 << 63) - 1
 UNFIT = (
     ArithmeticError, AssertionError, AttributeError, GraphError, LookupError, TypeError, ValueError,
 )  # fmt: skip
-"""What making or running a kernel may raise where attributes or shapes cannot be a node's."""
+"""Exceptions of making or running a kernel whose attributes or shapes are invalid."""
 
 Element = int | float | str
 Result = TypeVar("Result")
 
 
 class UnstorableError(Exception):
-    """A kernel depends on more than operator, attributes and known inputs; says on what."""
+    """Kernel that depends on more than operator, attributes and known inputs; names what."""
 
 
 def kernel_json(context: KernelContext) -> list[object]:
-    """What a kernel was made of, besides the types of its operands.
+    """Describe what a kernel is made of, besides the types of its operands.
 
     Raises:
-        UnstorableError: An attribute is a graph.
+        UnstorableError: An attribute is a graph, or holds strings, or nodes are fused into the
+            node.
     """
     node = context.node
     if node.fused:
@@ -74,7 +75,7 @@ def numpy_work(
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand | None],
 ) -> KernelWork:
-    """The kernel of what `kernel_json` wrote, over operands that may be anything.
+    """Make the kernel that `kernel_json` described, for untrusted operands.
 
     Raises:
         MalformedError: There is no such kernel.
@@ -93,7 +94,7 @@ def numpy_work(
     constants = _members(known, _tensor)
     kernel = _fitting(name, lambda: numpy_kernel(node, *types, constants))
     if kernel is None:
-        raise MalformedError(f"there is no NumPy kernel for step `{name:.60}`")
+        raise MalformedError(f"step `{name:.60}` has no NumPy kernel")
     return KernelWork(_guarded(name, kernel), tuple(inputs), tuple(outputs))
 
 
@@ -105,7 +106,7 @@ def _fitting(name: str, call: Callable[[], Result]) -> Result:
 
 
 def _guarded(name: str, kernel: Kernel) -> Kernel:
-    """The kernel, which says of operands that do not fit that the file is damaged."""
+    """Wrap a kernel so that operands that do not fit raise an error that calls the file damaged."""
 
     def run(
         inputs: Sequence[Array | None], outputs: Sequence[Array | None], scratch: Array | None
@@ -122,7 +123,7 @@ def _guarded(name: str, kernel: Kernel) -> Kernel:
 
 
 def _names(value: object, operands: Sequence[Operand | None]) -> tuple[str, ...]:
-    """Names at the places of operands, empty where there is none."""
+    """Read one name for each operand, empty if it is left out."""
     names = tuple(fields.each(value, fields.text))
     if [bool(name) for name in names] != [operand is not None for operand in operands]:
         raise MalformedError("a NumPy kernel has other operands than its node")
@@ -135,7 +136,7 @@ def _value(operand: Operand | None) -> Value | None:
 
 def _members(value: object, read: Callable[[object], Result]) -> dict[str, Result]:
     if type(value) is not dict:
-        raise MalformedError(f"{value!r:.40} stands where an object must")
+        raise MalformedError(f"{value!r:.40} is not an object")
     return {fields.text(name): read(member) for name, member in value.items()}
 
 
@@ -143,7 +144,7 @@ def _attribute(value: object) -> AttributeValue:
     kind, content = fields.items(value, 2)
     if kind == "list":
         elements = fields.each(content, _element)
-        # elements are of one type where a node had them, and no kernel minds where they are not
+        # a node's elements have one type; kernels tolerate a forged mixture
         return tuple(elements)  # type: ignore[return-value]
     return _tensor(content) if kind == "tensor" else _element(value)
 
@@ -162,8 +163,8 @@ def _element(value: object) -> int | float | str | bytes:
             case "text":
                 return said
     except (ValueError, OverflowError):
-        raise MalformedError(f"`{said:.40}` is no value of an attribute") from None
-    raise MalformedError(f"{kind!r:.40} is no kind of attribute")
+        raise MalformedError(f"`{said:.40}` is not a value of an attribute") from None
+    raise MalformedError(f"{kind!r:.40} is not a kind of attribute")
 
 
 def _tensor(value: object) -> Inline:
@@ -173,4 +174,4 @@ def _tensor(value: object) -> Inline:
         raw = np.frombuffer(bytes.fromhex(fields.text(content)), element.numpy)
         return Inline(raw.reshape(fields.integers(shape)))
     except ValueError as error:
-        raise MalformedError(f"a tensor cannot be had: {error!s:.80}") from None
+        raise MalformedError(f"a tensor cannot be read: {error!s:.80}") from None

@@ -1,4 +1,4 @@
-"""JSON values of `write_program` as a program and its plan; nothing in them is believed."""
+"""Reads a program and its plan from JSON values of `write_program`, trusting none of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ ARGUMENT_MAX = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What recipes said; None of each where only the plan is wanted."""
+    """Objects that recipes described."""
 
     layouts: Sequence[MemoryDesc]
     primitives: Sequence[PrimitiveDesc]
@@ -50,7 +50,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class StoredProgram:
-    """A program as it was placed, and the amounts that were stated with it."""
+    """Placed program, and the amounts stored with it."""
 
     placement: Placement
     strategies: Mapping[str, int]
@@ -59,7 +59,7 @@ class StoredProgram:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What the parts of a program are read with."""
+    """Objects that the parts of a program refer to; `made` is None if only the plan is read."""
 
     made: Made | None
     slots: tuple[Slot, ...]
@@ -70,18 +70,18 @@ class _Context:
 def read_program(
     value: object, made: Made | None, weights: Sequence[PackedWeight], threads: int, *, total: int
 ) -> StoredProgram:
-    """A program; its steps have no work where `made` is None.
+    """Read a program; its steps have no work if `made` is None.
 
     Args:
-        value: What `program_json` wrote.
-        made: What the file's recipes said.
+        value: Result of `program_json`.
+        made: Objects that the file's recipes describe.
         weights: The file's packed weights.
         threads: Threads of each kernel.
         total: Bytes of all packed weights.
 
     Raises:
-        MalformedError: It is no program.
-        PlanError: Its plan cannot be one.
+        MalformedError: `value` does not describe a program.
+        PlanError: The plan is invalid.
     """
     inputs, outputs, layouts, slots, operands, steps, used, plan, strategies, runtime = (
         fields.record(
@@ -174,7 +174,7 @@ def _operands(value: object, context: _Context) -> tuple[Operand, ...]:
 
 
 def _optional(value: object, context: _Context) -> list[Operand | None]:
-    """Operands by their places, None where one is left out."""
+    """Look up operands by index; None for one that is left out."""
     places = fields.integers(value, -1, len(context.operands) - 1)
     return [None if place < 0 else context.operands[place] for place in places]
 
@@ -243,7 +243,7 @@ def _schedule_plan(lowered: Lowered, value: object) -> SchedulePlan:
 
 
 def _check_lifetimes(schedule: Schedule, buffers: Buffers) -> None:
-    """Refuse buffers that are not there while a step uses them, or too small for a value."""
+    """Check that buffers are live whenever a step uses them, and large enough for their values."""
     start, stop = buffers.problem.start_step.tolist(), buffers.problem.stop_step.tolist()
     size = buffers.problem.size_bytes.tolist()
     written = {value for step in schedule.steps for value in step.writes}

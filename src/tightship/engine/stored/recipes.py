@@ -1,4 +1,4 @@
-"""Recipes of what the core makes, each kept once."""
+"""Recipes of layouts, primitives and kernels, each written once."""
 
 from dataclasses import dataclass, field
 
@@ -9,11 +9,11 @@ from tightship.errors import InputError
 
 @dataclass(slots=True)
 class RecipeWriter:
-    """Recipes so far, one after another; `layouts`, `primitives` and `kernels` say where.
+    """Recipes written so far; `layouts`, `primitives` and `kernels` give their positions.
 
-    A layout or a kernel is a start and a size; a primitive also says how many implementations
-    are passed over, and which one is then there. A layout that only a primitive can make is the
-    place of one, and the argument that lies so.
+    The row of a layout or kernel is a start and a size; that of a primitive adds how many
+    implementations are skipped, and the name of the one reached. A layout without a recipe is given
+    by a primitive and the argument that has it.
     """
 
     content: bytearray = field(default_factory=bytearray)
@@ -24,10 +24,10 @@ class RecipeWriter:
     _made: dict[int, PrimitiveDesc] = field(default_factory=dict)
 
     def layout(self, desc: MemoryDesc | None) -> int:
-        """Place of a layout; -1 for none.
+        """Return the index of a layout; -1 for none.
 
         Raises:
-            InputError: It cannot be said.
+            InputError: The layout has no recipe, and no primitive written before has it.
         """
         if desc is None:
             return -1
@@ -35,10 +35,10 @@ class RecipeWriter:
         return self._place(self.layouts, recipe, f"layout {desc!r}") if recipe else self._of(desc)
 
     def primitive(self, desc: PrimitiveDesc) -> int:
-        """Place of a primitive.
+        """Return the index of a primitive.
 
         Raises:
-            InputError: As `layout`.
+            InputError: The primitive has no recipe.
         """
         said = desc.skipped, desc.implementation
         place = self._place(self.primitives, desc.recipe, f"primitive {desc.implementation}", *said)
@@ -46,15 +46,15 @@ class RecipeWriter:
         return place
 
     def kernel(self, kernel: NativeKernel, name: str) -> int:
-        """Place of a kernel.
+        """Return the index of a kernel.
 
         Raises:
-            InputError: As `layout`.
+            InputError: The kernel has no recipe.
         """
         return self._place(self.kernels, kernel.recipe, f"kernel {name}")
 
     def _of(self, desc: MemoryDesc) -> int:
-        """Place of a layout as one of a primitive that is written already, the last first."""
+        """Return the index of a layout that a primitive written before has, the last one first."""
         for primitive, made in reversed(self._made.items()):
             for argument, _ in made.reach():
                 if made.operand(argument) == desc:

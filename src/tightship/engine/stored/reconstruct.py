@@ -1,4 +1,4 @@
-"""What recipes of a file say, made by the factories of this core."""
+"""Reconstructs layouts, primitives and kernels from the recipes of a file."""
 
 from collections.abc import Sequence
 
@@ -16,17 +16,17 @@ from tightship.engine.stored.read_program import ARGUMENT_MAX, Made
 from tightship.errors import FormatError
 
 OF_PRIMITIVE = "of_primitive"
-"""Begins the row of a layout that only a primitive can make."""
+"""First element of the row of a layout that is taken from a primitive."""
 
 SKIPPED_MAX = 64
 
 
 def reconstruct(container: Container, recipes: Sequence[Sequence[object]]) -> Made:
-    """Layouts, primitives and kernels.
+    """Reconstruct layouts, primitives and kernels.
 
     Raises:
         FormatError: A recipe is outside the section.
-        MalformedError: It says nothing that can be made here, or makes another implementation.
+        MalformedError: A recipe cannot be followed here, or yields another implementation.
     """
     layouts, primitives, kernels = recipes
     try:
@@ -77,5 +77,5 @@ def _primitive(container: Container, row: object) -> PrimitiveDesc:
 def _kernel(container: Container, row: object) -> NativeKernel:
     kernel = NativeKernel.of_recipe(_bytes(container, row, 2))
     if kernel is None:
-        raise MalformedError("a recipe names a kernel that there is not")
+        raise MalformedError("a recipe names an unknown kernel")
     return kernel

@@ -1,4 +1,4 @@
-"""Prepared programs into a file: weights packed one after another, then what uses them."""
+"""Writes prepared programs to a file: packed weights, then the programs that use them."""
 
 import json
 import os
@@ -34,13 +34,13 @@ def save(
 ) -> None:
     """Write programs of one model and their packed weights, each weight once.
 
-    They were lowered while recipes were recorded. At most the largest weight is held besides
-    the programs. The file is there whole or not at all.
+    Recipes must have been recorded while the programs were lowered. At most the largest weight is
+    held besides the programs. The file is written whole or not at all.
 
     Raises:
-        InputError: A program cannot be written; names its step.
-        OSError: The file cannot be written; one that was there before is untouched.
-        OutOfMemoryError: Room to pack a weight cannot be allocated.
+        InputError: A program cannot be stored; names its step.
+        OSError: The file cannot be written; a previous one is untouched.
+        OutOfMemoryError: Memory to pack a weight cannot be allocated.
     """
     _check(programs)
     with draft(path) as file:
@@ -53,11 +53,12 @@ def save_into(
     compatibility: Compatibility,
     progress: Progress | None = None,
 ) -> None:
-    """As `save`, into an open file that is empty.
+    """Write programs as `save` does, into an open and empty file.
 
     Raises:
-        InputError, OutOfMemoryError: As `save`.
-        OSError: It cannot be written, and has any part of it.
+        InputError: A program cannot be stored; names its step.
+        OutOfMemoryError: Memory to pack a weight cannot be allocated.
+        OSError: The file cannot be written; it has an unknown part of the content.
     """
     _check(programs)
     _write(file, programs, compatibility, progress)
@@ -65,7 +66,7 @@ def save_into(
 
 
 def _check(programs: Sequence[CompiledModel]) -> None:
-    """Refuse what cannot be written before anything is packed."""
+    """Check that programs can be stored, before anything is packed."""
     for prepared in programs:
         _program(prepared, [], RecipeWriter())
 
@@ -128,10 +129,10 @@ def _program(
 
 @dataclass(slots=True)
 class _Weights:
-    """Packed weights of a file that is being written, those of equal bytes once.
+    """Packed weights of a file that is being written; equal bytes are written once.
 
     Attributes:
-        rows: Name, offset in the file, size and checksum of each; those of equal bytes have rows
+        rows: Name, offset in the file, size and checksum of each; weights of equal bytes have rows
             of their own names at one offset.
         places: Row of each weight, by its identity.
     """
@@ -143,7 +144,7 @@ class _Weights:
     _offsets: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
     def write(self, programs: Sequence[Sequence[PackedWeight]], progress: Progress | None) -> None:
-        """Pack the weights of programs; what is the same object is packed once."""
+        """Pack the weights of programs, each object once."""
         distinct = list({id(weight): weight for used in programs for weight in used}.values())
         resource = HostResource()
         needed = staging_bytes(distinct)
@@ -161,7 +162,7 @@ class _Weights:
         self._pad(PAGE_BYTES)
 
     def _place(self, name: str, packed: Bytes) -> int:
-        """Row of this name and these bytes, which are written unless they are there."""
+        """Return the row of this name and these bytes, which are written if they are new."""
         checksum = zlib.crc32(packed.data)
         row = name, self._offset(packed, checksum), len(packed), checksum
         if row not in self._known:
@@ -170,7 +171,7 @@ class _Weights:
         return self._known[row]
 
     def _offset(self, packed: Bytes, checksum: int) -> int:
-        """Where these bytes are; they are written unless they are there."""
+        """Return the offset of these bytes, which are written if they are new."""
         alike = self._offsets.setdefault((len(packed), checksum), [])
         for offset in alike:
             if self._holds(offset, packed):
@@ -184,7 +185,7 @@ class _Weights:
         self.file.write(bytes(-self.file.tell() % alignment))
 
     def _holds(self, offset: int, packed: Bytes) -> bool:
-        """Whether the file has these bytes from `offset` on."""
+        """Whether the file has these bytes at `offset`."""
         self.file.flush()
         for start in range(0, len(packed), PIECE_BYTES):
             piece = packed[start : start + PIECE_BYTES]

@@ -1,4 +1,4 @@
-"""A program and its plan as JSON values, which `read_program` reads."""
+"""Writes a program and its plan as JSON values, which `read_program` reads."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -28,16 +28,16 @@ def program_json(
     recipes: RecipeWriter,
     amounts: tuple[Mapping[str, int], int],
 ) -> dict[str, object]:
-    """A placed program.
+    """Describe a placed program.
 
     Args:
-        placement: What was lowered, and where it lies.
-        weights: For each packed weight of it the place among the file's.
-        recipes: What recipes are added to.
+        placement: Program and its offsets.
+        weights: Index among the file's weights of each packed weight.
+        recipes: Recipes to add to.
         amounts: Arena bytes by planning strategy, and bytes of the runtime.
 
     Raises:
-        InputError: A step cannot be written; names it.
+        InputError: A step cannot be stored; names it.
     """
     lowered = placement.lowered
     operands = _Operands(recipes)
@@ -59,7 +59,7 @@ def program_json(
 
 
 class _Operands:
-    """Operands, each once, by their places."""
+    """Table of distinct operands."""
 
     def __init__(self, recipes: RecipeWriter) -> None:
         self.rows: list[list[object]] = []
@@ -67,7 +67,7 @@ class _Operands:
         self._places: dict[tuple[object, ...], int] = {}
 
     def place(self, operand: Operand, *, is_plain: bool = False) -> int:
-        """Place of an operand; `is_plain` if nobody asks for its layout where it is dense."""
+        """Return the index of an operand; `is_plain` drops the layout of a dense one."""
         if operand.space is Space.OBJECT:
             raise _refusal(operand.name, "has a shape that only the run knows")
         desc = None if is_plain and _is_dense(operand) else operand.desc
@@ -94,7 +94,7 @@ def _refusal(name: str, reason: str) -> InputError:
 
 
 def _step(step: LoweredStep, operands: _Operands, recipes: RecipeWriter) -> list[object]:
-    work = _work(step, step.work, operands, recipes)  # first: its operands may lie as it says
+    work = _work(step, step.work, operands, recipes)  # first, as layouts may refer to its primitive
     is_plain = not isinstance(step.work, PrimitiveWork)
     return [
         step.name,
@@ -129,7 +129,7 @@ def _work(
 
 
 def _places(operands: _Operands, used: Sequence[Operand | None]) -> list[int]:
-    """Places of operands; -1 for one that is left out."""
+    """Look up the indices of operands; -1 for one that is left out."""
     return [-1 if operand is None else operands.place(operand, is_plain=True) for operand in used]
 
 
