@@ -28,7 +28,7 @@ def test_what_is_no_model_is_named_with_what_is(take, model):
         ({"x": None}, "Input `x` was given the shape None"),
         ({"x": ["a", 4]}, r"Input `x` was given the shape \['a', 4\]"),
         ({"x": [1.0, 4]}, r"Input `x` was given the shape \[1.0, 4\]"),
-        ([("x", [1, 4])], "Shapes are given by the names of inputs"),
+        ([("x", [1, 4])], "`shapes` must map input names to shapes"),
     ],
 )
 def test_what_is_no_shape_is_refused(take, shapes, said):

@@ -1,14 +1,14 @@
-"""When things run: a graph lowered, placed, loaded and executed.
+"""Engine: lowers, places, loads and executes a graph.
 
-    kernels, lower                       steps of a graph; those that run in Python
-    program                              a lowered model: steps, slots, weights
-    weights                              constants as kernels want them, one copy
-    plan                                 where each byte lies, and the number a load is held to
-    run, arenas                          a program executed, and the memory of runs
-    compile                              all that happens before loading
-    template, cache                      programs for input shapes that come later, and which stay
-    stored                               all of it in one file, mapped
-    library, primitive_cache             which libdnnl, and what it has compiled
+    kernels, lower              lowering of a graph to steps; steps that run in Python
+    program                     the lowered model: steps, slots, weights
+    weights                     constants packed into layouts of kernels, one copy for all programs
+    plan                        offsets of operands in the arena, and the memory plan of a load
+    run, arenas                 execution of a program, and the memory that runs use
+    compile                     all work before loading
+    template, cache             programs for input shapes known later, and a bounded cache of them
+    stored                      a compiled model in one file, mapped on load
+    library, primitive_cache    the libdnnl in use, and the primitives that it compiled
 
 Described in `docs/explanation/lowering.md` and `docs/explanation/running.md`.
 """

@@ -1,4 +1,4 @@
-"""Ends a run inside of an operator that runs graphs, which may do so without end."""
+"""Lets a run be ended inside an operator that runs graphs, such as an endless loop."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ _CHECKS = threading.local()
 
 @contextmanager
 def interrupted_by(check: Callable[[], None]) -> Iterator[None]:
-    """Have `check`, which raises to end the run, called between runs of graphs in this thread."""
+    """Call `check`, which raises to end the run, between runs of graphs in this thread."""
     before = getattr(_CHECKS, "check", None)
     _CHECKS.check = check
     try:
@@ -19,7 +19,7 @@ def interrupted_by(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_interruption() -> None:
-    """Raise what the check of the run raises, if this thread runs an operator of one."""
+    """Call the check that `interrupted_by` set in this thread, if any."""
     check: Callable[[], None] | None = getattr(_CHECKS, "check", None)
     if check is not None:
         check()

@@ -1,4 +1,4 @@
-"""Which libdnnl serves this process, found and opened once."""
+"""Finds and opens the libdnnl that serves this process."""
 
 import os
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from tightship.errors import InputError, LibraryError
 VARIABLE = "TIGHTSHIP_DNNL_LIBRARY"
 
 THREADS_MAX = 1024
-"""A kernel's threads at most: the team of `native/omp`."""
+"""Most threads of a kernel: the size of the thread team of `native/omp`."""
 
 
 def open_library() -> None:
     """Open oneDNN: the library `TIGHTSHIP_DNNL_LIBRARY` names, or the copy in this package.
 
     Raises:
-        LibraryError: It cannot be opened, or is not oneDNN 3.2 or a later 3.x; names the file
-            and what to install or set.
+        LibraryError: The library cannot be opened, or is not oneDNN 3.2 or a later 3.x; the message
+            names the file and what to install or set.
         InputError: `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` is not a number of primitives.
     """
     if not _core.HAS_ONEDNN or _core.onednn_is_open():
@@ -35,10 +35,10 @@ def open_library() -> None:
 
 
 def check_threads(count: int) -> None:
-    """Refuse a number of threads that no kernel can have.
+    """Check a number of threads for kernels.
 
     Raises:
-        InputError: It is not from 1 to `THREADS_MAX`.
+        InputError: The number is not from 1 to `THREADS_MAX`.
     """
     if not 1 <= count <= THREADS_MAX:
         raise InputError(f"`threads` is {count}; it must be from 1 to {THREADS_MAX}.")
@@ -46,10 +46,10 @@ def check_threads(count: int) -> None:
 
 @contextmanager
 def library_threads(count: int) -> Iterator[None]:
-    """Have primitives that are described within the block run in so many threads.
+    """Have primitives that are described in this block run on `count` threads.
 
     Raises:
-        InputError: As `check_threads`.
+        InputError: `count` is not from 1 to `THREADS_MAX`.
     """
     check_threads(count)
     before = _core.onednn_threads() if _core.HAS_ONEDNN and _core.onednn_is_open() else None
@@ -63,7 +63,7 @@ def library_threads(count: int) -> Iterator[None]:
 
 
 def seals_code() -> bool:
-    """Whether only filled pages of generated code count as data, as with the copy in this package.
+    """Whether only filled pages of generated code count as data, as in the bundled library.
 
     The library must be open.
     """
@@ -71,9 +71,9 @@ def seals_code() -> bool:
 
 
 def release_unused() -> None:
-    """Give back pages that opening oneDNN, choosing or compiling kernels needed and runs do not.
+    """Give back pages that opening oneDNN or compiling kernels touched and runs do not need.
 
-    These are freed heap, and code: opening alone runs initializers all over the library.
+    These are freed heap and code: opening alone runs initializers all over the library.
     """
     release_heap()
     _core.release_code(_core.__file__)
@@ -82,12 +82,12 @@ def release_unused() -> None:
 
 
 def release_heap() -> None:
-    """Give back freed heap, wherever it lies; takes a tenth of a millisecond."""
+    """Give freed heap back to the system; takes a tenth of a millisecond."""
     _core.release_heap()
 
 
 def bundled() -> str:
-    """The copy that travels in this package."""
+    """Return the path of the copy in this package."""
     return os.path.join(os.path.dirname(_core.__file__), "libdnnl.so.3")
 
 
@@ -102,7 +102,7 @@ def _advice(path: str, reason: str, *, chosen: bool) -> str:
 
 
 def library_key() -> dict[str, str]:
-    """What kernels depend on: library version, CPU features, whose threads run them."""
+    """Describe what kernels depend on: library version, CPU features, OpenMP runtime."""
     if not _core.HAS_ONEDNN or not _core.onednn_is_open():
         return {"kernels": "NumPy only (built without oneDNN)"}
     isa = _core.onednn_cpu_isa()

@@ -1,4 +1,4 @@
-"""Compiled primitives that every program of the process shares: how many, and how it goes."""
+"""Cache of compiled primitives, shared by all programs of the process: bounds and statistics."""
 
 import functools
 import os
@@ -13,44 +13,44 @@ VARIABLE = "TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY"
 
 @public_call
 def set_primitive_cache_capacity(entries: int, *, idle_bytes: int | None = None) -> None:
-    """Bound the primitives that are kept for programs to come; what is beyond goes at once.
+    """Bound the primitives that are kept for later programs; those beyond are released at once.
 
-    A primitive that a program uses stays as long as the program does, whatever the bounds.
+    A primitive stays as long as a program uses it, whatever the bounds.
 
     Args:
-        entries: Most primitives that are kept, used or not; 0 keeps none.
-            `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` says it for a process, else it is 1024.
-        idle_bytes: Most bytes of those that no program uses; None leaves the bound as it is,
-            1 MiB at first.
+        entries: Most primitives kept, used or not; 0 keeps none. The default is
+            `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY`, else 1024.
+        idle_bytes: Most bytes of primitives that no program uses; None leaves the bound as it is, 1
+            MiB at first.
 
     Raises:
         InputError: A number is negative.
-        LibraryError: The package was built without oneDNN, and has no primitives.
+        LibraryError: The package was built without oneDNN.
     """
     cache = process_cache()
     cache.set_capacity(entries, cache.idle_bytes if idle_bytes is None else idle_bytes)
 
 
 def get_primitive_cache_capacity() -> int:
-    """Most primitives that are kept, used or not; 0 keeps none.
+    """Return the most primitives that are kept, used or not; 0 keeps none.
 
     Raises:
-        LibraryError: As `set_primitive_cache_capacity`.
+        LibraryError: The package was built without oneDNN.
     """
     return process_cache().entries
 
 
 def primitive_cache_statistics() -> PrimitiveCacheStatistics:
-    """Primitives found, compiled and let go since the process began, and those held now.
+    """Count primitives found, compiled and released since the process began, and those held.
 
     Raises:
-        LibraryError: As `set_primitive_cache_capacity`.
+        LibraryError: The package was built without oneDNN.
     """
     return process_cache().statistics()
 
 
 def release_idle_primitives() -> int:
-    """Let go of primitives that no program uses, and of free pools; returns bytes, estimated."""
+    """Release primitives that no program uses, and free pools; return the estimated bytes."""
     if not _core.HAS_ONEDNN:
         return 0
     cache = process_cache()
@@ -58,14 +58,14 @@ def release_idle_primitives() -> int:
 
 
 def process_cache() -> PrimitiveCache:
-    """The cache of the process; the first call looks at the environment.
+    """Return the cache of the process; the first call reads the environment.
 
     Raises:
         InputError: `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` is not a number of primitives.
         LibraryError: The package was built without oneDNN.
     """
     if not _core.HAS_ONEDNN:
-        raise LibraryError("There are no primitives to cache: tightship was built without oneDNN.")
+        raise LibraryError("Primitives cannot be cached: tightship was built without oneDNN.")
     _look_at_environment()
     return _core.primitive_cache()
 

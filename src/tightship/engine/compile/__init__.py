@@ -1,1 +1,1 @@
-"""Models compiled for lengths: read, lowered, planned and packed into what runs."""
+"""Models compiled for input shapes: lowered, planned and ready to load."""

@@ -1,6 +1,6 @@
-"""From a model file to a placement and its memory plan: all that happens before loading.
+"""Turns a graph into a placement and its memory plan: all that happens before loading.
 
-What lowers is imported when a graph is lowered: a prepared model runs without.
+Lowering is imported when a graph is lowered, because a prepared model runs without it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 Shapes = Mapping[str, Sequence[int]]
 Declared = Mapping[str, Shape | None]
 GoOn = Callable[[], None]
-"""Called between two steps of lowering; raises where nobody waits for what they make."""
+"""Function called between two steps of lowering; raises if the result is no longer needed."""
 
 
 @runtime_checkable
 class ExportedProgram(Protocol):
-    """A program of `torch.export`, by what tells it from a path."""
+    """Program of `torch.export`, recognized by an attribute that a path lacks."""
 
     @property
     def graph_module(self) -> object:
-        """Its steps."""
+        """Graph of its operations."""
 
 
 @runtime_checkable
 class TracedFunction(Protocol):
-    """What `jax.jit(function).trace(...)` gives, by what tells it from a path."""
+    """Result of `jax.jit(function).trace(...)`, recognized by an attribute that a path lacks."""
 
     @property
     def jaxpr(self) -> object:
-        """Its equations."""
+        """Equations of the function."""
 
 
 ModelSource = str | PathLike[str] | bytes | ExportedProgram | TracedFunction
@@ -49,14 +49,14 @@ ModelSource = str | PathLike[str] | bytes | ExportedProgram | TracedFunction
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a plan depends on besides the model.
+    """Settings that a plan depends on besides the model.
 
     Attributes:
         shapes: Input shapes that bind the model's symbolic dimensions.
         threads: Threads of each primitive.
-        without: Passes left out.
-        choice: What a measurement chose for these shapes, or another order of nodes.
-        go_on: No plan depends on it.
+        without: Names of passes to leave out.
+        choice: Layouts that a measurement chose for these shapes, or another order of nodes.
+        go_on: Check between steps of lowering; the plan does not depend on it.
     """
 
     shapes: Shapes | None = None
@@ -98,19 +98,20 @@ def compile_rewritten(
     packed: PackedBefore | None = None,
     repeats: "Sequence[LayerRun]" = (),
 ) -> CompiledModel:
-    """Select kernels for a graph that passes have been over, and place it.
+    """Select kernels for a graph that passes have rewritten, and place it.
 
     Args:
-        graph: What is left of it.
-        node_count: Nodes that the model's file has.
-        name: What reports call the model.
-        settings: What else the plan depends on.
-        packed: Constants, by name, as programs for other shapes have packed them; None where
-            there are no other shapes.
-        repeats: Layers of it that are alike, where they are known.
+        graph: The rewritten graph.
+        node_count: Nodes in the model's file.
+        name: Name of the model in reports.
+        settings: Further settings that the plan depends on.
+        packed: Constants, by name, as programs for other shapes have packed them; None if there are
+            no other shapes.
+        repeats: Repeated layers of the graph, if known.
 
     Raises:
-        GraphError, LibraryError: As `prepare`.
+        GraphError: A node cannot be run.
+        LibraryError: oneDNN cannot be used.
     """
     from tightship.engine.lower.selection import select
 
@@ -142,7 +143,7 @@ def _key(settings: Settings, placement: Placement) -> dict[str, str]:
 
 
 def name_of(source: ModelSource) -> str:
-    """What reports call a model."""
+    """Return the name of a model in reports."""
     if isinstance(source, str | PathLike):
         return Path(source).name
     if isinstance(source, bytes):

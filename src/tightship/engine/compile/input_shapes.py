@@ -1,4 +1,4 @@
-"""Shapes that a caller names for inputs, before anything is made of them."""
+"""Checks the input shapes that a caller passes."""
 
 from collections.abc import Mapping, Sequence
 from operator import index
@@ -7,16 +7,16 @@ from tightship.errors import InputError
 
 
 def check_shapes(shapes: Mapping[str, Sequence[int]] | None) -> None:
-    """Refuse what is not a list of lengths by the name of each input.
+    """Check that shapes are lists of lengths by input name.
 
     Raises:
-        InputError: It is not.
+        InputError: A shape is not a list of integers, or `shapes` is not a mapping.
     """
     if shapes is None:
         return
     if not isinstance(shapes, Mapping):
         raise InputError(
-            f'Shapes are given by the names of inputs, `{{"x": [1, 4]}}`, not as {shapes!r}.'
+            f'`shapes` must map input names to shapes, as in `{{"x": [1, 4]}}`, not {shapes!r}.'
         )
     for name, shape in shapes.items():
         try:

@@ -1,4 +1,4 @@
-"""What makes programs of a model for input shapes that come later."""
+"""Protocol of what makes programs of a model for further input shapes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -13,31 +13,31 @@ InputShapes = Mapping[str, tuple[int, ...]]
 
 
 class ShapeSpecializer(Protocol):
-    """A model for input shapes that are known only when they come; `Variants` says more."""
+    """Compiler of a model for input shapes that only arrive with a run; see `Variants`."""
 
     @property
     def check(self) -> Callable[[MemoryPlan, InputShapes], None]:
-        """Refuses a plan for some shapes that the limit of loading does not hold."""
+        """Function that raises if a plan for some shapes exceeds the limit of loading."""
 
     def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
-        """The model lowered and placed for these shapes, with constants packed as they are."""
+        """Lower and place the model for these shapes, reusing constants packed already."""
 
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
-        """As `prepare`, where a constant cannot be had for them."""
+        """Prepare without the template, which cannot produce a constant for these shapes."""
 
     def unshared(self, key: Key, own: Sequence[PackedWeight], /) -> str | None:
-        """What to warn of: weights that are shared for other shapes, and not for these.
+        """Word a warning about weights that other shapes share and these do not, if there are any.
 
         Args:
-            key: The shapes that a program was made for.
-            own: Weights of all programs that the process has packed for itself.
+            key: Shapes that a program was made for.
+            own: Weights of all programs that this process packed for itself.
         """
 
     def open_lengths(self) -> Mapping[str, tuple[bool, ...] | None]:
-        """Of each input, which lengths may be others; None where any rank may be."""
+        """Tell which lengths of each input are symbolic; None if its rank is open too."""
 
     def output_shapes(self) -> Mapping[str, Shape | None]:
-        """Of outputs as far as they are known; a length that may be another is no integer."""
+        """Return the shapes of outputs as far as known; a symbolic length is not an integer."""
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether these can be the shapes of the model's inputs."""

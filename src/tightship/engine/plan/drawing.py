@@ -1,4 +1,4 @@
-"""A memory plan as text, picture or file."""
+"""Renders a memory plan as text, picture or file."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from tightship.view.timeline import timeline
 
 
 def picture_of(plan: MemoryPlan) -> Picture:
-    """The plan as the plain data that views draw."""
+    """Convert the plan to the plain data that views draw."""
     return Picture(
         title=plan.model,
         arena_bytes=plan.arena_bytes,
@@ -36,35 +36,35 @@ def picture_of(plan: MemoryPlan) -> Picture:
 
 
 def table_of(plan: MemoryPlan) -> str:
-    """Totals, strategies, the peak and what lives there."""
+    """Tabulate totals, strategies, and the peak with the tensors live at it."""
     return report(picture_of(plan))
 
 
 def svg_of(plan: MemoryPlan) -> str:
-    """The picture of the arena, still."""
+    """Draw the arena as a static picture."""
     return svg(picture_of(plan))
 
 
 def json_of(plan: MemoryPlan) -> dict[str, object]:
-    """JSON values; amounts are integers named `*_bytes`."""
+    """Convert the plan to JSON values; amounts are integers named `*_bytes`."""
     return {**to_json(picture_of(plan)), "placed_by": plan.arena.strategy}
 
 
 def save(plan: MemoryPlan, path: Path) -> None:
-    """Write a plan in the form that the file's name asks for.
+    """Write a plan in the format that the suffix of `path` selects.
 
     Raises:
-        InputError: It asks for none there is.
+        InputError: The suffix selects no format.
     """
     check_form(path)
     WRITERS[path.suffix](plan, path)
 
 
 def check_form(path: Path) -> None:
-    """Refuse a name that asks for no form there is.
+    """Check that the suffix of `path` selects a format.
 
     Raises:
-        InputError: It ends in something else.
+        InputError: The suffix selects no format.
     """
     if path.suffix not in WRITERS:
         raise InputError(
@@ -97,4 +97,4 @@ WRITERS: Mapping[str, Callable[[MemoryPlan, Path], None]] = {
     ".csv": lambda plan, path: write_csv(path, plan.arena.problem, plan.arena.offset_bytes),
     ".txt": lambda plan, path: write_text(path, table_of(plan)),
 }
-"""By the end of a file's name."""
+"""Writers by file suffix."""

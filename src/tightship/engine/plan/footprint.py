@@ -1,10 +1,10 @@
-"""What a loaded model takes besides tensors: libraries, generated code, the program itself.
+"""Estimates a loaded model's memory besides tensors: libraries, generated code, its program.
 
-Two figures limit a process: what is resident, and what it has reserved for writing (a limit on
-data, RLIMIT_DATA, counts that). The runtime is the larger of the two, so that a plan holds both.
-They are near each other: of the 256 KiB that the bundled oneDNN reserves for each kernel, only the
-pages that it fills count as data (`native/omp/code.hpp`). Another libdnnl's count whole.
-Coefficients were measured on Linux x86-64 and rounded up.
+Two figures limit a process: resident memory, and memory reserved for writing, which a limit on data
+(RLIMIT_DATA) counts. The runtime is the larger of the two, so that a plan holds both. They are
+close: of the 256 KiB that the bundled oneDNN reserves for each kernel, only the pages that it fills
+count as data (`native/omp/code.hpp`); of another libdnnl all of them do. Coefficients were measured
+on Linux x86-64 and rounded up.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,34 +16,32 @@ from tightship.graph import element_count, size_bytes
 MIB = 1 << 20
 SRC, WEIGHTS, DST = 1, 33, 17
 FRONTEND_BYTES = 45 * MIB // 2
-"""onnx and what lowers and plans, imported, without the pages of their code; where they are
-compiled first, they take less than was free by then."""
+"""Modules of onnx, lowering and planning without code pages; compiling them fits in freed heap."""
 STORED_BYTES = 4 * MIB
-"""What reads a prepared model, without the pages of its weights."""
+"""Modules that read a prepared model, without the pages of its weights."""
 ONEDNN_BYTES = 6 * MIB
-"""Pages of libdnnl that running touches; what opening it and choosing touched is dropped."""
+"""Pages of libdnnl that running touches; those touched by opening and choosing are given back."""
 COMPILING_BYTES, IMPLEMENTATION_BYTES = 3 * MIB // 2, MIB // 2
-"""Further pages of it that compiling touches, before anything of an arena is: once, and for each
-implementation."""
+"""Further pages of libdnnl that compiling touches: once, and for each implementation."""
 REFERENCE_BYTES = 12 * MIB
-"""onnx.reference and its operators."""
+"""Modules of onnx.reference and its operators."""
 NODE_BYTES = 9 << 10
-"""A node of the file: its records, types and names."""
+"""Records, types and names of one node of the file."""
 STEP_BYTES = 12 << 10
-"""A step: its operands and its description."""
+"""Operands and description of one step."""
 THREAD_BYTES = MIB
-"""A further thread of the OpenMP runtime: its stack as far as it is touched."""
+"""Touched stack of a further thread of the OpenMP runtime."""
 STACK_BYTES = 8 * MIB
-"""What a thread of another OpenMP runtime reserves, by the usual limit on stacks."""
+"""Stack that a thread of another OpenMP runtime reserves, by the usual limit."""
 HEAP_BYTES = 21 * MIB
-"""Of all that, what counts as data before any code is generated."""
+"""Part of these that counts as data before any code is generated."""
 BLAS_BYTES = 32 * MIB
-"""A buffer that the BLAS of NumPy reserves at its first product, and touches in part."""
+"""Buffer that NumPy's BLAS reserves at its first product, and touches in part."""
 BLAS_KERNELS = frozenset(
     f"numpy:{operator}"
     for operator in ("Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
 )
-"""Implementations that call it."""
+"""Implementations that call the BLAS."""
 CODE_BYTES = {
     "brg": 32 << 10,
     "brg_conv": 32 << 10,
@@ -52,23 +50,22 @@ CODE_BYTES = {
     "jit_1x1": 24 << 10,
     "jit_int8": 40 << 10,
 }
-"""Pages that the kernels of an implementation fill, on average; `OTHER_CODE_BYTES` where it is not
-named."""
+"""Average bytes that an implementation's kernels fill; `OTHER_CODE_BYTES` for others."""
 OTHER_CODE_BYTES = 8 << 10
 COLUMN_BYTES = 800
-"""Code of a convolution for each column of its result, whose rows a kernel takes whole."""
+"""Code bytes of a convolution for each column of its result, whose rows a kernel takes whole."""
 KERNEL_BYTES = 256 << 10
-"""What oneDNN reserves for a generated kernel."""
+"""Bytes that oneDNN reserves for a generated kernel."""
 KERNELS = {"brgconv": 5.0, "brg": 4.5}
-"""Generated kernels of an implementation, on average; 1 where it is not named."""
+"""Average number of generated kernels of an implementation; 1 for others."""
 UNGENERATED = frozenset({"simple", "ref", "ncsp_bnorm", "nspc_bnorm", "lrn_jit"})
-"""Implementations that generate (next to) none."""
+"""Implementations that generate no code, or next to none."""
 MANY_PIXELS, MANY_CHANNELS = 28 * 28, 1024
-"""From where on a 1x1 convolution is cut into unequal parts, each with kernels of its own."""
+"""Sizes from which a 1x1 convolution is cut into unequal parts with a kernel each."""
 
 
 def runtime_bytes(lowered: Lowered, node_count: int) -> int:
-    """Bytes of the runtime of a lowered model of `node_count` nodes, before it is loaded."""
+    """Estimate the runtime bytes of a lowered model of `node_count` nodes before it is loaded."""
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
     program = node_count * NODE_BYTES + len(lowered.steps) * STEP_BYTES
     code = _code_bytes(work)
@@ -80,7 +77,7 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
 
 
 def stored_runtime_bytes(lowered: Lowered) -> int:
-    """As `runtime_bytes`, of a program in a prepared model: no nodes are read, nothing packed."""
+    """Estimate the runtime bytes of a prepared program, which reads no nodes and packs nothing."""
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
     program = len(lowered.steps) * STEP_BYTES
     resident = STORED_BYTES + program + _code_bytes(work)
@@ -101,17 +98,17 @@ def _blas_bytes(lowered: Lowered) -> int:
 
 
 def program_bytes(lowered: Lowered) -> int:
-    """Bytes of a further program beside the one that a model was loaded with: steps and code."""
+    """Estimate the bytes of a further program of a loaded model: steps and code."""
     return steps_bytes(lowered) + sum(code_bytes(lowered).values())
 
 
 def steps_bytes(lowered: Lowered) -> int:
-    """Bytes of a further program that no other shares: its steps."""
+    """Estimate the bytes of a further program that no other shares: its steps."""
     return len(lowered.steps) * STEP_BYTES
 
 
 def code_bytes(lowered: Lowered) -> dict[int, int]:
-    """Bytes of the code of each primitive, by the hash of its signature.
+    """Estimate the code bytes of each primitive, by the hash of its signature.
 
     Programs with equal primitives share the code.
     """
@@ -125,19 +122,19 @@ def code_bytes(lowered: Lowered) -> dict[int, int]:
 
 
 def _code_bytes(work: Sequence[PrimitiveWork]) -> int:
-    """Pages that generated code fills."""
+    """Estimate the bytes of pages that generated code fills."""
     return sum(_filled_bytes(primitive) for primitive in _distinct(work))
 
 
 def _reserved_bytes(work: Sequence[PrimitiveWork]) -> int:
-    """What generated code reserves for writing, and keeps."""
+    """Estimate the bytes that generated code reserves for writing and keeps."""
     if not work or seals_code():
         return _code_bytes(work)
     return int(sum(_kernel_count(primitive) for primitive in _distinct(work)) * KERNEL_BYTES)
 
 
 def _distinct(work: Sequence[PrimitiveWork]) -> Collection[PrimitiveWork]:
-    """One of those that are alike, as they share their code."""
+    """Return one primitive of each signature, because equal ones share their code."""
     described = {id(primitive.desc): primitive for primitive in work}.values()
     return {primitive.desc.signature: primitive for primitive in described}.values()
 
@@ -153,7 +150,7 @@ def _filled_bytes(work: PrimitiveWork) -> int:
 
 
 def _kernel_count(work: PrimitiveWork) -> float:
-    """Generated kernels of a primitive, as they were counted with AVX-512; AVX2 takes more."""
+    """Estimate the kernels of a primitive, as counted with AVX-512; AVX2 takes more."""
     family = work.desc.implementation.split(":")[0]
     if family in UNGENERATED:
         return 0.0
@@ -164,7 +161,7 @@ def _kernel_count(work: PrimitiveWork) -> float:
 
 
 def _kernels_of_pointwise(work: PrimitiveWork) -> int:
-    """One kernel for each combination of whole and remaining pixels, outputs and inputs."""
+    """Count one kernel for each combination of whole and remaining pixels, outputs and inputs."""
     source, weights, target = (work.desc.operand(argument) for argument in (SRC, WEIGHTS, DST))
     outputs_left = target.dims[1] % max(weights.blocks) != 0
     return (
@@ -175,10 +172,10 @@ def _kernels_of_pointwise(work: PrimitiveWork) -> int:
 
 
 def _beyond_arena(lowered: Lowered) -> int:
-    """What loading takes beside packed weights, where the arena and its like are smaller.
+    """Estimate what loading takes in excess of the arena, which it does not touch yet.
 
-    Nothing has been touched of them while weights are packed and primitives compiled. An arena
-    has room for the largest slot.
+    Arena, inputs and outputs are untouched while weights are packed and primitives compiled. An
+    arena holds at least the largest slot.
     """
     loading = max(_packing_bytes(lowered.weights), _compiling_bytes(lowered))
     largest = max((slot.size_bytes for slot in lowered.slots if not slot.external), default=0)
@@ -199,7 +196,7 @@ def _packing_bytes(weights: Sequence[PackedWeight]) -> int:
 
 
 def _transient_bytes(weight: PackedWeight) -> int:
-    """What computing a constant holds, if it cannot be had piece by piece."""
+    """Estimate bytes held to compute a constant that cannot be read in pieces."""
     from tightship.graph import Derived
 
     constant = weight.constant

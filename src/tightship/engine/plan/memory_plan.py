@@ -1,7 +1,7 @@
-"""What a model needs, byte by byte: the plan that `tightship plan` prints and `load` obeys.
+"""Memory plan of a model: every byte that it needs; `tightship plan` prints it, `load` obeys it.
 
-What draws and writes plans is imported when it is asked for: it keeps megabytes resident that
-a process which only runs a model can do without.
+Modules that draw and write plans are imported on use: they keep megabytes resident that a process
+which only runs a model does not need.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ TensorKind = Literal["activation", "scratch"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedTensor:
-    """A value or a scratchpad at its place in the arena, live in `[start_step, stop_step)`.
+    """Value or scratchpad at an offset of the arena, live during steps `[start_step, stop_step)`.
 
-    `shares_with` names the value whose bytes it took over (in place, or a view); None if it
-    came to fresh bytes.
+    `shares_with` names the value whose bytes it took over (in place, or a view); None if it has
+    bytes of its own.
     """
 
     name: str
@@ -37,10 +37,11 @@ class PlannedTensor:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One kernel call: where it comes from and what runs it.
+    """One kernel call: its node and the kernel that runs it.
 
-    `live_bytes` counts live arena bytes while it runs. `dynamic_reason` is set where the step
-    allocates outside the plan (data-dependent shape, reference kernel, sequence, string).
+    `live_bytes` counts live arena bytes during the step. `dynamic_reason` says why the step
+    allocates outside the plan (data-dependent shape, reference kernel, sequence, string), if it
+    does.
     """
 
     name: str
@@ -53,18 +54,18 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Every byte a loaded model takes, and where.
+    """Every byte that a loaded model takes, and where.
 
-    `peak_bytes` is the sum of its four parts; a plan is `exact` when nothing is allocated
-    outside it while running, `bounded` when the steps with a `dynamic_reason` may.
+    `peak_bytes` is the sum of its four parts. A plan is `exact` if nothing is allocated outside it
+    while running, `bounded` if steps with a `dynamic_reason` may allocate.
 
     Attributes:
         arena: Activations and scratch as buffers at planned offsets.
-        weights_bytes: Packed constants, resident as long as the model.
-        io_bytes: Inputs and outputs, bound where the caller has them.
-        runtime_bytes: Libraries, generated code and program, measured and stated in advance.
+        weights_bytes: Packed constants, resident as long as the model is.
+        io_bytes: Inputs and outputs, in the caller's memory.
+        runtime_bytes: Libraries, generated code and program, from measured coefficients.
         strategies: Arena bytes by planning strategy, for comparison; `none` gives every buffer
-            a place of its own.
+            bytes of its own.
         key: What the plan depends on besides the file (threads, CPU, library version).
     """
 
@@ -87,17 +88,17 @@ class MemoryPlan:
 
     @property
     def lower_bound_bytes(self) -> int:
-        """No plan of this program has a smaller arena."""
+        """Lower bound on the arena of any plan of this program."""
         return self.arena.lower_bound_bytes
 
     @property
     def peak_bytes(self) -> int:
-        """Everything the process gains: weights, arena, inputs and outputs, runtime."""
+        """Bytes that the process gains: weights, arena, inputs and outputs, runtime."""
         return self.weights_bytes + self.arena_bytes + self.io_bytes + self.runtime_bytes
 
     @property
     def unplanned_bytes(self) -> int:
-        """The arena with every buffer at a place of its own."""
+        """Size of an arena in which no buffers share bytes."""
         return self.strategies["none"]
 
     @property
@@ -107,24 +108,24 @@ class MemoryPlan:
 
     @property
     def peak_step(self) -> int:
-        """The first step with the largest load; 0 for a program without steps."""
+        """First step with the most live bytes; 0 for a program without steps."""
         loads = [step.live_bytes for step in self.steps]
         return loads.index(max(loads)) if loads else 0
 
     def picture(self) -> "Picture":
-        """The plan as the plain data that views draw."""
+        """Convert the plan to the plain data that views draw."""
         from tightship.engine.plan.drawing import picture_of
 
         return picture_of(self)
 
     def table(self) -> str:
-        """What `tightship plan` prints: totals, strategies, the peak and what lives there."""
+        """Tabulate totals, strategies, and the peak with the tensors live at it."""
         from tightship.engine.plan.drawing import table_of
 
         return table_of(self)
 
     def to_json(self) -> dict[str, object]:
-        """The plan as JSON values; amounts are integers named `*_bytes`."""
+        """Convert the plan to JSON values; amounts are integers named `*_bytes`."""
         from tightship.engine.plan.drawing import json_of
 
         return json_of(self)
@@ -132,11 +133,11 @@ class MemoryPlan:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan: `.html` and `.svg` as a picture, `.json`, `.csv`, or `.txt`.
 
-        A CSV has the columns `id,lower,upper,size,offset` of minimalloc. Nothing is left
-        half-written.
+        A CSV has the columns `id,lower,upper,size,offset` of minimalloc. The file is replaced whole
+        or not at all.
 
         Raises:
-            InputError: The name ends in something else.
+            InputError: The suffix of `path` is another.
         """
         from pathlib import Path
 

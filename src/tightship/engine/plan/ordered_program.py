@@ -1,7 +1,7 @@
-"""A lowered program whose weights change: updates over what they update, steps in the best order.
+"""Reorders the steps of a lowered training program, and writes updated weights in place.
 
-Everything here is done to steps that are lowered already. Whatever the order, and whatever runs
-twice, kernels and layouts stay what they were, and so does every bit of the results.
+All of it happens after lowering. Kernels and layouts stay what they were whatever the order and
+whatever runs twice, and so does every bit of the results.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,11 +29,11 @@ from tightship.planner.recompute import NEVER
 from tightship.planner.squeeze import squeeze
 
 OPERATIONS_PER_BYTE = 7
-"""What a step that only moves takes for each byte, in operations of one that multiplies."""
+"""Cost of moving a byte, in operations of a step that multiplies."""
 
 
 def _filtered(one: Operand, other: Operand, weights: Operand) -> Operand:
-    """Of two images that which has a channel for each filter; the smaller if both have."""
+    """Choose the image with a channel for each filter; the smaller one if both have."""
     filters = weights.shape[0]
     return min(
         one, other, key=lambda image: (image.shape[1] != filters, element_count(image.shape))
@@ -45,8 +45,7 @@ CONVOLUTIONS: Mapping[str, Callable[[Operand, Operand, Operand], tuple[Operand, 
     "ConvGradData": lambda dy, weights, _: (weights, dy),
     "ConvGradWeights": lambda one, other, result: (result, _filtered(one, other, result)),
 }
-"""From the first two operands read and the result: weights, and the image with a channel for each
-filter."""
+"""Functions from two operands read and the result to the weights and the filtered image."""
 PRODUCTS = frozenset({*CONVOLUTIONS, "Gemm", "MatMul", "TransposedMatMul"})
 AT_RANDOM = frozenset(
     {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -56,11 +55,11 @@ AT_RANDOM = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class OrderedProgram:
-    """A program placed in its order.
+    """Program placed in its final order.
 
     Attributes:
-        placement: Its places; slots of steps that run again follow the others.
-        given_bytes: What its arena would take in the order given.
+        placement: Offsets; slots of steps that run again follow the others.
+        given_bytes: Arena size in the order given.
         added_share: Operations that are done again, as a share of all.
     """
 
@@ -70,13 +69,13 @@ class OrderedProgram:
 
 
 def updating(lowered: Lowered, follows: Mapping[str, str], behind: Collection[str] = ()) -> Lowered:
-    """The program with some outputs written over the inputs that they follow, for good.
+    """Write some outputs over the inputs that they replace.
 
     Args:
         lowered: The program.
-        follows: Inputs by the names of the outputs; or outputs that follow inputs themselves.
-        behind: Outputs that are there before any input is written over, in every order: a run that
-            is refused on the way to them has changed nothing.
+        follows: Name of the input, or of an output that itself replaces one, by output name.
+        behind: Outputs that must exist before any input is overwritten, in every order, so that a
+            run that fails before them has changed nothing.
     """
     operands = {**lowered.inputs, **lowered.outputs}
     over = {lowered.outputs[after].slot: operands[before].slot for after, before in follows.items()}
@@ -88,9 +87,9 @@ def updating(lowered: Lowered, follows: Mapping[str, str], behind: Collection[st
 def _gated(
     steps: Sequence[LoweredStep], kept: Collection[int], gates: Sequence[Operand]
 ) -> list[LoweredStep]:
-    """Steps that write slots that are kept read the gates, and stand behind what writes these.
+    """Have steps that write `kept` slots read the gates, and move them after the gates' writers.
 
-    So does what reads their results; where a gate does itself, the steps are left as they are.
+    Steps that read their results move as well. If a gate is among these, no step moves.
     """
     missing = {operand.slot for operand in gates}
     found: list[LoweredStep] = []
@@ -126,7 +125,7 @@ def _tied(step: LoweredStep, over: Mapping[int, int]) -> LoweredStep:
 
 
 def as_given(lowered: Lowered) -> OrderedProgram:
-    """The program in its own order."""
+    """Place the program in its own order."""
     placement = place(lowered)
     return OrderedProgram(placement, placement.arena_bytes, 0.0)
 
@@ -134,11 +133,11 @@ def as_given(lowered: Lowered) -> OrderedProgram:
 def arranged(
     lowered: Lowered, *, budget_bytes: int | None = None, share: float = 0.0
 ) -> OrderedProgram:
-    """The program in the order that takes least, with steps run again where that is allowed.
+    """Place the program in the order with the smallest arena, recomputing where allowed.
 
     Args:
         lowered: The program.
-        budget_bytes: What the arena may take; without it, as little as is found.
+        budget_bytes: Arena size to reach; None for the smallest found.
         share: Operations that may be done again, as a share of all.
 
     Raises:
@@ -158,7 +157,7 @@ def arranged(
 
 
 def operations_of(lowered: Lowered) -> list[int]:
-    """What running each step again would take; NEVER for those that must not."""
+    """Estimate the operations of running each step again; NEVER for those that must not."""
     writers: dict[int, int] = {}
     for step in lowered.steps:
         for slot in dict.fromkeys(operand.slot for operand in step.writes):
@@ -180,7 +179,7 @@ def _operations(step: LoweredStep) -> int:
 
 
 def _products(step: LoweredStep) -> int:
-    """Multiplications and additions of a product of matrices or a convolution."""
+    """Count multiplications and additions of a matrix product or a convolution."""
     operator = step.operator.split("+")[0]
     if operator not in PRODUCTS:
         return 0
@@ -196,7 +195,7 @@ def _products(step: LoweredStep) -> int:
 def _rewritten(
     lowered: Lowered, given: Schedule, found: Schedule, origin: tuple[int, ...]
 ) -> Lowered:
-    """The program with its steps as a schedule has them: `origin` says which each one is."""
+    """Order the steps as a schedule has them; `origin` gives each one's former index."""
     more = found.values[len(given.values) :]
     slots = (*lowered.slots, *(Slot(v.name, v.size_bytes, external=False) for v in more))
     steps = []
@@ -207,7 +206,7 @@ def _rewritten(
 
 
 def _moved(given: Step, found: Step) -> dict[int, int]:
-    """Slots of a step, by what they were."""
+    """Map the former slots of a step to its new ones."""
     pairs = zip((*given.reads, *given.writes), (*found.reads, *found.writes), strict=True)
     return {before: after for before, after in pairs if before != after}
 

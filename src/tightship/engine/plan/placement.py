@@ -1,6 +1,6 @@
-"""Lowered steps as a schedule for the planner, and its plan as places for every operand.
+"""Places a lowered program: offsets of its slots, scratch and weights.
 
-What plans is imported when it is needed: a prepared model comes with its plan.
+The planner is imported on use, because a prepared model comes with its plan.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tightship.planner import AliasKind, SchedulePlan
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where everything is: offsets of slots and scratch in the arena, of weights in theirs."""
+    """Offsets of slots and scratch in the arena, and of weights in the weights' block."""
 
     lowered: Lowered
     schedule_plan: SchedulePlan
@@ -28,11 +28,11 @@ class Placement:
 
     @property
     def io_bytes(self) -> int:
-        """Bytes of inputs and outputs, which the caller has."""
+        """Bytes of inputs and outputs, which lie in the caller's memory."""
         return sum(slot.size_bytes for slot in self.lowered.slots if slot.external)
 
     def offset_of(self, operand: Operand) -> int:
-        """Bytes from the base of the operand's space."""
+        """Return the offset in bytes from the base of the operand's space."""
         if operand.space is Space.WEIGHTS:
             return self.weight_offsets[operand.slot]
         if operand.space is Space.EXTERNAL:
@@ -41,7 +41,7 @@ class Placement:
 
 
 def place(lowered: Lowered, plan: SchedulePlan | None = None) -> Placement:
-    """Plan the arena, unless a plan is given, and lay the weights one after another."""
+    """Plan the arena, unless a plan is given, and lay out the weights one after another."""
     from tightship.planner import plan_schedule
 
     offsets: list[int] = []
@@ -54,7 +54,7 @@ def place(lowered: Lowered, plan: SchedulePlan | None = None) -> Placement:
 
 def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[str, str],
                 strategies: Mapping[str, int] | None = None) -> MemoryPlan:  # fmt: skip
-    """The report of a placement: totals, strategies (compared unless given), steps and tensors."""
+    """Report a placement: totals, strategies (compared unless given), steps and tensors."""
     lowered, plan = placement.lowered, placement.schedule_plan.plan
     if strategies is None:
         from tightship.planner import compare

@@ -1,1 +1,1 @@
-"""Programs: the steps, slots and weights that lowering writes and a run executes."""
+"""Programs: steps, slots and weights that lowering produces and a run executes."""

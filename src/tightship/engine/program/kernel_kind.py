@@ -1,4 +1,4 @@
-"""Kinds of kernels, by who computes a step."""
+"""Kinds of kernels, named after the code that computes a step."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Values that several steps write, each a part: what reads them stays behind, in any order."""
+"""Keeps readers of a value behind all of its writers, each of which writes a part."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,10 +8,10 @@ from tightship.graph import DType
 
 
 def with_parts_in_order(lowered: Lowered) -> Lowered:
-    """The program with a value without bytes from each further writer of a slot to its readers.
+    """Add an empty value from each further writer of a slot to the slot's readers.
 
-    A schedule has one writer of a value, the first; without these values nothing would tell that a
-    reader needs the others too.
+    A schedule knows only the first writer of a value; without these values, a reader could move
+    before the others.
     """
     counts = Counter(slot for step in lowered.steps for slot in _written(step))
     if all(count == 1 for count in counts.values()):

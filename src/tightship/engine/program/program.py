@@ -1,4 +1,4 @@
-"""A lowered model: steps over operands whose places are known, nothing bound yet."""
+"""Lowered model: steps over operands in slots, not bound to memory yet."""
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Space(enum.Enum):
-    """Which memory an operand's slot is in."""
+    """Memory that an operand's slot belongs to."""
 
     ARENA = "arena"
     EXTERNAL = "external"
     WEIGHTS = "weights"
     OBJECT = "object"
-    """Outside every plan: a Python object whose bytes only the run knows."""
+    """Python object outside every plan, whose size only the run determines."""
 
 
 class Operand(NamedTuple):
-    """A value somewhere: slot of the arena, input or output, packed weight, or object.
+    """Value in memory: a slot of the arena, an input or output, a packed weight, or an object.
 
-    `desc` is its oneDNN layout; None means row-major, or nothing oneDNN could describe. It begins
-    `offset_bytes` into its slot. A tuple, because a new length makes hundreds.
+    `desc` is its oneDNN layout; None means row-major, or a type that oneDNN cannot describe. The
+    value begins `offset_bytes` into its slot. A tuple, because a new length makes hundreds.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Operand(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes it takes where it is, padding of its layout included."""
+        """Bytes that it takes, with the padding of its layout."""
         return self.desc.size_bytes if self.desc else size_bytes(self.dtype, self.shape)
 
     def under(self, desc: MemoryDesc) -> "Operand":
-        """The same bytes described otherwise."""
+        """Describe the same bytes by another layout."""
         return Operand(
             self.name, self.space, self.slot, self.dtype, self.shape, desc, self.offset_bytes
         )
@@ -55,7 +55,7 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Room for a value: in the arena, or outside where the caller has an input or output."""
+    """Bytes for a value, in the arena or, if `external`, in the caller's memory."""
 
     name: str
     size_bytes: int
@@ -64,10 +64,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class PackedWeight:
-    """A constant as its kernel wants it.
+    """Constant in the layout that its kernel needs.
 
-    `source` describes the constant's own row-major bytes under the kernel's logical
-    dimensions; `desc` the layout it is packed into. Both are None for one kept row-major.
+    `source` describes the constant's own row-major bytes under the kernel's logical dimensions,
+    `desc` the packed layout. Both are None if the constant stays row-major.
     """
 
     name: str
@@ -79,7 +79,7 @@ class PackedWeight:
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveWork:
-    """A oneDNN primitive and its operands by `DNNL_ARG_*` number."""
+    """oneDNN primitive and its operands by `DNNL_ARG_*` number."""
 
     desc: PrimitiveDesc
     arguments: tuple[tuple[int, Operand], ...]
@@ -87,10 +87,7 @@ class PrimitiveWork:
 
 @dataclass(frozen=True, slots=True)
 class NativeWork:
-    """A kernel of the native core; operands in its order: inputs, then outputs.
-
-    Its scratch, where it has booked some, follows them.
-    """
+    """Kernel of the native core, with its operands: inputs, outputs, then scratch if it has any."""
 
     kernel: NativeKernel
     operands: tuple[Operand, ...]
@@ -98,20 +95,20 @@ class NativeWork:
 
 @dataclass(frozen=True, slots=True)
 class KernelWork:
-    """A NumPy kernel, operands by position."""
+    """NumPy kernel and its operands by position."""
 
     kernel: "Kernel"
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand | None, ...]
 
     def ready(self) -> "KernelWork":
-        """The same without what the kernel was made for, which may have a file mapped."""
+        """Drop the kernel's node and constants, which may keep a file mapped."""
         return replace(self, kernel=replace(self.kernel, context=None))
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceWork:
-    """A reference kernel: takes and returns objects it allocates itself."""
+    """Reference kernel, which takes and returns objects that it allocates itself."""
 
     run: Callable[[Sequence[object]], Sequence[object]]
     inputs: tuple[Operand | None, ...]
@@ -120,7 +117,7 @@ class ReferenceWork:
 
 @dataclass(frozen=True, slots=True)
 class CompiledWork:
-    """Work that a native program has taken over: the library's description of it is gone."""
+    """Work that a native program has taken over; the library's description of it is gone."""
 
 
 Work = PrimitiveWork | NativeWork | KernelWork | ReferenceWork | CompiledWork
@@ -128,7 +125,7 @@ Work = PrimitiveWork | NativeWork | KernelWork | ReferenceWork | CompiledWork
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """An output slot that may, or must, be an input slot's bytes."""
+    """Output slot that may, or must, share the bytes of an input slot."""
 
     output: int
     input: int
@@ -136,7 +133,7 @@ class Sharing:
 
 
 class LoweredStep(NamedTuple):
-    """One kernel call: its work, and what the planner must know of it."""
+    """Kernel call: its work, and what the planner must know of it."""
 
     name: str
     operator: str
@@ -152,7 +149,7 @@ class LoweredStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A graph as kernels: what `planner` places and `executor` binds."""
+    """Graph lowered to kernels, which the planner places and the executor binds."""
 
     steps: tuple[LoweredStep, ...]
     slots: tuple[Slot, ...]
@@ -160,7 +157,7 @@ class Lowered:
     inputs: Mapping[str, Operand]
     outputs: Mapping[str, Operand]
     objects: Mapping[str, "Constant"]
-    """Constants that are objects: strings."""
+    """Constants that are Python objects (strings)."""
     threads: int
     layouts: str = "library"
-    """Of images: as the library prefers them, or `blocked`."""
+    """Layouts of images: `library` as oneDNN prefers them, or `blocked`."""

@@ -1,14 +1,14 @@
-"""Lowered steps as the schedule that the planner plans."""
+"""Translates lowered steps into the planner's schedule."""
 
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, Space
 from tightship.planner import Alias, Schedule, ScheduledValue, Step
 
 ALIGNMENT = 64
-"""Of every operand in the arena and in the weights, in bytes: a cache line, an AVX-512 register."""
+"""Alignment in bytes of operands in the arena and the weights: a cache line."""
 
 
 def schedule_of(lowered: Lowered) -> Schedule:
-    """What the planner needs to know of a lowered program."""
+    """Describe a lowered program to the planner."""
     values = tuple(
         ScheduledValue(slot.name, slot.size_bytes, ALIGNMENT, slot.external)
         for slot in lowered.slots
@@ -18,9 +18,9 @@ def schedule_of(lowered: Lowered) -> Schedule:
 
 
 def _step(step: LoweredStep, written: set[int]) -> Step:
-    """A step as the planner sees it, given the slots that were written before it.
+    """Describe a step, given the slots that earlier steps wrote.
 
-    To write a part of a slot of which others are written already is to use what it holds.
+    Writing a part of a slot whose other parts are written counts as reading the slot.
     """
     reads, writes = _slots(step.reads), _slots(step.writes)
     if not written.isdisjoint(writes):

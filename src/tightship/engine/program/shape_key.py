@@ -1,13 +1,13 @@
-"""Shapes of a program's inputs, as the key that programs are found by."""
+"""Keys of programs, made of their input shapes."""
 
 from tightship.engine.program.program import Lowered, Space
 
 Key = tuple[tuple[str, tuple[int, ...]], ...]
-"""Shapes of a program's inputs."""
+"""Name and shape of each input of a program."""
 
 
 def key_of(lowered: Lowered) -> Key:
-    """The input shapes that a program is for."""
+    """Return the input shapes that a program is for."""
     return tuple(
         (name, operand.shape)
         for name, operand in lowered.inputs.items()

@@ -1,1 +1,1 @@
-"""Weights in the layouts that kernels want: packed, stored, shared."""
+"""Weights in the layouts of their kernels: packed, stored, shared."""

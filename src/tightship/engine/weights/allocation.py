@@ -1,4 +1,4 @@
-"""Allocates memory for the engine, and words the error where the system refuses."""
+"""Allocates memory for the engine, with an error that says what it was for."""
 
 from collections.abc import Callable
 from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
@@ -9,7 +9,7 @@ from tightship.errors import OutOfMemoryError
 
 
 def allocate(resource: HostResource, size_bytes: int, what: str) -> Block:
-    """A block from `resource`.
+    """Allocate `size_bytes` for `what`.
 
     Raises:
         OutOfMemoryError: The system refuses.
@@ -23,7 +23,7 @@ def allocate(resource: HostResource, size_bytes: int, what: str) -> Block:
 def ranged(
     make: Callable[[int], CommittedRange], capacity_bytes: int, size_bytes: int
 ) -> CommittedRange:
-    """A range with so many bytes backed, and so many addresses if the system has them.
+    """Make a range with `size_bytes` backed and, if possible, `capacity_bytes` of addresses.
 
     Raises:
         OutOfMemoryError: The system refuses.
@@ -40,10 +40,10 @@ def ranged(
 
 
 def backed(memory: CommittedRange, size_bytes: int) -> CommittedRange:
-    """A range that has so many bytes now.
+    """Back the first `size_bytes` of a range, and return it.
 
     Raises:
-        OutOfMemoryError: The system refuses; the range is as it was.
+        OutOfMemoryError: The system refuses; the range is unchanged.
     """
     if not memory.resize(size_bytes):
         raise _refused(size_bytes, "an arena")

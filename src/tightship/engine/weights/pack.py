@@ -1,4 +1,4 @@
-"""Constants into the layouts their kernels want, a piece at a time."""
+"""Packs constants into the layouts of their kernels, a chunk at a time."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from tightship.engine.program.program import PackedWeight
 from tightship.graph import Constant, Fill, Inline, Mapped, element_count
 
 PIECE_BYTES = 1 << 20
-"""About how much of a constant is held besides its packed copy."""
+"""Approximate limit of bytes of a constant that are held besides its packed copy."""
 
 Bytes = NDArray[np.uint8]
 Cut = tuple[int, int]
@@ -19,19 +19,19 @@ Cut = tuple[int, int]
 
 
 class Packer:
-    """Packs one constant after another.
+    """Packer of one constant after another.
 
-    Only a piece of a constant is held besides its packed copy, unless it must be computed
-    whole; pages of its file are given back as they are used.
+    Only a chunk of a constant is held besides its packed copy, unless it must be computed whole;
+    pages of its file are given back once used.
     """
 
     def __init__(self, staging: Bytes) -> None:
-        """`staging` holds at least the `staging_bytes` of everything that will be packed."""
+        """Use `staging` of at least `staging_bytes` of all weights to be packed."""
         self._staging = staging
         self._reorderer = Reorderer() if len(staging) else None
 
     def pack(self, weight: PackedWeight, room: Bytes) -> None:
-        """Write a constant into its room, `weight.size_bytes` of it."""
+        """Pack a constant into `room`, which has `weight.size_bytes` bytes."""
         constant = _in_pieces(weight.constant)
         if weight.source is None or weight.desc is None or _is_copy(weight):
             _copy(constant, room)
@@ -43,7 +43,7 @@ class Packer:
     def _reorder_whole(
         self, source: MemoryDesc, desc: MemoryDesc, constant: Constant, room: Bytes
     ) -> None:
-        """In one go: integers are packed with sums over all of them."""
+        """Reorder a constant at once: integers are packed with sums over all of them."""
         assert self._reorderer is not None
         whole = self._staging[: source.size_bytes]
         _copy(constant, whole)
@@ -69,7 +69,7 @@ class Packer:
 
 
 def staging_bytes(weights: Sequence[PackedWeight]) -> int:
-    """Room for the largest piece of any weight."""
+    """Return the bytes of the largest chunk of any weight."""
     return max((_staged_bytes(w.source, w.desc) for w in weights
                 if w.source is not None and w.desc is not None and not _is_copy(w)),
                default=0)  # fmt: skip
@@ -80,17 +80,17 @@ def _staged_bytes(source: MemoryDesc, desc: MemoryDesc) -> int:
 
 
 def _is_narrow(desc: MemoryDesc) -> bool:
-    """Whether elements are smaller than float32's, and a weight therefore packed whole."""
+    """Whether elements are smaller than float32, so that a weight is packed whole."""
     return desc.dtype != "float32"
 
 
 def _is_copy(weight: PackedWeight) -> bool:
-    """Whether the packed bytes are the constant's own."""
+    """Whether the packed bytes equal the constant's own."""
     return weight.desc is not None and weight.desc.is_plain and weight.desc == weight.source
 
 
 def _in_pieces(constant: Constant) -> Constant:
-    """The constant, computed now if it cannot be had piece by piece."""
+    """Return the constant, computed now if it cannot be read in pieces."""
     if isinstance(constant, (Fill, Inline, Mapped)):
         return constant
     if isinstance(constant, Scaled) and isinstance(constant.source, (Fill, Inline, Mapped)):
@@ -99,7 +99,7 @@ def _in_pieces(constant: Constant) -> Constant:
 
 
 def _copy(constant: Constant, room: Bytes) -> None:
-    """The elements as they are, row by row."""
+    """Copy the elements unchanged, row by row."""
     if isinstance(constant, Mapped):
         constant.file.read_into(constant.offset_bytes, room.data)
         return
@@ -115,10 +115,10 @@ def _copy(constant: Constant, room: Bytes) -> None:
 
 
 class _Pieces:
-    """How a reordered constant is cut: along the first one or two axes of its own bytes.
+    """Cuts of a reordered constant along the first one or two axes of its own bytes.
 
-    Axes are in the order in which the constant stores them (`order` names the logical ones);
-    a cut falls on the borders of the packed layout's blocks.
+    Axes are in the constant's storage order (`order` gives the logical ones); cuts fall on block
+    boundaries of the packed layout.
     """
 
     def __init__(self, source: MemoryDesc, desc: MemoryDesc) -> None:
@@ -139,7 +139,7 @@ class _Pieces:
         return element_count(self.steps) * 4
 
     def cuts(self) -> Iterator[list[Cut]]:
-        """Every piece, as a cut of each stored axis."""
+        """Yield each piece as cuts of the stored axes."""
         whole = [(0, length) for length in self.stored[2:]]
         for first in _steps(self.stored[0], self.steps[0]):
             if len(self.stored) == 1:
@@ -149,7 +149,7 @@ class _Pieces:
                 yield [first, second, *whole]
 
     def logical(self, by_stored: Sequence[int]) -> list[int]:
-        """Numbers of the stored axes, in the order of the logical ones."""
+        """Reorder numbers by stored axis into logical order."""
         return [by_stored[self.order.index(axis)] for axis in range(len(self.order))]
 
 
@@ -158,10 +158,10 @@ def _steps(length: int, step: int) -> Iterator[Cut]:
 
 
 def _part(desc: MemoryDesc, lengths: list[int], starts: list[int]) -> tuple[MemoryDesc, int]:
-    """A part of the packed layout, and the bytes before it.
+    """Describe a part of the packed layout, and the bytes before it.
 
-    Inner pieces are described as if they came first, so that equal ones share generated code;
-    one that ends in the layout's padding is described where it is.
+    Inner pieces are described as if they came first, so that equal ones share generated code; a
+    piece that ends in the layout's padding is described where it is.
     """
     part = desc.part(lengths, starts)
     blocks, dims = desc.blocks, desc.dims
@@ -173,7 +173,7 @@ def _part(desc: MemoryDesc, lengths: list[int], starts: list[int]) -> tuple[Memo
 def _staged(
     constant: Constant, stored: Sequence[int], cuts: Sequence[Cut], staging: Bytes
 ) -> NDArray[np.float32]:
-    """One piece, row-major in the staging room."""
+    """Read a piece into staging memory, row-major."""
     lengths = [stop - start for start, stop in cuts]
     room = staging[: element_count(lengths) * 4].view(np.float32).reshape(lengths)
     if isinstance(constant, Scaled):
@@ -187,7 +187,7 @@ def _staged(
 def _fill(
     room: NDArray[np.float32], constant: Constant, stored: Sequence[int], cuts: Sequence[Cut]
 ) -> None:
-    """The elements of a piece; a mapped constant's are read past its mapping."""
+    """Read the elements of a piece; those of a mapped constant with `read`, not by mapping."""
     if not isinstance(constant, Mapped):
         np.copyto(room, constant.array().reshape(stored)[tuple(slice(*cut) for cut in cuts)])
         return
@@ -206,7 +206,7 @@ def _bytes(array: NDArray[np.float32]) -> memoryview:
 
 
 def _factor(constant: Scaled, stored: Sequence[int], cuts: Sequence[Cut]) -> NDArray[np.generic]:
-    """The factors of a piece, as many axes long as it is."""
+    """Return the factors of a piece, reshaped to broadcast over it."""
     factor = constant.factor.array()
     grouped = stored[0] != len(factor)
     factor = factor.reshape(stored[:2] if grouped else stored[:1])

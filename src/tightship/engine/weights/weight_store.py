@@ -1,4 +1,4 @@
-"""Packed weights, one copy of each for all programs of a model."""
+"""Store of packed weights with one copy of each for all programs of a model."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from tightship.graph import Constant
 
 Progress = Callable[[int, int], None]
-"""Called with bytes of weights packed, and of all that are to be."""
+"""Function called with the bytes of weights packed so far and in all."""
 
 
 class PinnedBytes(Protocol):
-    """Bytes that stay where they are as long as this does."""
+    """Bytes that stay at their address as long as this object lives."""
 
     @property
     def address(self) -> int:
-        """Of the first byte."""
+        """Address of the first byte."""
 
     def array(self) -> NDArray[np.uint8]:
-        """The bytes."""
+        """Return the bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedCopy:
-    """Where a packed weight is."""
+    """Packed weight in memory."""
 
     weight: PackedWeight
     block: PinnedBytes
@@ -40,19 +40,19 @@ class PackedCopy:
 
     @property
     def address(self) -> int:
-        """Of its first byte."""
+        """Address of its first byte."""
         return self.block.address + self.offset_bytes
 
     def array(self) -> NDArray[np.uint8]:
-        """Its bytes; they keep the block alive."""
+        """Return its bytes, which keep the block alive."""
         return self.block.array()[self.offset_bytes : self.offset_bytes + self.weight.size_bytes]
 
 
 @dataclass(slots=True, eq=False)
 class WeightStore:
-    """Copies of weights by what they are copies of; programs hold those they use.
+    """Packed copies by constant and layout; programs hold those that they use.
 
-    Not thread-safe: whoever adds programs does so one at a time.
+    Not thread-safe: programs must be added one at a time.
     """
 
     resource: HostResource
@@ -60,23 +60,23 @@ class WeightStore:
     _by_identity: dict[int, list[PackedCopy]] = field(default_factory=dict)
     _by_key: dict[Hashable, list[PackedCopy]] = field(default_factory=dict)
     _without_key: list[PackedCopy] = field(default_factory=list)
-    """Copies that are not in `_by_key` yet: keys are made when a constant is looked for by one."""
+    """Copies that are not in `_by_key` yet; keys are computed on the first lookup by key."""
 
     def missing(self, weights: Iterable[PackedWeight]) -> list[PackedWeight]:
-        """The weights that no copy is there for."""
+        """List the weights that have no copy."""
         return [weight for weight in weights if self._find(weight) is None]
 
     def has_constant(self, constant: "Constant") -> bool:
-        """Whether there is a copy of a constant, in whatever layout."""
+        """Whether a copy of a constant exists in any layout."""
         return id(constant) in self._by_identity or bool(self._equal(constant))
 
     def copies(
         self, weights: Sequence[PackedWeight], progress: Progress | None = None
     ) -> tuple[PackedCopy, ...]:
-        """A copy of each weight, in order; those that are missing are packed into one block.
+        """Return a copy of each weight, in order; pack missing ones into one block.
 
         Raises:
-            OutOfMemoryError: The block, or room to stage a piece, cannot be allocated.
+            OutOfMemoryError: The block, or staging memory, cannot be allocated.
         """
         found = [self._find(weight) for weight in weights]
         if None in found:
@@ -86,23 +86,23 @@ class WeightStore:
         return tuple([copy for copy in found if copy is not None])
 
     def adopt(self, copies: Iterable[PackedCopy]) -> None:
-        """Take in copies that another store made."""
+        """Add copies that another store made."""
         for copy in copies:
             self._add(copy)
 
     def copies_held(self) -> list[PackedCopy]:
-        """Every copy there is."""
+        """List all copies."""
         return list(self._copies)
 
     def by_name(self) -> dict[str, list[PackedWeight]]:
-        """Constants in the layouts that there are copies of."""
+        """Return the layouts that each constant is packed in."""
         found: dict[str, list[PackedWeight]] = {}
         for copy in self._copies:
             found.setdefault(copy.weight.name, []).append(copy.weight)
         return found
 
     def keep(self, used: Iterable[PackedCopy]) -> None:
-        """Let go of all copies but these."""
+        """Release all copies except these."""
         kept = {id(copy) for copy in used}
         staying = [copy for copy in self._copies if id(copy) in kept]
         for index in (self._copies, self._by_identity, self._by_key, self._without_key):
@@ -115,7 +115,7 @@ class WeightStore:
         self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
 
     def _pack(self, weights: Sequence[PackedWeight], progress: Progress | None) -> None:
-        """Largest first: what a constant takes besides its packed copy meets the fewest others."""
+        """Pack the largest first, so that its staging meets the fewest packed copies."""
         from tightship.engine.weights.pack import (  # a prepared model packs nothing
             Packer,
             staging_bytes,
@@ -142,7 +142,7 @@ class WeightStore:
         return same or _like(weight, self._equal(weight.constant))
 
     def _equal(self, constant: "Constant") -> Sequence[PackedCopy]:
-        """Copies of constants that are equal to one, as far as is known without their elements."""
+        """Return copies of constants equal to one, as far as known without reading elements."""
         from tightship.graph.symbolic import constant_key
 
         for copy in self._without_key:
@@ -152,7 +152,7 @@ class WeightStore:
 
 
 def _like(weight: PackedWeight, copies: Iterable[PackedCopy]) -> PackedCopy | None:
-    """The copy in a weight's layout."""
+    """Find the copy in a weight's layout."""
     for copy in copies:
         other = copy.weight
         if other is weight or (
@@ -165,7 +165,7 @@ def _like(weight: PackedWeight, copies: Iterable[PackedCopy]) -> PackedCopy | No
 
 
 def aligned_offsets(weights: Iterable[PackedWeight]) -> tuple[tuple[int, ...], int]:
-    """Places of weights one after another, and their end."""
+    """Return offsets of weights laid one after another, and their end."""
     offsets: list[int] = []
     end = 0
     for weight in weights:
