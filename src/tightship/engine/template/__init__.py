@@ -1,4 +1,4 @@
-"""A model's graph for lengths that nobody has given yet."""
+"""Templates: a model's graph with symbolic lengths, bound when a run brings input shapes."""
 
 from tightship.engine.template.template import Template, rewritten_template, template_of
 

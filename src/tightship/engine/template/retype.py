@@ -1,4 +1,4 @@
-"""A graph of known shapes with the lengths that its file leaves open followed through it."""
+"""Propagates symbolic lengths through a graph of known shapes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,12 +16,12 @@ from tightship.graph.operands import Operands, misfit
 from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
 
 ELEMENTS_MAX = 256
-"""Constants with more elements are not looked into for lengths."""
+"""Most elements of a constant that is examined for lengths."""
 
 
 @dataclass(slots=True)
 class Retyper:
-    """Walks a graph's nodes; what depends on a symbolic length gets a shape that says so."""
+    """Walk over a graph's nodes that gives symbolic shapes to values that depend on one."""
 
     graph: Graph
     trace: Trace
@@ -30,10 +30,10 @@ class Retyper:
     _elements: dict[str, Array | None] = field(default_factory=dict)
 
     def retyped(self, inputs: Mapping[str, Shape]) -> Graph:
-        """The graph with these shapes of its inputs, which hold symbolic lengths.
+        """Return the graph for these input shapes, which contain symbolic lengths.
 
         Raises:
-            NoRuleError: An operator that depends on one is not known.
+            NoRuleError: An operator that depends on one has no rule.
         """
         for name, shape in inputs.items():
             if any(map(is_length, shape)):
@@ -79,7 +79,7 @@ class Retyper:
             self.values[name] = replace(before, shape=shape)
 
     def _define_known(self, node: Node, context: ShapeContext) -> None:
-        """The elements of a node's outputs, which follow from what is known."""
+        """Derive the elements of a node's outputs from known inputs."""
         (name,) = node.outputs
         before = self.graph.known[name]
         if isinstance(before, Fill):
@@ -115,7 +115,7 @@ class Retyper:
         return result
 
     def _computed(self, node: Node) -> Constant:
-        """A constant that is computed from others, whatever the lengths are then."""
+        """Make a constant that is computed from others once lengths are bound."""
         operands = [self._constant(name) if name else None for name in node.inputs]
         types = [self.values.get(name) or self.graph.value(name) for name in node.outputs]
         if any(operand is None for operand, name in zip(operands, node.inputs, strict=True)
@@ -141,7 +141,7 @@ class Retyper:
         return None if array is None else tuple(array.flat)
 
     def _array(self, name: str) -> Array | None:
-        """The elements of a small constant of integers; None where they are not known."""
+        """Return the elements of a small integer constant; None if they are unknown."""
         if name not in self._elements:
             self._elements[name] = _elements_of(self._constant(name))
         return self._elements[name]
@@ -180,7 +180,7 @@ def _vector(elements: Sequence[int]) -> Array:
 
 
 def _shaped(elements: Sequence[int], shape: tuple[int, ...]) -> Array:
-    """An array of objects, none of which is taken apart."""
+    """Make an array of objects that NumPy does not unpack."""
     flat = np.empty(len(elements), object)
     for index, element in enumerate(elements):
         flat[index] = element

@@ -1,4 +1,4 @@
-"""A rewritten graph for any lengths that lead through the same rewriting."""
+"""Rewritten graph with symbolic lengths, valid for all lengths that the passes treat alike."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,21 +35,21 @@ Rewrite = Callable[[Graph], Graph]
 
 
 def template_of(graph: Graph, declared: Declared, rewrite: Rewrite) -> "Template | None":
-    """A template from a graph of known shapes, and the passes over it.
+    """Make a template from a graph of known shapes, by symbolic shapes and passes over them.
 
-    None where it has operators whose shapes are not followed.
+    Return None if an operator has no symbolic shape rule.
 
     Args:
         graph: The model for some shapes.
-        declared: Shapes of its inputs as its file has them.
-        rewrite: The passes.
+        declared: Shapes of its inputs as its file declares them.
+        rewrite: Function that runs the passes.
     """
     followed = _followed(graph, declared)
     return None if followed is None else rewritten_template(followed, rewrite)
 
 
 def rewritten_template(followed: SymbolicGraph, rewrite: Rewrite) -> "Template | None":
-    """A template from a graph whose lengths are followed; None where a pass cannot follow one."""
+    """Make a template from a graph of symbolic lengths; None if a pass needs a number for one."""
     try:
         rewritten = rewrite(followed.graph)
     except TypeError:
@@ -59,7 +59,7 @@ def rewritten_template(followed: SymbolicGraph, rewrite: Rewrite) -> "Template |
 
 
 def _followed(graph: Graph, declared: Declared) -> SymbolicGraph | None:
-    """A graph of known shapes with its open lengths followed by the rules of its operators."""
+    """Propagate the open lengths of a graph of known shapes by the rules of its operators."""
     shapes = {name: graph.value(name).static_shape for name in graph.inputs
               if graph.value(name).is_static}  # fmt: skip
     symbols = symbols_of(shapes, declared)
@@ -80,9 +80,9 @@ def _followed(graph: Graph, declared: Declared) -> SymbolicGraph | None:
 
 
 def symbols_of(shapes: Mapping[str, Sequence[int]], declared: Declared) -> dict[str, int] | None:
-    """The lengths that input shapes give to what the file leaves open.
+    """Match input shapes against the file; return the length of each symbol.
 
-    None where two differ for one symbol, or a rank or a fixed length does not fit.
+    Return None if a symbol has two lengths, or a rank or fixed length does not match.
     """
     symbols: dict[str, int] = {}
     for name, shape in shapes.items():
@@ -101,15 +101,15 @@ def symbols_of(shapes: Mapping[str, Sequence[int]], declared: Declared) -> dict[
 
 
 def _names(name: str, rank: int, declared: Declared) -> list[str]:
-    """What each axis of an input is called: its symbol, or a name of its own."""
+    """Name each axis of an input by its symbol, or by a name of its own."""
     wanted = declared.get(name) or (None,) * rank
     return [d if isinstance(d, str) else f"{name}.{axis}" for axis, d in enumerate(wanted)]
 
 
 class Template:
-    """A graph whose lengths are expressions, and the conditions under which they are right.
+    """Graph whose lengths are expressions, with the conditions under which they hold.
 
-    `repeats` are layers of it that are alike, whatever the lengths.
+    `repeats` are its repeated layers, whatever the lengths.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Template:
     ) -> None:
         self._symbols = symbols
         self._trace = trace
-        self._graph = graph.retyped(graph.nodes, {}, {}, {})  # which may hold values of no node
+        self._graph = graph.retyped(graph.nodes, {}, {}, {})  # drops values that no node uses
         self.repeats = alike_layers(graph)
         names = {*graph.inputs, *graph.outputs, *graph.constants}
         for node in graph.nodes:
@@ -137,7 +137,7 @@ class Template:
         self._open_nodes = [i for i, node in enumerate(graph.nodes) if _has_length(node)]
 
     def graph(self, shapes: Mapping[str, tuple[int, ...]]) -> Graph | None:
-        """The rewritten graph for input shapes; None where other passes would have applied."""
+        """Bind the graph to input shapes; None if the passes would have made another graph."""
         symbols = self._symbols(shapes)
         numbers = None if symbols is None else self._trace.values(symbols)
         if numbers is None:
@@ -155,7 +155,7 @@ class Template:
 
 
 class _OpenValues:
-    """Values with lengths in their shapes; each shape that many have is bound once."""
+    """Values with symbolic lengths; equal shapes are bound once."""
 
     def __init__(self, values: Sequence[Value]) -> None:
         self._shapes: list[Shape] = []
@@ -170,13 +170,13 @@ class _OpenValues:
             self._types[value.name] = value.dtype, index
 
     def bound(self, binder: "_Binder", fixed: Mapping[str, Value]) -> "_BoundValues":
-        """The values, and those that depend on no length, by name."""
+        """Return bound values, and those without symbolic lengths, by name."""
         return _BoundValues(fixed, self._types, list(map(binder.dimensions, self._shapes)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BoundValues(Mapping[str, Value]):
-    """Values made when they are asked for: most of a layer that is like another never are."""
+    """Values made on access, because most values of a repeated layer are never asked for."""
 
     fixed: Mapping[str, Value]
     types: Mapping[str, tuple[DType | None, int]]
@@ -196,14 +196,14 @@ class _BoundValues(Mapping[str, Value]):
 
 
 def _number_of(dimension: int | str | None) -> object:
-    """What tells a dimension from others: of a length, the number of its expression."""
+    """Return a key for a dimension: the number of its expression if it is symbolic."""
     followed = length_of(dimension) if isinstance(dimension, int) else None
     return dimension if followed is None else (followed.number,)
 
 
 @dataclass(frozen=True, slots=True)
 class _Constants:
-    """Constants of a template, apart by whether they depend on lengths."""
+    """Constants of a template, split by whether they depend on lengths."""
 
     fixed: Mapping[str, Constant]
     open: Mapping[str, Constant]
@@ -238,7 +238,7 @@ def _has_length(node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Binder:
-    """Puts numbers in the places of lengths."""
+    """Replaces symbolic lengths by numbers."""
 
     trace: Trace
     numbers: Sequence[int]
@@ -251,7 +251,7 @@ class _Binder:
         return tuple([self.length(length) for length in shape])
 
     def dimensions(self, shape: Shape) -> Shape:
-        """A shape that may have symbols or unknown lengths too."""
+        """Bind a shape that may also have symbols or unknown lengths."""
         return tuple([d if isinstance(d, str) or d is None else self.length(d) for d in shape])
 
     def node(self, node: Node) -> Node:
@@ -268,7 +268,7 @@ class _Binder:
         return value
 
     def constant(self, constant: Constant) -> Constant:
-        """The constant with its lengths bound, itself where it has none."""
+        """Bind the lengths of a constant; return it unchanged if it has none."""
         if not depends_on_lengths(constant):
             return constant
         shape = self.shape(constant.shape)

@@ -1,4 +1,4 @@
-"""Elements of small integer tensors that follow from shapes, as symbolic lengths."""
+"""Evaluates shape arithmetic on small integer tensors whose elements may be symbolic lengths."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tightship.engine.template.shape_context import NoRuleError, ShapeContext
 
 Array = NDArray[Any]
-"""Integers and lengths."""
+"""Array of integers and symbolic lengths."""
 
 Evaluate = Callable[[ShapeContext, list[Array]], Array]
 
@@ -53,7 +53,7 @@ def _unsqueeze(context: ShapeContext, arrays: list[Array]) -> Array:
 
 
 def _divide(_: ShapeContext, arrays: list[Array]) -> Array:
-    """Truncated in ONNX, floored here: the same where nothing is negative."""
+    """Divide; ONNX truncates and this floors, which agree if nothing is negative."""
     left, right = np.broadcast_arrays(arrays[0], arrays[1])
     if any(value < 0 for value in left.flat) or any(value < 1 for value in right.flat):
         raise NoRuleError
@@ -103,4 +103,4 @@ EVALUATE: dict[str, Evaluate] = {
     "Unsqueeze": _unsqueeze,
     "Where": _where,
 }
-"""Operators of shape arithmetic; each refuses what it does not know."""
+"""Evaluators by operator; each raises `NoRuleError` for a form that it does not know."""

@@ -1,4 +1,4 @@
-"""A model for input shapes other than those it was loaded with."""
+"""Compiles a model for further input shapes, by templates where possible."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from tightship.engine.template import Template
 
 TEMPLATES_MAX = 8
-"""Templates kept; more of them are for shapes that have little in common."""
+"""Templates kept; a model that needs more has shapes with little in common."""
 
 
 @dataclass(slots=True)
 class Variants:
-    """A model whose file leaves some lengths of its inputs open.
+    """Model whose file leaves some lengths of its inputs open.
 
-    What the passes make of its graph is kept as templates, so that most shapes need neither the
-    file nor the passes again; a shape that no template holds for is read anew.
+    Its rewritten graph is kept as templates, so that most shapes need neither the file nor the
+    passes again. A shape that no template covers is read anew.
 
     Attributes:
-        name: What reports call it.
-        settings: What its plans depend on besides shapes.
-        declared: Shapes of its inputs as the file has them; None for any rank.
-        read: Its graph for some shapes.
-        check: Refuses a plan for some shapes that the limit of loading does not hold.
-        follow: Its graph with open lengths followed, given shapes that they have at first; gives
-            None where they cannot be. Without it they are followed in what `read` gives.
-        outputs: Shapes of its outputs that hold for all shapes of its inputs.
+        name: Name of the model in reports.
+        settings: Settings that its plans depend on besides shapes.
+        declared: Input shapes as the file declares them; None for any rank.
+        read: Function that returns the graph for some shapes.
+        check: Function that raises if a plan for some shapes exceeds the limit of loading.
+        follow: Function that returns the graph with symbolic lengths, given example shapes, or None
+            if a length cannot be symbolic. If absent, the graph of `read` is used.
+        outputs: Function that returns the output shapes that hold for all input shapes.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Variants:
     def prepare(
         self, shapes: InputShapes, packed: PackedBefore = MappingProxyType({})
     ) -> CompiledModel:
-        """The model lowered and placed for these shapes, with constants packed as they are.
+        """Lower and place the model for these shapes, reusing packed layouts of constants.
 
         Raises:
-            GraphError: It cannot be run with them.
-            InputError: They do not fit its inputs.
+            GraphError: The model cannot be run with them.
+            InputError: They do not match its inputs.
         """
         settings = self._settings(shapes)
         with self._lock:
@@ -74,18 +74,14 @@ class Variants:
         return compile_rewritten(graph, node_count, self.name, settings, packed, template.repeats)
 
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> CompiledModel:
-        """As `prepare`, from the file.
-
-        Raises:
-            GraphError, InputError: As `prepare`.
-        """
+        """Prepare from the file, with the arguments and errors of `prepare`."""
         return prepare(self.read(shapes), self.name, self._settings(shapes), packed)
 
     def unshared(self, _key: Key, _own: Sequence[PackedWeight]) -> None:
-        """Nothing: all weights are the process's own."""
+        """Return None, because all weights belong to the process."""
 
     def _settings(self, shapes: InputShapes) -> Settings:
-        """Those of loading; what was measured holds for the shapes it was measured with."""
+        """Return the settings for some shapes; a measured choice holds only for its own shapes."""
         loaded = {name: tuple(shape) for name, shape in (self.settings.shapes or {}).items()}
         choice = self.settings.choice if loaded.items() <= dict(shapes).items() else None
         return replace(self.settings, shapes=shapes, choice=choice)
@@ -98,7 +94,7 @@ class Variants:
         return None
 
     def _read(self, shapes: InputShapes) -> "tuple[Template, int] | Graph":
-        """A template for these shapes and more; without one, the graph for these alone."""
+        """Make a template from these shapes, or else the graph for these shapes alone."""
         from tightship.engine.template import template_of  # few need it
 
         graph = self.read(shapes)
@@ -106,7 +102,7 @@ class Variants:
         return graph if template is None else (template, len(graph.nodes))
 
     def _follow(self, shapes: InputShapes) -> "tuple[Template, int] | Graph":
-        """As `_read`, by a frontend that follows lengths."""
+        """Make a template as `_read` does, from a frontend's symbolic graph."""
         from tightship.engine.template import rewritten_template
 
         assert self.follow is not None
@@ -122,14 +118,14 @@ class Variants:
         return rewritten(graph, self.settings.without)
 
     def open_lengths(self) -> dict[str, tuple[bool, ...] | None]:
-        """Of each input, which lengths the file leaves open; None for any rank."""
+        """Tell which lengths of each input the file leaves open; None for any rank."""
         return {
             name: None if shape is None else tuple(not isinstance(each, int) for each in shape)
             for name, shape in self.declared.items()
         }
 
     def output_shapes(self) -> Mapping[str, Shape | None]:
-        """Of each output, as far as that is known of all shapes of inputs."""
+        """Return output shapes as far as they are known for all input shapes."""
         try:
             return self.outputs() if self.outputs else {}
         except GraphError:  # some nodes can be typed for known shapes only
