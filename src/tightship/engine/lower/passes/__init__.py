@@ -1,1 +1,1 @@
-"""Passes from graph to graph, and what they share."""
+"""Passes from graph to graph, and their shared helpers."""

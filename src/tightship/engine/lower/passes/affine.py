@@ -1,4 +1,4 @@
-"""Per-channel scale and shift, computed from whatever expresses them when it is packed."""
+"""Per-channel scale and shift as constants that are computed when they are packed."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Scaled(Computed):
-    """`source` with each slice along its first axis multiplied by an element of `factor`.
+    """Constant `source`, each slice along its first axis multiplied by an element of `factor`.
 
-    Packing multiplies piece by piece, so that a large weight is never copied whole.
+    Packing multiplies chunk by chunk, so that a large weight is never copied whole.
     """
 
     source: Constant
@@ -33,29 +33,29 @@ class Scaled(Computed):
         return self.source.shape
 
     def array(self) -> NDArray[np.generic]:
-        """The product, computed whole."""
+        """Compute the whole product."""
         factor = self.factor.array().reshape(-1, *[1] * (len(self.shape) - 1))
         return np.multiply(self.source.array(), factor)
 
     @property
     def sources(self) -> tuple[Constant, ...]:
-        """What it is computed from."""
+        """Constants that it is computed from."""
         return self.source, self.factor
 
     @property
     def recipe(self) -> Hashable:
-        """Always the same: both operands are sources."""
+        """The same key for all, because both operands are sources."""
         return "scaled"
 
     def release(self) -> None:
-        """Give back the pages that the source brought in."""
+        """Give back the pages that reading the source brought in."""
         self.source.release()
 
 
 def vector(
     length: int, compute: Callable[[], Vector], *sources: Constant, recipe: Hashable
 ) -> Derived:
-    """A float32 vector computed from other constants; `recipe` as for `Derived`."""
+    """Make a float32 vector computed from other constants; `recipe` as for `Derived`."""
     return Derived(DType.FLOAT32, (length,), compute, sources, recipe)
 
 
@@ -68,11 +68,11 @@ class Affine:
 
     @property
     def channels(self) -> int:
-        """How many there are."""
+        """Number of channels."""
         return self.scale.shape[0]
 
     def then_scaled(self, factor: Constant) -> "Affine":
-        """This, then multiplied by `factor` (one element, or one a channel)."""
+        """Multiply the result by `factor`, of one element or one for each channel."""
         n, scale, shift = self.channels, self.scale, self.shift
         return Affine(
             vector(n, lambda: flat(scale) * flat(factor), scale, factor, recipe="product"),
@@ -80,27 +80,27 @@ class Affine:
         )
 
     def then_shifted(self, term: Constant) -> "Affine":
-        """This, then `term` added (one element, or one a channel)."""
+        """Add `term` to the result, of one element or one for each channel."""
         n, shift = self.channels, self.shift
         moved = vector(n, lambda: flat(shift) + flat(term), shift, term, recipe="sum")
         return Affine(self.scale, moved)
 
 
 def identity(channels: int) -> Affine:
-    """Scale one, shift zero."""
+    """Make an affine map of scale one and shift zero."""
     one, zero = np.ones((), np.float32), np.zeros((), np.float32)
     return Affine(Fill(one, (channels,)), Fill(zero, (channels,)))
 
 
 def flat(constant: Constant) -> Vector:
-    """The elements as one float32 vector."""
+    """Return the elements as one float32 vector."""
     return np.asarray(constant.array(), np.float32).reshape(-1)
 
 
 def normalization(
     scale: Constant, shift: Constant, mean: Constant, variance: Constant, epsilon: float
 ) -> Affine:
-    """What batch normalization does at inference."""
+    """Return the affine map of a batch normalization at inference."""
     n = scale.shape[0]
 
     def factor() -> Vector:
@@ -117,5 +117,5 @@ def normalization(
 
 
 def small(value: float) -> Inline:
-    """A scalar constant."""
+    """Make a scalar constant."""
     return Inline(np.asarray(value, np.float32))

@@ -1,9 +1,8 @@
-"""ONNX's Attention as the operator whose scores are never stored whole.
+"""Rewrites ONNX's Attention to our operator, which never stores scores whole.
 
-Operands of three axes are split into heads, and past keys and values put before the new ones,
-by operators of their own. What Attention can do beyond that is left to its reference: scores as
-an output, soft caps, a softmax in float64, windows, lengths of padded caches, masks of fewer keys
-than there are.
+Operands of rank three are split into heads, and past keys and values concatenated with the new
+ones, by operators of their own. Other features are left to the reference: scores as an output, soft
+caps, a softmax in float64, windows, lengths of padded caches, masks of fewer keys than there are.
 """
 
 import math
@@ -60,7 +59,7 @@ def _is_covered(graph: Graph, node: Node) -> bool:
 
 
 def _fits(graph: Graph, node: Node) -> bool:
-    """Whether operands have the lengths that the native kernel takes from each other."""
+    """Whether operands have the lengths that the native kernel derives from one another."""
     names = node.inputs[:7]
     shapes = [graph.value(name).shape if name else None for name in names]
     counts = [node.attributes.get(f"{side}_num_heads") for side in ("q", "kv")]
@@ -69,13 +68,13 @@ def _fits(graph: Graph, node: Node) -> bool:
 
 
 def _operands(node: Node) -> tuple[str, ...]:
-    """Names of eight inputs; empty where absent."""
+    """Return the names of eight inputs, empty for those left out."""
     return (*node.inputs, *[""] * (8 - len(node.inputs)))
 
 
 @dataclass(slots=True)
 class _Writer:
-    """New nodes, and the constants and values that they bring."""
+    """New nodes with their constants and values."""
 
     graph: Graph
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -83,7 +82,7 @@ class _Writer:
     nodes: list[Node] = field(default_factory=list)
 
     def spelled(self, node: Node) -> list[Node]:
-        """The node's parts, in order."""
+        """Replace the node by its parts, in order."""
         self.nodes = []
         query, key, value, mask, *past = _operands(node)[:6]
         target, *present = (*node.outputs, "", "")[:3]
@@ -126,7 +125,7 @@ class _Writer:
         }
 
     def _apart(self, name: str, node: Node, heads: str) -> str:
-        """[batch, steps, heads x length] as [batch, heads, steps, length]."""
+        """Reshape and transpose [batch, steps, heads * length] to [batch, heads, steps, length]."""
         count = node.attributes[heads]
         assert isinstance(count, int)
         batch, steps, wide = self._shape(name)
@@ -138,7 +137,7 @@ class _Writer:
         return self._transposed(self._reshaped(name, four, f"{label}.apart"), f"{label}.first")
 
     def _joined(self, past: str, new: str, present: str, name: str) -> str:
-        """Past rows before new ones; without a past the present is the new."""
+        """Concatenate past rows and new ones; without a past, the present equals the new rows."""
         if past:
             batch, heads, steps, length = self._shape(new)
             whole = present or self._value(

@@ -1,4 +1,4 @@
-"""Nodes whose result is their operand, as it is, are dropped, and so are nodes done twice."""
+"""Removes nodes that return their operand, and nodes that repeat an earlier one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,13 +13,13 @@ REPEATABLE = frozenset(
      "Sigmoid", "Softplus", "Exp", "ReduceMean", "Equal", "Greater", "Less", "Not", "And", "Where",
      "Cos", "Sin"}
 )  # fmt: skip
-"""Operators of which one with equal operands and attributes is enough."""
+"""Operators that are merged if operands and attributes are equal."""
 
 
 def common_subexpressions(graph: Graph) -> Graph:
-    """Leave out what changes nothing, and what a node before has done already.
+    """Remove nodes that change nothing, and common subexpressions.
 
-    A node that names a graph output, or what a subgraph captures, stays.
+    A node that names a graph output, or a value that a subgraph captures, stays.
     """
     captured = {name for node in graph.nodes for body in node.subgraphs for name in body.captures}
     fixed = {*graph.outputs, *captured}
@@ -52,7 +52,7 @@ def _keeps_order(_: Graph, node: Node) -> bool:
 
 
 def _drops_nothing(_: Graph, node: Node) -> bool:
-    """Whether a Dropout is one of inference."""
+    """Whether a Dropout is in inference mode."""
     return node.version >= 7 and len([name for name in node.inputs if name]) < 3
 
 
@@ -67,7 +67,7 @@ def _keeps_type(graph: Graph, node: Node) -> bool:
 
 
 def _is_forward(graph: Graph, node: Node) -> bool:
-    """Whether a slice takes elements in their order; of an equal length, it takes all then."""
+    """Whether a slice of unchanged shape takes elements in order, and so takes all of them."""
     if not _keeps_type(graph, node):
         return False
     if len(node.inputs) < 5 or not node.inputs[4]:
@@ -77,7 +77,7 @@ def _is_forward(graph: Graph, node: Node) -> bool:
 
 
 def _is_empty(graph: Graph, node: Node) -> bool:
-    """Whether a Pad adds nothing at any end, and cuts nothing."""
+    """Whether a Pad neither adds nor removes anything."""
     if not _keeps_type(graph, node):
         return False
     pads = node.attributes.get("pads")
@@ -88,7 +88,7 @@ def _is_empty(graph: Graph, node: Node) -> bool:
 
 
 def _key(node: Node) -> object | None:
-    """Equal for nodes that do the same; None for those that are not compared."""
+    """Return a key that is equal for equal nodes; None for nodes that are not compared."""
     if node.operator not in REPEATABLE or node.subgraphs:
         return None
     attributes = _plain(node.attributes)
@@ -113,4 +113,4 @@ UNCHANGING: Mapping[str, Callable[[Graph, Node], bool]] = {
     "Slice": _is_forward,
     "Pad": _is_empty,
 }  # fmt: skip
-"""Operators that may change nothing, and when they do not."""
+"""Conditions by operator under which a node changes nothing."""

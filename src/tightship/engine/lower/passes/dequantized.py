@@ -1,4 +1,4 @@
-"""Real numbers that are integers underneath, kept apart so that kernels can take the integers."""
+"""Real numbers represented by integers, kept so that kernels can read the integers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ NARROW = frozenset({DType.INT8, DType.UINT8})
 
 @dataclass(frozen=True, eq=False)
 class Dequantized(Derived):
-    """A constant `(integers - zero) * scale`; `scale` and `zero` are scalars, or lie along `axis`.
+    """Constant `(integers - zero) * scale`; `scale` and `zero` are scalars, or lie along `axis`.
 
-    Read as any other constant it is float32.
+    Like any other constant, it reads as float32.
     """
 
     integers: Constant | None = None
@@ -25,7 +25,7 @@ class Dequantized(Derived):
     axis: int = 0
 
     def scaled_by(self, scale: Constant) -> "Dequantized":
-        """The same integers with a scale for each index of axis 0."""
+        """Replace the scale by one for each index of axis 0."""
         node = Node("", "DequantizeLinear", (), (), {"axis": 0})
         found = dequantized(node, [self.integers, scale, self.zero])
         assert found is not None
@@ -34,7 +34,7 @@ class Dequantized(Derived):
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """How a tensor of integers stands for real numbers: `(integers - zero) * scale`."""
+    """Representation of real numbers by a tensor of integers: `(integers - zero) * scale`."""
 
     integers: str
     dtype: DType
@@ -43,28 +43,28 @@ class Quantization:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Values it needs."""
+        """Values that it reads."""
         return (self.integers,)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A tensor of integers whose scale and zero point, of one element each, the run finds out."""
+    """Tensor of integers whose scale and zero point, of one element each, the run computes."""
 
     integers: str
     dtype: DType
     scale: str
     zero: str
-    """In int32, as oneDNN wants it."""
+    """Zero point in int32, as oneDNN needs it."""
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Values it needs."""
+        """Values that it reads."""
         return self.integers, self.scale, self.zero
 
 
 def dequantized(node: Node, operands: list[Constant | None]) -> Dequantized | None:
-    """The constant a DequantizeLinear of 8-bit constants makes; None of others."""
+    """Return the result of a DequantizeLinear of 8-bit constants; None for other operands."""
     integers, scale, *rest = operands
     zero = rest[0] if rest else None
     if (
@@ -102,9 +102,9 @@ def dequantized(node: Node, operands: list[Constant | None]) -> Dequantized | No
 def quantization(
     node: Node, dtype: DType | None, constants: Mapping[str, Constant]
 ) -> Quantization | None:
-    """How the tensor a QuantizeLinear makes or a DequantizeLinear reads is quantized.
+    """Return the quantization of a QuantizeLinear's result or a DequantizeLinear's operand.
 
-    None where its `dtype` is not 8 bits wide, or it has several scales.
+    Return None if its `dtype` is not 8 bits wide, or it has several scales.
     """
     name = node.inputs[0] if node.operator == "DequantizeLinear" else node.outputs[0]
     parameters = [constants.get(parameter) for parameter in node.inputs[1:] if parameter]
@@ -117,7 +117,7 @@ def quantization(
 
 
 def measured(node: Node, value: Callable[[str], Value]) -> Measured | None:
-    """What a Dequantize of our own reads; None of another node, or of a value unknown in shape."""
+    """Return the operands of a Dequantize of our own; None for another node."""
     if (node.domain, node.operator) != ("tightship", "Dequantize"):
         return None
     integers, scale, _, zero = node.inputs
@@ -127,7 +127,7 @@ def measured(node: Node, value: Callable[[str], Value]) -> Measured | None:
 
 
 def signed(constant: Dequantized) -> tuple[Constant, int] | None:
-    """Its integers as int8, and their zero point; None where that is not one for all."""
+    """Return integers as int8 and their zero point; None if that is not one for all."""
     integers, zero = constant.integers, constant.zero
     assert integers is not None
     zeros = np.zeros(1, np.int32) if zero is None else zero.array().astype(np.int32).reshape(-1)
@@ -138,7 +138,7 @@ def signed(constant: Dequantized) -> tuple[Constant, int] | None:
 
 
 def flipped(integers: Constant) -> Constant:
-    """Constants of uint8, less 128, as int8."""
+    """Subtract 128 from constants of uint8, as int8."""
 
     def compute() -> NDArray[np.generic]:
         return (np.asarray(integers.array(), np.uint8) ^ np.uint8(0x80)).view(np.int8)
@@ -147,5 +147,5 @@ def flipped(integers: Constant) -> Constant:
 
 
 def scalar(value: float, dtype: DType = DType.FLOAT32) -> Inline:
-    """A constant of one element."""
+    """Make a constant of one element."""
     return Inline(np.array([value], dtype.numpy))

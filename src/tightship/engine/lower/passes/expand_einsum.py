@@ -1,4 +1,4 @@
-"""Einsum of two operands becomes the product of two stacks of matrices that it is."""
+"""Rewrites an Einsum of two operands to a product of stacks of matrices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ OPSET = 13
 
 
 def expand_einsum(graph: Graph) -> Graph:
-    """Replace Einsum by transposes, MatMul and reshapes, where every letter has one part in it.
+    """Replace Einsum by transposes, MatMul and reshapes.
 
-    A letter is of both operands and the result, of one operand and the result, or of both
-    operands alone. What repeats a letter in an operand, or sums one operand's, is left.
+    Each letter must be in both operands and the result, in one operand and the result, or in both
+    operands only. An Einsum that repeats a letter in an operand, or sums over a letter of one
+    operand, is left.
     """
     writer = _Writer(graph)
     nodes = [each for node in graph.nodes for each in writer.spelled(node)]
@@ -27,7 +28,7 @@ def expand_einsum(graph: Graph) -> Graph:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """Letters of the operands and the result, and the parts that they have."""
+    """Letters of the operands and the result, by their part in the product."""
 
     left: str
     right: str
@@ -51,7 +52,7 @@ class _Product:
 
 
 def parsed(equation: str) -> _Product | None:
-    """The product that an equation spells, if it does."""
+    """Parse an equation; None if it is not a product of that form."""
     sources, arrow, result = equation.replace(" ", "").partition("->")
     left, comma, right = sources.partition(",")
     letters = left + right + result
@@ -73,7 +74,7 @@ class _Writer:
         self.values: dict[str, Value] = {}
 
     def spelled(self, node: Node) -> list[Node]:
-        """The node's parts, in order; other nodes as they are."""
+        """Replace the node by its parts, in order; return other nodes unchanged."""
         product = self._product(node)
         if product is None:
             return [node]
@@ -125,7 +126,7 @@ class _Writer:
         self, nodes: list[Node], name: str, letters: str, parts: tuple[str, str, str],
         size: dict[str, int],
     ) -> str:  # fmt: skip
-        """An operand as a stack of matrices of the second part by the third."""
+        """Make an operand a stack of matrices of the second part by the third."""
         wanted = "".join(parts)
         label = f"{name}.{letters}.{wanted}.{len(parts[0])}.{len(parts[1])}"
         order = [letters.index(c) for c in wanted]

@@ -1,4 +1,4 @@
-"""Losses spelled out: what a network was trained by runs on the kernels of its other operators."""
+"""Rewrites losses in terms of other operators, whose kernels then run them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ def _is_loss(graph: Graph, node: Node) -> bool:
 
 @dataclass(slots=True)
 class _Decomposition:
-    """One loss, and what it is replaced by."""
+    """Decomposition of one loss."""
 
     graph: Graph
     node: Node
@@ -78,7 +78,7 @@ class _Decomposition:
             self._add("Div", (total, weight), output)
 
     def _log_softmax(self, scores: str) -> str:
-        """Logarithms of probabilities, classes last while they are computed."""
+        """Compute log probabilities, with classes last meanwhile."""
         batch, classes, *space = shape = self._shape(scores)
         name = self.node.outputs[1] if len(self.node.outputs) > 1 else ""
         name = name or self._new("log", scores, shape)
@@ -94,7 +94,7 @@ class _Decomposition:
         return self._reshaped(self._add("Transpose", (log,), back, swap), name)
 
     def _weighted(self, scores: str) -> tuple[str, str]:
-        """Each target's loss, and its weight, or no name where all weigh one."""
+        """Return each target's loss, and its weight; no name if all weights are one."""
         target, shape = self.node.inputs[1], self._shape(self.node.inputs[1])
         ignored, target = self._ignored(target, shape)
         one_class = (shape[0], 1, *shape[1:])
@@ -119,7 +119,7 @@ class _Decomposition:
         return losses, weights
 
     def _ignored(self, target: str, shape: Shape) -> tuple[str, str]:
-        """Which targets do not count, if any may be, and targets that are all classes."""
+        """Return a mask of ignored targets, if any, and targets that are all valid classes."""
         index = self.node.attributes.get("ignore_index")
         if index is None:
             return "", target
@@ -131,7 +131,7 @@ class _Decomposition:
         return mask, self._add("Where", (mask, self._scalar("class", 0, target), target), safe)
 
     def _new(self, part: str, like: str, shape: Shape) -> str:
-        """A new value with the elements' type of another."""
+        """Name a new value with the element type of another."""
         name = f"{self.node.name}.{part}"
         self.values[name] = Value(name, self._value(like).dtype, shape)
         return name

@@ -1,4 +1,4 @@
-"""LpPool is an average of powers: `(k * mean(|x| ** p)) ** (1 / p)` over windows of k elements."""
+"""Rewrites LpPool to `(k * mean(|x| ** p)) ** (1 / p)` over windows of k elements."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ AVERAGE_OPSET = 11
 
 
 def expand_lp_pool(graph: Graph) -> Graph:
-    """Replace every LpPool whose windows lie within the padding it declares."""
+    """Replace every LpPool whose windows lie within its declared padding."""
     writer = _Writer(graph)
     nodes = [each for node in graph.nodes for each in writer.spelled(node)]
     if nodes == list(graph.nodes):
@@ -26,7 +26,7 @@ class _Writer:
         self.values: dict[str, Value] = {}
 
     def spelled(self, node: Node) -> list[Node]:
-        """Powers, AveragePool, a product and a root; other nodes as they are."""
+        """Replace the node by powers, AveragePool, a product and a root; return others as is."""
         attributes = _attributes(self.graph, node)
         if attributes is None:
             return [node]
@@ -72,7 +72,7 @@ class _Writer:
 
 
 def _attributes(graph: Graph, node: Node) -> dict[str, AttributeValue] | None:
-    """Those of the average; None of a node that is no LpPool, or one that is not covered."""
+    """Return the attributes of the AveragePool; None for a node that is not covered."""
     if node.operator != "LpPool" or node.domain or node.version < FIRST_OF_WHOLE_POWERS:
         return None
     before, after = graph.value(node.inputs[0]), graph.value(node.outputs[0])

@@ -1,4 +1,4 @@
-"""Products that no matmul primitive takes as they are become ones that it does.
+"""Rewrites products into forms that the matmul primitive accepts.
 
 Gemm with alpha, beta, a transposed left or a right that is no constant
     transposes, MatMul, Mul, Add; one of a transposed left alone stays
@@ -64,7 +64,7 @@ def _is_plain(graph: Graph, node: Node) -> bool:
 
 
 def _is_of_transposed(graph: Graph, node: Node) -> bool:
-    """Whether a Gemm is a computed matrix, transposed, times another, which is read as it lies."""
+    """Whether a Gemm is a computed matrix, read transposed, times another, without a bias."""
     is_transposed = bool(node.attributes.get("transA", 0))
     return is_transposed and len(node.inputs) == 2 and node.inputs[0] not in graph.constants
 
@@ -77,7 +77,7 @@ def _number(node: Node, name: str, default: float) -> float:
 
 @dataclass(slots=True)
 class _Writer:
-    """New nodes, and the constants and values that they bring."""
+    """New nodes with their constants and values."""
 
     graph: Graph
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class _Writer:
         return name
 
     def decomposed(self, gemm: Node) -> list[Node]:
-        """A Gemm as the operators that it is made of."""
+        """Replace a Gemm by transposes, MatMul, Mul and Add."""
         target = gemm.outputs[0]
         shape = self._value(target).static_shape
         nodes: list[Node] = []
@@ -130,7 +130,7 @@ class _Writer:
         shape: tuple[int, ...],
         terms: Sequence[tuple[str, tuple[str, ...]]],
     ) -> list[Node]:
-        """Nodes of which each reads the one before it as `""`; the last makes `target`."""
+        """Make nodes each of which reads the one before it as `""`; the last makes `target`."""
         nodes: list[Node] = []
         made = ""
         for index, (operator, inputs) in enumerate(terms):
@@ -141,7 +141,7 @@ class _Writer:
         return nodes
 
     def of_one_rank(self, product: Node) -> list[Node]:
-        """A MatMul of operands of one rank, unless the right is one matrix for all."""
+        """Give a MatMul operands of one rank, unless the right one is a single matrix."""
         left, right = (self._value(name).static_shape for name in product.inputs)
         if len(left) == len(right) >= 2 or (len(right) == 2 and len(left) > 2):
             return [product]

@@ -1,4 +1,4 @@
-"""QLinearConv and QLinearMatMul spelled out, so that one set of kernels serves both spellings."""
+"""Rewrites QLinearConv and QLinearMatMul to QDQ form, so that one set of kernels serves both."""
 
 from dataclasses import replace
 
@@ -63,7 +63,7 @@ def _expanded(
 def _scaled_bias(
     node: Node, bias: str, scales: tuple[str, str], values: dict[str, Value], graph: Graph
 ) -> list[Node]:
-    """What makes a bias in int32 real numbers, by scales that the run knows."""
+    """Make the nodes that convert an int32 bias to real numbers by computed scales."""
     shape = graph.value(bias).shape
     name, step = f"{node.name}.bias", f"{node.name}.bias.step"
     whole = f"{node.name}.bias.whole"

@@ -1,7 +1,7 @@
-"""Per-channel scales and shifts after a convolution go into its weights and bias.
+"""Folds per-channel scales and shifts after a convolution into its weights and bias.
 
-A batch normalization that follows no convolution takes in the multiplications and
-additions behind it, so that one kernel does all of them.
+A batch normalization that follows no convolution absorbs the multiplications and additions after
+it, so that one kernel does all of them.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class _Walk:
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
-    """Fold BatchNormalization, and Mul and Add of constants a channel, into what is before."""
+    """Fold BatchNormalization, and Mul and Add of per-channel constants, into the node before."""
     walk = _Walk(graph, graph.uses(), readers_of(graph))
     absorbed: set[str] = set()
     nodes: list[Node] = []
@@ -53,7 +53,7 @@ def fold_batch_norm(graph: Graph) -> Graph:
 
 
 def _start(walk: _Walk, node: Node) -> Affine | None:
-    """The identity for a node that can take an affine in, else None."""
+    """Return the identity for a node that can absorb an affine map, else None."""
     if len(node.writes) != 1 or walk.graph.value(node.outputs[0]).dtype is not DType.FLOAT32:
         return None
     parameters = [walk.constant(name) for name in node.inputs[1:] if name]
@@ -67,7 +67,7 @@ def _start(walk: _Walk, node: Node) -> Affine | None:
 
 
 def is_inference_norm(node: Node) -> bool:
-    """Whether a node is a batch normalization that uses the statistics it is given."""
+    """Whether a node is a batch normalization with given statistics."""
     return (
         node.operator == "BatchNormalization"
         and len(node.inputs) == 5
@@ -89,7 +89,7 @@ def _follow(walk: _Walk, node: Node, affine: Affine) -> tuple[Affine, list[Node]
 
 
 def _step(walk: _Walk, node: Node, name: str, affine: Affine) -> Affine | None:
-    """`affine` followed by what `node` does to `name`; None if it is not per channel."""
+    """Extend `affine` by what `node` does to `name`; None if that is not per channel."""
     if is_inference_norm(node):
         parameters = [walk.constant(parameter) for parameter in node.inputs[1:]]
         if node.inputs[0] != name or any(parameter is None for parameter in parameters):
@@ -107,7 +107,7 @@ def _step(walk: _Walk, node: Node, name: str, affine: Affine) -> Affine | None:
 
 
 def epsilon_of(node: Node) -> float:
-    """The `epsilon` attribute of a normalization."""
+    """Return the `epsilon` attribute of a normalization."""
     epsilon = node.attributes.get("epsilon", 1e-5)
     assert isinstance(epsilon, float)
     return epsilon
@@ -122,7 +122,7 @@ def is_per_channel(shape: tuple[int, ...], rank: int, channels: int) -> bool:
 
 
 def _scaled(weight: Constant, scale: Constant) -> Constant:
-    """Weights times a scale for each output; of quantized ones their scales, where they can be."""
+    """Scale weights by output; for quantized weights scale their scales, if possible."""
     if isinstance(weight, Dequantized) and weight.scale is not None:
         before = weight.scale
         if weight.axis == 0 or element_count(before.shape) == 1:

@@ -1,4 +1,4 @@
-"""Nodes whose operands are all constant become constants, computed when they are packed."""
+"""Folds nodes with constant operands into constants, which are computed when packed."""
 
 from collections.abc import Hashable
 
@@ -20,10 +20,10 @@ RANDOM = frozenset(
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """Replace every node that depends on constants alone, or that shapes determine.
+    """Replace every node that depends on constants or shapes alone.
 
-    No element of a weight is read here: a folded constant holds the recipe, and reshaping
-    one only changes its shape.
+    No element of a weight is read here: a folded constant holds the recipe, and reshaping only
+    changes a constant's shape.
     """
     constants = {**graph.constants}
     nodes: list[Node] = []
@@ -89,7 +89,7 @@ def _computed(
 
 
 def recipe_of(node: Node, position: int) -> Hashable:
-    """What tells a folded node from others on the same operands; None where nothing does."""
+    """Return a key of a folded node on given operands; None if attributes have no key."""
     attributes = tuple(sorted(node.attributes.items()))
     plain = all(isinstance(value, (int, float, str, bytes, tuple)) for _, value in attributes)
     absent = tuple(not name for name in node.inputs)
@@ -99,7 +99,7 @@ def recipe_of(node: Node, position: int) -> Hashable:
 
 
 def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
-    """The same elements, in the same order, under another shape."""
+    """Return the same elements, in the same order, under another shape."""
     if isinstance(constant, Fill):
         return Fill(constant.value, shape)
     if isinstance(constant, Mapped):

@@ -1,4 +1,4 @@
-"""Zeros padded on before a convolution or an average become padding of its own."""
+"""Folds a Pad of zeros into the padding of the convolution or average after it."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def _folded(graph: Graph, node: Node, pad: Node) -> Node | None:
 
 
 def _added(graph: Graph, pad: Node) -> tuple[int, ...] | None:
-    """How many zeros are added before and after each axis; None if something else is done."""
+    """Return the zeros added before and after each axis; None if the Pad does anything else."""
     if pad.attributes.get("mode", "constant") not in ("constant", b"constant"):
         return None
     if len(pad.inputs) < 2:

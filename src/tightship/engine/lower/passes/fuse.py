@@ -1,4 +1,4 @@
-"""How a node joins the kernel before it; which nodes do is for the passes to say."""
+"""Fuses a node into the kernel before it, where a pass accepts it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -7,19 +7,19 @@ from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_read
 from tightship.graph import DType, Graph, Node
 
 HEADS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
-"""Operators whose kernels can go on computing on what they are about to write."""
+"""Operators whose kernels can apply further operations before they write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """`follower` alone reads `name`, the output of `head`; may it run inside head's kernel?"""
+    """Node `follower` that alone reads `name`, an output of `head`, and may be fused into it."""
 
     graph: Graph
     head: Node
     follower: Node
     name: str
     born: Mapping[str, int]
-    """Position of the node that writes each name; inputs and constants are absent."""
+    """Index of the node that writes each name; inputs and constants are absent."""
 
     def is_float32(self, name: str) -> bool:
         """Whether a value is a float32 tensor of known shape."""
@@ -28,7 +28,7 @@ class Candidate:
 
     @property
     def keeps_shape(self) -> bool:
-        """Whether the follower's output has the type of the head's."""
+        """Whether the follower's output has the type and shape of the head's."""
         before, after = self.graph.value(self.name), self.graph.value(self.follower.outputs[0])
         return self.is_float32(self.name) and (before.dtype, before.shape) == (
             after.dtype,
@@ -36,12 +36,12 @@ class Candidate:
         )
 
     def exists_before_head(self, name: str) -> bool:
-        """Whether a value is there when the head runs."""
+        """Whether a value exists when the head runs."""
         return self.born.get(name, -1) < self.born[self.head.outputs[0]]
 
 
 def fuse(graph: Graph, accepts: Callable[[Candidate], bool]) -> Graph:
-    """Fuse each node that `accepts` approves into the only producer it can join."""
+    """Fuse each node that `accepts` approves into the only producer that it can join."""
     counts, readers = graph.uses(), readers_of(graph)
     born = {n: i for i, node in enumerate(graph.nodes) for n in (*node.outputs, *node.writes)}
     absorbed: set[str] = set()

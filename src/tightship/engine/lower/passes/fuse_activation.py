@@ -1,4 +1,4 @@
-"""Activations run inside the convolution, matmul or normalization before them."""
+"""Fuses activations into the convolution, matmul or normalization before them."""
 
 from tightship.engine.lower.passes.fold_batch_norm import is_inference_norm
 from tightship.engine.lower.passes.fuse import HEADS, Candidate, fuse
@@ -11,7 +11,7 @@ ACTIVATIONS = frozenset(
 
 
 def fuse_activation(graph: Graph) -> Graph:
-    """Fuse every activation that has a kernel before it to itself."""
+    """Fuse every activation that alone reads a kernel's result."""
     return fuse(graph, _accepts)
 
 

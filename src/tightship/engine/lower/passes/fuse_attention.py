@@ -1,16 +1,16 @@
-"""Attention as exporters write it becomes one operator, whose scores are never stored whole.
+"""Fuses exporters' pattern of attention into one operator, which never stores scores whole.
 
-Its inputs are queries, keys, values and, where there is one, a mask; its attributes:
+Its inputs are queries, keys, values and an optional mask; its attributes:
 
-    scale              of the products of queries and keys
+    scale              factor of the products of queries and keys
     keys_turned        1 if keys come as [..., depth, keys], 0 as [..., keys, depth]
     mask               none; added: floats; kept, hidden: booleans
-    fill               score of what a boolean mask hides
+    fill               score that a boolean mask gives to hidden keys
     ahead              query i sees keys up to i + ahead; negative: all
     zero_if_undefined  1 if weights that are NaN count as 0
-    zero_if_unseen     1 if those of a query that sees no key do
+    zero_if_unseen     1 if the weights of a query that sees no key count as 0
 
-Keys and values may have fewer heads than queries, each of theirs serving as many in a row.
+Keys and values may have fewer heads than queries; each then serves several consecutive ones.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ from tightship.graph.symbolic import constant_key, length_key
 DOMAIN, OPERATOR = "tightship", "Attention"
 MASK_ELEMENTS_MAX = 1 << 24
 HIDDEN_MAX = -1e4
-"""What is added to a score that a causal mask hides is at most this: its weight is 0."""
+"""Largest value that a causal mask may add to a hidden score, to give it weight 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How scores become weights, read from the softmax back to the product."""
+    """Operations between the product of queries and keys and the softmax."""
 
     product: Node
     scale: float = 1.0
@@ -44,9 +44,9 @@ class _Rule:
 
 
 def fuse_attention(graph: Graph) -> Graph:
-    """Replace softmax(queries x keys) x values by one node, masks and scales included.
+    """Replace softmax(queries * keys) * values by one node, with masks and scales.
 
-    ONNX's Attention becomes that node too.
+    ONNX's Attention is replaced too.
     """
     graph = spell_attention(graph)
     algebra = Algebra.of(graph)
@@ -61,7 +61,7 @@ def fuse_attention(graph: Graph) -> Graph:
 
 
 def _attention(algebra: Algebra, softmax: Node) -> Node | None:
-    """The node that takes the place of the product with the values."""
+    """Make the node that replaces the product with the values."""
     graph = algebra.graph
     rank = len(graph.value(softmax.inputs[0]).shape or ())
     default = -1 if softmax.version >= 13 else 1
@@ -96,7 +96,7 @@ def _attention(algebra: Algebra, softmax: Node) -> Node | None:
 
 
 def _is_covered(graph: Graph, rule: _Rule, product: Node) -> bool:
-    """Whether everything is float32 of known shape, and no two axes are broadcast at once."""
+    """Whether all values are float32 of known shape, and leading axes agree."""
     names = [*rule.product.inputs, *rule.product.outputs, *product.inputs, *product.outputs]
     values = [graph.value(name) for name in names]
     return all(
@@ -109,7 +109,7 @@ def _is_covered(graph: Graph, rule: _Rule, product: Node) -> bool:
 
 
 def _guarded(algebra: Algebra, weights: str) -> tuple[str, bool]:
-    """Weights after `Where(IsNaN(weights), 0, weights)`, and whether there is such a guard."""
+    """Return weights after `Where(IsNaN(weights), 0, weights)`, and whether that guard exists."""
     readers = [node for node in algebra.graph.nodes if weights in node.reads]
     checks = [node for node in readers if node.operator == "IsNaN"]
     choices = [node for node in readers if node.operator == "Where"]
@@ -133,7 +133,7 @@ def _sole_reader(algebra: Algebra, name: str) -> Node | None:
 
 
 def _rule(algebra: Algebra, scores: str) -> _Rule | None:
-    """What lies between the scores and the product they come from, if the kernel can do it."""
+    """Read what lies between the product and the scores; None if the kernel cannot do it."""
     shape = algebra.graph.value(scores).shape
     after: list[Callable[[_Rule], _Rule | None]] = []
     name = scores
@@ -150,7 +150,7 @@ def _rule(algebra: Algebra, scores: str) -> _Rule | None:
 
 
 def _applied(rule: _Rule, changes: list[Callable[[_Rule], _Rule | None]]) -> _Rule | None:
-    """A rule after changes, the one nearest to the product last in the list."""
+    """Apply changes to a rule; the one nearest to the product is last in the list."""
     current: _Rule | None = rule
     for change in reversed(changes):
         current = None if current is None else change(current)
@@ -158,7 +158,7 @@ def _applied(rule: _Rule, changes: list[Callable[[_Rule], _Rule | None]]) -> _Ru
 
 
 def _step(algebra: Algebra, name: str) -> tuple[str, Callable[[_Rule], _Rule | None]] | None:
-    """The scores before the node that makes `name`, and what that node does to them."""
+    """Return the scores before the node that makes `name`, and its effect on them."""
     maker = algebra.made_by(name, "Mul", "Div", "Add", "Where")
     if maker is None:
         return None
@@ -177,7 +177,7 @@ def _step(algebra: Algebra, name: str) -> tuple[str, Callable[[_Rule], _Rule | N
 
 
 def _leads_to_product(algebra: Algebra, name: str) -> bool:
-    """Whether a value is the product of queries and keys, seen through what `_step` reads."""
+    """Whether a value is the product of queries and keys, followed by what `_step` reads."""
     for _ in range(4):
         maker = algebra.made_by(name, "MatMul", "Mul", "Div", "Add", "Where")
         if maker is None:
@@ -201,7 +201,7 @@ def _where(algebra: Algebra, maker: Node) -> tuple[str, Callable[[_Rule], _Rule 
 
 
 def _scaled(algebra: Algebra, maker: Node) -> tuple[str, float] | None:
-    """The operand that a node multiplies or divides by a number, and the factor."""
+    """Return the operand that a node multiplies or divides by a number, and the factor."""
     if maker.operator not in ("Mul", "Div") or len(maker.inputs) != 2:
         return None
     left, right = maker.inputs
@@ -214,13 +214,13 @@ def _scaled(algebra: Algebra, maker: Node) -> tuple[str, float] | None:
 
 
 def _then_scaled(rule: _Rule, factor: float) -> _Rule | None:
-    """Scaling what is masked already would scale the mask."""
+    """Scale a rule; None if it is masked, because the mask would be scaled too."""
     masked = rule.mask or rule.ahead >= 0
     return None if masked else replace(rule, scale=rule.scale * factor)
 
 
 def _masked(algebra: Algebra, rule: _Rule, mask: str, kind: str, fill: float) -> _Rule | None:
-    """A rule with one mask more; of those that are not causal it can hold one."""
+    """Add a mask to a rule, which can hold one besides a causal mask."""
     scores = algebra.graph.value(rule.product.outputs[0])
     value = algebra.graph.value(mask)
     dtype = DType.FLOAT32 if kind == "added" else DType.BOOL
@@ -235,7 +235,7 @@ def _masked(algebra: Algebra, rule: _Rule, mask: str, kind: str, fill: float) ->
 
 
 def _causal(algebra: Algebra, mask: str, kind: str, shape: tuple[int, int]) -> int | None:
-    """How many keys ahead of its own number a query sees, if that is what a constant says."""
+    """Return how many keys past its own index a query sees, if a constant mask is causal."""
     constant = algebra.graph.constant(mask)
     if (
         constant is None
@@ -260,7 +260,7 @@ def _ahead(constant: Constant, kind: str, lengths: tuple[int, int]) -> int | Non
 
 
 def _unscaled(algebra: Algebra, name: str, scale: float) -> tuple[str, float]:
-    """A value before it was multiplied by numbers, and the scale with those factors in it."""
+    """Return a value before it was multiplied by numbers, and the scale times those factors."""
     while (maker := algebra.made_by(name, "Mul", "Div")) is not None:
         found = _scaled(algebra, maker)
         if found is None or algebra.graph.value(found[0]).shape != algebra.graph.value(name).shape:
@@ -270,7 +270,7 @@ def _unscaled(algebra: Algebra, name: str, scale: float) -> tuple[str, float]:
 
 
 def _key(algebra: Algebra, name: str, scale: float) -> tuple[str, bool, float]:
-    """The keys, as far back as they are only turned, scaled and shared out among heads."""
+    """Trace keys back to before they were transposed, scaled and shared among heads."""
     name, scale = _unscaled(algebra, name, scale)
     before = _before_turning(algebra, name)
     if before is None:
@@ -280,7 +280,7 @@ def _key(algebra: Algebra, name: str, scale: float) -> tuple[str, bool, float]:
 
 
 def _before_turning(algebra: Algebra, name: str) -> str | None:
-    """What `name` is with its last two axes swapped; leading axes may be one in between."""
+    """Return the value that `name` transposes in its last two axes, through joined leading axes."""
     turned = algebra.graph.value(name).shape or ()
     split = algebra.made_by(name, "Reshape")
     turn = algebra.made_by(split.inputs[0] if split else name, "Transpose")
@@ -308,7 +308,7 @@ def _before_turning(algebra: Algebra, name: str) -> str | None:
 
 
 def _shared_heads(algebra: Algebra, name: str) -> str:
-    """Keys or values before each head of theirs was repeated for several of the queries'."""
+    """Return keys or values before each head was repeated for several query heads."""
     joined = algebra.made_by(name, "Reshape")
     wide = algebra.made_by(joined.inputs[0], "Expand") if joined else None
     apart = algebra.made_by(wide.inputs[0], "Unsqueeze", "Reshape") if wide else None

@@ -1,9 +1,9 @@
-"""A convolution of each channel by itself becomes one operator with the Swish around it.
+"""Fuses a depthwise convolution and the Swish around it into one operator.
 
-A Swish takes the library two to three times as long as the kernel of ours, which computes one
-before the convolution as it reads, and one after it before it writes. Without a Swish the library
-is faster. Where all of the image is averaged then, as squeeze-and-excite does, the operator writes
-the mean of each row of its result too, and only these are averaged.
+The library takes two to three times as long as our kernel for a Swish, which our kernel computes
+before the convolution as it reads, and after it before it writes. Without a Swish the library is
+faster. If the whole image is averaged next, as in squeeze-and-excite, the operator also writes the
+mean of each row, and only these are averaged.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from tightship.engine.lower.passes.widened import Widened
 from tightship.graph import Constant, DType, Fill, Graph, Node, Value
 
 KERNEL_ROWS_MAX = 32
-"""What the kernel has room for."""
+"""Most rows of a window that the kernel supports."""
 DEQUANTIZING = frozenset({"Dequantize", "DequantizeLinear"})
 INFINITY = float("inf")
 LIMITS = (("min", -INFINITY), ("max", INFINITY))
-"""Of a Clip: what an attribute calls them, and where there are none."""
+"""Limits of a Clip: attribute names, and defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class _Walk:
     counts: Mapping[str, int]
     readers: Mapping[str, Node]
     makers: Mapping[str, Node]
-    """The node that writes each name."""
+    """Node that writes each name."""
 
 
 def fuse_depthwise(graph: Graph) -> Graph:
-    """Replace depthwise convolutions of images, a Swish before or behind, by `DepthwiseConv`.
+    """Replace depthwise convolutions of images, with a Swish before or after, by `DepthwiseConv`.
 
-    Its inputs are the image, weights and bias, its outputs the result and, if all of that is
+    Its inputs are the image, weights and bias, its outputs the result and, if the image is
     averaged, the mean of each row, `[N, C, H, 1]`. Attributes besides the convolution's: `before`
     and `after`, `Swish` or empty, and `low` and `high`, which results are clamped to.
     """
@@ -67,7 +67,7 @@ def fuse_depthwise(graph: Graph) -> Graph:
 
 
 def _is_depthwise(walk: _Walk, node: Node) -> bool:
-    """Whether each channel of a float32 image is convolved with constants by itself."""
+    """Whether each channel of a float32 image is convolved separately, with constant weights."""
     if node.operator != "Conv" or node.domain or len(node.fused) > 1:
         return False
     weights = walk.graph.constants.get(node.inputs[1])
@@ -90,7 +90,7 @@ def _is_depthwise(walk: _Walk, node: Node) -> bool:
 
 
 def _after(walk: _Walk, node: Node) -> dict[str, str | float] | None:
-    """What follows a convolution, as attributes; None if that is more than an activation."""
+    """Describe what follows a convolution as attributes; None if it is more than an activation."""
     open_ended: dict[str, str | float] = {
         "before": "",
         "after": "",
@@ -116,7 +116,7 @@ def _is_swish(node: Node) -> bool:
 
 
 def _limits(walk: _Walk, clip: Node) -> tuple[float, float] | None:
-    """What a Clip keeps to, if constants say it."""
+    """Return the limits of a Clip, if they are constant."""
     if clip.version < 11:
         given = [clip.attributes.get(name, edge) for name, edge in LIMITS]
     else:
@@ -136,7 +136,7 @@ def _limits(walk: _Walk, clip: Node) -> tuple[float, float] | None:
 def _joined(
     walk: _Walk, node: Node, after: Mapping[str, str | float], constants: dict[str, Constant]
 ) -> Node:
-    """The operator, without what is before and behind it."""
+    """Make the operator, without what comes before and after it."""
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
     if not bias:
         bias = f"{node.name}.no_bias"
@@ -149,7 +149,7 @@ def _joined(
 
 
 def _before(walk: _Walk, node: Node, changed: Mapping[str, Node]) -> Node | None:
-    """The kernel whose last fused node is a Swish that only this convolution reads."""
+    """Return the kernel whose last fused node is a Swish that only this convolution reads."""
     name = node.inputs[0]
     maker = walk.makers.get(name)
     if maker is None or maker.name in changed or not maker.fused:
@@ -161,7 +161,7 @@ def _before(walk: _Walk, node: Node, changed: Mapping[str, Node]) -> Node | None
 def _with_means(
     walk: _Walk, node: Node, changed: dict[str, Node], values: dict[str, Value]
 ) -> Node:
-    """The operator with means of rows, for all who average its result."""
+    """Add the means of rows as an output, for all nodes that average the result."""
     name = node.outputs[0]
     poolings = [
         reader

@@ -1,4 +1,4 @@
-"""What a kernel computes from integers is quantized before it is written."""
+"""Fuses QuantizeLinear into the integer kernel before it."""
 
 from collections.abc import Mapping
 

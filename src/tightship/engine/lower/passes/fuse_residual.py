@@ -1,4 +1,4 @@
-"""Additions and other binary operations run inside the kernel of their later operand."""
+"""Fuses additions and other binary operations into the kernel of their later operand."""
 
 from tightship.engine.lower.passes.fuse import HEADS, Candidate, fuse
 from tightship.graph import Graph
@@ -8,7 +8,7 @@ ORDERED = frozenset({"Sub", "Div"})
 
 
 def fuse_residual(graph: Graph) -> Graph:
-    """Fuse every binary operation one of whose operands a kernel has just made for it alone."""
+    """Fuse every binary operation that alone reads one operand, a kernel's result."""
     return fuse(graph, _accepts)
 
 

@@ -1,6 +1,6 @@
-"""A Gemm that is reshaped at once becomes a product of stacked rows, as they were before.
+"""Rewrites a Gemm between reshapes to a product of stacked rows.
 
-What follows the reshape can then run inside the product's kernel.
+Nodes after the reshape can then be fused into the product's kernel.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tightship.graph.symbolic import SymbolicConstant
 
 @dataclass(frozen=True, slots=True)
 class _Lifting:
-    """The graph, who makes each of its values, and what is added to it."""
+    """Graph, the maker of each value, and the constants and values to add."""
 
     graph: Graph
     makers: Mapping[str, Node]
@@ -25,9 +25,9 @@ class _Lifting:
 
 
 def lift_gemm(graph: Graph) -> Graph:
-    """Replace Gemm and the Reshape that alone reads it, and only cuts its rows, by MatMul and Add.
+    """Replace a Gemm and the only Reshape that reads it, and splits rows, by MatMul and Add.
 
-    The rows come from the value that a Reshape flattened into them, if one did.
+    The rows are the value before a Reshape that flattened it, if there is one.
     """
     counts, readers = graph.uses(), readers_of(graph)
     lifting = _Lifting(graph, {name: node for node in graph.nodes for name in node.writes})
@@ -82,7 +82,7 @@ def _product(lifting: _Lifting, gemm: Node, last: Node) -> list[Node]:
 
 
 def _rows(lifting: _Lifting, gemm: Node, last: Node) -> tuple[str, list[Node]]:
-    """The Gemm's operand in stacks as the result is, and what makes it."""
+    """Return the Gemm's operand stacked like the result, and the nodes that make it."""
     graph, name = lifting.graph, gemm.inputs[0]
     shape = (*graph.value(last.outputs[0]).static_shape[:-1], graph.value(name).static_shape[1])
     flat = lifting.makers.get(name)

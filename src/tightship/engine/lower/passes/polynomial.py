@@ -1,4 +1,4 @@
-"""What a value is, as a polynomial of others: one form for every order of factors and terms.
+"""Reads a value as a polynomial of others, independent of the order of factors and terms.
 
 `0.5 * x * (1 + e)`, `x * (0.5 * e + 0.5)` and `(x / 2) * e + x / 2` are all
 `{("x",): 0.5, ("e", "x"): 0.5}`.
@@ -12,18 +12,18 @@ from tightship.graph import Constant, Graph, Node, element_count
 from tightship.graph.symbolic import depends_on_lengths
 
 Polynomial = Mapping[tuple[str, ...], float]
-"""Coefficient of each product of names, which are sorted; `()` is the constant term."""
+"""Coefficient of each product of sorted names; `()` is the constant term."""
 
 TERMS_MAX = 6
 DEPTH_MAX = 12
 DEGREE_MAX = 4
 TOLERANCE = 1e-4
-"""Relative difference of two coefficients that stand for one number."""
+"""Relative difference up to which two coefficients count as one number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Algebra:
-    """Reads sums, products and small powers of a graph's values."""
+    """Reader of sums, products and small powers of a graph's values."""
 
     graph: Graph
     makers: Mapping[str, Node]
@@ -31,30 +31,30 @@ class Algebra:
 
     @classmethod
     def of(cls, graph: Graph) -> "Algebra":
-        """The algebra of a graph."""
+        """Make the algebra of a graph."""
         makers = {name: node for node in graph.nodes for name in node.writes}
         return cls(graph, makers, graph.uses())
 
     def scalar(self, name: str) -> float | None:
-        """The number that a constant of one element holds."""
+        """Return the number in a constant of one element, else None."""
         constant = self.graph.constant(name) if name else None
         return number_of(constant) if constant is not None else None
 
     def made_by(self, name: str, *operators: str) -> Node | None:
-        """The node that makes a value, if it is one of these standard operators."""
+        """Return the node that makes a value, if it is one of these standard operators."""
         maker = self.makers.get(name)
         fits = maker is not None and not maker.domain and not maker.fused
         return maker if maker is not None and fits and maker.operator in operators else None
 
     def read(self, name: str, atoms: Collection[str] | None = None) -> Polynomial:
-        """The value as a polynomial of atoms: names that are not looked into.
+        """Read a value as a polynomial of atoms, names that are not expanded.
 
-        Without `atoms` those are the values that several nodes read.
+        Without `atoms`, these are the values with several readers.
         """
         return self._term(name, atoms, 0)
 
     def made(self, node: Node, atoms: Collection[str] | None = None) -> Polynomial:
-        """What a node makes, which is looked into in any case, as a polynomial of atoms."""
+        """Read a node's result, which is always expanded, as a polynomial of atoms."""
         name = node.outputs[0]
         return self._inside(name, atoms, 0) or {(name,): 1.0}
 
@@ -111,7 +111,7 @@ def _power(base: Polynomial, exponent: Polynomial) -> Polynomial | None:
 
 
 def _inverse(divisor: Polynomial) -> Polynomial | None:
-    """One over a single product, each of whose factors is then named `1/factor`."""
+    """Invert a single product; each of its factors is then named `1/factor`."""
     if len(divisor) != 1:
         return None
     ((factors, coefficient),) = divisor.items()
@@ -139,7 +139,7 @@ BINARY: Mapping[str, Callable[[Polynomial, Polynomial], Polynomial | None]] = {
 
 
 def number_of(constant: Constant) -> float | None:
-    """The number that a constant of one element holds, whatever lengths that are followed are."""
+    """Return the number in a constant of one element that does not depend on symbolic lengths."""
     if depends_on_lengths(constant):
         return None
     if element_count(constant.shape) != 1 or constant.dtype.numpy.kind not in "fiu":
@@ -148,7 +148,7 @@ def number_of(constant: Constant) -> float | None:
 
 
 def agrees(found: Polynomial, wanted: Polynomial) -> bool:
-    """Whether two polynomials are one, up to the rounding of their coefficients."""
+    """Whether two polynomials are equal up to the rounding of their coefficients."""
     return found.keys() == wanted.keys() and all(
         math.isclose(found[factors], coefficient, rel_tol=TOLERANCE)
         for factors, coefficient in wanted.items()

@@ -1,4 +1,4 @@
-"""Means and maxima over all of an image become global poolings, which know its layout."""
+"""Rewrites means and maxima over whole images to global pooling, which keeps image layouts."""
 
 from dataclasses import replace
 

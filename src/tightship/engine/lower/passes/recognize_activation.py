@@ -1,4 +1,4 @@
-"""Operators that together spell an activation become the one operator that it is."""
+"""Recognizes patterns of operators that compute an activation."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ HARD_SLOPE = 1 / 6
 
 @dataclass(frozen=True, slots=True)
 class _Activation:
-    """A standard operator of one operand."""
+    """Standard operator of one operand."""
 
     operator: str
     version: int
@@ -25,10 +25,10 @@ class _Activation:
 
 
 def recognize_activation(graph: Graph) -> Graph:
-    """Replace what spells Gelu, Swish, Mish, HardSwish, HardSigmoid, Softplus or LeakyRelu.
+    """Replace patterns of Gelu, Swish, Mish, HardSwish, HardSigmoid, Softplus or LeakyRelu.
 
-    Factors and terms may stand in any order, and constants be folded into one another. What
-    another node reads too is left, and so is all that needs it.
+    Factors and terms may be in any order, and constants folded into one another. Intermediate
+    values with other readers are kept, with all that computes them.
     """
     algebra = Algebra.of(graph)
     return rebuilt(graph, [_joined(algebra, node) or node for node in graph.nodes])
@@ -57,7 +57,7 @@ def _joined(algebra: Algebra, node: Node) -> Node | None:
 
 @dataclass(frozen=True, slots=True)
 class _Gate:
-    """`whole` is a polynomial of `node`'s output and of `x`; of the gate alone if `x` is empty."""
+    """Polynomial `whole` of `node`'s output and of `x`; of the gate alone if `x` is empty."""
 
     algebra: Algebra
     node: Node
@@ -66,22 +66,22 @@ class _Gate:
 
     @property
     def inner(self) -> Polynomial:
-        """What the function of the gate is applied to."""
+        """Operand of the gate's function."""
         return self.algebra.read(self.node.inputs[0])
 
     @property
     def pair(self) -> tuple[str, ...]:
-        """The product of the operand and the gate, or the gate."""
+        """Names of the product of operand and gate, or of the gate alone."""
         return tuple(sorted(name for name in (self.x, self.node.outputs[0]) if name))
 
     @property
     def factor(self) -> float | None:
-        """What `x * gate` is multiplied by, if nothing is added."""
+        """Factor of `x * gate` if nothing is added, else None."""
         return self.whole[self.pair] if self.whole.keys() == {self.pair} else None
 
 
 def _gated(algebra: Algebra, node: Node) -> _Activation | None:
-    """A value times a function of it, or a function times a number."""
+    """Recognize a value times a function of it, or a function times a number."""
     whole = algebra.made(node)
     names = {name for factors in whole for name in factors}
     for name in names if len(names) <= 2 else ():
@@ -95,14 +95,14 @@ def _gated(algebra: Algebra, node: Node) -> _Activation | None:
 
 
 def _erf(gate: _Gate) -> _Activation | None:
-    """`x / 2 * (1 + erf(x / sqrt(2)))`."""
+    """Recognize `x / 2 * (1 + erf(x / sqrt(2)))`."""
     x = gate.x
     fits = agrees(gate.whole, {(x,): 0.5, gate.pair: 0.5})
     return _Activation("Gelu", 20, x) if fits and agrees(gate.inner, {(x,): 0.5**0.5}) else None
 
 
 def _tanh(gate: _Gate) -> _Activation | None:
-    """Gelu by its polynomial, or `x * tanh(softplus(x))`."""
+    """Recognize Gelu's tanh approximation, or `x * tanh(softplus(x))`."""
     x = gate.x
     cubic = {(x,): TANH_SCALE, (x, x, x): TANH_SCALE * TANH_CUBE}
     if agrees(gate.whole, {(x,): 0.5, gate.pair: 0.5}) and agrees(gate.inner, cubic):
@@ -113,7 +113,7 @@ def _tanh(gate: _Gate) -> _Activation | None:
 
 
 def _sigmoid(gate: _Gate) -> _Activation | None:
-    """`x * sigmoid(beta * x)`."""
+    """Recognize `x * sigmoid(beta * x)`."""
     x = gate.x
     if not x or gate.factor != 1 or gate.inner.keys() != {(x,)}:
         return None
@@ -121,7 +121,7 @@ def _sigmoid(gate: _Gate) -> _Activation | None:
 
 
 def _hard_sigmoid(gate: _Gate) -> _Activation | None:
-    """`x * hardsigmoid(x)` of slope 1/6."""
+    """Recognize `x * hardsigmoid(x)` of slope 1/6."""
     slope, shift = gate.node.attributes.get("alpha", 0.2), gate.node.attributes.get("beta", 0.5)
     assert isinstance(slope, float)
     assert isinstance(shift, float)
@@ -130,7 +130,7 @@ def _hard_sigmoid(gate: _Gate) -> _Activation | None:
 
 
 def _clip(gate: _Gate) -> _Activation | None:
-    """`clip(a * x + b, 0, c) / c`, by itself or times `x`."""
+    """Recognize `clip(a * x + b, 0, c) / c`, alone or times `x`."""
     bounds = _bounds(gate.algebra, gate.node)
     factor = gate.factor
     if bounds is None or factor is None or bounds[0] != 0:
@@ -151,7 +151,7 @@ def _hard(x: str, slope: float, shift: float, *, is_gate: bool) -> _Activation |
 
 
 def _bounds(algebra: Algebra, clip: Node) -> tuple[float, float] | None:
-    """Both bounds of a Clip, if they are constant."""
+    """Return both bounds of a Clip, if they are constant."""
     if clip.version < 11:
         low, high = clip.attributes.get("min"), clip.attributes.get("max")
         return (low, high) if isinstance(low, float) and isinstance(high, float) else None
@@ -162,19 +162,19 @@ def _bounds(algebra: Algebra, clip: Node) -> tuple[float, float] | None:
 
 
 def _clipped(algebra: Algebra, node: Node) -> _Activation | None:
-    """A Clip to `[0, 1]` that is a HardSigmoid."""
+    """Recognize a Clip to `[0, 1]` that is a HardSigmoid."""
     name = node.outputs[0]
     return _clip(_Gate(algebra, node, {(name,): 1.0}, ""))
 
 
 def _logarithm(algebra: Algebra, node: Node) -> _Activation | None:
-    """`log(1 + exp(x))`."""
+    """Recognize `log(1 + exp(x))`."""
     x = _softplus_operand(algebra, node.outputs[0])
     return _Activation("Softplus", 1, x) if x else None
 
 
 def _softplus_operand(algebra: Algebra, name: str) -> str:
-    """What a value is the softplus of; empty if of nothing. The value has one reader or none."""
+    """Return the operand whose softplus a value with at most one reader is, or an empty name."""
     maker = algebra.made_by(name, "Softplus", "Log")
     if maker is None or algebra.counts.get(name, 0) > 1:
         return ""
@@ -190,7 +190,7 @@ def _softplus_operand(algebra: Algebra, name: str) -> str:
 
 
 def _larger(algebra: Algebra, node: Node) -> _Activation | None:
-    """`max(x, a * x)` with `a` from 0 to 1."""
+    """Recognize `max(x, a * x)` with `a` from 0 to 1."""
     if len(node.inputs) != 2:
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
@@ -201,7 +201,7 @@ def _larger(algebra: Algebra, node: Node) -> _Activation | None:
 
 
 def _chosen(algebra: Algebra, node: Node) -> _Activation | None:
-    """`where(x > 0, x, a * x)`; at 0 both are 0, so `>=` is the same."""
+    """Recognize `where(x > 0, x, a * x)`; at 0 both are 0, so `>=` is the same."""
     condition, x, other = node.inputs
     test = algebra.made_by(condition, "Greater", "GreaterOrEqual")
     scaled = algebra.read(other)

@@ -1,4 +1,4 @@
-"""Group normalization as exporters spell it, by InstanceNormalization, becomes one operator."""
+"""Recognizes group normalization that exporters write with InstanceNormalization."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,13 +9,13 @@ from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_read
 from tightship.graph import Constant, DType, Graph, Node
 
 RANK_MIN, OPSET = 3, 21
-"""The opset is the first in which scale and shift are one for each channel."""
+"""Least rank of an image, and first opset with a scale and shift for each channel."""
 
 
 def recognize_group_norm(graph: Graph) -> Graph:
-    """Replace Reshape to groups, InstanceNormalization, Reshape back, and Mul and Add behind.
+    """Replace Reshape to groups, InstanceNormalization, Reshape back, and Mul and Add after them.
 
-    Scales and shifts must be constant; those of groups and those of channels become one.
+    Scales and shifts must be constant; those of groups and of channels are combined.
     """
     search = _Search(graph)
     joined: dict[str, Node] = {}
@@ -44,7 +44,7 @@ class _Search:
         self.readers = readers_of(self.graph)
 
     def joined(self, node: Node) -> tuple[Node, Node] | None:
-        """The last node of a group normalization around an InstanceNormalization, and it."""
+        """Return the last node of a pattern with an InstanceNormalization, and its replacement."""
         if node.operator != "InstanceNormalization" or node.domain or node.fused:
             return None
         apart, back = self.makers.get(node.inputs[0]), self._reader(node)
@@ -70,7 +70,7 @@ class _Search:
         return sole_reader(self.counts, self.readers, node.outputs[0])
 
     def _affine(self, node: Node, channels: int) -> tuple[tuple[Constant, Constant], Node]:
-        """What multiplies and what is added to each channel behind a node; the last that does."""
+        """Return the per-channel scale and shift after a node, and the last node of these."""
         none = identity(channels)
         scale, last = self._step(node, "Mul", channels)
         shift, last = self._step(last, "Add", channels)

@@ -1,8 +1,8 @@
-"""Layer and root-mean-square normalization, as exporters spell them, become one operator.
+"""Recognizes layer and root-mean-square normalization as exporters write them.
 
-Every spelling ends in one polynomial of the operand `x`, its mean `m` and the inverse
-deviation `r`: `r * x * scale - r * m * scale + shift`, without `m` where it is the root
-mean square. The deviation is where the search starts.
+Every pattern ends in one polynomial of the operand `x`, its mean `m` and the inverse deviation `r`:
+`r * x * scale - r * m * scale + shift`, without `m` for the root mean square. The search starts at
+the deviation.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -23,21 +23,21 @@ ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Reciprocal", "Identity", "P
 
 @dataclass(frozen=True, slots=True)
 class _Deviation:
-    """What the root of the mean of squares of `x`, or of `x` less its mean, tells."""
+    """Root of the mean of squares of `x`, or of `x` less its mean."""
 
     inverse: str
-    """One over it, as polynomials name it."""
+    """Name of its inverse in polynomials."""
     atoms: tuple[str, ...]
-    """What the result is a polynomial of, besides constants."""
+    """Names that the result is a polynomial of, besides constants."""
     x: str
     mean: str
-    """Empty where none is subtracted."""
+    """Name of the mean; empty if none is subtracted."""
     axis: int
     epsilon: float
 
 
 def recognize_normalization(graph: Graph) -> Graph:
-    """Replace what spells LayerNormalization or RMSNormalization over the last axes."""
+    """Replace patterns of LayerNormalization or RMSNormalization over the last axes."""
     algebra, readers = Algebra.of(graph), all_readers(graph)
     joined: dict[str, Node] = {}
     constants: dict[str, Constant] = {}
@@ -56,7 +56,7 @@ def recognize_normalization(graph: Graph) -> Graph:
 
 
 def all_readers(graph: Graph) -> dict[str, list[Node]]:
-    """The nodes that read each name."""
+    """Map each name to the nodes that read it."""
     readers: dict[str, list[Node]] = {}
     for node in graph.nodes:
         for name in node.reads:
@@ -65,7 +65,7 @@ def all_readers(graph: Graph) -> dict[str, list[Node]]:
 
 
 def _after(readers: Mapping[str, list[Node]], node: Node) -> Iterator[Node]:
-    """Arithmetic that depends on a node, nearest first, a few nodes far."""
+    """Yield arithmetic that depends on a node, nearest first, up to `READERS_MAX` nodes."""
     reached = {node.name: node}
     queue = [node]
     for current in queue:
@@ -81,7 +81,7 @@ def _after(readers: Mapping[str, list[Node]], node: Node) -> Iterator[Node]:
 def is_closed(
     graph: Graph, readers: Mapping[str, list[Node]], last: Node, sources: Collection[str]
 ) -> bool:
-    """Whether nobody but `last` reads what is computed between `sources` and `last`."""
+    """Whether only `last` uses values computed between `sources` and `last`."""
     makers = {name: node for node in graph.nodes for name in node.writes}
     inside = {last.name: last}
     queue = [last]
@@ -98,7 +98,7 @@ def is_closed(
 
 
 def _deviation(algebra: Algebra, node: Node) -> _Deviation | None:
-    """The deviation that a square root, or a power of -1/2, computes."""
+    """Return the deviation that a square root, or a power of -1/2, computes."""
     is_inverse = node.operator == "Pow" and algebra.scalar(node.inputs[1]) == -0.5
     if node.domain or not (node.operator == "Sqrt" or is_inverse):
         return None
@@ -123,7 +123,7 @@ def _deviation(algebra: Algebra, node: Node) -> _Deviation | None:
 
 
 def _squared(algebra: Algebra, name: str) -> str:
-    """What a value is the square of; empty if of nothing."""
+    """Return the base of a square, or an empty name."""
     square = algebra.made_by(name, "Mul", "Pow")
     if square is None:
         return ""
@@ -133,7 +133,7 @@ def _squared(algebra: Algebra, name: str) -> str:
 
 
 def _trailing(algebra: Algebra, reduction: Node) -> int | None:
-    """The first of the axes reduced, if they are all from there to the last, and kept."""
+    """Return the first reduced axis, if all axes from it to the last are reduced and kept."""
     value = algebra.graph.value(reduction.inputs[0])
     if not value.is_static or reduction.attributes.get("keepdims", 1) != 1:
         return None
@@ -146,7 +146,7 @@ def _trailing(algebra: Algebra, reduction: Node) -> int | None:
 
 
 def axes_of(graph: Graph, node: Node) -> tuple[int, ...] | None:
-    """The axes that an attribute or a constant input names; None where neither does."""
+    """Return the axes of an attribute or a constant input; None if neither names any."""
     axes = node.attributes.get("axes")
     if isinstance(axes, tuple):
         return tuple(int(axis) for axis in axes) or None
@@ -157,7 +157,7 @@ def axes_of(graph: Graph, node: Node) -> tuple[int, ...] | None:
 def _normalization(
     algebra: Algebra, deviation: _Deviation, last: Node
 ) -> tuple[Node, dict[str, Constant]] | None:
-    """The normalization that `last` ends, and its scale and shift."""
+    """Return the normalization that `last` ends, and its scale and shift."""
     x, graph = deviation.x, algebra.graph
     before, after = graph.value(x), graph.value(last.outputs[0])
     if before.dtype is not DType.FLOAT32 or not before.is_static or before.shape != after.shape:
@@ -181,11 +181,11 @@ def _normalization(
 
 
 Part = tuple[str, float]
-"""A constant's name, or the empty one, and a factor."""
+"""Name of a constant, or an empty one, and a factor."""
 
 
 def _parts(whole: Polynomial, deviation: _Deviation) -> list[Part] | None:
-    """Scale and, where there is one, shift of a polynomial that normalizes."""
+    """Return the scale and the shift, if any, of a polynomial that normalizes."""
     main = next((factors for factors in whole if deviation.x in factors), ())
     rest = list(main)
     for atom in (deviation.x, deviation.inverse):
@@ -209,7 +209,7 @@ def _parts(whole: Polynomial, deviation: _Deviation) -> list[Part] | None:
 def _parameter(
     graph: Graph, part: Part, room: tuple[int, ...], whole: tuple[int, ...]
 ) -> Constant | None:
-    """A constant spread over the axes normalized; None where it is none, or does not fit."""
+    """Broadcast a constant over the normalized axes; None if it is not one, or does not fit."""
     name, factor = part
     if not name:
         return Fill(np.asarray(factor, np.float32), room)

@@ -1,4 +1,4 @@
-"""Sums of integers that are scaled at once become products of real numbers, integers underneath."""
+"""Rewrites scaled integer products to products of dequantized real numbers."""
 
 from dataclasses import dataclass, replace
 
@@ -12,11 +12,10 @@ ONNX_INT32 = 6
 
 
 def recognize_quantized(graph: Graph) -> Graph:
-    """Replace MatMulInteger or ConvInteger, Cast and Mul by what they compute.
+    """Replace MatMulInteger or ConvInteger, Cast and Mul by the operator on real numbers.
 
-    It is the operator on real numbers: of a tensor dequantized by a scale and a zero point that
-    the run finds, and of constant weights dequantized by theirs, whose product of scales the Mul
-    multiplies by.
+    One operand is dequantized by a scale and a zero point that the run computes, the constant
+    weights by theirs; the Mul multiplied by the product of both scales.
     """
     search = _Search(graph)
     return rebuilt(graph, [n for node in graph.nodes for n in search.joined(node)],
@@ -25,7 +24,7 @@ def recognize_quantized(graph: Graph) -> Graph:
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """Integers, scale and zero point, by name; no zero point is an empty name."""
+    """Integers, scale and zero point by name; an empty name means no zero point."""
 
     integers: str
     scale: str
@@ -47,7 +46,7 @@ class _Search:
                 self.products[found.scaling.name] = found
 
     def joined(self, node: Node) -> list[Node]:
-        """The nodes that stand for one, which is the multiplication by scales, or for itself."""
+        """Replace the multiplication by scales; return other nodes unchanged."""
         found = self.products.get(node.name)
         if found is None:
             return [node]
@@ -57,7 +56,7 @@ class _Search:
         return [*before, *found.nodes(tensor, weights)]
 
     def _dequantized(self, operand: _Operand) -> tuple[str, list[Node]]:
-        """A tensor as real numbers; the nodes that make it so, the first time it is asked for."""
+        """Return a tensor's real numbers, and the nodes that make them on first use."""
         if operand in self.real:
             return self.real[operand], []
         name = self.real[operand] = f"{operand.integers}.real{len(self.real)}"
@@ -108,7 +107,7 @@ class _Search:
         return _Scaled(node, scaling, tensor, weights, axis)
 
     def _is_tensor(self, operand: _Operand) -> bool:
-        """One float32 scale and one zero point of the run's, or constants."""
+        """Check for one float32 scale and one zero point, computed or constant."""
         value = self.graph.value
         parameters = [value(name) for name in (operand.scale, operand.zero) if name]
         return (
@@ -120,7 +119,7 @@ class _Search:
         )
 
     def _are_weights(self, operand: _Operand, axis: int) -> bool:
-        """Constants with a scale for all or for each output; along the last axis for a matrix."""
+        """Check for constants with a scale for all or for each output."""
         constants = self.graph.constants
         integers, scale = constants.get(operand.integers), constants.get(operand.scale)
         zero = constants.get(operand.zero) if operand.zero else None
@@ -138,7 +137,7 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class _Scaled:
-    """A product of integers, and the multiplication of its sums by scales."""
+    """Product of integers, and the multiplication of its sums by scales."""
 
     product: Node
     scaling: Node
@@ -147,7 +146,7 @@ class _Scaled:
     axis: int
 
     def nodes(self, tensor: str, weights: str) -> list[Node]:
-        """The weights dequantized, and the product with them."""
+        """Make the dequantized weights and the product with them."""
         operand = self.weights
         inputs = tuple(part for part in (operand.integers, operand.scale, operand.zero) if part)
         axis = {"axis": self.axis}

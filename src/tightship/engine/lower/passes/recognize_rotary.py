@@ -1,8 +1,8 @@
-"""Rotary position embedding, as exporters spell it, becomes one operator.
+"""Recognizes rotary position embeddings as exporters write them.
 
-Pairs `(a, b)` are the halves of the last axis, or neighbours on it, and are turned by
-`a cos - b sin` and `b cos + a sin`: pair by pair, or as `x * cos + turned * sin`, where `turned`
-has `-b` in the place of `a` and `a` in that of `b`.
+Pairs `(a, b)` are the halves of the last axis, or neighbours on it. They are rotated to `a cos - b
+sin` and `b cos + a sin`: pair by pair, or as `x * cos + turned * sin`, where `turned` has `-b` in
+the place of `a` and `a` in that of `b`.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tightship.graph import DType, Graph, Node
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Every first or every second element of the pairs of `source`."""
+    """All first or all second elements of the pairs of `source`."""
 
     source: str
     is_second: bool
@@ -38,7 +38,7 @@ def recognize_rotary(graph: Graph) -> Graph:
 
 
 def _joined_whole(algebra: Algebra, readers: Mapping[str, list[Node]], node: Node) -> Node:
-    """The Rotary that a node ends, or the node."""
+    """Return the Rotary that a node ends, or else the node."""
     found = _whole(algebra, node) if node.operator == "Add" else _apart(algebra, node)
     if found is None or not _fits(algebra.graph, found, node.outputs[0]):
         return node
@@ -52,7 +52,7 @@ def _joined_whole(algebra: Algebra, readers: Mapping[str, list[Node]], node: Nod
 
 
 def _fits(graph: Graph, found: _Rotation, result: str) -> bool:
-    """Whether types are float32, and tables spread over the source and no further."""
+    """Whether types are float32, and tables broadcast to the source's shape."""
     names = (found.source, found.cosine, found.sine, result)
     values = [graph.value(name) for name in names]
     if any(not value.is_static or value.dtype is not DType.FLOAT32 for value in values):
@@ -69,7 +69,7 @@ def _spreads(table: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 
 def _whole(algebra: Algebra, node: Node) -> _Rotation | None:
-    """`x * cos + turned * sin`."""
+    """Recognize `x * cos + turned * sin`."""
     products = [algebra.made_by(name, "Mul") for name in node.inputs]
     if len(products) != 2 or None in products:
         return None
@@ -85,7 +85,7 @@ def _whole(algebra: Algebra, node: Node) -> _Rotation | None:
 
 
 def _turned(algebra: Algebra, name: str) -> _Part | None:
-    """The first elements of pairs that a value joins as `(-b, a)`."""
+    """Return the first elements of the pairs that a value joins as `(-b, a)`."""
     joined = _joined(algebra, name)
     if joined is None:
         return None
@@ -100,7 +100,7 @@ def _turned(algebra: Algebra, name: str) -> _Part | None:
 
 
 def _apart(algebra: Algebra, node: Node) -> _Rotation | None:
-    """`(a cos - b sin, b cos + a sin)`."""
+    """Recognize `(a cos - b sin, b cos + a sin)`."""
     joined = _joined(algebra, node.outputs[0])
     if joined is None:
         return None
@@ -127,14 +127,14 @@ def _pair(one: str, other: str) -> tuple[str, ...]:
 
 
 def _factors(algebra: Algebra, name: str) -> list[str]:
-    """Names in the two products that a value is the difference of."""
+    """List the names in the two products whose difference a value is."""
     difference = algebra.made_by(name, "Sub")
     products = [algebra.made_by(n, "Mul") for n in difference.inputs] if difference else []
     return [n for product in products if product for n in product.inputs]
 
 
 def _joined(algebra: Algebra, name: str) -> tuple[str, str, bool] | None:
-    """The first and the second elements of the pairs of a value, and whether they alternate."""
+    """Return the first and second elements of a value's pairs, and whether they alternate."""
     maker = algebra.made_by(name, "Concat", "Reshape")
     if maker is None:
         return None
@@ -157,7 +157,7 @@ def _doubled(length: object) -> int:
 
 
 def _ends(algebra: Algebra, concat: Node) -> tuple[str, str] | None:
-    """Two equal parts joined along the last axis."""
+    """Return two equal parts joined along the last axis."""
     rank = len(algebra.graph.value(concat.outputs[0]).shape or ())
     if len(concat.inputs) != 2 or concat.attributes.get("axis") not in (-1, rank - 1):
         return None
@@ -166,7 +166,7 @@ def _ends(algebra: Algebra, concat: Node) -> tuple[str, str] | None:
 
 
 def _unstacked(algebra: Algebra, name: str) -> str:
-    """What a value has one more axis, of length one, at the end than; empty if not so."""
+    """Return the value before a last axis of length one was added, or an empty name."""
     maker = algebra.made_by(name, "Unsqueeze", "Reshape")
     if maker is None:
         return ""
@@ -175,7 +175,7 @@ def _unstacked(algebra: Algebra, name: str) -> str:
 
 
 def _part(algebra: Algebra, name: str) -> _Part | None:
-    """Which part of what a value is."""
+    """Return which elements of which value `name` selects."""
     maker = algebra.made_by(name, "Slice", "Split")
     if maker is None:
         return None
@@ -199,7 +199,7 @@ def _part(algebra: Algebra, name: str) -> _Part | None:
 
 
 def _bounds(algebra: Algebra, node: Node, rank: int) -> tuple[int, int, int] | None:
-    """Start, end and step of a Slice of the last axis alone."""
+    """Return start, end and step of a Slice of the last axis only."""
     constants = [algebra.graph.constant(name) if name else None for name in node.inputs[1:]]
     arrays = [None if c is None else c.array().reshape(-1).tolist() for c in constants]
     starts, ends, axes, steps = [*arrays, None, None][:4]

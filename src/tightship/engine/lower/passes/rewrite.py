@@ -1,4 +1,4 @@
-"""What every pass needs: a new graph from changed nodes, without what nobody reads."""
+"""Rebuilds a graph from changed nodes, without unused ones; helpers of all passes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -8,7 +8,7 @@ from tightship.graph import Constant, Graph, Node, Value
 OPTIONAL_OUTPUTS = frozenset(
     {"Dropout", "MaxPool", "BatchNormalization", "LayerNormalization", "GRU", "LSTM", "RNN"}
 )
-"""Operators whose outputs after the first may be left out."""
+"""Operators whose outputs after the first are optional."""
 
 
 def rebuilt(
@@ -18,7 +18,7 @@ def rebuilt(
     constants: Mapping[str, Constant] | None = None,
     values: Mapping[str, Value] | None = None,
 ) -> Graph:
-    """`graph` with these nodes and with constants and types of new values added.
+    """Replace the nodes of `graph`, and add constants and types of new values.
 
     Nodes and constants that no output depends on are dropped.
     """
@@ -40,7 +40,7 @@ def rebuilt(
 
 
 def _trimmed(node: Node, needed: set[str]) -> Node:
-    """`node` without the optional outputs that nobody reads."""
+    """Drop optional outputs that have no reader."""
     if node.operator not in OPTIONAL_OUTPUTS or node.domain or len(node.outputs) < 2:
         return node
     rest = [name if name in needed else "" for name in node.outputs[1:]]
@@ -50,13 +50,13 @@ def _trimmed(node: Node, needed: set[str]) -> Node:
 
 
 def sole_reader(counts: Mapping[str, int], readers: Mapping[str, Node], name: str) -> Node | None:
-    """The only node that reads `name`; None if there are more, or it is a graph output too.
+    """Return the only node that reads `name`; None if others do, or it is a graph output.
 
-    `counts` are the graph's `uses`, which count being an output.
+    `counts` are the graph's `uses`, which include graph outputs.
     """
     return readers.get(name) if counts.get(name, 0) == 1 else None
 
 
 def readers_of(graph: Graph) -> dict[str, Node]:
-    """The last node that reads each name."""
+    """Map each name to the last node that reads it."""
     return {name: node for node in graph.nodes for name in node.reads}

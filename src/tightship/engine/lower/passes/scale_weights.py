@@ -1,7 +1,7 @@
-"""Channels that are scaled before a convolution of single pixels: its weights are scaled instead.
+"""Scales the weights of a 1x1 convolution instead of the channels of its image.
 
-Squeeze-and-excite scales an image by what it computes from it. The image has more elements than
-the weights that read it, until it is small.
+Squeeze-and-excite scales an image by a vector computed from it. Unless the image is small, it has
+more elements than the weights that read it.
 """
 
 from dataclasses import replace
@@ -12,10 +12,10 @@ from tightship.graph import DType, Graph, Node, element_count
 
 
 def scale_weights(graph: Graph) -> Graph:
-    """Replace Mul and Conv by `ScaledConv` where fewer elements are scaled then.
+    """Replace Mul and Conv by `ScaledConv` if that scales fewer elements.
 
-    Its inputs are the image, the weights, the bias, which may be absent, and the scales; the
-    attribute `product` names the scaled image, which is not computed.
+    Its inputs are the image, the weights, the optional bias, and the scales; the attribute
+    `product` names the scaled image, which is not computed.
     """
     counts, readers = graph.uses(), readers_of(graph)
     changed: dict[str, Node] = {}
@@ -38,7 +38,7 @@ def scale_weights(graph: Graph) -> Graph:
 
 
 def _is_covered(graph: Graph, name: str, node: Node) -> bool:
-    """Whether a node is a convolution of an image's single pixels with fewer weights than it."""
+    """Whether a node is a 1x1 convolution of one image, with fewer weights than the image has."""
     if node.operator != "Conv" or node.domain or node.inputs[0] != name:
         return False
     weights, value = graph.constants.get(node.inputs[1]), graph.value(name)
@@ -56,7 +56,7 @@ def _is_covered(graph: Graph, name: str, node: Node) -> bool:
 
 
 def _is_scaled(graph: Graph, image: str, scale: str, result: str) -> bool:
-    """Whether one scale for each channel of an image gives the result."""
+    """Whether the result is the image times one scale for each channel."""
     values = [graph.value(name) for name in (image, scale, result)]
     if not all(value.is_static and value.dtype is DType.FLOAT32 for value in values):
         return False

@@ -1,4 +1,4 @@
-"""Reshape, transpose, reshape that interleaves groups of channels becomes one operator."""
+"""Recognizes Reshape, Transpose, Reshape that interleave groups of channels."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from tightship.graph import DType, Graph, Node
 
 
 def shuffle_channels(graph: Graph) -> Graph:
-    """Replace the channel shuffle of ShuffleNet, as exporters write it, by ChannelShuffle.
+    """Replace the channel shuffle of ShuffleNet by ChannelShuffle.
 
     `[N, g * c, H, W] -> [N, g, c, H, W] -> [N, c, g, H, W] -> [N, c * g, H, W]`.
     """

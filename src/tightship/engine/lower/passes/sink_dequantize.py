@@ -1,4 +1,4 @@
-"""Operators that only move elements move the integers; what is quantized again stays as it is."""
+"""Moves DequantizeLinear behind operators that only move elements."""
 
 from dataclasses import dataclass, field, replace
 
@@ -10,9 +10,9 @@ MOVING = frozenset(
     {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose", "Slice", "Gather",
      "MaxPool", "DepthToSpace", "SpaceToDepth", "Expand", "Tile"}
 )  # fmt: skip
-"""Operators whose output holds elements of their first input."""
+"""Operators whose output consists of elements of their first input."""
 INTEGER_MAXPOOL = 12
-"""From this opset on MaxPool takes 8-bit integers."""
+"""First opset in which MaxPool accepts 8-bit integers."""
 
 
 def sink_dequantize(graph: Graph) -> Graph:
@@ -31,7 +31,7 @@ class _Walk:
     graph: Graph
     values: dict[str, Value] = field(default_factory=dict)
     makers: dict[str, tuple[Node, Quantization]] = field(default_factory=dict)
-    """By output: each DequantizeLinear of 8 bits by one scale."""
+    """DequantizeLinear of 8 bits with one scale, by output."""
 
     def dtype(self, name: str) -> DType | None:
         added = self.values.get(name)

@@ -1,7 +1,7 @@
-"""ConvInteger by weights of int8 without a zero point, or a sum of some.
+"""Rewrites ConvInteger to sums of convolutions with int8 weights without a zero point.
 
-Weights less their zero point are up to nine bits wide: a sum of two or three of eight bits, and
-the convolution is the sum of those by each.
+Weights less their zero point have up to nine bits: they are a sum of two or three int8 tensors, and
+the convolution is the sum of the convolutions with each.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def _split(
 
 
 def _terms(weights: Constant, zero: Constant | None) -> list[Constant]:
-    """Weights of int8 whose sum is the weights less their zero point, one or for each output."""
+    """Return int8 weights whose sum is the weights less their zero points."""
     zeros = np.zeros((1,), np.int16) if zero is None else zero.array().astype(np.int16).reshape(-1)
     least, most = (0, 255) if weights.dtype is DType.UINT8 else (LEAST, MOST)
     beyond = max(most - int(zeros.min()) - MOST, LEAST - least + int(zeros.max()))

@@ -1,8 +1,8 @@
-"""LSTM, GRU and RNN become the product of all inputs, which is one matrix product, and the steps.
+"""Splits LSTM, GRU and RNN into one product of all inputs, and the steps.
 
-`tightship.LSTM` and its like take, for each step and row, what the inputs give every gate, biases
-added; then the weights of the state, what a GRU adds to the part that it resets, lengths, initial
-states and peepholes. Attributes are ONNX's.
+`tightship.LSTM` and the like take, for each step and row, the inputs' contribution to every gate
+with biases added; then the weights of the state, the bias that a GRU adds before it resets,
+lengths, initial states and peepholes. Attributes are ONNX's.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ DOMAIN = "tightship"
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What an operator has at each step; its gates are in ONNX's order."""
+    """Number of gates, in ONNX's order, and default activations of an operator."""
 
     gates: int
     activations: tuple[str, ...]
@@ -46,10 +46,10 @@ LAYERS: Mapping[str, Layer] = {
     "RNN": Layer(GATES["RNN"], ("tanh",)),
 }
 UNSERVED = frozenset({"softplus"})
-"""Activations that the native cells have not."""
+"""Activations that the native cells lack."""
 LENGTHS, STATE, CELL, PEEPHOLE = 4, 5, 6, 7
 ZEROS_MAX = 1 << 16
-"""Elements of an initial state that are looked at, to see whether all are zero."""
+"""Most elements of an initial state that are checked for all being zero."""
 
 
 def split_recurrent(graph: Graph) -> Graph:
@@ -64,7 +64,7 @@ def split_recurrent(graph: Graph) -> Graph:
 
 
 def activations_of(node: Node) -> list[tuple[str, float, float]] | None:
-    """Name, alpha and beta of the activations of each direction; None if one is unserved."""
+    """Return name, alpha and beta of each direction's activations; None if one is unserved."""
     directions = DIRECTIONS[str(node.attributes.get("direction", "forward"))]
     found = named_activations(node, LAYERS[node.operator].activations * directions)
     return None if found is None or UNSERVED & {name for name, _, _ in found} else found
@@ -92,7 +92,7 @@ def _fits(graph: Graph, node: Node) -> bool:
 
 
 def _agrees(graph: Graph, node: Node) -> bool:
-    """Whether the operands have the lengths that the native kernel takes from the weights."""
+    """Whether the operands have the lengths that the native kernel derives from the weights."""
     x, _, r = (graph.value(name).static_shape for name in node.inputs[:3])
     if len(r) != 3:
         return False
@@ -116,9 +116,9 @@ class _Writer:
     values: dict[str, Value] = field(default_factory=dict)
 
     def split(self, node: Node) -> list[Node]:
-        """The product of the inputs, biases added to it where there are any, and the steps.
+        """Make the product of the inputs, with biases added if there are any, and the steps.
 
-        Weights that are no constants, as those that are trained, are read as they lie.
+        Weights that are not constant, such as trained ones, are read in their own layout.
         """
         inputs = (*node.inputs, *[""] * (PEEPHOLE + 1 - len(node.inputs)))
         x, w, r, bias = inputs[:4]
@@ -147,7 +147,7 @@ class _Writer:
         return [*nodes, replace(node, inputs=steps, domain=DOMAIN)]
 
     def _columns(self, name: str) -> str:
-        """Weights of the inputs as one matrix, a column for each gate's units."""
+        """Add the weights of the inputs as one matrix with a column for each unit of a gate."""
         constant = self.graph.constants[name]
         directions, rows, width = constant.shape
 
@@ -158,7 +158,7 @@ class _Writer:
         return self._derived(f"{name}.columns", shape, compute, constant)
 
     def _biases(self, node: Node, name: str) -> tuple[str, str]:
-        """The row that is added to the product, and what a linear GRU adds before it resets."""
+        """Add the row for the product, and what a linear GRU adds before it resets."""
         constant = self.graph.constants[name]
         gates = LAYERS[node.operator].gates
         directions, hidden = constant.shape[0], constant.shape[1] // (2 * gates)
@@ -186,7 +186,7 @@ class _Writer:
         )  # fmt: skip
 
     def _computed_biases(self, nodes: list[Node], node: Node, name: str) -> tuple[str, str]:
-        """As `_biases`, of what is no constant: both halves in one, but for what is reset."""
+        """Compute what `_biases` adds from a bias that is not constant."""
         directions, count = self.graph.value(name).static_shape
         gates = LAYERS[node.operator].gates
         hidden, stem = count // (2 * gates), f"{node.name}.bias"

@@ -1,8 +1,8 @@
-"""Gradients of LSTM, GRU and RNN become products of all times, and the way back through the steps.
+"""Splits gradients of LSTM, GRU and RNN into products over all times, and the backward steps.
 
-`tightship.LSTMGrad` and its like take, of one direction, what inputs and states give the gates, the
-weights of the state, and what else `BACK_READ` names; they give the gradients of the gates. All
-that is summed over times is one product: of gates and inputs, of gates and states.
+`tightship.LSTMGrad` and the like take, for one direction, the contributions of inputs and states to
+the gates, the weights of the state, and what else `BACK_READ` names; they return the gradients of
+the gates. Sums over times are single products: of gates and inputs, of gates and states.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ BACK_READ = (
     "gates", "shares", "weights", "bias", "states", "first_cell", "gradient", "last_gradient",
     "last_cell_gradient",
 )  # fmt: skip
-"""Inputs of the steps; any may be absent that a cell does without."""
+"""Inputs of the steps; each cell leaves out those that it does not need."""
 BACK_WRITTEN = ("input_gates", "state_gates", "first_gradient", "first_cell_gradient")
 _X, _W, _R, _B, _H, _C, _Y, _DY, _DY_H, _DY_C = range(10)
 Shape = tuple[int, ...]
 
 
 def split_recurrent_gradient(graph: Graph) -> Graph:
-    """Split every gradient that the native cells have; a GRU's resets the product of its state."""
+    """Split every gradient that native cells have; a GRU must reset the product of its state."""
     nodes: list[Node] = []
     constants: dict[str, Constant] = {}
     values: dict[str, Value] = {}
@@ -63,7 +63,7 @@ def _input(node: Node, place: int) -> str:
 
 @dataclass(slots=True)
 class _Splitting:
-    """One gradient, and what it is replaced by."""
+    """Decomposition of one gradient."""
 
     graph: Graph
     node: Node
@@ -72,7 +72,7 @@ class _Splitting:
     nodes: list[Node] = field(default_factory=list)
 
     def split(self) -> None:
-        """Direction after direction; what they give is added, or put together."""
+        """Split each direction; gradients of inputs are added, those of weights concatenated."""
         direction = str(self.node.attributes.get("direction", "forward"))
         count = DIRECTIONS[direction]
         outputs = (*self.node.outputs, *[""] * (_C + 1 - len(self.node.outputs)))
@@ -90,7 +90,7 @@ class _Splitting:
                 self._result("Concat" if count > 1 else "Identity", parts, name, {"axis": 0})
 
     def _of_direction(self, index: int, outputs: Sequence[str], *, is_reversed: bool) -> list[str]:
-        """Gradients of the first six inputs; no name of what is not wanted."""
+        """Return gradients of the first six inputs; an empty name for outputs left out."""
         x, given = self._flat(self.node.inputs[_X]), {
             place: self._part(place, index) for place in range(_W, _DY_C + 1)
         }  # fmt: skip
@@ -124,7 +124,7 @@ class _Splitting:
         *,
         is_reversed: bool,
     ) -> dict[str, str]:
-        """The way back through the steps: what it writes, by `BACK_WRITTEN`."""
+        """Add the backward steps; return their outputs by `BACK_WRITTEN`."""
         operator, is_plain = self.node.operator, self.node.operator == "RNNGrad"
         parts = {
             "weights": given[_R], "first_cell": given[_C], "gradient": given[_DY],
@@ -158,7 +158,7 @@ class _Splitting:
         return written
 
     def _before(self, given: Mapping[int, str], *, is_reversed: bool) -> str:
-        """The states before the steps: those after the steps, one later, behind the first."""
+        """Return the states before each step: the first state, then those after earlier steps."""
         states, first = given[_Y], given[_H] or self._zeros()
         rows, batch = self._shape(states)[0], self._shape(first)[0]
         if rows == batch:
@@ -176,7 +176,7 @@ class _Splitting:
         return name
 
     def _part(self, place: int, index: int) -> str:
-        """What of an input belongs to a direction, without that axis."""
+        """Return a direction's part of an input, without that axis."""
         name = _input(self.node, place)
         if not name:
             return ""
@@ -193,12 +193,12 @@ class _Splitting:
         return self._reshaped(name, (shape[0] * shape[1], shape[2]))
 
     def _turned(self, rows: str, weights: str) -> str:
-        """Rows times weights, which have a row for each result."""
+        """Multiply rows by weights that have a row for each result."""
         shape = (self._shape(rows)[0], self._shape(weights)[0])
         return self._add("TransposedMatMul", (rows, weights), shape, {"transB": 1}, TRAINING)
 
     def _across(self, left: str, right: str) -> str:
-        """Products of columns, summed over all rows."""
+        """Multiply columns, summed over all rows."""
         shape = (self._shape(left)[1], self._shape(right)[1])
         return self._add("TransposedMatMul", (left, right), shape, {"transA": 1}, TRAINING)
 

@@ -1,4 +1,4 @@
-"""Gradients of matrices that the forward path reads transposed, made as the matrix lies."""
+"""Computes gradients of matrices in the orientation of the matrix, without a Transpose."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ PRODUCTS = frozenset({"Gemm", "TransposedMatMul"})
 
 
 def transpose_gradients(graph: Graph) -> Graph:
-    """Replace a product of which there is only a Transpose by that of its factors turned around.
+    """Replace a product that only a Transpose reads by the product of its factors swapped.
 
-    Of two computed matrices, the first transposed, as gradients of matrices are.
+    Both factors must be computed matrices, the first transposed, as in gradients of matrices.
     """
     counts, readers = graph.uses(), readers_of(graph)
     nodes = []

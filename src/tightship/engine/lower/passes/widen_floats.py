@@ -1,9 +1,8 @@
-"""Half-precision models with products compute in float32; conversions are planned steps.
+"""Computes half-precision models with products in float32, with planned conversions.
 
-A value of float16 or bfloat16 exists as float32 from the node that computes it to those that
-read it. It is rounded where it is read as it is declared, by an output of the graph or an operator
-that is not widened, and where the model converts float32 to a half. Constants are widened when
-they are packed.
+A value of float16 or bfloat16 exists as float32 from the node that computes it to its readers. It
+is rounded where its declared type is read, by an output of the graph or an operator that is not
+widened, and where the model converts float32 to a half. Constants are widened when they are packed.
 """
 
 from dataclasses import dataclass, field, replace
@@ -48,7 +47,7 @@ def widen_floats(graph: Graph) -> Graph:
 
 
 def _is_product(graph: Graph, node: Node) -> bool:
-    """Whether a node of halves does enough work to be worth conversions around it."""
+    """Whether a half-precision node does enough work to justify conversions around it."""
     return (
         node.operator in PRODUCTS
         and not node.domain
@@ -63,7 +62,7 @@ class _Writer:
     constants: dict[str, Constant] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
     wide: dict[str, str] = field(default_factory=dict)
-    """Names of the float32 forms, by the values' own."""
+    """Names of the float32 forms, by those of the values."""
     unwritten: set[str] = field(default_factory=set)
     """Values that exist as float32 only."""
 
@@ -71,7 +70,7 @@ class _Writer:
         return bool(name) and self.graph.value(name).dtype in HALVES
 
     def take(self, node: Node) -> None:
-        """Append a node, widened if it can be."""
+        """Append a node, widened if possible."""
         if self.is_repeated_cast(node):
             node = replace(node, operator="Identity", inputs=node.inputs[:1], attributes={})
         if not self.is_widened(node):
@@ -85,7 +84,7 @@ class _Writer:
         self.nodes.append(replace(node, inputs=inputs, outputs=outputs))
 
     def is_repeated_cast(self, node: Node) -> bool:
-        """Whether a node converts a half to what its float32 form is a form of already."""
+        """Whether a node converts a half to a type that its float32 form stands for already."""
         if node.domain or node.operator not in CASTS:
             return False
         source, target = (
@@ -103,7 +102,7 @@ class _Writer:
         return any(self.is_half(name) for name in (*node.inputs, *node.outputs))
 
     def named(self, name: str) -> str:
-        """The float32 form of a value."""
+        """Name the float32 form of a value."""
         if name not in self.wide:
             self.wide[name] = f"{name}.float32"
             shape = self.graph.value(name).shape
@@ -111,7 +110,7 @@ class _Writer:
         return self.wide[name]
 
     def widened(self, name: str) -> str:
-        """The float32 form of a value, converted if it has none yet."""
+        """Return the float32 form of a value, converted if it has none yet."""
         if name in self.wide:
             return self.wide[name]
         wide = self.named(name)
@@ -123,7 +122,7 @@ class _Writer:
         return wide
 
     def narrowed(self, name: str) -> None:
-        """Write a value that has only been computed as float32 so far as it is declared."""
+        """Convert a value that exists only as float32 to its declared type."""
         if name in self.unwritten:
             self.unwritten.remove(name)
             dtype = self.graph.value(name).dtype

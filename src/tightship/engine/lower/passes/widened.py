@@ -1,4 +1,4 @@
-"""Constants of float32 that are stored in half precision, for kernels that take them so."""
+"""Float32 constants stored in half precision, for kernels that read them directly."""
 
 from dataclasses import dataclass
 
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from tightship.graph import Constant, Derived, DType
 
 HALVES = {DType.FLOAT16: 10, DType.BFLOAT16: 16}
-"""And what Cast calls them."""
+"""Half-precision types, with their numbers for Cast."""
 
 
 @dataclass(frozen=True, eq=False)
 class Widened(Derived):
-    """A constant of float32 that is stored in half precision."""
+    """Float32 constant that is stored in half precision."""
 
     narrow: Constant | None = None
 
 
 def widened(constant: Constant) -> Widened:
-    """A constant's elements as float32."""
+    """Convert a constant's elements to float32."""
 
     def compute() -> NDArray[np.generic]:
         return constant.array().astype(np.float32)

@@ -1,9 +1,9 @@
-"""Concatenations without copies: what is joined is written at its place in the result.
+"""Removes concatenations by writing operands directly into the result.
 
-An operand whose bytes would be copied unchanged to one stretch of the result gets that stretch
-as its home. A result may be a part of a larger one, as a growing prefix is in a DenseNet. Values
-in one stretch live as long as the longest of them, so a concatenation is left as it is where
-the memory needed would grow.
+An operand whose bytes would be copied unchanged to one interval of the result gets that interval as
+its home. A result may be a part of a larger one, as a growing prefix is in a DenseNet. Values in
+one interval live as long as the longest-lived of them, so a concatenation stays where memory would
+grow.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ DST = 17
 
 
 def elide_concat(lowered: Lowered) -> Lowered:
-    """The program with as many concatenations gone as its peak allows, the first ones first."""
+    """Remove as many concatenations as the peak allows, the first ones first."""
     joins = [join for step, at in _concats(lowered) if (join := _join(lowered, step, at))]
     if not joins:
         return lowered
@@ -37,7 +37,7 @@ def elide_concat(lowered: Lowered) -> Lowered:
 def _fewest(
     lowered: Lowered, joins: Sequence["_Join"], chosen: list["_Join"], limit: int
 ) -> tuple[Lowered, list["_Join"]]:
-    """The program without `chosen` and as many of `joins` as the limit allows, by halves."""
+    """Remove `chosen` and as many of `joins` as the limit allows, by bisection."""
     tried = _without(lowered, [*chosen, *joins])
     if live_bytes(tried) <= limit:
         return tried, [*chosen, *joins]
@@ -50,7 +50,7 @@ def _fewest(
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """A concatenation: its step, the slot it writes, and where in it each operand's slot goes."""
+    """Concatenation: its step, the slot that it writes, and the offset of each operand's slot."""
 
     step: int
     target: int
@@ -62,7 +62,7 @@ def _concats(lowered: Lowered) -> list[tuple[LoweredStep, int]]:
 
 
 def _join(lowered: Lowered, step: LoweredStep, index: int) -> _Join | None:
-    """A concatenation of arena slots, each of which is one aligned stretch of the result."""
+    """Describe a concatenation of arena slots that are each an aligned interval of the result."""
     if not isinstance(step.work, PrimitiveWork):
         return None
     target = step.writes[0]
@@ -91,13 +91,13 @@ def _join(lowered: Lowered, step: LoweredStep, index: int) -> _Join | None:
 
 
 def _axis(target: MemoryDesc, sources: Sequence[MemoryDesc]) -> int:
-    """The axis along which the sources make up the target; the first, if there is one source."""
+    """Return the axis along which the sources make up the target; the first for one source."""
     unlike = [a for a, length in enumerate(target.dims) if sources[0].dims[a] != length]
     return unlike[0] if unlike else 0
 
 
 def _stretch(whole: MemoryDesc, part: MemoryDesc | None, axis: int, start: int) -> int | None:
-    """Bytes of `whole` before `part` from `start` on along `axis`, if it lies there as it does."""
+    """Return the byte offset of `part` at `start` of `axis` in `whole`; None if layouts differ."""
     if part is None or part.offset_bytes or whole.blocks != part.blocks:
         return None
     if start % whole.blocks[axis] or len(part.dims) != len(whole.dims):
@@ -114,19 +114,19 @@ def _stretch(whole: MemoryDesc, part: MemoryDesc | None, axis: int, start: int) 
 
 
 def live_bytes(lowered: Lowered) -> int:
-    """Bytes below which no plan of a program can be."""
+    """Return the lower bound of a program's arena in bytes."""
     return lower_bound(problem_of(schedule_of(lowered)).problem)
 
 
 class _Homes:
-    """Where slots are: in a slot of their own, or at an offset in another."""
+    """Homes of slots: themselves, or an offset in another slot."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = sizes
         self._inside: dict[int, tuple[int, int]] = {}
 
     def find(self, slot: int) -> tuple[int, int]:
-        """The slot that holds this one's bytes, and their offset."""
+        """Return the slot that holds this one's bytes, and their offset."""
         offset = 0
         while slot in self._inside:
             slot, more = self._inside[slot]
@@ -134,7 +134,7 @@ class _Homes:
         return slot, offset
 
     def move(self, join: _Join) -> bool:
-        """Put the parts of a concatenation into its target, unless they are already apart."""
+        """Put the parts of a concatenation into its target, unless earlier moves conflict."""
         wanted: dict[int, int] = {}
         for slot, offset in join.parts:
             root, inside = self.find(slot)
@@ -149,7 +149,7 @@ class _Homes:
 
 
 def _without(lowered: Lowered, joins: Collection[_Join]) -> Lowered:
-    """The program without these concatenations, or those of them that can be left out together."""
+    """Remove these concatenations, or those of them that can be removed together."""
     homes = _Homes([slot.size_bytes for slot in lowered.slots])
     gone = {join.step for join in joins if homes.move(join)}
     moved = {
@@ -162,7 +162,7 @@ def _without(lowered: Lowered, joins: Collection[_Join]) -> Lowered:
 
 
 def _moved(step: LoweredStep, homes: Mapping[int, tuple[int, int]]) -> LoweredStep:
-    """A step whose operands are in their new homes; nothing is written over a part in place."""
+    """Move a step's operands to their new homes; values in these are not overwritten in place."""
 
     def move(operand: Operand) -> Operand:
         if operand.space is not Space.ARENA or operand.slot not in homes:

@@ -1,4 +1,4 @@
-"""Work whose operands are somewhere else."""
+"""Replaces the operands of a step's work."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from tightship.engine.program.program import (
 
 
 def relocated_work(work: Work, move: Callable[[Operand], Operand]) -> Work:
-    """The work with every operand moved."""
+    """Apply `move` to every operand of the work."""
     if isinstance(work, PrimitiveWork):
         return replace(work, arguments=tuple((number, move(o)) for number, o in work.arguments))
     if isinstance(work, NativeWork):

@@ -1,4 +1,4 @@
-"""Tables that are a product's weights too: rows are gathered from where these are packed.
+"""Gathers rows of a table from where a product has it packed as weights.
 
 The embedding of a language model is often both, and the largest of its weights.
 """
@@ -26,9 +26,9 @@ ITEM_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """Where a table is packed: `index` among the weights; rows in blocks, steps in elements.
+    """Packed table: `index` among the weights, rows in a block, and strides in elements.
 
-    From a row to the next of its block is one element.
+    Rows of a block are one element apart.
     """
 
     index: int
@@ -38,7 +38,7 @@ class _Packed:
 
 
 def share_tables(lowered: Lowered) -> Lowered:
-    """The program without tables that are packed for a product as well."""
+    """Remove tables that are packed for a product as well."""
     gathered = {
         operand.slot
         for step in lowered.steps
@@ -54,7 +54,7 @@ def share_tables(lowered: Lowered) -> Lowered:
 
 
 def _packed(lowered: Lowered, index: int) -> _Packed | None:
-    """Where else the table is, if all who read it gather rows."""
+    """Find another packed copy of a table whose readers all gather rows."""
     table = lowered.weights[index]
     shape = table.constant.shape
     if table.source is not None or table.constant.dtype is not DType.FLOAT32 or len(shape) != 2:
@@ -76,7 +76,7 @@ def _is(operand: Operand, index: int) -> bool:
 
 
 def _gathers_rows(step: LoweredStep, index: int, shape: Sequence[int]) -> bool:
-    """Whether a step is a Gather along the first axis of a matrix, and could be none of another."""
+    """Whether a step can only be a Gather along the first axis of this matrix."""
     if step.operator != "Gather" or not isinstance(step.work, NativeWork):
         return False
     data, indices, target = step.work.operands
@@ -85,7 +85,7 @@ def _gathers_rows(step: LoweredStep, index: int, shape: Sequence[int]) -> bool:
 
 
 def _blocks(weight: PackedWeight, place: int, shape: Sequence[int]) -> _Packed | None:
-    """How a packed matrix lies; None unless steps along a row of the table are all equal."""
+    """Describe a packed matrix; None unless steps along a row of the table are equal."""
     if weight.source is None or weight.desc is None or weight.desc.dtype != "float32":
         return None
     dims = enumerate(zip(weight.source.dims, weight.source.strides, strict=True))
@@ -106,7 +106,7 @@ def _blocks(weight: PackedWeight, place: int, shape: Sequence[int]) -> _Packed |
 
 
 def _without(lowered: Lowered, index: int, packed: _Packed) -> Lowered:
-    """The program without a table; what gathered from it reads the packed matrix."""
+    """Remove a table; steps that gathered from it read the packed matrix."""
 
     def move(operand: Operand) -> Operand:
         if operand.space is not Space.WEIGHTS or operand.slot < index:

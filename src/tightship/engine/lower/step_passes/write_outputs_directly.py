@@ -1,8 +1,8 @@
-"""Outputs written where the caller has them, though the graph calls their bytes something else.
+"""Writes values directly to the caller's memory where an output is a copy of their bytes.
 
-Where nothing moves between a value and an output, as behind an image with channels last that is
-given out so, a step copies the bytes to the caller. Instead the value has its home there, from its
-first writer on.
+If nothing moves between a value and an output, as for an image with channels last that is
+transposed for output, a step copies the bytes to the caller. This pass makes the caller's memory
+the value's home from its first writer on.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tightship.planner import AliasKind
 
 
 def write_outputs_directly(lowered: Lowered) -> Lowered:
-    """The program without copies of whole slots to the caller; its peak is no larger."""
+    """Remove copies of whole slots to the caller; the peak does not grow."""
     ties, bound = _ties(lowered), _bound(lowered)
     homes: dict[int, int] = {}
     gone: set[str] = set()
@@ -35,7 +35,7 @@ def write_outputs_directly(lowered: Lowered) -> Lowered:
 
 
 def _ties(lowered: Lowered) -> dict[int, int]:
-    """Slots by those that are added to them, or otherwise written over them, where they lie."""
+    """Map slots to the slots whose bytes they must overwrite."""
     return {
         sharing.output: sharing.input
         for step in lowered.steps
@@ -45,7 +45,7 @@ def _ties(lowered: Lowered) -> dict[int, int]:
 
 
 def _tied(slot: int, ties: Mapping[int, int]) -> list[int]:
-    """A slot, and those that lie where it does before."""
+    """List a slot, and those that have its bytes before it."""
     found = [slot]
     while found[-1] in ties:
         found.append(ties[found[-1]])
@@ -53,7 +53,7 @@ def _tied(slot: int, ties: Mapping[int, int]) -> list[int]:
 
 
 def _delivery(lowered: Lowered, step: LoweredStep) -> tuple[int, int] | None:
-    """The slot whose bytes a step copies to the caller, all of them, and the caller's slot."""
+    """Return the slot that a step copies whole to the caller, and the caller's slot."""
     if step.operator != "Copy" or step.implementation != "copy":
         return None
     (source,), (target,) = step.reads, step.writes
@@ -66,7 +66,7 @@ def _delivery(lowered: Lowered, step: LoweredStep) -> tuple[int, int] | None:
 
 
 def _bound(lowered: Lowered) -> set[int]:
-    """Slots that are more than one value, or of which an operand is a part."""
+    """Find slots that hold several values, or of which an operand is a part."""
     shared = [
         slot
         for step in lowered.steps
@@ -90,7 +90,7 @@ def _bound(lowered: Lowered) -> set[int]:
 
 
 def _moved(step: LoweredStep, homes: Mapping[int, int]) -> LoweredStep:
-    """A step on operands in their new homes, over which nothing is written in place."""
+    """Move a step's operands to their new homes, which are not overwritten in place."""
 
     def move(operand: Operand) -> Operand:
         if operand.space is not Space.ARENA or operand.slot not in homes:
