@@ -218,7 +218,7 @@ def test_a_statistic_that_is_a_weight_as_well_is_refused():
     ({"threads": 0}, "`threads` is 0"),
     ({"recompute": 2.0}, r"`recompute` is 2\.0; it must be a share"),
     ({"max_memory": "much"}, "much"),
-    ({"without": ["wishes"]}, "no pass `wishes`"),
+    ({"without": ["wishes"]}, "Unknown pass `wishes`"),
 ])  # fmt: skip
 def test_settings_that_cannot_be_are_refused(settings, message):
     refused(message, mlp().model, **settings)

@@ -152,5 +152,5 @@ def test_a_dropout_that_drops_nothing_is_a_view():
 
 
 def test_a_name_that_is_no_pass_is_refused():
-    with pytest.raises(InputError, match="no pass `x`"):
+    with pytest.raises(InputError, match="Unknown pass `x`"):
         lowered(graph_of(SMALL.format("y = Neg (x)")), ("x",))

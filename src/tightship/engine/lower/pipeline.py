@@ -1,4 +1,4 @@
-"""The passes over the graph, in order; each can be switched off by its name."""
+"""Passes over the graph, in order; each can be left out by name."""
 
 from collections.abc import Callable, Collection
 from importlib import import_module
@@ -31,7 +31,7 @@ from tightship.graph.operators import UPDATES
 
 
 def seldom(place: str, *operators: str) -> Callable[[Graph], Graph]:
-    """The pass at `module.name`, which is imported for the first graph with an operator."""
+    """Make a pass that imports `module.name` for the first graph with one of the operators."""
     module, name = place.rsplit(".", 1)
 
     def graph_pass(graph: Graph) -> Graph:
@@ -85,12 +85,12 @@ ONEDNN_PASSES = frozenset(
     {"shuffle_channels", "expand_quantized", "fuse_quantize", "recognize_quantized",
      "split_integers", "fuse_depthwise", "scale_weights"}
 )  # fmt: skip
-"""Passes that make what only oneDNN's kernels run."""
+"""Passes whose results only oneDNN's kernels run."""
 NATIVE_PASSES = frozenset(
     {"fuse_attention", "recognize_rotary", "split_recurrent", "split_recurrent_gradient",
      "fuse_depthwise", "scale_weights"}
 )  # fmt: skip
-"""Passes that make what only native kernels run."""
+"""Passes whose results only native kernels run."""
 
 SELECTION_PASSES = (
     "onednn",
@@ -104,17 +104,17 @@ SELECTION_PASSES = (
     "write_outputs_directly",
     "blocked_layouts",
 )
-"""Choices made while kernels are selected: oneDNN and native kernels at all, in-place sums,
-layouts that oneDNN prefers, large weights streamed past few rows, float32 products made of bfloat16
-ones, tables gathered from where a product has them packed, concatenations without copies, channels
-in blocks where these then take less."""
+"""Choices of kernel selection: oneDNN and native kernels at all, in-place sums, layouts that oneDNN
+prefers, large weights streamed past few rows, float32 products made of bfloat16 ones, tables
+gathered from where a product has them packed, concatenations without copies, outputs written
+directly, channels in blocks where these then take less."""
 
 LAST_RESORT = "reference"
-"""What `without` accepts besides passes: a node that only `onnx.reference` runs is refused."""
+"""Name in `without` that refuses nodes that only `onnx.reference` runs."""
 
 
 def pass_names() -> tuple[str, ...]:
-    """Every pass: results do not depend on any of them."""
+    """List the names of all passes; results do not depend on any of them."""
     return tuple(dict.fromkeys((*(p.__name__ for p in GRAPH_PASSES), *SELECTION_PASSES)))
 
 
@@ -124,12 +124,12 @@ def run_passes(
     """Run every graph pass that is not named in `without`, calling `go_on` before each.
 
     Raises:
-        InputError: A name is no pass.
+        InputError: A name in `without` is not a pass.
     """
     names = (*pass_names(), LAST_RESORT)
     for name in without:
         if name not in names:
-            raise InputError(f"There is no pass `{name}`; there are {', '.join(names)}.")
+            raise InputError(f"Unknown pass `{name}`; choose from {', '.join(names)}.")
     for graph_pass in GRAPH_PASSES:
         if graph_pass.__name__ not in without:
             if go_on is not None:

@@ -1,11 +1,11 @@
-"""Layers that are alike are lowered once: what that added is added again under other names.
+"""Lowers repeated layers once, and replays the added steps under other names.
 
-    layer 0    nodes are lowered one by one, and what that adds is kept
-    layer 1    what enters it lies as what entered layer 0 did: the same steps on other slots
+    layer 0    is lowered node by node, and the steps that this adds are recorded
+    layer 1    gets the same steps on other slots if its inputs have the same layouts
     ...
 
-Where a layer's values lie otherwise, or lowering one does more than add steps of the native core,
-the next one is lowered node by node.
+If a layer's inputs have other layouts, or lowering adds more than native steps, the next layer is
+lowered node by node.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,11 +29,11 @@ NAMED = frozenset(
     {"Gather", "GatherElements", "GatherND", "ReverseSequence", "RotaryEmbedding", "Scatter",
      "ScatterElements", "ScatterND", "TensorScatter"}
 )  # fmt: skip
-"""Operators whose kernels know the name of their node, for messages."""
+"""Operators whose kernels contain the name of their node, for messages."""
 
 
 def lower_layers(builder: Builder, repeat: LayerRun, lower: Callable[[int], None]) -> None:
-    """Lower all layers of a repeat; `lower` does so for the node at one position."""
+    """Lower all layers of a repeat; `lower` lowers the node at one position."""
     model: Layer | None = None
     for layer in range(len(repeat.values)):
         if model is not None and model.again(layer):
@@ -47,16 +47,16 @@ def lower_layers(builder: Builder, repeat: LayerRun, lower: Callable[[int], None
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """How a value lies before a layer that reads it."""
+    """Layout and lifetime of a value before a layer that reads it."""
 
     home: Operand
     slot_bytes: int
     dies_at: int
-    """Nodes from the layer's first to the last that reads its bytes; a period if a later one."""
+    """Nodes from the layer's first to the last that reads its bytes, at most a period."""
     copies: tuple[Operand, ...]
 
     def is_like(self, other: "_Standing") -> bool:
-        """Whether a kernel could not tell the two but by their addresses."""
+        """Whether the two differ in nothing but addresses."""
         home, twin = self.home, other.home
         return (
             home.space is twin.space
@@ -72,23 +72,23 @@ class _Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What there was before a layer was lowered."""
+    """State of the builder before a layer is lowered."""
 
     builder: Builder
     repeat: LayerRun
     layer: int
     standings: tuple[_Standing, ...]
-    """Of the values that enter."""
+    """States of the values that enter the layer."""
     counts: tuple[int, ...]
     steps: int
     slots: int
     homes: int
     names: dict[int, int]
-    """Values in each slot that enters."""
+    """Number of values in each slot that enters."""
 
     @classmethod
     def of(cls, builder: Builder, repeat: LayerRun, layer: int) -> "_Start | None":
-        """None where something enters that is not in planned bytes."""
+        """Record the state; None if a value enters that is an object."""
         standings = _standings(builder, repeat, layer)
         if standings is None:
             return None
@@ -102,7 +102,7 @@ class _Start:
 
 
 def _counts(records: Records) -> tuple[int, ...]:
-    """Of what lowering a layer must leave as it is."""
+    """Count the records that lowering a layer must not change."""
     return len(records.added), len(records.objects), len(records.deferred)
 
 
@@ -131,18 +131,18 @@ def _dies_at(builder: Builder, home: Operand, repeat: LayerRun, first: int) -> i
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What lowering a layer added.
+    """Records that lowering a layer added.
 
     Attributes:
-        start: What there was before.
-        steps: Its steps.
-        slots: Its slots.
-        operands: Those of its steps, and where its values are, each once.
-        texts: Every name among these, as the place of the value or node it begins with, and what
-            follows.
-        homes: Values by place, and where they are.
-        names: Slots, and the values by place that have come into them.
-        copies: Values by place, and them in other layouts.
+        start: State before it.
+        steps: Steps added.
+        slots: Slots added.
+        operands: Distinct operands of its steps and homes of its values.
+        texts: Names among these, each with the index of the value or node that it begins with, and
+            its suffix.
+        homes: Indices of values, and their homes.
+        names: Slots, and the indices of the values added to them.
+        copies: Indices of values, and their copies in other layouts.
     """
 
     start: _Start
@@ -155,7 +155,7 @@ class Layer:
     copies: tuple[tuple[int, tuple[Operand, ...]], ...]
 
     def again(self, layer: int) -> bool:
-        """Add the same for another layer, if lowering its nodes would."""
+        """Replay the steps for another layer; return False if its lowering would differ."""
         builder, repeat = self.start.builder, self.start.repeat
         slots = self._slots_of(layer)
         if slots is None or not self._has_like_constants(layer):
@@ -175,7 +175,7 @@ class Layer:
         return True
 
     def _slots_of(self, layer: int) -> dict[int, int] | None:
-        """For each slot of this layer that of another; None where what enters lies otherwise."""
+        """Map slots of this layer to another's; None if a value enters in another layout."""
         start = self.start
         others = _standings(start.builder, start.repeat, layer)
         if others is None:
@@ -201,7 +201,7 @@ class Layer:
         return all(weights.are_alike(values[place], others[place]) for place in repeat.constants)
 
     def _moved(self, names: dict[str, str], slots: dict[int, int]) -> dict[int, Operand]:
-        """The operands of another layer, by identity of this one's."""
+        """Map operands of this layer, by identity, to those of another."""
         moved: dict[int, Operand] = {}
         weights = self._weights_of(names)
         for operand in self.operands:
@@ -213,7 +213,7 @@ class Layer:
         return moved
 
     def _weights_of(self, names: dict[str, str]) -> dict[int, int]:
-        """For each of this layer's packed constants that of another, added in the same order."""
+        """Map packed constants of this layer to those of another, added in the same order."""
         builder = self.start.builder
         constants, records = builder.graph.constants, builder.records
         found: dict[int, int] = {}
@@ -249,7 +249,7 @@ def _moved_step(
 
 
 def _lowered(start: _Start) -> Layer | None:
-    """What has been added since; None where it cannot be added again."""
+    """Record what lowering has added since `start`; None if it cannot be replayed."""
     repeat, records = start.repeat, start.builder.records
     values = repeat.values[start.layer]
     places = {name: place for place, name in enumerate((*values, *repeat.nodes[start.layer]))}
@@ -275,7 +275,7 @@ def _lowered(start: _Start) -> Layer | None:
 
 
 def _is_placed(start: _Start, operand: Operand) -> bool:
-    """Whether another layer has the like: a constant, or bytes that entered or are new."""
+    """Whether another layer has a counterpart: a constant, or bytes that entered or are new."""
     if operand.space is Space.WEIGHTS:
         weights = start.builder.records.weights.weights
         return weights[operand.slot].name in start.repeat.values[start.layer]
@@ -304,7 +304,7 @@ def _bound(work: Work) -> tuple[Operand, ...]:
 
 
 def _new_copies(start: _Start) -> tuple[tuple[int, tuple[Operand, ...]], ...] | None:
-    """Copies made since; None where one is of a value that other layers have too."""
+    """List copies added; None if one is of a value that layers share."""
     repeat, copies = start.repeat, start.builder.records.copies
     before = {
         place: len(standing.copies)
@@ -324,7 +324,7 @@ def _new_copies(start: _Start) -> tuple[tuple[int, tuple[Operand, ...]], ...] | 
 def _new_names(
     start: _Start, places: dict[str, int]
 ) -> tuple[tuple[int, tuple[int, ...]], ...] | None:
-    """Values that have come into slots; None where one is no value of the layer."""
+    """List values added to slots; None if one does not belong to the layer."""
     records = start.builder.records
     counts = start.names | dict.fromkeys(range(start.slots, len(records.slots)), 0)
     found = []
@@ -340,7 +340,7 @@ def _new_names(
 def _texts(
     named: Iterable[Operand | LoweredStep | Slot], places: dict[str, int]
 ) -> tuple[tuple[str, int, str], ...] | None:
-    """Names by the value or node they begin with; None where one begins with neither."""
+    """Split names into the value or node that they begin with and a suffix; None if impossible."""
     found = []
     for text in dict.fromkeys(each.name for each in named):
         head = text

@@ -1,4 +1,4 @@
-"""Each node becomes steps: a view where nothing moves, else the best kernel there is."""
+"""Selects kernels: each node becomes a view if nothing moves, else steps of the best kernel."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -38,11 +38,11 @@ from tightship.graph import DType, Graph, Node, Value
 from tightship.planner import AliasKind
 
 CONCATS_MATTER = 0.01
-"""Share of a program's time from which on concatenations are worth another layout's trial."""
+"""Least share of a program's time for which concatenations justify trying another layout."""
 ONEDNN_LENGTH_MAX = 2**31 - 1
-"""Of an axis: implementations in oneDNN 3.2 keep it in 32 bits, and may divide by what is left."""
+"""Longest axis for oneDNN: 3.2 keeps lengths in 32 bits, and may divide by a remainder."""
 OF_INTEGERS = frozenset({"ConvInteger", "MatMulInteger", "MaxPool"})
-"""Operators on 8-bit integers as they are, not as real numbers that they stand for."""
+"""Operators on 8-bit integers themselves rather than the real numbers that they represent."""
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 
 
@@ -50,7 +50,7 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
     """Lower a graph to kernels, for a number of threads, leaving out the passes named.
 
     Raises:
-        InputError: A name in `without` is no pass.
+        InputError: A name in `without` is not a pass.
         GraphError: A node cannot be run by any kernel.
     """
     return select(rewritten(graph, without), threads, without)
@@ -59,10 +59,10 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
 def rewritten(
     graph: Graph, without: Collection[str] = (), go_on: Callable[[], None] | None = None
 ) -> Graph:
-    """The graph that kernels are selected for; `go_on` as for `run_passes`.
+    """Run the passes over a graph; `go_on` as for `run_passes`.
 
     Raises:
-        InputError: A name in `without` is no pass.
+        InputError: A name in `without` is not a pass.
     """
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
     unserved = () if use_onednn else tuple(sorted(ONEDNN_PASSES))
@@ -81,17 +81,17 @@ def select(
     *,
     go_on: Callable[[], None] | None = None,
 ) -> Lowered:
-    """Kernels for the nodes of a rewritten graph.
+    """Select kernels for the nodes of a rewritten graph.
 
     Args:
-        graph: What passes have left of a graph.
+        graph: Graph that passes have rewritten.
         threads: Threads of each kernel.
-        without: Passes left out.
-        packed: Constants, by name, as programs for other shapes have packed them; taken where
-            they will do. None where there are no other shapes.
-        choice: What was chosen before; None leaves it to the table of costs.
-        repeats: Layers of the graph that are alike, where they are known.
-        go_on: Called before each node; raises where nobody waits for them any more.
+        without: Names of passes to leave out.
+        packed: Constants, by name, as programs for other shapes have packed them, used where
+            possible; None if there are no other shapes.
+        choice: Previous choice of layouts; None chooses by the cost table.
+        repeats: Repeated layers of the graph, if known.
+        go_on: Function called before each node; raises to abandon the work.
 
     Raises:
         GraphError: A node cannot be run by any kernel.
@@ -156,9 +156,9 @@ def _selected(graph: Graph, threads: int, options: Options, without: Collection[
 
 
 def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
-    """The program with channels in blocks, where that is faster and takes no more memory.
+    """Choose channels in blocks if that is faster and takes no more memory.
 
-    It can be where concatenations take time, which vanish with blocks. It is not made otherwise.
+    It can only be if blocks remove concatenations that take time, so it is not tried otherwise.
     """
     joining = concat_ns(lowered)
     if joining == 0.0 or joining < CONCATS_MATTER * cost_ns(lowered):
@@ -190,7 +190,7 @@ def _emit(builder: Builder, node: Node) -> None:
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
-    """The nodes that one stands for, each to be run by itself; none where it is plain."""
+    """Split a fused node into nodes to run one by one; empty if the node is plain."""
     if node.fused:
         return replace(node, fused=()), *node.fused
     is_scaled = (node.domain, node.operator) == ("tightship", "ScaledConv")
@@ -198,7 +198,7 @@ def _parts(node: Node) -> tuple[Node, ...]:
 
 
 def _unscaled(node: Node) -> tuple[Node, Node]:
-    """The Mul and the Conv that a `ScaledConv` stands for."""
+    """Split a `ScaledConv` into Mul and Conv."""
     image, weights, bias, scale = node.inputs
     product = node.attributes["product"]
     assert isinstance(product, str)
@@ -211,7 +211,7 @@ def _unscaled(node: Node) -> tuple[Node, Node]:
 
 
 def _moves_nothing(builder: Builder, node: Node) -> bool:
-    """Whether the outputs are the first input's bytes, or wait until somebody asks for them."""
+    """Whether the outputs are views of the first input, or are deferred until they are read."""
     if node.domain:
         return node.operator == "Dequantize" and _deferred(builder, node)
     if node.operator in VIEWS:
@@ -222,7 +222,7 @@ def _moves_nothing(builder: Builder, node: Node) -> bool:
 
 
 def _view(builder: Builder, node: Node) -> bool:
-    """Nothing moves: the output is the input's bytes under another shape."""
+    """Make the output a view of the input under another shape, if possible."""
     if len(node.writes) != 1:
         return False
     before, after = builder.value(node.inputs[0]), builder.value(node.outputs[0])
@@ -236,7 +236,7 @@ def _view(builder: Builder, node: Node) -> bool:
 
 
 def _deferred(builder: Builder, node: Node) -> bool:
-    """DequantizeLinear waits until somebody wants the real numbers; kernels take integers."""
+    """Defer DequantizeLinear until a reader needs real numbers, because kernels take integers."""
     found = _tensor(builder, node)
     if found is None:
         return False
@@ -258,7 +258,7 @@ def _deferred(builder: Builder, node: Node) -> bool:
 
 
 def _tensor(builder: Builder, node: Node) -> Quantization | Measured | None:
-    """The integers that a node makes real numbers of, if kernels can take them as they are."""
+    """Return the integers that a node dequantizes, if kernels can take them directly."""
     if not builder.options.use_onednn:
         return None
     if node.operator == "DequantizeLinear" and not node.domain:
@@ -267,7 +267,7 @@ def _tensor(builder: Builder, node: Node) -> Quantization | Measured | None:
 
 
 def _quantized(builder: Builder, node: Node) -> bool:
-    """A kernel on 8-bit integers."""
+    """Emit a kernel on 8-bit integers, if there is one."""
     emitter = QUANTIZED_EMITTERS.get((node.domain, node.operator))
     return (
         builder.options.use_onednn
@@ -293,7 +293,7 @@ def _onednn(builder: Builder, node: Node) -> bool:
 
 
 def _native(builder: Builder, node: Node) -> bool:
-    """A kernel of the native core over planned operands of known shape."""
+    """Emit a kernel of the native core, if operands are planned and of known shape."""
     names = [name for name in (*node.inputs, *node.writes) if name]
     return (
         all(builder.value(name).is_static for name in names)
@@ -314,7 +314,7 @@ def _types(builder: Builder, names: tuple[str, ...]) -> list[Value | None]:
 
 
 def _numpy(builder: Builder, node: Node) -> bool:
-    """A NumPy kernel over planned operands."""
+    """Emit a NumPy kernel over planned operands, if there is one."""
     if not all(builder.home_is_planned(name) for name in node.reads):
         return False
     inputs, outputs = _types(builder, node.inputs), _types(builder, node.outputs)
@@ -344,7 +344,7 @@ def _present(operands: tuple[Operand | None, ...]) -> tuple[Operand, ...]:
 
 
 def _reference(builder: Builder, node: Node) -> None:
-    """A kernel on objects, which allocates what it returns; static results are then planned."""
+    """Emit a kernel on objects, which allocates its results; static ones are then copied."""
     sources = tuple(builder.dense(name) if name else None for name in node.operands)
     targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
     kernel = object_kernel(node, allow_reference=builder.options.use_reference)

@@ -1,1 +1,1 @@
-"""Steps as lowering writes them: operands, layouts, weights, and what selection may choose."""
+"""Records and helpers of lowering: operands, layouts, weights and options of selection."""

@@ -1,6 +1,6 @@
-"""Layers of a network that are alike: equal nodes, again and again, over values of their own.
+"""Finds repeated layers of a network: equal runs of nodes over values of their own.
 
-What is alike here is alike for all lengths that the graph's symbolic ones may have.
+Layers found equal are equal for all values of the graph's symbolic lengths.
 """
 
 from collections.abc import Hashable, Sequence
@@ -23,27 +23,27 @@ from tightship.graph import (
 from tightship.graph.symbolic import constant_key, length_key
 
 LAYERS_MIN = 3
-"""Fewer are not worth the comparison."""
+"""Fewest layers that are worth the comparison."""
 WEIGHTED = frozenset(
     {"Add", "Gemm", "LayerNormalization", "MatMul", "Mul", "RMSNormalization", "Sub"}
 )
-"""Operators whose kernels do not depend on what is in a vector or matrix of real numbers."""
+"""Operators whose kernels do not depend on the elements of a real vector or matrix."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerRun:
-    """Nodes `[start, start + period)`, and layers of as many after them that are like these.
+    """Nodes `[start, start + period)`, and equal layers of as many nodes after them.
 
-    After the last of them comes one more of equal nodes, whose values may be read otherwise.
+    After the last of them comes one more layer of equal nodes, whose values may be read otherwise.
 
     Attributes:
-        start: The first node of the first layer.
+        start: First node of the first layer.
         period: Nodes of a layer.
-        values: For each layer its values, constants included; what is at one place in two layers
-            plays the same part in both, or is one value that both have.
-        nodes: For each layer the names of its nodes, likewise.
-        entering: Places of values that come from before the layer.
-        constants: Places of constants.
+        values: Values of each layer, constants included; equal indices in two layers name
+            counterparts, or one value that both share.
+        nodes: Names of the nodes of each layer, in corresponding order.
+        entering: Indices of values from before the layer.
+        constants: Indices of constants.
     """
 
     start: int
@@ -55,12 +55,12 @@ class LayerRun:
 
     @property
     def stop(self) -> int:
-        """The first node after the last layer."""
+        """First node after the last layer."""
         return self.start + self.period * len(self.values)
 
 
 def alike_layers(graph: Graph) -> tuple[LayerRun, ...]:
-    """Layers that are alike, longest runs first, then in order."""
+    """Find repeated layers, preferring those that cover most nodes; return them in order."""
     kinds: dict[Hashable, int] = {}
     numbers = [kinds.setdefault(_kind(graph, node), len(kinds)) for node in graph.nodes]
     found: list[LayerRun] = []
@@ -79,7 +79,7 @@ def alike_layers(graph: Graph) -> tuple[LayerRun, ...]:
 
 
 def _longest(kinds: NDArray[np.int64]) -> tuple[int, int, int] | None:
-    """Start, period and number of the equal stretches that cover most of a sequence."""
+    """Find start, period and count of the equal runs that cover most of a sequence."""
     best: tuple[int, int, int] | None = None
     for period in range(1, len(kinds) // LAYERS_MIN + 1):
         differs = np.flatnonzero(kinds[:-period] != kinds[period:])
@@ -94,7 +94,7 @@ def _longest(kinds: NDArray[np.int64]) -> tuple[int, int, int] | None:
 
 
 def _alike(graph: Graph, start: int, period: int, count: int) -> LayerRun | None:
-    """The longest run of layers whose values play the same parts, the last of all left out."""
+    """Find the longest run of layers whose values correspond, without the last of all."""
     layers = [_Layer.of(graph, start + period * index, period) for index in range(count - 1)]
     run, first = layers[:1], 0
     for index in range(1, len(layers)):
@@ -115,7 +115,7 @@ def _alike(graph: Graph, start: int, period: int, count: int) -> LayerRun | None
 
 
 def _follows(layers: "Sequence[_Layer]", first: int, index: int) -> bool:
-    """Whether a layer is like the one before it, and as many values are shared as before."""
+    """Whether a layer corresponds to the one before it, and shares the same values with it."""
     layer, before = layers[index], layers[index - 1]
     return before.pairs(layer) and (
         index - 1 == first or before.shared(layer) == layers[first].shared(layers[first + 1])
@@ -130,7 +130,7 @@ class _Layer:
     values: tuple[str, ...]
     nodes: tuple[str, ...]
     pattern: tuple[int, ...]
-    """Places in `values` of what the nodes read and write, in order; -1 for what is absent."""
+    """Indices into `values` of the nodes' operands, in order; -1 for one left out."""
 
     @classmethod
     def of(cls, graph: Graph, start: int, period: int) -> "_Layer":
@@ -143,38 +143,38 @@ class _Layer:
         return cls(graph, start, period, tuple(places), tuple(p.name for p in parts), pattern)
 
     def enters(self, name: str) -> bool:
-        """Whether a value, no constant, comes from before the layer."""
+        """Whether a value other than a constant comes from before the layer."""
         nodes = self.graph.nodes[self.start : self.start + self.period]
         return name not in self.graph.constants and not any(
             name in part.outputs for node in nodes for part in (node, *node.fused)
         )
 
     def pairs(self, other: "_Layer") -> bool:
-        """Whether values at equal places are one, or constants, or read at equal distances."""
+        """Whether values at equal indices are one, or constants, or read at equal distances."""
         return self.pattern == other.pattern and all(
             name == twin or name in self.graph.constants or self._is_read_as(name, other, twin)
             for name, twin in zip(self.values, other.values, strict=True)
         )
 
     def _is_read_as(self, name: str, other: "_Layer", twin: str) -> bool:
-        """Whether two values are read by nodes that play the same parts: up to the next layer."""
+        """Whether corresponding nodes read the two values, no later than the next layer."""
         distances, others = self._distances(name), other._distances(twin)
         return distances == others and (not distances or distances[-1] < 2 * self.period)
 
     def shared(self, other: "_Layer") -> tuple[bool, ...]:
-        """Which values that are no constants both layers have."""
+        """Tell which values other than constants both layers share."""
         return tuple(
             name == twin and name not in self.graph.constants
             for name, twin in zip(self.values, other.values, strict=True)
         )
 
     def _distances(self, name: str) -> tuple[int, ...]:
-        """Nodes from the layer's first to each that reads a value."""
+        """List the distances from the layer's first node to each node that reads a value."""
         return tuple(index - self.start for index in self.graph.reads.get(name, ()))
 
 
 def _kind(graph: Graph, node: Node) -> Hashable:
-    """What a kernel for the node depends on, except where its operands are."""
+    """Return a key of all that a kernel depends on, except the addresses of its operands."""
     if node.subgraphs:
         return node.name
     is_weighted = node.operator in WEIGHTED and not node.domain
@@ -221,9 +221,9 @@ def _is_weight(constant: Constant) -> bool:
 
 
 def _form(constant: Constant) -> Hashable:
-    """Equal for constants that differ in their elements alone.
+    """Return a key that is equal for constants that differ only in their elements.
 
-    Of what kernels take by its sources (integers and their zero point, halves), equal constants.
+    Constants that kernels read by their sources (integers with a zero point, halves) must be equal.
     """
     if isinstance(constant, Derived) and type(constant) is not Derived:
         return constant_key(constant)

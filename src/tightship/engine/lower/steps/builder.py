@@ -1,4 +1,4 @@
-"""Collects steps while the graph is walked: where each value is, and in which layout."""
+"""Builder of a lowered program: collects steps, and the home and layout of each value."""
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -37,14 +37,14 @@ from tightship.planner.schedule import AliasKind
 SRC, DST, SCRATCHPAD = 1, 17, 80
 
 ImageLayouts = tuple[MemoryDesc, MemoryDesc]
-"""Of what a convolution reads and of what it writes."""
+"""Layouts of the image that a convolution reads and of the one that it writes."""
 
 
 class Builder:
-    """The program so far.
+    """Program under construction.
 
-    Every value has one home (`home`); other layouts of it are copies made on demand and
-    shared by all who ask for the same. `known` has every value known before the run, by name.
+    Every value has one home (`home`); copies in other layouts are made on demand and shared.
+    `known` maps names to all values known before the run.
     """
 
     def __init__(self, graph: Graph, threads: int, options: Options) -> None:
@@ -67,14 +67,14 @@ class Builder:
         return operand
 
     def value(self, name: str) -> Value:
-        """The type of a value."""
+        """Return the type of a value."""
         found = self._values.get(name)
         if found is None:
             found = self._values[name] = self.graph.value(name)
         return found
 
     def readers(self, name: str) -> list[Node]:
-        """The nodes that read a value, in order."""
+        """List the nodes that read a value, in order."""
         return [self.graph.nodes[index] for index in self.graph.reads.get(name, ())]
 
     def _is_last_to_read(self, name: str) -> bool:
@@ -82,32 +82,32 @@ class Builder:
         return (not positions or positions[-1] <= self.position) and name not in self.graph.outputs
 
     def constant(self, name: str) -> Constant | None:
-        """The constant of this name, if it is one."""
+        """Return the constant of this name, if it is one."""
         return self.records.added.get(name) or self.graph.constants.get(name)
 
     def add_constant(self, name: str, constant: Constant) -> None:
-        """A constant that an emitter derives from the graph's."""
+        """Add a constant that an emitter derives from the graph's."""
         self.records.added[name] = constant
         self._values[name] = Value(name, constant.dtype, constant.shape)
 
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
-        """A layout of these dimensions that another program has packed a constant in."""
+        """Find a layout of these dimensions in which another program packed a constant."""
         packed = [weight.desc for weight in (self.options.packed or {}).get(name, ())]
         return next((desc for desc in packed if desc is not None and desc.dims == dims), None)
 
     def defer(self, name: str, tensor: Quantization | Measured, emit: Callable[[], None]) -> None:
-        """Leave out the step that dequantizes a value until somebody asks where it is."""
+        """Leave out the step that dequantizes a value until its home is needed."""
         self.records.deferred[name] = tensor, emit
         for source in map(self.home, tensor.reads):
             if source.space is Space.ARENA:
                 self.records.names[source.slot].append(name)
 
     def quantized(self, name: str) -> Quantization | Measured | None:
-        """The integers under a value, if it is known by them."""
+        """Return the integers that a deferred value is dequantized from; None for other values."""
         return self.records.deferred[name][0] if name in self.records.deferred else None
 
     def home(self, name: str) -> Operand:
-        """Where a value is; a constant is packed row-major when it is first asked for."""
+        """Return a value's home; a constant is packed row-major on its first use."""
         homes, deferred = self.records.homes, self.records.deferred
         if name in deferred and name not in homes:
             deferred[name][1]()
@@ -123,21 +123,21 @@ class Builder:
         return homes[name]
 
     def home_is_planned(self, name: str) -> bool:
-        """Whether a value has bytes of its own somewhere, and is not an object."""
+        """Whether a value has planned bytes, instead of being an object."""
         if name in self.records.homes:
             return self.records.homes[name].space is not Space.OBJECT
         return self.value(name).is_static
 
     def dies_here(self, operand: Operand) -> bool:
-        """Whether the node being lowered is the last to read an arena slot's bytes."""
+        """Whether the node being lowered is the last to read an arena slot."""
         return operand.space is Space.ARENA and all(
             self._is_last_to_read(name) for name in self.records.names.get(operand.slot, ())
         )
 
     def overwritable(self, node: Node, name: str, desc: MemoryDesc) -> Operand | None:
-        """An input of a node in a layout, if its bytes are no other input's and die here.
+        """Return an input in a layout, if its bytes are its own and no later node reads them.
 
-        What lies in another layout is copied into this one, if nobody reads it later.
+        A value in another layout is copied into this one, if it is not read later.
         """
         inputs = [i for part in (node, *node.fused) for i in part.inputs if i]
         if inputs.count(name) > 1:
@@ -150,27 +150,27 @@ class Builder:
         return home if alone and self.dies_here(home) and self._is_whole(home) else None
 
     def _is_whole(self, operand: Operand) -> bool:
-        """Whether an operand in the arena is its slot from the first byte to the last."""
+        """Whether an operand in the arena fills its slot."""
         desc, slot = operand.desc, self.records.slots[operand.slot]
         return desc is None or (desc.offset_bytes == 0 and desc.size_bytes == slot.size_bytes)
 
     def writes_outside(self, name: str, desc: MemoryDesc) -> bool:
-        """Whether a value written in this layout is written where the caller has it."""
+        """Whether a value in this layout is written directly to the caller's memory."""
         return name in self.graph.outputs and desc == MemoryDesc(desc.dims, desc.dtype)
 
     def is_like_output(self, name: str) -> bool:
-        """Whether a value lies as the caller has it: an output, or one of these computed again."""
+        """Whether a value has an output's layout: it is one, or is recomputed from one."""
         return name in self.graph.outputs or name in self.options.like_outputs
 
     def dense(self, name: str) -> Operand:
-        """A value in row-major layout, copied into it if need be; an object as it is."""
+        """Return a value in row-major layout, copied if needed; an object unchanged."""
         home = self.home(name)
         return (
             home if home.desc is None else self.in_layout(name, row_major(home.shape, home.dtype))
         )
 
     def in_layout(self, name: str, desc: MemoryDesc) -> Operand:
-        """A value in the given layout, copied into it if need be."""
+        """Return a value in the given layout, copied if needed."""
         present = self._present(name, desc)
         if present is not None:
             return present
@@ -186,12 +186,12 @@ class Builder:
         return copy
 
     def _present(self, name: str, desc: MemoryDesc) -> Operand | None:
-        """A value in the given layout, if it or a copy lies so already."""
+        """Return a value in the given layout, if it or a copy has that already."""
         operands = (self.home(name), *self.records.copies.get(name, ()))
         return next((seen for o in operands if (seen := seen_as(o, desc)) is not None), None)
 
     def reorder(self, source: Operand, target: Operand) -> None:
-        """Copy what `source` holds into the layout of `target`."""
+        """Add a step that copies `source` into the layout of `target`."""
         assert source.desc is not None
         assert target.desc is not None
         desc = PrimitiveDesc.reorder(source.desc, target.desc, Attributes())
@@ -200,11 +200,11 @@ class Builder:
         )
 
     def preferred(self, shape: Sequence[int]) -> MemoryDesc:
-        """A layout for a primitive to choose; row-major where choosing is switched off."""
+        """Return a layout for a primitive to choose; row-major if choosing is switched off."""
         return MemoryDesc.any(list(shape)) if self.options.choose_layouts else row_major(shape)
 
     def image_layouts(self, before: Sequence[int], after: Sequence[int]) -> list[ImageLayouts]:
-        """Layouts of a convolution's operands, the first that has a kernel to be taken."""
+        """List pairs of layouts for a convolution's images, to be tried in order."""
         free = self.preferred(before), self.preferred(after)
         if not self.options.blocked or not self.options.choose_layouts:
             return [free]
@@ -212,12 +212,12 @@ class Builder:
         return [(free[0] if narrow else blocked(before), blocked(after)), free]
 
     def candidate_layouts(self, source: Operand) -> list[MemoryDesc]:
-        """Layouts to try on a primitive that keeps what it is given: as it is, channels last."""
+        """List layouts to try on a primitive that keeps its input's: as it is, channels last."""
         assert source.desc is not None
         return [source.desc, channels_last(source.shape)]
 
     def weight(self, name: str, source: MemoryDesc, desc: MemoryDesc) -> Operand:
-        """A constant packed into a layout, once for all who want the same."""
+        """Pack a constant into a layout, once for all readers of that layout."""
         constant = self.constant(name)
         assert constant is not None, name
         return self.records.weights.packed(name, constant, source, desc)
@@ -228,9 +228,9 @@ class Builder:
         return None
 
     def output(self, name: str, desc: MemoryDesc | None = None) -> Operand:
-        """Room for a value about to be written; its home from now on.
+        """Make the home of a value that is about to be written.
 
-        A graph output in row-major layout is written straight to where the caller has it.
+        A row-major graph output is written directly to the caller's memory.
         """
         value = self.value(name)
         assert value.dtype is not None
@@ -243,27 +243,27 @@ class Builder:
         return self._settle(name, operand)
 
     def output_as(self, name: str, desc: MemoryDesc) -> Operand:
-        """Room for a row-major value, seen by its writer under another shape."""
+        """Make the home of a row-major value, seen by its writer under another shape."""
         return self.output(name).under(desc)
 
     def room(self, name: str, desc: MemoryDesc) -> Operand:
-        """Room for what a kernel writes that is no value of the graph."""
+        """Make an operand for a result that is not a value of the graph."""
         return self._arena(name, DType(desc.dtype), tuple(desc.dims), desc)
 
     def view(self, name: str, source: Operand, desc: MemoryDesc | None) -> None:
-        """Make a value the bytes of another operand, read under another layout."""
+        """Make a value a view of another operand under another layout."""
         shape = self.value(name).static_shape
         self._settle(name, Operand(name, source.space, source.slot, source.dtype, shape, desc))
 
     def _settle(self, name: str, operand: Operand) -> Operand:
-        """Make an operand a value's home, one of perhaps several values in the same slot."""
+        """Make an operand a value's home; several values may share its slot."""
         self.records.homes[name] = operand
         if operand.space is Space.ARENA:
             self.records.names.setdefault(operand.slot, []).append(name)
         return operand
 
     def object_operand(self, value: Value) -> Operand:
-        """A value whose bytes only the run knows."""
+        """Make a value whose size only the run determines."""
         operand = Operand(value.name, Space.OBJECT, -1, value.dtype or DType.STRING, ())
         self.records.homes[value.name] = operand
         return operand
@@ -290,10 +290,10 @@ class Builder:
         writes: Sequence[Operand],
         share: Sequence[tuple[Operand, AliasKind]] = (),
     ) -> None:
-        """Add a oneDNN step that writes `writes[0]` as its destination.
+        """Add an oneDNN step that writes `writes[0]` as its destination.
 
-        `share` lists operands whose bytes the destination may, or must, take over; an operand
-        tied to the destination is not bound a second time.
+        `share` lists operands whose bytes the destination may, or must, take over; an operand tied
+        to the destination is not bound a second time.
         """
         tied = [source for source, kind in share if kind is AliasKind.TIED]
         assert not tied or writes[0].space is Space.ARENA, writes[0]
@@ -317,9 +317,9 @@ class Builder:
         scratch_bytes: int = 0,
         in_place: Sequence[tuple[Operand, Operand]] = (),
     ) -> None:
-        """Add a step of the native core's, named; its operands are `reads`, then `writes`.
+        """Add a step of a named native kernel; its operands are `reads`, then `writes`.
 
-        `in_place` lists outputs and the inputs whose bytes they may take over.
+        `in_place` lists outputs with the inputs whose bytes they may take over.
         """
         check_reach(kernel[1], (*reads, *writes))
         self.step(
@@ -342,10 +342,10 @@ class Builder:
         share: Sequence[tuple[Operand, Operand, AliasKind]] = (),
         dynamic_reason: str | None = None,
     ) -> None:
-        """Add a step; `share` lists an output, an input, and how their bytes may be one.
+        """Add a step; `share` lists outputs with inputs, and how they may share bytes.
 
-        An input whose bytes the step also reads as another value, a view, is not overwritten, nor
-        is one that is a part of another.
+        An input is not overwritten if the step also reads it through a view, or if it is a part of
+        another value.
         """
         reads, writes = operands
         sharing = tuple(
@@ -365,7 +365,7 @@ class Builder:
         )  # fmt: skip
 
     def finish(self) -> Lowered:
-        """The program, with every graph output where the caller will look for it."""
+        """Return the program, with every graph output in the caller's memory."""
         outputs = {name: self._delivered(name) for name in dict.fromkeys(self.graph.outputs)}
         records = self.records
         return Lowered(

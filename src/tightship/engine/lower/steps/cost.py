@@ -1,8 +1,8 @@
-"""What a lowered program takes, estimated from a table, to choose between layouts.
+"""Estimates the time of a lowered program from a table, to choose between layouts.
 
-Figures were counted on one core of a server with AVX-512. What matters is their relation: a
-blocked convolution with a window takes a fifth longer than one whose channels lie last, a
-transposed one seven times as long; concatenations take 20 GB a second.
+Figures were measured on one core of a server with AVX-512. Their ratios matter: a blocked
+convolution with a window takes a fifth longer than one with channels last, a transposed one seven
+times as long; concatenations move 20 GB a second.
 """
 
 from tightship.engine.program.program import (
@@ -18,24 +18,24 @@ NS_PER_KFLOP = {
     "brgconv": 5.5, "brgconv_1x1": 5.7, "jit": 6.6, "jit_1x1": 5.6, "streamed": 5.9,
     "split": 4.0, "brg_conv": 6.0, "conv": 40.0, "brdgmm_dw": 45.0, "jit_dw": 35.0,
 }  # fmt: skip
-"""Nanoseconds for a thousand operations of a convolution, by implementation."""
+"""Nanoseconds per thousand operations of a convolution, by implementation."""
 NS_PER_KFLOP_OTHERWISE = 8.0
 NS_PER_WEIGHT_BYTE = 0.05
-"""Of weights that a convolution waits for."""
+"""Nanoseconds per byte of weights that a convolution waits for."""
 NS_PER_BYTE = 0.055
-"""Of what a step that only moves, scales or pools reads and writes."""
+"""Nanoseconds per byte read or written by a step that only moves, scales or pools."""
 NS_PER_STEP = 500.0
 WEIGHTS = 33
 HEADS = ("Conv", "ConvTranspose", "ScaledConv")
 
 
 def cost_ns(lowered: Lowered) -> float:
-    """Nanoseconds of a run, as far as they depend on layouts."""
+    """Estimate the nanoseconds of a run, as far as they depend on layouts."""
     return sum(_step_ns(step) for step in lowered.steps)
 
 
 def concat_ns(lowered: Lowered) -> float:
-    """The part of it that concatenations of images take."""
+    """Estimate the nanoseconds that concatenations of images take."""
     return sum(
         _step_ns(step)
         for step in lowered.steps
@@ -56,7 +56,7 @@ def _step_ns(step: LoweredStep) -> float:
 
 
 def _weights(step: LoweredStep) -> Operand | None:
-    """The weights of a convolution that the library or our own kernel computes."""
+    """Return the weights of a convolution, whether the library's or a native one; else None."""
     if step.operator.split("+")[0] not in HEADS:
         return None
     if isinstance(step.work, PrimitiveWork):

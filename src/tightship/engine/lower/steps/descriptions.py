@@ -1,4 +1,4 @@
-"""Primitives and layouts described once for all nodes that are alike, as layers are."""
+"""Cache of primitive and layout descriptions, shared by equal nodes such as repeated layers."""
 
 from collections.abc import Callable, Hashable
 
@@ -8,7 +8,7 @@ from tightship.graph import DType
 
 
 class Descriptions:
-    """What has been described so far, by what it depends on."""
+    """Descriptions made so far, by key."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, PrimitiveDesc | None] = {}
@@ -17,13 +17,13 @@ class Descriptions:
     def once(
         self, key: Hashable, describe: Callable[[], PrimitiveDesc | None]
     ) -> PrimitiveDesc | None:
-        """What `describe` gives, called once for all of an equal key."""
+        """Return the result of `describe`, which is called once for each key."""
         if key not in self._known:
             self._known[key] = describe()
         return self._known[key]
 
     def row_major(self, shape: tuple[int, ...], dtype: DType = DType.FLOAT32) -> MemoryDesc:
-        """The row-major layout of a shape."""
+        """Return the row-major layout of a shape."""
         found = self._row_major.get((dtype, shape))
         if found is None:
             found = self._row_major[dtype, shape] = row_major(shape, dtype)

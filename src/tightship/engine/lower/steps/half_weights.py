@@ -1,4 +1,4 @@
-"""Weights in half precision for kernels that take them so."""
+"""Weights in half precision, for kernels that read them directly."""
 
 from tightship.engine.lower.passes.widened import Widened
 from tightship.engine.lower.steps.builder import Builder
@@ -6,10 +6,10 @@ from tightship.graph import DType, Node
 
 
 def half_weights(builder: Builder, node: Node) -> tuple[str, DType] | None:
-    """The second operand of a product as it is stored, if that is in half precision.
+    """Return the second operand of a product as stored, if that is in half precision.
 
-    A kernel that takes both operands so computes what the model says, from half the bytes: its
-    values are rounded between operators.
+    A kernel that takes both operands in half precision reads half the bytes and computes what the
+    model states, whose values are rounded between operators.
     """
     constant = builder.constant(node.inputs[1])
     if not isinstance(constant, Widened) or constant.narrow is None:

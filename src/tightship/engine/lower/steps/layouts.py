@@ -1,4 +1,4 @@
-"""Layouts that lowering names itself; all others are oneDNN's choice."""
+"""Layouts that lowering chooses by itself; all others are oneDNN's choice."""
 
 from collections.abc import Sequence
 
@@ -7,20 +7,20 @@ from tightship.engine.program.program import Operand
 from tightship.graph import DType, size_bytes
 
 AVX512 = 0x20
-"""The bit of `onednn_cpu_isa` for AVX-512."""
+"""Bit of `onednn_cpu_isa` for AVX-512."""
 AMX = 0xE00
-"""The bits of `onednn_cpu_isa` for tiles of bfloat16 and int8."""
+"""Bits of `onednn_cpu_isa` for tiles of bfloat16 and int8."""
 DESCRIBABLE = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
-"""Element types whose operands carry a oneDNN layout."""
+"""Element types whose operands have an oneDNN layout."""
 
 
 def row_major(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryDesc:
-    """The row-major layout of a shape; a scalar is one element."""
+    """Return the row-major layout of a shape; a scalar is one element."""
     return MemoryDesc(list(shape) or [1], dtype.value)
 
 
 def channels_last(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryDesc:
-    """Row-major with axis 1 moved to the end; up to rank 2 that is row-major."""
+    """Return the row-major layout with axis 1 moved to the end; row-major up to rank 2."""
     if len(shape) < 3:
         return row_major(shape, dtype)
     last = dense_strides([shape[0], *shape[2:], shape[1]])
@@ -28,18 +28,18 @@ def channels_last(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryD
 
 
 def register_floats() -> int:
-    """Elements of the widest register that oneDNN may use: 16 with AVX-512, else 8."""
+    """Return the floats in the widest register that oneDNN may use: 16 with AVX-512, else 8."""
     return 16 if onednn_cpu_isa() & AVX512 else 8
 
 
 def blocked(shape: Sequence[int]) -> MemoryDesc:
-    """Channels in blocks of a register's width, the last one padded, for one to three axes."""
+    """Return channels in blocks of a register's width, padded, for one to three spatial axes."""
     axes = "Bcde"[: len(shape) - 1]
     return MemoryDesc.named(list(shape), "float32", f"a{axes}{register_floats()}b")
 
 
 def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:
-    """The same bytes under `desc`, if that is what they are."""
+    """Return the operand under `desc`, if that describes its bytes as they are."""
     if operand.desc is None:
         return None
     if operand.desc == desc:
@@ -54,7 +54,7 @@ def seen_as(operand: Operand, desc: MemoryDesc) -> Operand | None:
 
 
 def dense_strides(shape: Sequence[int]) -> list[int]:
-    """Row-major strides, in elements."""
+    """Compute row-major strides, in elements."""
     strides = [1] * len(shape)
     for axis in range(len(shape) - 1, 0, -1):
         strides[axis - 1] = strides[axis] * max(shape[axis], 1)
@@ -62,9 +62,9 @@ def dense_strides(shape: Sequence[int]) -> list[int]:
 
 
 def alike(operand: Operand, dtype: DType) -> MemoryDesc | None:
-    """The operand's layout for elements of another type.
+    """Return the operand's layout for elements of another type.
 
-    None where oneDNN has no such type, or the layout is blocked or leaves gaps.
+    Return None if oneDNN lacks the type, or the layout is blocked or has gaps.
     """
     desc = operand.desc
     if desc is None or dtype not in DESCRIBABLE or not desc.is_plain:

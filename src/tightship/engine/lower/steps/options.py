@@ -1,4 +1,4 @@
-"""What kernel selection may do."""
+"""Options of kernel selection."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,12 @@ from tightship.engine.program.program import PackedWeight
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen before: by a measurement, or for the same nodes in another order.
+    """Previous choice, by a measurement or for the same nodes in another order.
 
     Attributes:
-        layouts: Of images: `library` or `blocked`.
+        layouts: Layouts of images, `library` or `blocked`.
         stream_weights: Whether large weights are streamed past few rows.
-        like_outputs: Values that lie as if they were outputs, since what they are computed again
-            of is one.
+        like_outputs: Values laid out as outputs, because they are recomputed copies of one.
     """
 
     layouts: str
@@ -25,7 +24,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What kernel selection may do."""
+    """Options of kernel selection."""
 
     use_onednn: bool = True
     use_native: bool = True
@@ -34,14 +33,14 @@ class Options:
     choose_layouts: bool = True
     stream_weights: bool = True
     split_products: bool = True
-    """Products on the processor's unit for bfloat16 matrices, each number in three parts."""
+    """Whether to compute products on bfloat16 matrix units, each number in three parts."""
     blocked: bool = False
-    """Channels in blocks of a register's width instead of what the library prefers."""
+    """Whether to put channels in blocks of a register's width instead of the library's layout."""
     like_outputs: frozenset[str] = frozenset()
-    """As in `Choice`."""
+    """Values laid out as outputs, as in `Choice`."""
     packed: Mapping[str, Sequence[PackedWeight]] | None = None
-    """Constants packed already, by name; None if no other program has any."""
+    """Packed layouts of constants, by name; None if there are no other programs."""
     repeats: Sequence[LayerRun] = ()
-    """Layers of the graph that are alike."""
+    """Repeated layers of the graph."""
     go_on: Callable[[], None] | None = None
-    """Called before each node; raises where nobody waits for the program any more."""
+    """Function called before each node; raises to abandon the work."""

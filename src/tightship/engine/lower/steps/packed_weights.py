@@ -1,4 +1,4 @@
-"""Constants as kernels want them, each layout of one packed once."""
+"""Constants in the layouts of their kernels, each layout packed once."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,9 +10,9 @@ from tightship.graph.layout import size_bytes
 
 
 class PackedWeights:
-    """The weights of a program so far; an operand's index is its place in `weights`.
+    """Weights of a program so far; an operand's slot is an index into `weights`.
 
-    `before` are those of programs for other shapes, by name.
+    `before` has those of programs for other shapes, by name.
     """
 
     def __init__(self, before: Mapping[str, Sequence[PackedWeight]]) -> None:
@@ -23,16 +23,16 @@ class PackedWeights:
     def packed(
         self, name: str, constant: Constant, source: MemoryDesc, desc: MemoryDesc
     ) -> Operand:
-        """A constant packed into a layout, once for all who want the same.
+        """Pack a constant into a layout, once for all readers of that layout.
 
-        What is a transposed matrix of the file is packed from there.
+        A matrix that is the transpose of one in the file is packed from there.
         """
         stored, source = untransposed(constant, source)
         index = self._index(PackedWeight(name, stored, desc.size_bytes, source, desc))
         return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
 
     def _index(self, weight: PackedWeight) -> int:
-        """Place of what lies as `weight` does, which is added if nothing does."""
+        """Return the index of a weight with this layout, added if there is none."""
         desc, source = weight.desc, weight.source
         indices = self._layouts.setdefault(weight.name, [])
         for index in indices:
@@ -49,12 +49,12 @@ class PackedWeights:
         return indices[-1]
 
     def twin(self, index: int, name: str, constants: tuple[Constant, Constant]) -> int:
-        """Place of a constant that lies as the one at `index` does, of which it is the like.
+        """Return the index of a constant packed like the one at `index`, its counterpart.
 
         Args:
-            index: Place of a packed constant.
-            name: The name of another of its form; the two `are_alike`.
-            constants: The two, as the graph has them.
+            index: Index of a packed constant.
+            name: Name of the counterpart; the two `are_alike`.
+            constants: The two, as in the graph.
         """
         weight, (first, second) = self.weights[index], constants
         if weight.constant is not first:
@@ -74,7 +74,7 @@ class PackedWeights:
         return len(self.weights) - 1
 
     def _packed_twin(self, weight: PackedWeight, name: str) -> PackedWeight | None:
-        """What programs for other shapes have packed of `name` as they have `weight`."""
+        """Find how programs for other shapes packed `name`, as the counterpart of `weight`."""
         for packed, twin in zip(
             self._before.get(weight.name, ()), self._before.get(name, ()), strict=False
         ):
@@ -93,7 +93,7 @@ class PackedWeights:
         return True
 
     def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:
-        """A constant as it lies in its file; `desc` is that layout where oneDNN knows it."""
+        """Add a constant in its file's layout; `desc` is that layout if oneDNN can describe it."""
         size = size_bytes(constant.dtype, constant.shape)
         self.weights.append(PackedWeight(name, constant, size))
         index = len(self.weights) - 1

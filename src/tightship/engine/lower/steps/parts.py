@@ -1,4 +1,4 @@
-"""Split, Slice and Gather of one index, where all who read the parts take strides."""
+"""Turns Split, Slice and Gather of one index into views, if all readers accept strides."""
 
 from tightship._core import MemoryDesc
 from tightship.engine.lower.steps.builder import Builder
@@ -8,13 +8,13 @@ from tightship.graph import DType, Node
 RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 PARTING = frozenset({"Split", "Slice", "Gather"})
 PASSING_ON = RESHAPING | PARTING | {"Transpose"}
-"""What has nothing but other views of its first input to give."""
+"""Operators that output nothing but views of their first input."""
 
 
 def cut(builder: Builder, node: Node) -> bool:
-    """Whether a parting node's outputs are parts of its input, read where they lie; else copies.
+    """Make a node's outputs views of its input, if possible; return whether they are.
 
-    A part keeps the whole alive, so it pays only where nobody copies it later.
+    A part keeps the whole value alive, so it pays only if no reader copies it.
     """
     return not node.fused and _parted(builder, node)
 
@@ -78,7 +78,7 @@ _Range = tuple[list[int], list[int]]
 
 
 def _ranges(builder: Builder, node: Node, shape: tuple[int, ...]) -> list[_Range] | None:
-    """What each output is of the input; None where that is not one range of each axis."""
+    """Return the part of the input that each output is; None unless it is a range of each axis."""
     if node.operator == "Slice":
         return _slice(builder, node, shape)
     axis = node.attributes.get("axis", 0)
@@ -120,7 +120,7 @@ def _slice(builder: Builder, node: Node, shape: tuple[int, ...]) -> list[_Range]
 
 
 def _along(shape: tuple[int, ...], axis: int, start: int, length: int) -> _Range:
-    """A range of one axis, all of the others."""
+    """Return a range of one axis and all of the others."""
     offsets, dims = [0] * len(shape), list(shape)
     offsets[axis], dims[axis] = start, length
     return offsets, dims

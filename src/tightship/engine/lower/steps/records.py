@@ -1,4 +1,4 @@
-"""What a builder has so far."""
+"""Records of a program under construction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,18 +11,18 @@ from tightship.graph import Constant
 
 @dataclass(slots=True)
 class Records:
-    """Steps and what they work on, in the order in which they were added.
+    """Steps and their operands, in the order in which they were added.
 
     Attributes:
-        weights: Constants as kernels want them.
+        weights: Constants in the layouts of their kernels.
         steps: Kernel calls.
-        slots: Rooms for values.
-        homes: Where each value is.
-        names: The values in each slot of the arena.
-        copies: Values in other layouts than at home.
+        slots: Slots of values.
+        homes: Home operand of each value.
+        names: Values in each slot of the arena.
+        copies: Copies of values in other layouts than at home.
         added: Constants that emitters derive from the graph's.
-        objects: Constants that are objects.
-        deferred: Values that wait until somebody asks where they are.
+        objects: Constants that are Python objects.
+        deferred: Values whose step is left out until their home is needed.
     """
 
     weights: PackedWeights

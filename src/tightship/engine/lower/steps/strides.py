@@ -1,4 +1,4 @@
-"""Strides of operands, in bytes, as native kernels take them."""
+"""Strides of operands in bytes, for native kernels."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ from tightship.graph import Node
 
 
 def plain(builder: Builder, name: str) -> Operand:
-    """A value as strides can describe it: as it lies if they can, else row-major."""
+    """Return a value that strides can describe: in its own layout if possible, else row-major."""
     home = builder.home(name)
     return home if home.desc is None or home.desc.is_plain else builder.dense(name)
 
 
 def byte_strides(operand: Operand) -> list[int]:
-    """Bytes from one element to the next, by axis, of an operand that `plain` returned."""
+    """Return the byte strides, by axis, of an operand that `plain` returned."""
     item = operand.dtype.itemsize
     strides = dense_strides(operand.shape)
     if operand.desc is not None and operand.shape:
@@ -26,7 +26,7 @@ def byte_strides(operand: Operand) -> list[int]:
 
 
 def broadcast_strides(operand: Operand, shape: Sequence[int]) -> list[int]:
-    """Byte strides under a shape that the operand broadcasts to; 0 where it repeats."""
+    """Return byte strides under a shape that the operand broadcasts to; 0 where it repeats."""
     own = byte_strides(operand)
     ahead = len(shape) - len(own)
     return [0] * ahead + [
@@ -36,14 +36,14 @@ def broadcast_strides(operand: Operand, shape: Sequence[int]) -> list[int]:
 
 
 def image_layout(source: Operand, shape: Sequence[int]) -> MemoryDesc | None:
-    """Channels last for what is made of an image that lies so, for whoever reads it next."""
+    """Return channels last for a result of an image in that layout, which suits its readers."""
     if source.desc is None or source.desc != channels_last(source.shape, source.dtype):
         return None
     return channels_last(shape, source.dtype) if len(shape) == len(source.shape) > 2 else None
 
 
 def site_of(builder: Builder, node: Node) -> KernelContext:
-    """The node with its types and what is known of its inputs before the run."""
+    """Describe a node with its types and the inputs that are known before the run."""
     inputs = tuple(builder.value(name) if name else None for name in node.inputs)
     outputs = tuple(builder.value(name) if name else None for name in node.outputs)
     return KernelContext(node, inputs, outputs, builder.known)

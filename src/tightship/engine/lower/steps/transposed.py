@@ -1,20 +1,21 @@
-"""Matrices that are the transposition of one in the file, packed from there."""
+"""Packs transposed matrices from the file's originals."""
 
 from tightship._core import MemoryDesc
 from tightship.graph import Constant, Derived, DType, Mapped
 
 
 def untransposed(constant: Constant, source: MemoryDesc) -> tuple[Constant, MemoryDesc]:
-    """The matrix in the file that a computed one is the transposition of, as a reader sees it.
+    """Return the file's matrix that a computed constant transposes, with strides to read it.
 
-    Computing it would hold it twice while it is packed, and hide that somebody else reads it.
+    Computing the transpose would hold it twice while it is packed, and hide that the original is
+    shared.
 
     Args:
         constant: Any constant.
-        source: Its row-major bytes under the dimensions of whoever reads it.
+        source: Row-major layout of its bytes under the reader's dimensions.
 
     Returns:
-        The two as they were, unless it is such a matrix.
+        The original matrix and its layout, or the arguments if the constant is not a transpose.
     """
     stored = _stored(constant)
     if stored is None:
@@ -31,7 +32,7 @@ def untransposed(constant: Constant, source: MemoryDesc) -> tuple[Constant, Memo
 
 
 def _stored(constant: Constant) -> Mapped | None:
-    """What is in the file, of a matrix whose recipe is to transpose that."""
+    """Return the file's matrix, if the constant's recipe is to transpose it."""
     if not isinstance(constant, Derived) or not isinstance(constant.recipe, tuple):
         return None
     if constant.recipe[:2] != ("Transpose", "") or len(constant.shape) != 2 or 1 in constant.shape:

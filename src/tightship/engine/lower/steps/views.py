@@ -1,4 +1,4 @@
-"""Values that are another's bytes, in the same order, under another shape."""
+"""Views: values that are another's bytes, in the same order, under another shape."""
 
 from tightship import _core
 from tightship.engine.lower.steps.builder import Builder
@@ -8,9 +8,9 @@ from tightship.graph import Node
 
 
 def same_bytes(builder: Builder, node: Node) -> bool:
-    """Make the output the first input's bytes; False, nothing done, where it is an object.
+    """Make the output a view of the first input; return False if that is an object.
 
-    What lies in a layout that the new shape cannot describe is copied first.
+    If the input's layout cannot describe the new shape, a row-major copy is made first.
     """
     shape = builder.value(node.outputs[0]).static_shape
     home = builder.home(node.inputs[0])

@@ -1,4 +1,4 @@
-"""Strides, dilations and padding of convolutions and poolings, as oneDNN counts them."""
+"""Strides, dilations and padding of convolutions and pooling, in oneDNN's convention."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ Window4 = tuple[list[int], list[int], list[int], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window over spatial axes: how far it steps, spreads and hangs over the edges."""
+    """Window over spatial axes: its size, steps, dilations and padding before and after."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -27,9 +27,9 @@ class Window:
 def window_of(
     node: Node, kernel: tuple[int, ...], before: tuple[int, ...], after: tuple[int, ...]
 ) -> Window:
-    """The window of a node with spatial sizes `before` and `after`.
+    """Compute the window of a node with spatial sizes `before` and `after`.
 
-    Padding at the end is what makes the sizes meet, which covers `auto_pad` and `ceil_mode`.
+    Padding at the end follows from the sizes, which covers `auto_pad` and `ceil_mode`.
     """
     rank = len(kernel)
     strides = _ints(node, "strides", (1,) * rank)
@@ -50,10 +50,9 @@ def window_of(
 def transposed_window_of(
     node: Node, kernel: tuple[int, ...], before: tuple[int, ...], after: tuple[int, ...]
 ) -> Window:
-    """The window of a transposed convolution: it stands over what is written.
+    """Compute the window of a transposed convolution, which slides over the output.
 
-    Where pads are not given they are what is too much, the smaller half of it in front only for
-    `SAME_UPPER`.
+    Pads that are not given are the excess size; the smaller half comes first only for `SAME_UPPER`.
     """
     rank = len(kernel)
     auto = node.attributes.get("auto_pad", "NOTSET")
@@ -72,7 +71,7 @@ def transposed_window_of(
 
 
 def _padded(node: Node, begin: tuple[int, ...]) -> Node:
-    """The node with these pads in front; those behind follow from the sizes."""
+    """Set these pads before; those after follow from the sizes."""
     pads = (*begin, *(0 for _ in begin))
     return replace(node, attributes={**node.attributes, "auto_pad": "NOTSET", "pads": pads})
 
