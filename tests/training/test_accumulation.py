@@ -115,7 +115,7 @@ def test_a_part_that_is_refused_can_be_left_out(at, wrong):
     with train(case.model, case.loss, Adam(clip_norm=1.0), accumulate=3) as trainer:
         for step in range(6):
             if step % 3 == at:
-                with pytest.raises(InputError, match="has gradients whose norm is no number"):
+                with pytest.raises(InputError, match="has gradients whose norm is not a number"):
                     trainer.step(case.feeds | {"x": np.full_like(case.feeds["x"], wrong)})
             trainer.step(case.feeds)
         assert bits(trainer) == wanted

@@ -115,7 +115,7 @@ def test_gradients_that_are_no_finite_numbers_change_nothing_where_they_are_clip
     case = cnn()
     wrong = case.feeds | {"x": np.full_like(case.feeds["x"], number)}
     with train(case.model, case.loss, Sgd(clip_norm=math.inf), without=without) as trainer:
-        refused_step(trainer, wrong, "has gradients whose norm is no number")
+        refused_step(trainer, wrong, "has gradients whose norm is not a number")
         trainer.step(case.feeds)
         assert trainer.gradient_norm > 0
     with train(case.model, case.loss, Sgd(), without=without) as trainer:

@@ -76,8 +76,8 @@ class ClipScale : public Kernel {
         const double norm = std::sqrt(*reinterpret_cast<const double *>(operands[0]));
         if (!std::isfinite(norm))
             throw KernelError("Node `" + name_ + "` has gradients whose norm is " +
-                              (std::isnan(norm) ? "no number" : "infinite") +
-                              ", so that no weight was changed by them.");
+                              (std::isnan(norm) ? "not a number" : "infinite") +
+                              "; it must be finite. No weight was changed.");
         const double scale = std::min(limit_ / (norm + kLeast), 1.0);
         *reinterpret_cast<float *>(operands[1]) = static_cast<float>(scale);
         *reinterpret_cast<float *>(operands[2]) = static_cast<float>(norm);

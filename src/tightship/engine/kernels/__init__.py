@@ -1,4 +1,4 @@
-"""Kernels for what oneDNN lacks: NumPy into planned buffers, then `onnx.reference`."""
+"""Kernels for operators that oneDNN lacks: NumPy in planned buffers, else `onnx.reference`."""
 
 from tightship.engine.kernels.evaluate import evaluate
 from tightship.engine.kernels.kernel import Array, Kernel

@@ -1,4 +1,4 @@
-"""Activations: several passes over one block of elements at a time, which stays in cache."""
+"""Activations, computed in several passes over one block of elements, which stays in cache."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,13 +13,14 @@ from tightship.engine.kernels.numbers import is_brain_float, is_number, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 
 Passes = Callable[[KernelContext, Array, Array, Array], None]
-"""`passes(context, x, y, t)`: y = f(x) over one block; x and y (n), t (n or 2n) are distinct.
+"""Function `passes(context, x, y, t)` that computes y = f(x) over one block.
 
-All three may be overwritten."""
+Arrays x and y (n) and t (n or 2n) are distinct; all three may be overwritten.
+"""
 
 
 def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
-    """A kernel that applies `passes` block by block, in float32 where the dtype is narrower."""
+    """Make a kernel that applies `passes` by block, in float32 if the dtype is narrower."""
 
     def build(context: KernelContext) -> Kernel:
         dtype = context.dtype(0)
@@ -72,7 +73,7 @@ def _swish(context: KernelContext, x: Array, y: Array, t: Array) -> None:
 
 
 def _add_exponential_part(x: Array, y: Array, t: Array, scale: float) -> None:
-    """Make y = max(x, 0) + scale * (exp(min(x, 0)) - 1)."""
+    """Compute y = max(x, 0) + scale * (exp(min(x, 0)) - 1)."""
     np.minimum(x, 0, out=t)
     np.expm1(t, out=t)
     np.multiply(t, scale, out=t)
@@ -118,7 +119,7 @@ def _hard_swish(_: KernelContext, x: Array, y: Array, t: Array) -> None:
 
 
 def _softplus_of(x: Array, y: Array, t: Array) -> None:
-    """Make y = max(x, 0) + log(1 + exp(-|x|)), which overflows nowhere."""
+    """Compute y = max(x, 0) + log(1 + exp(-|x|)), which never overflows."""
     np.absolute(x, out=t)
     np.negative(t, out=t)
     np.exp(t, out=t)

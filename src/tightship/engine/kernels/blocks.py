@@ -7,11 +7,11 @@ from typing import Any
 from tightship.graph import element_count
 
 BLOCK_ELEMENTS = 16384
-"""So many that calling NumPy costs little, so few that the block stays in cache."""
+"""Elements of a block: enough to make NumPy's calls cheap, few enough to stay in cache."""
 
 
 def blocks(shape: tuple[int, ...], limit: int = BLOCK_ELEMENTS) -> Iterator[tuple[Any, ...]]:
-    """Indices of blocks of at most `limit` elements that cover an array of this shape once."""
+    """Yield indices of blocks of at most `limit` elements that cover an array once."""
     axis = next((a for a in range(len(shape)) if element_count(shape[a + 1 :]) <= limit), 0)
     if not shape:
         yield (...,)

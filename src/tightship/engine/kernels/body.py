@@ -1,4 +1,4 @@
-"""A subgraph run node by node on arrays that it allocates."""
+"""Runs a subgraph node by node on arrays that it allocates."""
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from tightship.graph import Graph, Node, Value
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One node: what it reads and writes by position, `""` where absent, and what dies then."""
+    """Node with names of its operands, `""` where left out, and values that are last used here."""
 
     run: ReferenceRun
     reads: tuple[str, ...]
@@ -24,10 +24,10 @@ class _Step:
 
 
 class Body:
-    """A graph made ready to run many times.
+    """Graph made ready to run many times.
 
-    A node whose types are known runs in a NumPy kernel, any other as `make_run` makes it.
-    Values are dropped as soon as nothing reads them.
+    A node of known types runs in a NumPy kernel, any other in what `make_run` makes. Values are
+    dropped after their last reader.
     """
 
     def __init__(self, graph: Graph, make_run: MakeRun) -> None:
@@ -51,17 +51,17 @@ class Body:
         )
 
     def surroundings(self, captured: Mapping[str, Any]) -> dict[str, Any]:
-        """What every run of the body may read besides its inputs: captures and constants."""
+        """Collect what every run reads besides its inputs: captures and constants."""
         constants = {**self.graph.known, **self.graph.constants}
         own = {name: captured[name] for name in self.graph.captures}
         return own | {name: constant.array() for name, constant in constants.items()}
 
     def run(self, inputs: Sequence[Any], surroundings: Mapping[str, Any]) -> list[Any]:
-        """The outputs for these inputs, both in the graph's order.
+        """Compute the outputs for these inputs, both in the graph's order.
 
         Raises:
-            GraphError: A node cannot be run on what it is given.
-            StoppedError, DeadlineError: The run that this is part of is to end.
+            GraphError: A node cannot be run on its operands.
+            StoppedError, DeadlineError: The run that this is part of must end.
         """
         check_interruption()
         values = {**surroundings, **dict(zip(self.graph.inputs, inputs, strict=True))}

@@ -1,4 +1,4 @@
-"""Between element types."""
+"""Conversions between element types."""
 
 from collections.abc import Mapping
 
@@ -12,11 +12,11 @@ from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
 
 SCALES = "float8_e8m0fnu"
-"""Powers of two without a sign; they round by rules of their own."""
+"""Unsigned powers of two, which have rounding rules of their own."""
 
 
 def _cast(context: KernelContext) -> Kernel:
-    """To integers by truncation, to bool by `x != 0`, to float8 saturated if the node says so."""
+    """Convert to integers by truncation, to bool by `x != 0`, to float8 saturated if asked for."""
     source, target = context.dtype(0), context.output_dtype()
     require(source.kind != "c" and target.kind != "c" and target.name != SCALES)
     if is_narrow_float(target) and context.integer("saturate", 1) and source != target:
@@ -47,7 +47,7 @@ def _saturating(context: KernelContext) -> Kernel:
 
 
 def _bit_cast(context: KernelContext) -> Kernel:
-    """The same bytes under another type."""
+    """Reinterpret the bytes as another type."""
     source, target = context.dtype(0), context.output_dtype()
     require(source.itemsize == target.itemsize)
 

@@ -1,4 +1,4 @@
-"""If, Loop, Scan and SequenceMap: operators that run graphs."""
+"""Operators that run graphs: If, Loop, Scan and SequenceMap."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from tightship.errors import GraphError
 from tightship.graph import Graph, Node
 
 _BATCHED_SCAN_VERSION = 8
-"""The opset whose Scan has a batch axis, and lengths as its first input."""
+"""Opset whose Scan has a batch axis, and lengths as its first input."""
 
 Captured = Mapping[str, Any]
 
@@ -25,7 +25,7 @@ def _body(node: Node, attribute: str, make_run: MakeRun) -> Body:
 
 
 def _split(node: Node, operands: Sequence[Any]) -> tuple[list[Any], Captured]:
-    """Inputs, and captures by name."""
+    """Split operands into inputs, and captures by name."""
     names = [name for graph in node.subgraphs for name in graph.captures]
     count = len(node.inputs)
     return list(operands[:count]), dict(zip(names, operands[count:], strict=True))
@@ -160,7 +160,7 @@ def _sequence_map(node: Node, make_run: MakeRun) -> ReferenceRun:
 
 
 def _stacked(graph: Graph, name: str, elements: Sequence[Array], axis: int) -> Array:
-    """Elements along a new axis; without any, as much of the shape as the graph knows."""
+    """Stack elements along a new axis; without any, use the graph's shape as far as known."""
     shapes = {element.shape for element in elements}
     if len(shapes) > 1:
         raise GraphError(
@@ -187,7 +187,7 @@ def _truth(node: Node, condition: Array) -> bool:
 
 
 def _given(node: Node, results: Sequence[Any]) -> list[Any]:
-    """Results at the places of the node's outputs, None at those it leaves out."""
+    """Return a result for each output, None for outputs left out."""
     return [r if name else None for name, r in zip(node.outputs, results, strict=False)]
 
 
@@ -204,4 +204,4 @@ CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = {
     "Scan": _scan,
     "SequenceMap": _sequence_map,
 }
-"""Each makes a node ready to run; the captures of its graphs follow its inputs."""
+"""Functions that make a node ready to run; operands are its inputs, then its graphs' captures."""

@@ -12,11 +12,11 @@ from tightship.engine.kernels.window import Index, Window, window_of
 from tightship.graph import element_count
 
 TILE_BYTES = 1 << 20
-"""Columns of one tile take at most this, or one row of positions if that is more."""
+"""Most bytes of the columns of a tile, unless one row of positions takes more."""
 
 
 class Columns:
-    """For each position what its window reads, one column of (channel, tap) each."""
+    """Columns of (channel, tap) that the window reads at each position."""
 
     def __init__(
         self, window: Window, channels: int, dtype: np.dtype[np.generic], layout: ScratchLayout
@@ -32,13 +32,13 @@ class Columns:
         self.slot = layout.slot(dtype, (size,))
 
     def tiles(self) -> Sequence[tuple[int, int]]:
-        """Ranges `[start, stop)` of the first spatial axis of the positions."""
+        """List ranges `[start, stop)` of the first spatial axis of the positions."""
         rows = self.window.positions[0]
         step = max(rows, 1) if self.window.is_identity else self.tile_rows
         return [(start, min(start + step, rows)) for start in range(0, rows, step)]
 
     def of(self, image: Array, start: int, stop: int, scratch: Array | None) -> Array:
-        """The columns of a tile, (height, positions), of an image (channels, ...)."""
+        """Return the columns of a tile, (height, positions), of an image (channels, ...)."""
         if self.window.is_identity:
             return image.reshape((self.channels, -1))
         count = (stop - start) * self.row_width
@@ -87,7 +87,7 @@ def _transposed(context: KernelContext) -> Kernel:
 
 
 def spread_kernel(context: KernelContext, window: Window) -> Kernel:
-    """Each input element adds its share to the outputs that its window covers."""
+    """Make a kernel in which each input element adds to the outputs that its window covers."""
     dtype, weights = context.dtype(0), context.shape(1)
     require(is_real(dtype))
     groups, batch = context.integer("group", 1), context.shape(0)[0]
@@ -127,7 +127,7 @@ def _add_shares(window: Window, grid: Array, target: Array) -> None:
 
 
 def _spread(context: KernelContext, kernel: tuple[int, ...]) -> Window:
-    """The window of a transposed convolution: its image is the output."""
+    """Return the window of a transposed convolution, whose image is the output."""
     positions, image = context.shape(0)[2:], context.output_shape()[2:]
     rank = len(image)
     strides = context.integers("strides") or (1,) * rank

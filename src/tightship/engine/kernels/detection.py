@@ -1,4 +1,4 @@
-"""NonMaxSuppression: of boxes that overlap, those of the highest scores."""
+"""NonMaxSuppression: keeps the highest-scored of overlapping boxes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ INT64_MAX = np.iinfo(np.int64).max
 
 
 def non_max_suppression(node: Node) -> ReferenceRun:
-    """The node ready to run: rows of batch, class and box, best first in each class."""
+    """Make the node ready to run: rows of batch, class and box, best first in each class."""
     centred = node.attributes.get("center_point_box", 0) == 1
 
     def run(operands: Sequence[Any]) -> list[Any]:
@@ -36,7 +36,7 @@ def non_max_suppression(node: Node) -> ReferenceRun:
 
 
 def _corners(boxes: Array, *, centred: bool) -> Array:
-    """Boxes (images, boxes, 4) as their lowest and highest coordinates."""
+    """Convert boxes (images, boxes, 4) to their lowest and highest coordinates."""
     if centred:
         middle, half = boxes[..., :2], boxes[..., 2:] / 2
         return np.concatenate([middle - half, middle + half], -1)
@@ -45,7 +45,7 @@ def _corners(boxes: Array, *, centred: bool) -> Array:
 
 
 def _taken(corners: Array, scores: Array, limits: tuple[int, Any, Any]) -> list[int]:
-    """Boxes of one class by falling score, each overlapping none before it by more than allowed."""
+    """Select boxes of one class by falling score, without too much overlap with earlier ones."""
     most, overlap, least = limits
     left = np.argsort(-scores, kind="stable")
     if least is not None:
@@ -59,7 +59,7 @@ def _taken(corners: Array, scores: Array, limits: tuple[int, Any, Any]) -> list[
 
 
 def _overlaps(box: Array, others: Array) -> Array:
-    """Intersection over union with each of the others; 0 where a box is empty."""
+    """Compute intersection over union with each of the others; 0 for empty boxes."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     shared = np.maximum(sides, 0).prod(1)
     area, areas = (box[2:] - box[:2]).prod(), (others[:, 2:] - others[:, :2]).prod(1)
@@ -70,4 +70,4 @@ def _overlaps(box: Array, others: Array) -> Array:
 
 
 DETECTION: Mapping[str, Callable[[Node], ReferenceRun]] = {"NonMaxSuppression": non_max_suppression}
-"""By operator."""
+"""Kernels by operator."""

@@ -1,4 +1,4 @@
-"""Element by element, with broadcasting: one ufunc call or a few, straight into the output."""
+"""Elementwise operators with broadcasting: one ufunc call or a few, into the output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from tightship.engine.kernels.scratch import ScratchLayout
 
 
 def _ufunc_kernel(context: KernelContext, ufunc: np.ufunc) -> Kernel:
-    """One ufunc over all inputs, as its loop for their dtypes rounds."""
+    """Make a kernel of one ufunc over all inputs, rounded as its loop for their dtypes does."""
     types = [context.dtype(index) for index in range(ufunc.nin)]
     require(len(context.node.inputs) == ufunc.nin and _covers(ufunc, types, context.output_dtype()))
 
@@ -32,7 +32,7 @@ def _covers(
 
 
 def _aligned(inputs: Operands, context: KernelContext) -> Operands:
-    """Inputs whose shapes broadcast as NumPy's do; before opset 7 `axis` placed the second."""
+    """Reshape inputs to broadcast as in NumPy; before opset 7, `axis` placed the second one."""
     if context.version >= 7 or len(inputs) != 2 or "axis" not in context.node.attributes:
         return inputs
     left, right = inputs
@@ -47,7 +47,7 @@ def _single(ufunc: np.ufunc) -> Builder:
 
 
 def _divide(context: KernelContext) -> Kernel:
-    """Quotients; those of integers are truncated toward zero."""
+    """Divide; quotients of integers are truncated toward zero."""
     dtype = context.dtype(0)
     if not is_integer(dtype):
         return _ufunc_kernel(context, np.true_divide)
@@ -64,7 +64,7 @@ def _divide(context: KernelContext) -> Kernel:
 
 
 def _power(context: KernelContext) -> Kernel:
-    """Powers in the dtype of the base; negative integer powers of integers are not covered."""
+    """Compute powers in the dtype of the base; negative powers of integers are not covered."""
     base, exponent, output = context.dtype(0), context.dtype(1), context.output_dtype()
     require(base == output and is_number(base) and is_number(exponent))
     if is_integer(base) and exponent.kind == "i":
@@ -80,7 +80,7 @@ def _power(context: KernelContext) -> Kernel:
 
 
 def _modulo(context: KernelContext) -> Kernel:
-    """Remainders with the sign of the divisor, or with `fmod` that of the dividend."""
+    """Compute remainders with the sign of the divisor, or with `fmod` that of the dividend."""
     return _ufunc_kernel(context, np.fmod if context.integer("fmod", 0) else np.remainder)
 
 
@@ -90,7 +90,7 @@ def _bit_shift(context: KernelContext) -> Kernel:
 
 
 def _folded(ufunc: np.ufunc, *, mean: bool = False) -> Builder:
-    """Any number of inputs, folded from the left."""
+    """Make kernels that fold any number of inputs from the left."""
 
     def build(context: KernelContext) -> Kernel:
         types = [context.dtype(index) for index in range(len(context.inputs))]
@@ -125,7 +125,7 @@ def _where(context: KernelContext) -> Kernel:
 
 
 def _clip(context: KernelContext) -> Kernel:
-    """Limits from attributes before opset 11, from inputs since; a NaN stays NaN."""
+    """Clip by attributes before opset 11, by inputs since; a NaN stays NaN."""
     dtype = context.dtype(0)
     require(is_number(dtype) or is_brain_float(dtype))
     if context.version >= 11:
@@ -171,7 +171,7 @@ def _is_infinite(context: KernelContext) -> Kernel:
 
 
 def _prelu(context: KernelContext) -> Kernel:
-    """`x` where it is positive, `slope * x` elsewhere."""
+    """Compute `x` if positive, else `slope * x`."""
     require(context.dtype(0) == context.dtype(1) == context.output_dtype())
     rank, slope_shape = len(context.shape(0)), context.shape(1)
     if context.version < 7 and len(slope_shape) == 1 and rank > 1:

@@ -1,11 +1,11 @@
-"""The error function, in passes over a block."""
+"""Error function, in passes over a block."""
 
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array
 
 SATURATED = 6.0
-"""Beyond it 1 - erf(x) is below half a unit in the last place of a float64."""
+"""Number beyond which 1 - erf(x) is below half a unit in the last place of a float64."""
 
 NUMERATOR = (
     1.1283791671223558,
@@ -22,14 +22,14 @@ DENOMINATOR = (
     0.00466556418829974,
     0.00011586680260714869,
 )
-"""Least-squares fit of artanh(erf(x)) / x in powers of x^2 on [0, 6], weighted so that the
-relative error of erf is even: 2.4e-11 in exact arithmetic."""
+"""Least-squares fit of artanh(erf(x)) / x in powers of x^2 on [0, 6], weighted so that the relative
+error of erf is even: 2.4e-11 in exact arithmetic."""
 
 
 def erf(x: Array, y: Array, t: Array) -> None:
     """Write the error function of x to y; x, y (n) and t (2n) are distinct.
 
-    It is the hyperbolic tangent of x N(x^2) / D(x^2).
+    It is computed as the hyperbolic tangent of x N(x^2) / D(x^2).
 
     The relative error is at most 1e-10 in float64 and 4e-7 in float32.
     """
@@ -45,7 +45,7 @@ def erf(x: Array, y: Array, t: Array) -> None:
 
 
 def _horner(coefficients: tuple[float, ...], x: Array, y: Array) -> None:
-    """Make y the polynomial at x, coefficients from the constant one upwards."""
+    """Evaluate the polynomial at x into y, coefficients from the constant term upwards."""
     y.fill(coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         np.multiply(y, x, out=y)

@@ -1,4 +1,4 @@
-"""Runs one node on arrays, once: for constants computed from constants."""
+"""Runs one node once on arrays, for constants computed from constants."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,12 +16,12 @@ def evaluate(
     arrays: Sequence[Array | None],
     outputs: Sequence[Value | None] | None = None,
 ) -> list[Any]:
-    """The outputs of a node, positional, None where it has none; newly allocated arrays.
+    """Compute the outputs of a node in order, None for those left out, in new arrays.
 
     Args:
-        node: An operator of tensors, without subgraphs that capture.
-        arrays: Its inputs, positional, None where absent.
-        outputs: Its output types, where they are known: the NumPy kernels need them.
+        node: Tensor operator without subgraphs that capture values.
+        arrays: Inputs in order, None for those left out.
+        outputs: Output types, if known; NumPy kernels need them.
 
     Raises:
         GraphError: No tier can run the node on these arrays.

@@ -1,4 +1,4 @@
-"""Operators that read or write where an index tensor says."""
+"""Operators that read or write at positions of an index tensor."""
 
 from collections.abc import Callable, Mapping
 
@@ -21,10 +21,10 @@ REDUCTIONS: Mapping[str, np.ufunc] = {
 
 
 def _check(name: str, indices: Array, length: int) -> None:
-    """Refuse indices that point outside a dimension; negative ones count from its end.
+    """Check indices against the length of a dimension; negative ones count from its end.
 
     Raises:
-        InputError: One does.
+        InputError: An index is out of range.
     """
     if not indices.size:
         return
@@ -55,11 +55,11 @@ def _gather(context: KernelContext) -> Kernel:
 
 
 Locate = Callable[[Array, Array | None], Array]
-"""`locate(indices, scratch)`: places in the flattened data, a vector in scratch."""
+"""Function `locate(indices, scratch)` that returns flat positions in the data, in scratch."""
 
 
 def _along_axis(context: KernelContext, layout: ScratchLayout) -> Locate:
-    """Each index replaces one coordinate of its own position (GatherElements and kin)."""
+    """Let each index replace one coordinate of its own position (GatherElements and similar)."""
     name, shape, indices = context.node.name, context.shape(0), context.shape(1)
     axis = axis_of(context.integer("axis", 0), len(shape))
     strides = [element_count(shape[a + 1 :]) for a in range(len(shape))]
@@ -82,7 +82,7 @@ def _along_axis(context: KernelContext, layout: ScratchLayout) -> Locate:
 
 
 def _by_tuples(context: KernelContext, layout: ScratchLayout) -> Locate:
-    """The last axis of the indices holds leading coordinates (GatherND, ScatterND)."""
+    """Let the last axis of the indices hold leading coordinates (GatherND, ScatterND)."""
     name, shape, indices = context.node.name, context.shape(0), context.shape(1)
     batch = context.integer("batch_dims", 0)
     depth = indices[-1]
@@ -132,7 +132,7 @@ def _gather_tuples(context: KernelContext) -> Kernel:
 
 
 def _row_shape(context: KernelContext, batch: int) -> tuple[int, int]:
-    """The data as (tuples of coordinates, elements that each addresses)."""
+    """Return the data's shape as (coordinate tuples, elements that each addresses)."""
     shape, depth = context.shape(0), batch + context.shape(1)[-1]
     return element_count(shape[:depth]), element_count(shape[depth:])
 
@@ -140,9 +140,9 @@ def _row_shape(context: KernelContext, batch: int) -> tuple[int, int]:
 def _scatter(
     locate_by: Callable[[KernelContext, ScratchLayout], Locate], *, tuples: bool
 ) -> Builder:
-    """A copy of the data with updates put, or combined, at the places indexed.
+    """Make kernels that copy the data and put, or combine, updates at the indexed positions.
 
-    Where places repeat without a reduction, one of their updates stays.
+    If positions repeat without a reduction, one of their updates stays.
     """
 
     def build(context: KernelContext) -> Kernel:

@@ -1,4 +1,4 @@
-"""Operators that make elements out of shapes, attributes and scalars."""
+"""Operators that compute elements from shapes, attributes and scalars."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from tightship.engine.kernels.scratch import ScratchLayout
 
 
 def count_up(out: Array, step: int = 1) -> None:
-    """Write 0, step, 2 step, ... to a vector, by doubling what is written."""
+    """Write 0, step, 2 * step, ... to a vector, by doubling the written part."""
     if out.size:
         out[0] = 0
     done = 1
@@ -92,7 +92,7 @@ def _eye_like(context: KernelContext) -> Kernel:
 
 
 def _triangle(context: KernelContext) -> Kernel:
-    """The upper or lower triangle of each matrix, row by row; zero elsewhere."""
+    """Copy the upper or lower triangle of each matrix, row by row; zero elsewhere."""
     *_, rows, columns = context.shape(0)
     upper = bool(context.integer("upper", 1))
 
@@ -111,7 +111,7 @@ def _triangle(context: KernelContext) -> Kernel:
 
 
 def _one_hot(context: KernelContext) -> Kernel:
-    """`on` where an element of the indices names the position; indices may be negative."""
+    """Write `on` where the indices give the position, else `off`; indices may be negative."""
     shape = context.shape(0)
     rank = len(shape) + 1
     axis = axis_of(context.integer("axis", -1), rank)
@@ -137,7 +137,7 @@ def _one_hot(context: KernelContext) -> Kernel:
 
 
 def _running(ufunc: np.ufunc, first: int) -> Builder:
-    """Running sums or products along an axis, which may be an input known only at run time."""
+    """Make kernels of running sums or products along an axis, which may be a run-time input."""
 
     def build(context: KernelContext) -> Kernel:
         require(is_number(context.dtype(0)))

@@ -1,4 +1,4 @@
-"""What the executor calls: one operator made ready for fixed shapes and dtypes."""
+"""Kernels as the executor calls them: one operator ready for fixed shapes and dtypes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Operands = Sequence[Any]
-"""Arrays at the places of a node's inputs or outputs; None at those it leaves out."""
+"""Arrays of a node's inputs or outputs in order; None for those left out."""
 
 Run = Callable[[Sequence[Array | None], Sequence[Array | None], Array | None], None]
-"""`run(inputs, outputs, scratch)`, positional as the node's inputs and outputs."""
+"""Function `run(inputs, outputs, scratch)`, with operands in the node's order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """An operator that writes into arrays it is given and allocates none that grow.
+    """Operator that writes into given arrays and allocates nothing that grows with them.
 
-    `run` fills every output completely. Inputs and outputs are C-contiguous arrays of the
-    node's dtypes and shapes, None where the node leaves them out; `scratch` is a uint8 array
-    of `scratch_bytes` at a 64-byte boundary, None where `scratch_bytes` is 0.
+    `run` fills every output completely. Inputs and outputs are C-contiguous arrays of the node's
+    dtypes and shapes, None if left out; `scratch` is a uint8 array of `scratch_bytes` at a 64-byte
+    boundary, None if `scratch_bytes` is 0.
 
     Attributes:
-        in_place: Pairs (output index, input index) that may be one and the same buffer.
-        context: What it was made for, with those constants alone that it had to know.
+        in_place: Pairs (output index, input index) that may be one buffer.
+        context: Context that it was made for, with only those constants that it depends on.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Where a kernel is wanted: a node with its types, attributes and known inputs."""
+"""Context of a kernel: a node with its types, attributes and known inputs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from tightship.graph import Constant, Graph, Layer, Node, Value
 
 
 class NotCoveredError(Exception):
-    """This tier has no kernel for the node; `numpy_kernel` turns it into None."""
+    """Node that this tier has no kernel for; `numpy_kernel` turns it into None."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelContext:
-    """A node whose present inputs and outputs are all static.
+    """Node whose present inputs and outputs are all static.
 
     Negative axes count from the end everywhere.
     """
@@ -25,27 +25,27 @@ class KernelContext:
     outputs: tuple[Value | None, ...]
     constants: Mapping[str, Constant]
     consulted: dict[str, Constant] = field(default_factory=dict)
-    """Of these, the ones that were asked for."""
+    """Constants that were read."""
 
     @property
     def version(self) -> int:
-        """The opset version that gives the operator its meaning."""
+        """Opset version that defines the operator."""
         return self.node.version
 
     def integer(self, name: str, default: int) -> int:
-        """An integer attribute."""
+        """Return an integer attribute."""
         value = self.node.attributes.get(name, default)
         assert isinstance(value, int), (self.node.name, name, value)
         return value
 
     def number(self, name: str, default: float) -> float:
-        """A floating-point attribute."""
+        """Return a floating-point attribute."""
         value = self.node.attributes.get(name, default)
         assert isinstance(value, (int, float)), (self.node.name, name, value)
         return float(value)
 
     def text(self, name: str, default: str) -> str:
-        """A string attribute."""
+        """Return a string attribute."""
         value = self.node.attributes.get(name, default)
         if isinstance(value, bytes):
             return value.decode()
@@ -53,7 +53,7 @@ class KernelContext:
         return value
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """A list attribute; None where the node does not set it."""
+        """Return a list attribute; None if the node does not set it."""
         value = self.node.attributes.get(name)
         if value is None:
             return None
@@ -61,7 +61,7 @@ class KernelContext:
         return tuple(int(element) for element in value)
 
     def tensor(self, name: str) -> Array | None:
-        """The elements of a tensor attribute; None where the node does not set it."""
+        """Return the elements of a tensor attribute; None if the node does not set it."""
         value = self.node.attributes.get(name)
         if value is None:
             return None
@@ -69,48 +69,48 @@ class KernelContext:
         return value.array()
 
     def has_input(self, index: int) -> bool:
-        """Whether the node gives this input."""
+        """Whether the node has this input."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def has_output(self, index: int) -> bool:
-        """Whether the node asks for this output."""
+        """Whether the node has this output."""
         return index < len(self.outputs) and self.outputs[index] is not None
 
     def input(self, index: int) -> Value:
-        """An input that must be there."""
+        """Return an input that must be present."""
         value = self.inputs[index] if index < len(self.inputs) else None
         if value is None:
             raise NotCoveredError
         return value
 
     def output(self, index: int = 0) -> Value:
-        """An output that must be there."""
+        """Return an output that must be present."""
         value = self.outputs[index] if index < len(self.outputs) else None
         if value is None:
             raise NotCoveredError
         return value
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """The shape of an input."""
+        """Return the shape of an input."""
         return self.input(index).static_shape
 
     def dtype(self, index: int) -> np.dtype[np.generic]:
-        """The NumPy dtype of an input."""
+        """Return the NumPy dtype of an input."""
         return _numpy(self.input(index))
 
     def output_shape(self, index: int = 0) -> tuple[int, ...]:
-        """The shape of an output."""
+        """Return the shape of an output."""
         return self.output(index).static_shape
 
     def output_dtype(self, index: int = 0) -> np.dtype[np.generic]:
-        """The NumPy dtype of an output."""
+        """Return the NumPy dtype of an output."""
         return _numpy(self.output(index))
 
     def parameter(self, index: int) -> Array | None:
-        """The elements of an input that shapes the kernel; None where it is absent.
+        """Return the elements of an input that shapes the kernel; None if it is left out.
 
         Raises:
-            NotCoveredError: The input is there, but known only while running.
+            NotCoveredError: The input is present, but known only while running.
         """
         if not self.has_input(index):
             return None
@@ -121,14 +121,14 @@ class KernelContext:
         return constant.array()
 
     def axes(self, index: int | None, attribute: str = "axes") -> tuple[int, ...] | None:
-        """Axes from an input (from the opset that made it one) or from an attribute."""
+        """Return axes from an input (since the opset that made it one) or from an attribute."""
         if index is None or attribute in self.node.attributes:
             return self.integers(attribute)
         elements = self.parameter(index)
         return None if elements is None else tuple(int(axis) for axis in elements.reshape(-1))
 
     def same_type(self, *candidates: int) -> tuple[tuple[int, int], ...]:
-        """Pairs of output 0 and those inputs that have its dtype and shape."""
+        """Return pairs of output 0 and those inputs that have its dtype and shape."""
         output = self.output()
         return tuple(
             (0, index)
@@ -139,7 +139,7 @@ class KernelContext:
         )
 
     def read_once(self, *candidates: int) -> tuple[tuple[int, int], ...]:
-        """As `same_type`, without inputs that the node reads at a second place as well."""
+        """Return the pairs of `same_type` without inputs that the node reads twice."""
         names = self.node.inputs
         pairs = self.same_type(*candidates)
         return tuple(pair for pair in pairs if names.count(names[pair[1]]) == 1)
@@ -152,14 +152,14 @@ def require(condition: bool) -> None:  # noqa: FBT001
     """Leave the node to the next tier unless `condition` holds.
 
     Raises:
-        NotCoveredError: It does not.
+        NotCoveredError: The condition does not hold.
     """
     if not condition:
         raise NotCoveredError
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """The axis counted from the front."""
+    """Return the axis counted from the front."""
     require(-rank <= axis < max(rank, 1))
     return axis + rank if axis < 0 else axis
 

@@ -1,4 +1,4 @@
-"""The logistic function in place."""
+"""Logistic function."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from tightship.engine.kernels.kernel import Array
 
 
 def logistic(x: Array, out: Array) -> None:
-    """Make out = 1 / (1 + exp(-x)); both may be one array."""
+    """Compute out = 1 / (1 + exp(-x)); both may be one array."""
     np.negative(x, out=out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)

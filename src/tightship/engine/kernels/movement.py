@@ -1,4 +1,4 @@
-"""Operators that move elements and change none: copies between views."""
+"""Operators that move elements without changing them: copies between views."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis
 
 
 def _copy(context: KernelContext) -> Kernel:
-    """The same elements in the same order, under another shape."""
+    """Copy the elements in order, under another shape."""
     require(context.dtype(0) == context.output_dtype())
     pairs = ((0, 0),)
     return Kernel(context.node.operator, _copy_all, in_place=pairs)
@@ -20,7 +20,7 @@ def _copy_all(inputs: Operands, outputs: Operands, _: Array | None) -> None:
 
 
 def _dropout(context: KernelContext) -> Kernel:
-    """A copy: only inference is covered. The mask, where asked for, keeps every element."""
+    """Copy, because only inference is covered; the optional mask keeps every element."""
     if context.version >= 12:
         training = context.parameter(2)
         require(training is None or not bool(training))
@@ -53,7 +53,7 @@ def _expand(context: KernelContext) -> Kernel:
 
 
 def _tile(context: KernelContext) -> Kernel:
-    """Repeats follow from the two shapes."""
+    """Repeat as often as the two shapes imply."""
     source, target = context.shape(0), context.output_shape()
     repeats = [long // max(short, 1) for long, short in zip(target, source, strict=True)]
     grid = [length for pair in zip(repeats, source, strict=True) for length in pair]
@@ -78,7 +78,7 @@ def _concat(context: KernelContext) -> Kernel:
 
 
 def _split(context: KernelContext) -> Kernel:
-    """Lengths are those of the outputs, which must all be there."""
+    """Split by the lengths of the outputs, none of which may be left out."""
     axis = axis_of(context.integer("axis", 0), len(context.shape(0)))
     lengths = [context.output_shape(index)[axis] for index in range(len(context.outputs))]
     parts = _consecutive(lengths, axis)
@@ -91,7 +91,7 @@ def _split(context: KernelContext) -> Kernel:
 
 
 def _consecutive(lengths: list[int], axis: int) -> list[tuple[slice, ...]]:
-    """Indices of parts that follow one another along an axis."""
+    """Return indices of consecutive parts along an axis."""
     parts = []
     start = 0
     for length in lengths:
@@ -110,10 +110,10 @@ def _take_slice(context: KernelContext) -> Kernel:
 
 
 def taken(context: KernelContext) -> tuple[slice, ...]:
-    """What a Slice takes of each axis, inside its bounds.
+    """Return the part of each axis that a Slice takes, within its bounds.
 
     Raises:
-        NotCoveredError: Only the run knows.
+        NotCoveredError: It is known only while running.
     """
     shape = context.shape(0)
     if context.version < 10:
@@ -133,7 +133,7 @@ def taken(context: KernelContext) -> tuple[slice, ...]:
 
 
 def _clamped(start: int, end: int, step: int, length: int) -> slice:
-    """ONNX's start and end as a slice of a dimension of `length`."""
+    """Clamp ONNX's start and end to a slice of a dimension of `length`."""
     start += length if start < 0 else 0
     end += length if end < 0 else 0
     if step > 0:

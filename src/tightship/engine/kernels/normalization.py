@@ -1,4 +1,4 @@
-"""Normalisation by mean and variance, a block of rows at a time."""
+"""Normalization by mean and variance, a block of rows at a time."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from tightship.graph import element_count
 
 
 class Rows:
-    """Scratch to normalise rows of one length, in float32 where the dtype is narrower."""
+    """Scratch to normalize rows of one length, in float32 if the dtype is narrower."""
 
     def __init__(self, context: KernelContext, length: int, layout: ScratchLayout) -> None:
         dtype = context.dtype(0)
@@ -38,11 +38,11 @@ class Rows:
         """Write (x - mean) / sqrt(variance + epsilon) of each row; x and out may be one.
 
         Args:
-            x: (rows, length).
-            out: As x.
-            scratch: Of the kernel.
-            statistics: Where to write the means and the inverse deviations, (rows, 1) each.
-            center: Whether the mean is subtracted; if not, the variance is the mean square.
+            x: Array of (rows, length).
+            out: Array of (rows, length).
+            scratch: Scratch of the kernel.
+            statistics: Arrays for the means and the inverse deviations, (rows, 1) each.
+            center: Whether to subtract the mean; if not, the variance is the mean square.
         """
         for start in range(0, x.shape[0], self.count):
             rows = slice(start, min(start + self.count, x.shape[0]))
@@ -112,7 +112,7 @@ def _instance(context: KernelContext) -> Kernel:
 
 
 def _group(context: KernelContext) -> Kernel:
-    """Scale and bias are one for each group before opset 21, for each channel since."""
+    """Normalize groups; scale and bias are per group before opset 21, per channel since."""
     batch, channels, *spatial = context.shape(0)
     groups = context.integer("num_groups", 1)
     inner = channels // groups * element_count(spatial)
@@ -131,7 +131,7 @@ def _group(context: KernelContext) -> Kernel:
 
 
 def _batch(context: KernelContext) -> Kernel:
-    """Inference only: the mean and variance are given, one for each channel."""
+    """Normalize at inference, by a given mean and variance for each channel."""
     shape = context.shape(0)
     require(is_real(context.dtype(0)) and len(shape) >= 2)
     require(not context.integer("training_mode", 0) and bool(context.integer("spatial", 1)))
@@ -158,7 +158,7 @@ def _batch(context: KernelContext) -> Kernel:
 
 
 def _local_response(context: KernelContext) -> Kernel:
-    """X / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
+    """Compute x / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
     shape, dtype = context.shape(0), context.dtype(0)
     require(is_real(dtype) and len(shape) >= 2)
     size = context.integer("size", 1)
@@ -186,7 +186,7 @@ def _local_response(context: KernelContext) -> Kernel:
 
 
 def _lp(context: KernelContext) -> Kernel:
-    """X / norm along an axis; 0 where the norm is 0."""
+    """Compute x / norm along an axis; 0 where the norm is 0."""
     shape, dtype = context.shape(0), context.dtype(0)
     order = context.integer("p", 2)
     require(is_real(dtype) and order in (1, 2))

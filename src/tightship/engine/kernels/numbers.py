@@ -1,4 +1,4 @@
-"""Which dtypes a kernel can trust NumPy with."""
+"""Classifies dtypes by what NumPy computes with them."""
 
 import numpy as np
 
@@ -33,21 +33,21 @@ def is_narrow_float(dtype: Type) -> bool:
 
 
 def lowest(dtype: Type) -> float | int:
-    """What no element is below: minus infinity, or the smallest integer."""
+    """Return a lower bound of all elements: minus infinity, or the smallest integer."""
     if dtype == np.bool_:
         return 0
     return int(np.iinfo(dtype.name).min) if is_integer(dtype) else -np.inf
 
 
 def highest(dtype: Type) -> float | int:
-    """What no element is above: infinity, or the largest integer."""
+    """Return an upper bound of all elements: infinity, or the largest integer."""
     if dtype == np.bool_:
         return 1
     return int(np.iinfo(dtype.name).max) if is_integer(dtype) else np.inf
 
 
 def finite_range(dtype: Type) -> tuple[float, float]:
-    """The least and the greatest number of a type, integers of 2 and 4 bits included."""
+    """Return the least and the greatest number of a type, integers of 2 and 4 bits included."""
     import ml_dtypes
 
     info = ml_dtypes.iinfo if "int" in dtype.name else ml_dtypes.finfo

@@ -1,7 +1,7 @@
-"""Any operator at all, on operands that are objects: arrays, lists, None.
+"""Kernels of any operator on operands that are objects: arrays, lists, None.
 
-Control flow, optionals, NonMaxSuppression, STFT, StringConcat and StringSplit run here, whatever
-else through `onnx.reference`.
+Control flow, optionals, NonMaxSuppression, STFT, StringConcat and StringSplit have kernels of their
+own; all other operators run in `onnx.reference`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ OPTIONAL: Mapping[str, ReferenceRun] = OnDemand(
 
 @dataclass(frozen=True, slots=True)
 class ObjectKernel:
-    """A node ready to run; it allocates what it returns.
+    """Node ready to run, which allocates its results.
 
     `run` takes the node's inputs, then the captures of each of its subgraphs.
     """
@@ -52,8 +52,8 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
         allow_reference: Whether `onnx.reference` may run it, and the nodes of its subgraphs.
 
     Raises:
-        GraphError: There is no such operator, it refuses its attributes, or it needs
-            `onnx.reference` and may not have it.
+        GraphError: The operator does not exist, refuses its attributes, or needs `onnx.reference`,
+            which is left out.
     """
 
     def make_run(inner: Node) -> ReferenceRun:
@@ -77,7 +77,7 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
 
 
 def _guarded(node: Node, run: ReferenceRun) -> ReferenceRun:
-    """A kernel whose errors name the node."""
+    """Wrap a kernel so that its errors name the node."""
 
     def guarded(operands: Sequence[Any]) -> list[Any]:
         with named(node, "be run on these operands"):

@@ -1,4 +1,4 @@
-"""Operators on optionals: a value itself, or None."""
+"""Operators on optionals, which are a value or None."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def _has_element(operands: Sequence[Any]) -> list[Any]:
 def _get_element(operands: Sequence[Any]) -> list[Any]:
     value = _first(operands)
     if value is None:
-        raise GraphError("OptionalGetElement was given an optional that is empty.")
+        raise GraphError("OptionalGetElement was given an empty optional; it needs a value.")
     return [value]
 
 

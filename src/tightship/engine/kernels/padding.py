@@ -1,4 +1,4 @@
-"""Pad: the input copied into the output part by part, mirrored or repeated."""
+"""Pad: copies the input into the output part by part, mirrored or repeated."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -9,16 +9,16 @@ from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 
 Part = tuple[slice, slice]
-"""Where elements go along an axis, and where they come from; one may repeat."""
+"""Target and source ranges along an axis; one may repeat."""
 
 
 def padding(context: KernelContext) -> tuple[str, list[tuple[int, int]]]:
-    """The mode of a Pad, and elements added before and after each axis; negative ones go.
+    """Return the mode of a Pad, and the elements added before and after each axis.
 
-    Pads are attributes before opset 11, inputs since.
+    Negative numbers remove elements. Pads are attributes before opset 11, inputs since.
 
     Raises:
-        NotCoveredError: Only the run knows.
+        NotCoveredError: Pads are known only while running.
     """
     rank = len(context.shape(0))
     given = context.integers("pads" if context.version >= 2 else "paddings")
@@ -58,10 +58,10 @@ def _by_axis(
 
 
 def _parts(mode: str, length: int, before: int, after: int) -> Iterator[Part]:
-    """Parts that cover the padded axis, or for `constant` only what comes from the input.
+    """Yield parts that cover the padded axis, or for `constant` the part from the input.
 
-    Element i of the padded axis stands for element i - before of an endless axis, of which
-    the input is [0, length).
+    Element i of the padded axis stands for element i - before of an endless axis, of which the
+    input is [0, length).
     """
     yield from _interior(length, before, after)
     if mode == "constant" or length == 0:
@@ -81,7 +81,7 @@ def _interior(length: int, before: int, after: int) -> Iterator[Part]:
 
 
 def _periods(mode: str, length: int, before: int, low: int, high: int) -> Iterator[Part]:
-    """Parts of the endless axis that repeats the input, or mirrors it without its edges."""
+    """Yield parts of the endless axis that repeats the input, or mirrors it without its edges."""
     period = length if mode == "wrap" or length == 1 else length - 1
     start = low
     while start < high:

@@ -1,4 +1,4 @@
-"""Pools: one pass over the output for each tap of the window."""
+"""Pooling: one pass over the output for each tap of the window."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from tightship.graph import element_count
 
 
 def pool_window(context: KernelContext) -> Window:
-    """The window of a pool, from its attributes and its output's shape."""
+    """Return the window of a pool, from its attributes and its output's shape."""
     return window_of(context, context.integers("kernel_shape") or ())
 
 
 def _largest(context: KernelContext) -> Kernel:
-    """The largest element of each window, the first of equal ones, and where it is if asked."""
+    """Find the largest element of each window, and its index if that is an output."""
     require(is_number(context.dtype(0)))
     window = pool_window(context)
     start = lowest(context.dtype(0))
@@ -37,7 +37,7 @@ def _largest(context: KernelContext) -> Kernel:
 
 
 def _largest_and_where(context: KernelContext, window: Window) -> Kernel:
-    """Places are counted over the whole tensor, each image row by row or column by column."""
+    """Index elements over the whole tensor, each image row by row or column by column."""
     start, image = lowest(context.dtype(0)), window.image
     layout = ScratchLayout()
     masks = [layout.slot(np.dtype(np.bool_), context.output_shape()) for _ in range(2)]
@@ -75,7 +75,7 @@ def _largest_and_where(context: KernelContext, window: Window) -> Kernel:
 
 
 def _average(context: KernelContext) -> Kernel:
-    """The mean of each window; padding counts where `count_include_pad` says so."""
+    """Average each window; padding counts if `count_include_pad` is set."""
     require(is_real(context.dtype(0)))
     window = pool_window(context)
     regions = list(equal_counts(window, limits_of_average(context, window)))
@@ -94,7 +94,7 @@ def _average(context: KernelContext) -> Kernel:
 
 
 def limits_of_average(context: KernelContext, window: Window) -> list[tuple[int, int]]:
-    """By spatial axis, the elements `[start, stop)` that count; padding may be among them."""
+    """Return the elements `[start, stop)` of each spatial axis that count, maybe with padding."""
     if context.integer("count_include_pad", 0):
         ends = ends_of_padding(context, window)
         return [(-pad, end) for pad, end in zip(window.pads, ends, strict=True)]
@@ -102,14 +102,14 @@ def limits_of_average(context: KernelContext, window: Window) -> list[tuple[int,
 
 
 def equal_counts(window: Window, limits: Sequence[tuple[int, int]]) -> Iterator[tuple[Index, int]]:
-    """Regions of positions whose windows have equally many taps within `limits`."""
+    """Yield regions of positions whose windows have equally many taps within `limits`."""
     runs = [list(_runs(window, axis, limit)) for axis, limit in enumerate(limits)]
     for parts in itertools.product(*runs):
         yield tuple(part for part, _ in parts), element_count([taps for _, taps in parts])
 
 
 def _runs(window: Window, axis: int, limit: tuple[int, int]) -> Iterator[tuple[slice, int]]:
-    """Positions of one axis in runs of equally many taps within the limit."""
+    """Yield runs of positions of one axis with equally many taps within the limit."""
 
     def count(position: int) -> int:
         first = position * window.strides[axis] - window.pads[axis]
@@ -124,7 +124,7 @@ def _runs(window: Window, axis: int, limit: tuple[int, int]) -> Iterator[tuple[s
 
 
 def _power_mean(context: KernelContext) -> Kernel:
-    """The p-norm of each window."""
+    """Compute the p-norm of each window."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     window, order = pool_window(context), context.integer("p", 2)

@@ -1,4 +1,4 @@
-"""Between real numbers and their quantized form: x = (q - zero point) * scale."""
+"""Conversion between real and quantized numbers: x = (q - zero point) * scale."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ INTEGERS = frozenset(
 
 
 class Grid:
-    """The tensor seen so that each scale and zero point covers its part by broadcasting."""
+    """View of the tensor in which each scale and zero point broadcasts over its part."""
 
     def __init__(self, context: KernelContext) -> None:
         shape, parameters = context.shape(0), context.shape(1)
@@ -35,7 +35,7 @@ class Grid:
         self.parameters = (*parameters[: axis + 1], 1, *parameters[axis + 1 :])
 
     def spread(self, parameter: Array) -> Array:
-        """A parameter as a view of the tensor's shape."""
+        """Broadcast a parameter to the tensor's shape."""
         return np.broadcast_to(parameter.reshape(self.parameters), self.shape)
 
 
@@ -60,7 +60,7 @@ def _dequantize(context: KernelContext) -> Kernel:
 
 
 def _quantize(context: KernelContext) -> Kernel:
-    """Rounded to even and saturated; float8 does not saturate where the node says so."""
+    """Round to even and saturate; float8 does not saturate if the node says so."""
     source, target = context.dtype(0), context.output_dtype()
     is_integral = target.name in INTEGERS and target.name != "int32"
     require(is_integral or is_narrow_float(target))
@@ -97,7 +97,7 @@ def _fits_half(source: np.dtype[np.generic], target: np.dtype[np.generic]) -> bo
 
 
 def _dynamic_quantize(context: KernelContext) -> Kernel:
-    """To uint8, with the scale and zero point of the tensor's own range."""
+    """Quantize to uint8, by the range of the tensor."""
     shape = context.shape(0)
     require(context.dtype(0) == np.float32)
     layout = ScratchLayout()

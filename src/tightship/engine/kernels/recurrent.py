@@ -37,7 +37,7 @@ _DIRECTIONS: Mapping[str, tuple[bool, ...]] = {
     "reverse": (True,),
     "bidirectional": (False, True),
 }
-"""Whether each direction goes backward."""
+"""Flags by direction attribute: whether each direction goes backward."""
 
 
 def _recurrent(kind: _Kind) -> Builder:
@@ -71,7 +71,7 @@ def _recurrent(kind: _Kind) -> Builder:
 
 
 def _book(context: KernelContext, kind: _Kind, layout: ScratchLayout) -> list[Slot]:
-    """Slots of a `State`, in the order of its fields."""
+    """Book the slots of a `State`, in the order of its fields."""
     require(len(context.shape(0)) == 3 and len(context.shape(2)) == 3)
     batch = context.shape(0)[0 if context.integer("layout", 0) else 1]
     size = context.shape(2)[2]
@@ -101,14 +101,14 @@ class _Taken:
         return x.swapaxes(0, 1) if self.is_batch_first else x
 
     def y(self, direction: int) -> Array | None:
-        """(time, batch, hidden)."""
+        """Return the sequence of a direction, (time, batch, hidden)."""
         y = self.output(0)
         if y is None:
             return None
         return y[:, :, direction].swapaxes(0, 1) if self.is_batch_first else y[:, direction]
 
     def of_direction(self, state: Array | None, direction: int) -> Array | None:
-        """(batch, hidden) of a first or last state."""
+        """Return a first or last state of a direction, (batch, hidden)."""
         if state is None:
             return None
         return state[:, direction] if self.is_batch_first else state[direction]

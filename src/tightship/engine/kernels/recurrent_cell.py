@@ -1,4 +1,4 @@
-"""One time step of an RNN, GRU or LSTM, and the activations it may have."""
+"""One time step of an RNN, GRU or LSTM, and its activations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.graph import Node
 
 Activation = Callable[[Array, Array], None]
-"""Overwrites its first array; the second, of the same shape, is scratch."""
+"""Function that overwrites its first array; the second, of the same shape, is scratch."""
 
 _MakeActivation = Callable[[float, float], Activation]
 
@@ -35,7 +35,7 @@ def _tanh(alpha: float, beta: float) -> Activation:
 
 
 def _rectifier(scale: float, negative: Callable[..., Array] | None) -> Activation:
-    """max(x, 0), and what `negative` makes of min(x, 0) times `scale`."""
+    """Make max(x, 0), plus `negative` of min(x, 0) times `scale`."""
 
     def run(x: Array, t: Array) -> None:
         if negative is not None:
@@ -87,7 +87,7 @@ def _softplus(x: Array, _: Array) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """An activation by name: its parameters' defaults, None where it has no such parameter."""
+    """Activation with the defaults of its parameters; None for a parameter that it lacks."""
 
     make: _MakeActivation
     alpha: float | None = None
@@ -112,7 +112,7 @@ _FORMS: Mapping[str, _Form] = {
 def activations(
     context: KernelContext, defaults: tuple[str, ...], directions: int
 ) -> list[Activation]:
-    """The activations of every direction, one after another."""
+    """Make the activations of every direction, in order."""
     named = named_activations(context.node, defaults * directions)
     require(named is not None)
     return [_FORMS[name].make(alpha, beta) for name, alpha, beta in named or ()]
@@ -121,9 +121,9 @@ def activations(
 def named_activations(
     node: Node, defaults: tuple[str, ...]
 ) -> list[tuple[str, float, float]] | None:
-    """Name, alpha and beta of every activation of a node; None if one does not exist.
+    """Return name, alpha and beta of every activation of a node; None if one is unknown.
 
-    Each parameter list is consumed in order by those activations that have the parameter.
+    Each parameter list is consumed in order by the activations that have the parameter.
     """
     given = node.attributes.get("activations", defaults)
     assert isinstance(given, tuple)
@@ -148,19 +148,19 @@ def _numbers(node: Node, name: str) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One direction's weights, transposed: (input, gates) and (hidden, gates)."""
+    """Weights of one direction, transposed: (input, gates) and (hidden, gates)."""
 
     input: Array
     hidden: Array
     bias: Array | None
-    """Of the input and of the hidden state, (2, gates)."""
+    """Biases of the input and of the hidden state, (2, gates)."""
     peephole: Array | None
-    """(3, hidden): input, output, forget."""
+    """Peepholes, (3, hidden): input, output, forget."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a step reads (`h`, `c`), writes (`new_h`, `new_c`), and its scratch."""
+    """Arrays that a step reads (`h`, `c`), writes (`new_h`, `new_c`), and uses as scratch."""
 
     h: Array
     c: Array
@@ -173,7 +173,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How one direction steps."""
+    """Settings of one direction's steps."""
 
     functions: list[Activation]
     clip: float
@@ -188,7 +188,7 @@ class Cell:
 
 
 Step = Callable[[Cell, Array, Weights, State], None]
-"""Computes `new_h` and `new_c` from `h`, `c` and one time's input."""
+"""Function that computes `new_h` and `new_c` from `h`, `c` and one time's input."""
 
 
 def _add_biases(target: Array, weights: Weights, gates: slice) -> None:
@@ -198,7 +198,7 @@ def _add_biases(target: Array, weights: Weights, gates: slice) -> None:
 
 
 def rnn_step(cell: Cell, x: Array, weights: Weights, state: State) -> None:
-    """`f(x W + h R + biases)`."""
+    """Compute `f(x W + h R + biases)`."""
     np.matmul(x, weights.input, out=state.new_h)
     np.matmul(state.h, weights.hidden, out=state.from_hidden)
     np.add(state.new_h, state.from_hidden, out=state.new_h)
@@ -207,7 +207,7 @@ def rnn_step(cell: Cell, x: Array, weights: Weights, state: State) -> None:
 
 
 def gru_step(cell: Cell, x: Array, weights: Weights, state: State) -> None:
-    """Gates in the order update, reset, candidate."""
+    """Step with gates in the order update, reset, candidate."""
     size = state.h.shape[1]
     both, last = slice(0, 2 * size), slice(2 * size, 3 * size)
     np.matmul(x, weights.input, out=state.gates)
@@ -237,9 +237,10 @@ def gru_step(cell: Cell, x: Array, weights: Weights, state: State) -> None:
 
 
 def lstm_step(cell: Cell, x: Array, weights: Weights, state: State) -> None:
-    """Gates in the order input, output, forget, cell; these are clipped, the cell state is not.
+    """Step with gates in the order input, output, forget, cell.
 
-    The standard clips "the input of activations", which is read as onnxruntime does.
+    Gates are clipped, the cell state is not: the standard clips "the input of activations", which
+    is read as onnxruntime does.
     """
     size = state.h.shape[1]
     np.matmul(x, weights.input, out=state.gates)

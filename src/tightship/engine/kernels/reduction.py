@@ -1,4 +1,4 @@
-"""Reductions along axes, straight into the output."""
+"""Reductions along axes, directly into the output."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,10 +11,10 @@ from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
 
 AXES_INPUT_VERSION = 18
-"""From here on `axes` is an input of every reduction; of ReduceSum it is from 13 on."""
+"""Opset from which `axes` is an input of every reduction; for ReduceSum that is 13."""
 
 Reduce = Callable[[Array, Array, tuple[int, ...], Array], None]
-"""`reduce(x, out, axes, work)`: `out` keeps reduced axes as 1; `work` is as x, or empty."""
+"""Function `reduce(x, out, axes, work)`; `out` keeps axes as 1, `work` is like x or empty."""
 
 
 def _reduction(reduce: Reduce, *, needs_work: bool = False, allow_bool: bool = False) -> Builder:
@@ -36,7 +36,7 @@ def _reduction(reduce: Reduce, *, needs_work: bool = False, allow_bool: bool = F
 
 
 def reduced_axes(context: KernelContext) -> tuple[int, ...]:
-    """Axes from the front; where none are given all, or none if the node then does nothing."""
+    """Return reduced axes from the front; if none are given all, or none for a no-op."""
     first = 13 if context.node.operator == "ReduceSum" else AXES_INPUT_VERSION
     rank = len(context.shape(0))
     axes = context.axes(1 if context.version >= first else None)
@@ -46,7 +46,7 @@ def reduced_axes(context: KernelContext) -> tuple[int, ...]:
 
 
 def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape with 1 in place of the lengths of `axes`."""
+    """Return the shape with 1 in place of the lengths of `axes`."""
     return tuple(1 if axis in axes else length for axis, length in enumerate(shape))
 
 
@@ -93,7 +93,7 @@ def _log_of_sum(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> Non
 
 
 def _log_sum_exp(context: KernelContext) -> Kernel:
-    """Shifted by the largest element, so that nothing overflows."""
+    """Shift by the largest element, so that nothing overflows."""
     dtype, shape = context.dtype(0), context.shape(0)
     require(dtype == context.output_dtype() and is_real(dtype))
     axes = reduced_axes(context)
@@ -118,9 +118,9 @@ def _log_sum_exp(context: KernelContext) -> Kernel:
 
 
 def _position(*, largest: bool) -> Builder:
-    """The index of the largest or smallest element along an axis; the first NaN wins.
+    """Find the index of the largest or smallest element along an axis; the first NaN wins.
 
-    NumPy copies its operand unless the axis is the last, so it is laid out in scratch.
+    NumPy copies its operand unless the axis is the last, so a copy is made in scratch.
     """
 
     def build(context: KernelContext) -> Kernel:

@@ -1,4 +1,4 @@
-"""Any operator at all, through `onnx.reference`. It allocates what it returns."""
+"""Kernels of any operator by `onnx.reference`, which allocates its results."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,26 +16,26 @@ from tightship.graph import Node
 from tightship.graph.layer import TRAINING
 
 ReferenceRun = Callable[[Sequence[Any]], list[Any]]
-"""Runs a node on operands: arrays, lists of arrays (sequences), None (absent, or an
-empty optional); returns its outputs, positional, None at those the node leaves out."""
+"""Function that runs a node on operands: arrays, lists of arrays (sequences), None (left out, or an
+empty optional). It returns the outputs in order, None for those left out."""
 
 MakeRun = Callable[[Node], ReferenceRun]
-"""Makes a node ready to run on objects."""
+"""Function that makes a node ready to run on objects."""
 
 REFERENCE_ERRORS = (*KERNEL_ERRORS, AttributeError, ImportError, NameError, OSError, RuntimeError)
-"""What `onnx.reference` raises for operators, types or values that it cannot run."""
+"""Exceptions of `onnx.reference` for operators, types or values that it cannot run."""
 
 
 def reference_kernel(node: Node) -> ReferenceRun:
     """Make the node ready to run through `onnx.reference`.
 
-    The operands of a run are the node's inputs, then the captures of each of its
-    subgraphs, in the order of `node.subgraphs`.
+    The operands of a run are the node's inputs, then the captures of each of its subgraphs, in the
+    order of `node.subgraphs`.
 
     Raises:
-        GraphError: `onnx.reference` has no such operator, or refuses its attributes; the
-            returned function raises it too, for operands it cannot work on. No other than our
-            own kernels run what gradients are written with.
+        GraphError: `onnx.reference` has no such operator, or refuses its attributes; the returned
+            function raises it too, for operands that it cannot work on. Operators of gradients run
+            only in our own kernels, so they are refused.
     """
     if node.domain == TRAINING:
         raise GraphError(
@@ -72,7 +72,7 @@ def reference_kernel(node: Node) -> ReferenceRun:
 
 
 def _as_operand(result: Any) -> Any:  # noqa: ANN401  sequences and optionals are any object
-    """NumPy scalars as arrays, strings as objects."""
+    """Convert NumPy scalars to arrays, and strings to objects."""
     if isinstance(result, (np.ndarray, np.generic)):
         array = np.asarray(result)
         return array.astype(object) if array.dtype.kind in "US" else array

@@ -1,9 +1,9 @@
-"""Strings of any bytes in a form that `onnx.reference` keeps.
+"""Encodes strings of any bytes in a form that `onnx.reference` keeps.
 
 Attributes and constants reach it through ONNX messages, which it reads as UTF-8, and some of its
-operators use NumPy's strings, which end before trailing zeros. So for such nodes surrogates, which
-stand for bytes that are not UTF-8, and zeros are written as private characters, in what the node
-has and in what it runs on, and read back in what it returns.
+operators use NumPy's strings, which drop trailing zeros. For such nodes, surrogates, which stand
+for bytes that are not UTF-8, and zeros are replaced by private characters in attributes and
+operands, and restored in results.
 """
 
 from collections.abc import Iterator
@@ -24,17 +24,17 @@ _SHOWN = {hidden: code for code, hidden in _HIDDEN.items()}
 
 
 def hidden(text: str) -> str:
-    """A string in letters that UTF-8 has, without zeros."""
+    """Encode a string in letters that UTF-8 has, without zeros."""
     return text.translate(_HIDDEN)
 
 
 def needs_hiding(node: Node) -> bool:
-    """Whether a node uses NumPy's strings, or one of its own is hidden."""
+    """Whether a node uses NumPy's strings, or has a string that must be encoded."""
     return node.operator in NUMPY_STRINGS or any(hidden(text) != text for text in _texts(node))
 
 
-def hidden_operand(value: Any) -> Any:  # noqa: ANN401  whatever a node runs on
-    """An operand with its strings `hidden`.
+def hidden_operand(value: Any) -> Any:  # noqa: ANN401  operands are any object
+    """Encode the strings of an operand with `hidden`.
 
     Raises:
         GraphError: A string has one of the private characters.
@@ -43,7 +43,7 @@ def hidden_operand(value: Any) -> Any:  # noqa: ANN401  whatever a node runs on
 
 
 def shown_operand(value: Any) -> Any:  # noqa: ANN401  as above
-    """A result with its strings as they were before `hidden`."""
+    """Decode the strings of a result."""
     return _mapped(value, lambda text: text.translate(_SHOWN))
 
 
@@ -67,7 +67,7 @@ def _mapped(value: Any, change: Any) -> Any:  # noqa: ANN401  as above
 
 
 def _texts(node: Node) -> Iterator[str]:
-    """The strings of a node's attributes, and of the graphs among them."""
+    """Yield the strings of a node's attributes, and of the graphs among them."""
     for value in node.attributes.values():
         match value:
             case str():

@@ -24,12 +24,12 @@ ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """For each output position of an axis, what it reads and how much of it: (taps, length)."""
+    """Indices and weights of the elements that each output position of an axis reads."""
 
     axis: int
     indices: NDArray[np.int64]
     weights: Array | None
-    """None where one element is copied as it is."""
+    """Weights of (taps, length); None if one element is copied."""
 
     @property
     def length(self) -> int:
@@ -37,7 +37,7 @@ class Taps:
         return int(self.indices.shape[1])
 
     def apply(self, x: Array, out: Array, term: Array | None) -> None:
-        """Resize one axis of x; `term` is as out, needed where there are weights."""
+        """Resize one axis of x; `term` is like out, needed if there are weights."""
         if self.weights is None:
             np.take(x, self.indices[0], axis=self.axis, out=out, mode="clip")
             return
@@ -51,7 +51,7 @@ class Taps:
 
 
 def _coordinates(context: KernelContext, length: int, resized: int, scale: float) -> Positions:
-    """Where each output position lies among the input's elements."""
+    """Return the coordinate of each output position among the input's elements."""
     mode = context.text("coordinate_transformation_mode", "half_pixel")
     position = np.arange(resized, dtype=np.float64)
     exact = scale * length
@@ -75,7 +75,7 @@ def _triangle(distance: Positions) -> Positions:
 
 
 def _cubic(distance: Positions, a: float) -> Positions:
-    """Keys' piecewise cubic, 0 beyond a distance of 2."""
+    """Evaluate Keys' piecewise cubic, 0 beyond a distance of 2."""
     x = np.abs(distance)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
@@ -109,7 +109,7 @@ def _taps(context: KernelContext, axis: int, scale: float) -> Taps:
 
 
 def resize_scales(context: KernelContext) -> list[float]:
-    """By axis, the ratio of the output's length to the input's."""
+    """Return the ratio of the output's length to the input's for each axis."""
     shape, resized = context.shape(0), context.output_shape()
     axes = context.integers("axes") or tuple(range(len(shape)))
     at = [axis_of(axis, len(shape)) for axis in axes]
@@ -130,7 +130,7 @@ def resize_scales(context: KernelContext) -> list[float]:
 
 
 def _given_scales(context: KernelContext) -> list[float] | None:
-    """Scales from an input, or from the attribute that Upsample has in opset 7."""
+    """Return scales from an input, or from the attribute that Upsample has in opset 7."""
     scales = context.node.attributes.get("scales")
     if isinstance(scales, tuple):
         return [float(scale) for scale in scales]
@@ -139,16 +139,16 @@ def _given_scales(context: KernelContext) -> list[float] | None:
 
 
 def _filled(context: KernelContext, index: int) -> Array | None:
-    """A parameter; one without elements counts as absent."""
+    """Return a parameter; one without elements counts as left out."""
     elements = context.parameter(index)
     return elements if elements is not None and elements.size else None
 
 
 def nearest_positions(context: KernelContext) -> list[NDArray[np.int64]]:
-    """By axis, which element each position takes, where the mode is nearest.
+    """Return the element that each position of each axis takes in mode nearest.
 
     Raises:
-        NotCoveredError: It is not, or only the run knows, or `roi` crops.
+        NotCoveredError: The mode is another, scales are known only while running, or `roi` crops.
     """
     require(context.text("mode", "nearest") == "nearest")
     taken = [np.arange(length, dtype=np.int64) for length in context.shape(0)]
@@ -158,10 +158,10 @@ def nearest_positions(context: KernelContext) -> list[NDArray[np.int64]]:
 
 
 def resize_taps(context: KernelContext) -> list[Taps]:
-    """What is read along each axis that changes.
+    """Return the taps of each axis that changes.
 
     Raises:
-        NotCoveredError: `roi` crops, an axis is empty, or only the run knows.
+        NotCoveredError: `roi` crops, an axis is empty, or scales are known only while running.
     """
     shape = context.shape(0)
     require(context.version >= 7 and 0 not in shape and 0 not in context.output_shape())
@@ -173,7 +173,7 @@ def resize_taps(context: KernelContext) -> list[Taps]:
 
 
 def _resize(context: KernelContext) -> Kernel:
-    """Elements outside count as those at the edge; cropping by `roi` is not covered."""
+    """Resize; elements outside repeat those at the edge, and cropping by `roi` is not covered."""
     require(is_real(context.dtype(0)) or context.text("mode", "nearest") == "nearest")
     passes = resize_taps(context)
     layout = ScratchLayout()
@@ -194,7 +194,7 @@ def _resize(context: KernelContext) -> Kernel:
 def _book(
     context: KernelContext, passes: list[Taps], layout: ScratchLayout
 ) -> tuple[list[Slot | None], list[Slot | None]]:
-    """Scratch for what each pass writes, None for the last, and for its terms."""
+    """Book scratch for the result of each pass, None for the last, and for its terms."""
     stages: list[Slot | None] = []
     terms: list[Slot | None] = []
     shape = context.shape(0)

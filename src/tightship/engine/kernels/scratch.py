@@ -1,4 +1,4 @@
-"""Scratch memory: booked while a kernel is made, granted while it runs."""
+"""Scratch memory, laid out while a kernel is made and granted while it runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ ALIGNMENT_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A dense array at a fixed place of a kernel's scratch."""
+    """Dense array at a fixed offset of a kernel's scratch."""
 
     offset_bytes: int
     dtype: np.dtype[np.generic]
@@ -26,7 +26,7 @@ class Slot:
         return element_count(self.shape) * self.dtype.itemsize
 
     def of(self, scratch: Array | None) -> Array:
-        """The array itself, in the scratch of this run; its content is arbitrary."""
+        """Return the array in the scratch of this run; its content is arbitrary."""
         if scratch is None:
             assert self.size_bytes == 0, self
             return np.empty(self.shape, self.dtype)
@@ -35,13 +35,13 @@ class Slot:
 
 
 class ScratchLayout:
-    """Slots of one kernel, one after another at 64-byte boundaries."""
+    """Layout of one kernel's scratch: slots one after another at 64-byte boundaries."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
 
     def slot(self, dtype: DTypeLike, shape: Sequence[int]) -> Slot:
-        """Book an array; it lives as long as the kernel runs."""
+        """Reserve an array, which lives as long as the kernel runs."""
         start = -(-self.size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         slot = Slot(start, np.dtype(dtype), tuple(shape))
         self.size_bytes = start + slot.size_bytes

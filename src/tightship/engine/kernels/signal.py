@@ -1,4 +1,4 @@
-"""STFT: spectra of pieces of a signal, by NumPy's transforms."""
+"""STFT: spectra of frames of a signal, by NumPy's transforms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from tightship.graph import Node
 
 
 def stft(node: Node) -> ReferenceRun:
-    """The node ready to run: pieces that lie whole in the signal, each by the window."""
+    """Make the node ready to run, on frames that lie whole in the signal, times the window."""
     one_sided = bool(node.attributes.get("onesided", 1))
 
     def run(operands: Sequence[Any]) -> list[Any]:
@@ -31,4 +31,4 @@ def stft(node: Node) -> ReferenceRun:
 
 
 SIGNAL: Mapping[str, Callable[[Node], ReferenceRun]] = {"STFT": stft}
-"""By operator."""
+"""Kernels by operator."""

@@ -1,4 +1,4 @@
-"""Softmax and its kin, in place where the input dies."""
+"""Softmax, LogSoftmax and Hardmax."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,11 @@ from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
 
 ONE_AXIS_VERSION = 13
-"""Before it, the axes from `axis` on are normalised together."""
+"""First opset that normalizes one axis; before it, axes from `axis` on count as one."""
 
 
 def normalized_rows(context: KernelContext) -> tuple[int, int, int]:
-    """The shape as (before, along, after) the normalised axis or axes."""
+    """Return the shape as (before, along, after) the normalized axis or axes."""
     shape = context.shape(0)
     together = context.version < ONE_AXIS_VERSION
     axis = context.integer("axis", 1 if together else -1)
@@ -67,7 +67,7 @@ def _log_softmax(context: KernelContext) -> Kernel:
 
 
 def _hardmax(context: KernelContext) -> Kernel:
-    """One at the first largest element, zero elsewhere."""
+    """Write one at the first largest element, zero elsewhere."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     rows = normalized_rows(context)

@@ -1,6 +1,6 @@
-"""StringConcat and StringSplit on strings of any bytes, with zeros at their ends too.
+"""StringConcat and StringSplit on strings of any bytes, trailing zeros included.
 
-`onnx.reference` runs them on NumPy's strings, which end before trailing zeros.
+`onnx.reference` runs them on NumPy's strings, which drop trailing zeros.
 """
 
 from collections.abc import Mapping, Sequence

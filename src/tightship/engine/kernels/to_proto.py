@@ -1,4 +1,4 @@
-"""Our nodes and graphs as ONNX messages, for `onnx.reference`."""
+"""Converts nodes and graphs to ONNX messages, for `onnx.reference`."""
 
 from collections.abc import Iterable, Mapping
 
@@ -20,7 +20,7 @@ from tightship.graph.ir import AttributeValue
 
 
 def model_of(node: Node) -> ModelProto:
-    """A model of this one node; its inputs are what the node reads, captures included."""
+    """Make a model of this one node; its inputs are what the node reads, captures included."""
     graph = GraphProto(
         name=node.name or node.operator,
         node=[node_to_proto(node)],
@@ -32,7 +32,7 @@ def model_of(node: Node) -> ModelProto:
 
 
 def _opsets(node: Node) -> Mapping[str, int]:
-    """Opset versions that the node and its subgraphs use, by domain."""
+    """Return the opset versions that the node and its subgraphs use, by domain."""
     opsets = {node.domain: node.version}
     for graph in node.subgraphs:
         for inner in graph.nodes:
@@ -42,7 +42,7 @@ def _opsets(node: Node) -> Mapping[str, int]:
 
 
 def node_to_proto(node: Node) -> NodeProto:
-    """The node's message; what it captures stays a free name."""
+    """Convert a node; values that it captures stay free names."""
     attributes = [_attribute(node, name, value) for name, value in sorted(node.attributes.items())]
     return NodeProto(
         name=node.name,
@@ -55,7 +55,7 @@ def node_to_proto(node: Node) -> NodeProto:
 
 
 def graph_to_proto(graph: Graph) -> GraphProto:
-    """Constants become initializers, read into memory."""
+    """Convert a graph; constants become initializers, read into memory."""
     return GraphProto(
         name=graph.name,
         node=[node_to_proto(node) for node in graph.nodes],
@@ -95,6 +95,6 @@ def _attribute(node: Node, name: str, value: AttributeValue) -> AttributeProto:
 
 
 def _declared_type(node: Node, name: str) -> int:
-    """What the operator's schema says an attribute holds; an empty list does not tell."""
+    """Return the type of an attribute by the operator's schema, which an empty list lacks."""
     schema = defs.get_schema(node.operator, node.version, node.domain)
     return int(schema.attributes[name].type)

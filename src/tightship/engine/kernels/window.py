@@ -1,4 +1,4 @@
-"""Where the taps of a sliding window fall: geometry of convolutions and pools."""
+"""Geometry of convolution and pooling: where the taps of a sliding window fall."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -8,15 +8,15 @@ from typing import Any
 from tightship.engine.kernels.kernel_context import KernelContext
 
 Index = tuple[Any, ...]
-"""One int or slice for each spatial axis."""
+"""Int or slice for each spatial axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window that slides over an image; all tuples have one entry for each spatial axis.
+    """Window that slides over an image; all tuples have one entry for each spatial axis.
 
-    Tap k of position p reads element `p * stride + k * dilation - pad` of the image, where
-    there is one.
+    Tap k of position p reads element `p * stride + k * dilation - pad` of the image, if it is
+    inside.
     """
 
     image: tuple[int, ...]
@@ -44,7 +44,7 @@ class Window:
         )
 
     def taps(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Index, Index, Index]]:
-        """Each tap with the positions at which it falls into the image, and what it reads.
+        """Yield each tap with the positions at which it is inside the image, and what it reads.
 
         Positions of the first axis are limited to `[start, stop)` and counted from `start`.
         """
@@ -66,7 +66,7 @@ class Window:
                 yield tap, tuple(into), tuple(source)
 
     def _reach(self, axis: int, tap: int) -> tuple[int, int]:
-        """Positions `[low, high)` at which a tap falls into the image."""
+        """Return the positions `[low, high)` at which a tap is inside the image."""
         shift = self.pads[axis] - tap * self.dilations[axis]
         stride = self.strides[axis]
         low = max(-(-shift // stride), 0)
@@ -75,7 +75,7 @@ class Window:
 
 
 def window_of(context: KernelContext, kernel: Sequence[int]) -> Window:
-    """The window of a convolution or a pool, from its attributes and its output's shape."""
+    """Return the window of a convolution or a pool, by its attributes and its output's shape."""
     return window_between(context, context.shape(0)[2:], context.output_shape()[2:], kernel)
 
 
@@ -85,7 +85,7 @@ def window_between(
     positions: tuple[int, ...],
     kernel: Sequence[int],
 ) -> Window:
-    """The window that a node's attributes describe, between two images of known lengths."""
+    """Return the window that a node's attributes describe, between two images of known lengths."""
     rank = len(image)
     strides = context.integers("strides") or (1,) * rank
     dilations = context.integers("dilations") or (1,) * rank
@@ -106,7 +106,7 @@ def window_between(
 
 
 def ends_of_padding(context: KernelContext, window: Window) -> tuple[int, ...]:
-    """Where the padded image ends on each axis, counted from the image's first element."""
+    """Return the end of the padded image on each axis, from the image's first element."""
     rank = len(window.image)
     pads = context.integers("pads")
     if context.text("auto_pad", "NOTSET") == "NOTSET":

@@ -1,4 +1,4 @@
-"""NumPy kernels of the operators that gradients are written with."""
+"""NumPy kernels of the operators of gradients."""
 
 from collections.abc import Mapping
 
@@ -28,4 +28,4 @@ GRADIENT_BUILDERS: Mapping[str, Builder] = OnDemand(
         "update.UPDATES": names("AdamUpdate MomentumUpdate RunningUpdate SgdUpdate"),
     },
 )
-"""By operator, of the domain that gradients are written in."""
+"""Kernel builders by operator of the training domain."""

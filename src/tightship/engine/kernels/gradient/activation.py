@@ -1,4 +1,4 @@
-"""Gradients of activations: several passes over one block of elements at a time."""
+"""Gradients of activations, in several passes over one block of elements at a time."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 
 _Slope = Callable[[KernelContext, Array, Array, Array], None]
-"""`slope(context, v, d, t)`: d = the derivative over one block, from v, the activation's input or
-output; v and d (n), t (2n) are distinct. All three may be overwritten."""
+"""Function `slope(context, v, d, t)` that computes the derivative d over one block from v, the
+activation's input or output; v and d (n), t (2n) are distinct, and may be overwritten."""
 
 
 def _blocked(slope: _Slope) -> Builder:
-    """A kernel that multiplies the gradient by a derivative, block by block."""
+    """Make a kernel that multiplies the gradient by a derivative, block by block."""
 
     def build(context: KernelContext) -> Kernel:
         dtype = context.dtype(0)
@@ -65,7 +65,7 @@ def _tanh(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG0
 
 
 def _elu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
-    """exp(x) alpha below zero, else 1."""
+    """Compute exp(x) * alpha below zero, else 1."""
     np.minimum(x, 0, out=d)
     np.exp(d, out=d)
     np.multiply(d, context.number("alpha", 1.0), out=d)
@@ -78,7 +78,7 @@ def _softplus(_: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: 
 
 
 def _swish(context: KernelContext, x: Array, d: Array, t: Array) -> None:
-    """With s the logistic function of a x: s + a x s (1 - s)."""
+    """Compute s + a x s (1 - s) with s the logistic function of a x."""
     rest = t[: x.size]
     np.multiply(x, context.number("alpha", 1.0), out=x)
     logistic(x, d)
@@ -104,7 +104,7 @@ def _inside(x: Array, d: Array, t: Array, alpha: float, beta: float) -> None:
 
 
 def _hard_swish(_: KernelContext, x: Array, d: Array, t: Array) -> None:
-    """Where |x| < 3 it is x / 3 + 1/2, and 1 above."""
+    """Compute x / 3 + 1/2 where |x| < 3, 1 above, 0 below."""
     _inside(x, d, t, 1 / 6, 0.5)
     line = t[: x.size]
     np.greater_equal(x, 3, out=line, casting="unsafe")
@@ -139,7 +139,7 @@ def _gelu(context: KernelContext, x: Array, d: Array, t: Array) -> None:
 
 
 def _tanh_gelu(x: Array, d: Array, t: Array) -> None:
-    """(1 + u) / 2 + x (1 - u u) v' / 2, where u = tanh v, v = c (x + 0.044715 x x x)."""
+    """Compute (1 + u) / 2 + x (1 - u u) v' / 2, with u = tanh v, v = c (x + 0.044715 x x x)."""
     inner, squares = t.reshape(2, -1)
     factor = math.sqrt(2 / math.pi)
     np.square(x, out=squares)
@@ -161,7 +161,7 @@ def _tanh_gelu(x: Array, d: Array, t: Array) -> None:
 
 
 def _clip(context: KernelContext) -> Kernel:
-    """The gradient where the input is within the limits, which count as inside."""
+    """Pass the gradient where the input is within the limits, inclusive."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     limits = np.finfo(np.float32)

@@ -1,4 +1,4 @@
-"""The norm of all gradients together, and what they are scaled by."""
+"""Norm of all gradients together, and the factor that clips them."""
 
 import math
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.errors import InputError
 
 LEAST_NORM = 1e-6
-"""Added to a norm, so that none is divided by nought."""
+"""Number added to a norm to avoid division by zero."""
 
 
 def _squares(context: KernelContext) -> Kernel:
-    """Summed a block at a time, in float64."""
+    """Sum squares in float64, a block at a time."""
     require(is_real(context.dtype(0)))
     has_total = context.has_input(1)
     layout = ScratchLayout()
@@ -38,16 +38,16 @@ def _squares(context: KernelContext) -> Kernel:
 
 
 def _clip(context: KernelContext) -> Kernel:
-    """As `torch.nn.utils.clip_grad_norm_` has it, but that what is not finite is refused."""
+    """Compute the factor of `torch.nn.utils.clip_grad_norm_`; norms that are not finite raise."""
     limit, name = context.number("limit", math.inf), context.node.name
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         norm = math.sqrt(float(inputs[0]))
         if not math.isfinite(norm):
-            found = "no number" if math.isnan(norm) else "infinite"
+            found = "not a number" if math.isnan(norm) else "infinite"
             raise InputError(
-                f"Node `{name}` has gradients whose norm is {found}, so that no weight was changed "
-                "by them."
+                f"Node `{name}` has gradients whose norm is {found}; it must be finite. No weight "
+                "was changed."
             )
         outputs[0][...] = min(limit / (norm + LEAST_NORM), 1.0)
         if len(outputs) > 1:

@@ -1,7 +1,7 @@
-"""Elements set to zero by counted numbers: the same for the same seed, step, stream and place.
+"""Dropout by counter-based random numbers, determined by seed, step, stream and position.
 
 Source: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2,
-3", 2011. Elements lie in groups of 64: the counter `16 g + l` gives four numbers, which are for
+3", 2011. Elements form groups of 64: the counter `16 g + l` gives four numbers, which are for
 element `l` of each quarter of group `g`.
 """
 
@@ -24,11 +24,11 @@ LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 
 Words = list[NDArray[np.uint64]]
-"""Four numbers of 32 bits for each counter."""
+"""Four 32-bit numbers for each counter."""
 
 
 def philox(counter: Words, key: tuple[int, int]) -> Words:
-    """Random numbers, four for each counter."""
+    """Compute four random numbers for each counter."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(ROUNDS):
@@ -44,7 +44,7 @@ def philox(counter: Words, key: tuple[int, int]) -> Words:
 
 
 def kept(state: Array, ratio: float, stream: int, start: int, count: int) -> NDArray[np.bool_]:
-    """Which of `count` elements from `start` on, a multiple of 64, are not dropped."""
+    """Tell which of `count` elements from `start`, a multiple of 64, are kept."""
     seed, step = (int(number) & (2**64 - 1) for number in state)
     groups = -(-count // GROUP)
     numbers = np.arange(groups * LANES, dtype=np.uint64) + np.uint64(start // GROUP * LANES)
@@ -55,7 +55,7 @@ def kept(state: Array, ratio: float, stream: int, start: int, count: int) -> NDA
 
 
 def threshold(ratio: float) -> int:
-    """The least number of 32 bits by which an element is kept."""
+    """Return the least 32-bit number for which an element is kept."""
     return min(round(ratio * 2**32), 2**32 - 1)
 
 

@@ -1,4 +1,4 @@
-"""Gradients of what picks elements: added where they were picked, zero elsewhere."""
+"""Gradients of operators that select elements: added where they were selected, else zero."""
 
 from collections.abc import Mapping
 

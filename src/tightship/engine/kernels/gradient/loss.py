@@ -1,4 +1,4 @@
-"""Gradients of losses of labels: what each target weighs, at its own class."""
+"""Gradients of losses of labels: each target's weight, at its own class."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from tightship.graph import element_count
 
 
 class _Weights:
-    """What each target weighs in the loss, times the gradient of the loss."""
+    """Weight of each target in the loss, times the gradient of the loss."""
 
     def __init__(self, context: KernelContext, labels: int, layout: ScratchLayout) -> None:
         self.labels = labels
@@ -25,7 +25,7 @@ class _Weights:
         self.mask = layout.slot(np.bool_, self.shape if self.ignored is not None else (0,))
 
     def of(self, inputs: Operands, scratch: Array | None) -> Array:
-        """By target."""
+        """Compute the weight of each target."""
         dy, labels, weigh = inputs[0], inputs[self.labels], self.slot.of(scratch)
         given = inputs[self.labels + 1] if len(inputs) > self.labels + 1 else None
         weigh.fill(1)
@@ -57,7 +57,7 @@ def _subtract_at_labels(dx: Array, labels: Array, weigh: Array) -> None:
 
 
 def _cross_entropy(context: KernelContext) -> Kernel:
-    """(softmax - one hot) times the weight of the target."""
+    """Compute (softmax - one hot) times the weight of the target."""
     dtype, shape = context.output_dtype(), context.output_shape()
     require(is_real(dtype))
     layout = ScratchLayout()
@@ -75,7 +75,7 @@ def _cross_entropy(context: KernelContext) -> Kernel:
 
 
 def _likelihood(context: KernelContext) -> Kernel:
-    """Minus the weight of the target at its class, zero elsewhere."""
+    """Write minus the weight of the target at its class, zero elsewhere."""
     shape = context.output_shape()
     require(is_real(context.output_dtype()))
     layout = ScratchLayout()

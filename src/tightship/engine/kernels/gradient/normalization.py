@@ -1,4 +1,4 @@
-"""Batch normalization as training has it, and gradients of normalizations."""
+"""Batch normalization in training, and gradients of normalizations."""
 
 from collections.abc import Mapping
 
@@ -40,14 +40,14 @@ def _batch(context: KernelContext) -> Kernel:
 
 
 def _sums_of_products(a: Array, b: Array, total: Array) -> None:
-    """Sums over all but axis 1 of three, in float64; one image's sum at a time."""
+    """Sum over all of three axes but axis 1, in float64, one image at a time."""
     total.fill(0)
     for left, right in zip(a, b, strict=True):
         total += np.einsum("cs,cs->c", left, right)
 
 
 def _batch_gradient(context: KernelContext) -> Kernel:
-    """By the statistics of the batch, or by given ones, which are constants then."""
+    """Compute the gradient for statistics of the batch, or for given ones as constants."""
     dtype, shape = context.dtype(0), context.shape(0)
     require(is_real(dtype) and len(shape) >= 2)
     flat = (shape[0], shape[1], element_count(shape[2:]))
@@ -94,7 +94,7 @@ def _batch_gradient(context: KernelContext) -> Kernel:
 
 
 def _layer_gradient(context: KernelContext) -> Kernel:
-    """A block of rows at a time."""
+    """Compute the gradient, a block of rows at a time."""
     dtype, shape = context.dtype(0), context.shape(0)
     axis = axis_of(context.integer("axis", -1), len(shape))
     length = element_count(shape[axis:])
@@ -134,7 +134,7 @@ def _layer_gradient(context: KernelContext) -> Kernel:
 
 
 def _over(context: KernelContext) -> tuple[tuple[int, int], ...]:
-    """A gradient of data may lie over what it is made of; there is none behind the first layer."""
+    """Return pairs that may share bytes: a gradient of data may overwrite the result's gradient."""
     return context.same_type(0) if context.has_output(0) else ()
 
 

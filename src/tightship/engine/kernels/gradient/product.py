@@ -1,4 +1,4 @@
-"""Matrix products of transposed operands, and gradients of what ends in a sum over a row."""
+"""Matrix products of transposed operands, and gradients of softmaxes."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ def _matmul(context: KernelContext) -> Kernel:
 
 
 def _softmax(context: KernelContext) -> Kernel:
-    """The gradient is y (dy - sum of y dy)."""
+    """Compute the gradient y (dy - sum of y dy)."""
     require(is_real(context.dtype(0)))
     rows = normalized_rows(context)
     layout = ScratchLayout()
@@ -44,7 +44,7 @@ def _softmax(context: KernelContext) -> Kernel:
 
 
 def _log_softmax(context: KernelContext) -> Kernel:
-    """The gradient is dy - exp(y) times the sum of dy."""
+    """Compute the gradient dy - exp(y) * (sum of dy)."""
     require(is_real(context.dtype(0)))
     rows = normalized_rows(context)
     layout = ScratchLayout()

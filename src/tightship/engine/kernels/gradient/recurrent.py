@@ -1,4 +1,4 @@
-"""Gradients of LSTM, GRU and RNN: gates are computed anew, then time runs backward."""
+"""Gradients of LSTM, GRU and RNN: recompute the gates, then go backward in time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 
 _X, _W, _R, _B, _H, _C, _Y, _DY, _DY_H, _DY_C = range(10)
-"""Places of the inputs; outputs are the gradients of the first six."""
+"""Indices of the inputs; outputs are the gradients of the first six."""
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-"""Whether each direction goes backward."""
+"""Flags by direction attribute: whether each direction goes backward."""
 
 
 @dataclass(slots=True)
@@ -37,11 +37,11 @@ class _Room:
 
 
 _Pass = Callable[[Operands, Operands, _Room, range], None]
-"""`pass(given, wanted, room, order)`: one direction, whose times follow each other in `order`."""
+"""Function `pass(given, wanted, room, order)` over one direction, with times in `order`."""
 
 
 def _recurrent(gate_count: int, passes: Callable[[KernelContext], Sequence[_Pass]]) -> Builder:
-    """A kernel that runs passes over each direction."""
+    """Make a kernel that runs passes over each direction."""
 
     def build(context: KernelContext) -> Kernel:
         dtype = context.dtype(_X)
@@ -77,7 +77,7 @@ def _recurrent(gate_count: int, passes: Callable[[KernelContext], Sequence[_Pass
 
 
 def _of(operands: Operands, place: int, direction: int) -> Any:  # noqa: ANN401
-    """What of an operand belongs to a direction; None where it is absent."""
+    """Return a direction's part of an operand; None if it is left out."""
     if place >= len(operands) or operands[place] is None or place == _X:
         return operands[place] if place < len(operands) else None
     is_of_times = place in (_Y, _DY)
@@ -85,7 +85,7 @@ def _of(operands: Operands, place: int, direction: int) -> Any:  # noqa: ANN401
 
 
 def _before(given: Operands, room: _Room, order: range, step: int) -> Array:
-    """The state before a step."""
+    """Return the state before a step."""
     if step:
         state: Array = given[_Y][order[step - 1]]
         return state
@@ -94,7 +94,7 @@ def _before(given: Operands, room: _Room, order: range, step: int) -> Array:
 
 
 def _replay_lstm(given: Operands, _: Operands, room: _Room, order: range) -> None:
-    """The gates and the cells of all times, from the states that the forward run wrote."""
+    """Recompute the gates and cells of all times from the states that the forward run wrote."""
     size = room.dh.shape[1]
     for step, time in enumerate(order):
         np.matmul(given[_X][time], given[_W].T, out=room.dgates)
@@ -114,7 +114,7 @@ def _replay_lstm(given: Operands, _: Operands, room: _Room, order: range) -> Non
 
 
 def _cell(given: Operands, room: _Room, order: range, step: int) -> Array:
-    """The cell before a step."""
+    """Return the cell before a step."""
     if step:
         cell: Array = room.cells[order[step - 1]]
         return cell
@@ -123,7 +123,7 @@ def _cell(given: Operands, room: _Room, order: range, step: int) -> Array:
 
 
 def _turn_lstm_back(given: Operands, wanted: Operands, room: _Room, order: range) -> None:
-    """Gradients of all operands, the last time first."""
+    """Compute gradients of all operands, the last time first."""
     for current, source in ((room.dh, given[_DY_H]), (room.dc, given[_DY_C])):
         np.copyto(current, 0 if source is None else source)
     for step in reversed(range(len(order))):
@@ -139,7 +139,7 @@ def _turn_lstm_back(given: Operands, wanted: Operands, room: _Room, order: range
 
 
 def _through_recurrence(given: Operands, wanted: Operands, room: _Room, before: Array) -> None:
-    """What one time's gates give the state before, its weights and the biases."""
+    """Add one time's contribution to the state before, its weights and the biases."""
     if wanted[_R] is not None:
         np.matmul(room.dgates.T, before, out=room.dr)
         np.add(wanted[_R], room.dr, out=wanted[_R])
@@ -151,7 +151,7 @@ def _through_recurrence(given: Operands, wanted: Operands, room: _Room, before: 
 
 
 def _through_inputs(given: Operands, wanted: Operands, room: _Room, time: int) -> None:
-    """What one time's gates give the input and its weights."""
+    """Add one time's contribution to the input and its weights."""
     if wanted[_X] is not None:
         np.matmul(room.dgates, given[_W], out=room.dx)
         np.add(wanted[_X][time], room.dx, out=wanted[_X][time])
@@ -161,7 +161,7 @@ def _through_inputs(given: Operands, wanted: Operands, room: _Room, time: int) -
 
 
 def _through_gates(given: Operands, room: _Room, order: range, step: int) -> None:
-    """Gradients of one time's gates, before their activations, and of the cell before."""
+    """Compute gradients of one time's gates, before their activations, and of the cell before."""
     time, size, work = order[step], room.dh.shape[1], room.work
     enter, leave, forget, new = room.gates[time]
     d_enter, d_leave, d_forget, d_new = (
@@ -196,7 +196,7 @@ def _before_tanh(gradient: Array, gate: Array, work: Array) -> None:
 
 
 def _turn_rnn_back(context: KernelContext) -> _Pass:
-    """Gradients of all operands, the last time first; the states are all that it reads."""
+    """Make the backward pass, which reads only the states, the last time first."""
     names = context.node.attributes.get("activations", ())
     assert isinstance(names, tuple)
     is_cut = "Relu" in names
@@ -222,7 +222,7 @@ def _turn_rnn_back(context: KernelContext) -> _Pass:
 
 
 def _replay_gru(context: KernelContext) -> _Pass:
-    """The gates of all times; where the state is reset late, what of it is reset."""
+    """Recompute the gates of all times, and with a late reset the part that is reset."""
     is_late = bool(context.integer("linear_before_reset", 0))
 
     def replay(given: Operands, _: Operands, room: _Room, order: range) -> None:
@@ -250,7 +250,7 @@ def _replay_gru(context: KernelContext) -> _Pass:
 
 
 def _turn_gru_back(context: KernelContext) -> _Pass:
-    """Gradients of all operands, the last time first."""
+    """Make the backward pass for all operands, the last time first."""
     is_late = bool(context.integer("linear_before_reset", 0))
 
     def turn_back(given: Operands, wanted: Operands, room: _Room, order: range) -> None:
@@ -270,7 +270,7 @@ def _turn_gru_back(context: KernelContext) -> _Pass:
 
 
 def _through_gru(given: Operands, room: _Room, time: int, before: Array, *, is_late: bool) -> None:
-    """Gradients of one time's gates, and of the state before as far as it was kept."""
+    """Compute gradients of one time's gates, and of the state before as far as it was kept."""
     size, work = room.dh.shape[1], room.work
     keep, reset, new = room.gates[time]
     d_keep, d_reset, d_new = (room.dgates[:, gate * size :][:, :size] for gate in range(3))
@@ -295,7 +295,7 @@ def _through_gru(given: Operands, room: _Room, time: int, before: Array, *, is_l
 def _through_states(
     given: Operands, wanted: Operands, room: _Room, time: int, before: Array, *, is_late: bool
 ) -> None:
-    """What one time's gates give the state before, its weights and the biases."""
+    """Add one time's contribution to the state before, its weights and the biases."""
     size, work, weights = room.dh.shape[1], room.work, given[_R]
     first, last = room.dgates[:, : 2 * size], room.dgates[:, 2 * size :]
     np.matmul(first, weights[: 2 * size], out=work)

@@ -1,4 +1,4 @@
-"""Updates of weights: element by element, over the weight and its state."""
+"""Updates of weights, element by element over the weight and its state."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tightship.engine.kernels.scratch import ScratchLayout
 
 @dataclass(frozen=True, slots=True)
 class _Scalars:
-    """What a run gives an update by: the rate, and a factor of gradients."""
+    """Inputs of an update besides tensors: the rate, and a factor of gradients."""
 
     dtype: np.dtype[np.generic]
     rate_index: int | None
@@ -24,7 +24,7 @@ class _Scalars:
 
     @classmethod
     def of(cls, context: KernelContext, first: int, default: float) -> "_Scalars":
-        """`first` is the index of the rate among the inputs; the scale follows."""
+        """Read the rate at input `first`, and the factor after it."""
         rate, scale = (each if context.has_input(each) else None for each in (first, first + 1))
         return cls(context.dtype(0), rate, scale, context.number("rate", default))
 
@@ -32,14 +32,14 @@ class _Scalars:
         return self.rate if self.rate_index is None else float(inputs[self.rate_index])
 
     def scaled(self, inputs: Operands, gradient: Array, room: Array) -> Array:
-        """The gradient, or what is left of it, in the room."""
+        """Scale the gradient into `room`; return it unchanged if there is no factor."""
         if self.scale_index is None:
             return gradient
         return np.multiply(gradient, self.dtype.type(float(inputs[self.scale_index])), out=room)
 
 
 def _decayed(slope: Array, weight: Array, decay: float, rooms: tuple[Array, Array]) -> Array:
-    """The gradient and a share of the weight."""
+    """Add weight decay to the gradient."""
     if not decay:
         return slope
     np.multiply(weight, weight.dtype.type(decay), out=rooms[1])
@@ -47,7 +47,7 @@ def _decayed(slope: Array, weight: Array, decay: float, rooms: tuple[Array, Arra
 
 
 def _rows(context: KernelContext) -> slice | None:
-    """The elements of a weight that the gradient is of: all, or those of rows from `start` on."""
+    """Return the elements that the gradient covers: rows from `start`, or None for all."""
     start = context.node.attributes.get("start")
     if start is None:
         return None
@@ -57,9 +57,9 @@ def _rows(context: KernelContext) -> slice | None:
 
 
 def _flat(weights: Operands, targets: Operands, rows: slice | None) -> list[Array]:
-    """A weight and its state, and what is written over them, in one row; the rows that change.
+    """Flatten a weight, its state, and their targets to the rows that change.
 
-    Others are what they were.
+    Other rows are copied unless the target overwrites them.
     """
     arrays = [a.reshape(-1) for a in (*weights, *targets)]
     if rows is None:
@@ -131,7 +131,7 @@ def _momentum(context: KernelContext) -> Kernel:
 
 
 def _running(context: KernelContext) -> Kernel:
-    """The old one and what the batch has, by shares."""
+    """Mix the running statistics with those of the batch."""
     dtype = context.dtype(0)
     require(is_real(dtype) and context.dtype(1) == dtype)
     kept, added = (dtype.type(context.number(name, 0.0)) for name in ("kept", "added"))
