@@ -198,7 +198,7 @@ def test_a_loop_whose_count_is_an_input_is_refused_by_what_depends_on_it():
     text = LOOP.replace("(float[8,6] x)", "(float[8,6] x, int64 n)")
     case = net(text.replace("n = Constant <value = int64 {3}> ()", ""), "", {}, w=(6, 6), b=(6,))
     model = with_constants(case, axis=np.array([0]))
-    with pytest.raises(GraphError, match=r"shape of `all`.*Loop do whose count is no constant"):
+    with pytest.raises(GraphError, match=r"shape of `all`.*if its count is not a constant"):
         train(model, "cross_entropy", Sgd())
 
 

@@ -1,4 +1,4 @@
-"""The explicit backward path: gradient nodes in the same graph as the forward ones."""
+"""Backward path: writes gradient nodes into the same graph as the forward ones."""
 
 from tightship.graph.backward.batch_statistics import with_batch_statistics
 from tightship.graph.backward.differentiate import backward, constants_read, parameters

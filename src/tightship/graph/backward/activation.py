@@ -1,4 +1,4 @@
-"""Gradients of activations: one operator each, of the output where that says enough."""
+"""Gradients of activations: one operator each, of the output where that suffices."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,7 +8,7 @@ from tightship.graph.layout import DType
 _Gradients = Iterator[tuple[int, str]]
 
 OF_OUTPUT = ("Relu", "Sigmoid", "Tanh")
-"""Activations whose gradient reads the output, so that the input is free at once."""
+"""Activations whose gradient reads the output, so that the input is free early."""
 OF_INPUT = (
     "Elu", "Erf", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Softplus", "Swish",
 )  # fmt: skip
@@ -26,7 +26,7 @@ def _of_input(at: GradientContext) -> _Gradients:
 
 
 def _clip(at: GradientContext) -> _Gradients:
-    """Reads the input; a limit has the gradient of what is beyond it."""
+    """Read the input; a limit has the gradient of what is beyond it."""
     if at.wants(0):
         yield 0, at.own("ClipGrad", at.dy, at.x(), at.optional(1), at.optional(2))[0]
     for index, operator in ((1, "Less"), (2, "Greater")):
@@ -41,12 +41,12 @@ def _where(at: GradientContext, condition: str, yes: str, no: str) -> str:
 
 
 def _over(at: GradientContext, name: str, limit: float = 0.0) -> str:
-    """Where a value is above a number."""
+    """Write where a value is above a number."""
     return at.op("Greater", name, at.number(limit, name), dtype=DType.BOOL)
 
 
 def _prelu(at: GradientContext) -> _Gradients:
-    """Reads the input and the slope."""
+    """Read the input and the slope."""
     is_over = _over(at, at.x())
     if at.wants(1):
         below = _where(at, is_over, at.number(0, at.dy), at.op("Mul", at.dy, at.x()))
@@ -56,7 +56,7 @@ def _prelu(at: GradientContext) -> _Gradients:
 
 
 def _exponential(at: GradientContext, above: float, scale: float, shift: float) -> str:
-    """Reads the output `y`: the slope is `above` where it is over 0, else `scale * y + shift`."""
+    """Read the output `y`: the slope is `above` where it is over 0, else `scale * y + shift`."""
     below = at.op("Add", at.scaled(at.y, scale), at.number(shift, at.y))
     slope = _where(at, _over(at, at.y), at.number(above, at.y), below)
     return at.op("Mul", at.dy, slope)
@@ -75,7 +75,7 @@ def _celu(at: GradientContext) -> _Gradients:
 
 
 def _mish(at: GradientContext) -> _Gradients:
-    """Reads the input: `t + x * sigmoid(x) * (1 - t * t)`, where `t` is `y / x`."""
+    """Read the input: `t + x * sigmoid(x) * (1 - t * t)`, where `t` is `y / x`."""
     if not at.wants(0):
         return
     x = at.x()
@@ -86,27 +86,27 @@ def _mish(at: GradientContext) -> _Gradients:
 
 
 def _softsign(at: GradientContext) -> _Gradients:
-    """Reads the input."""
+    """Read the input."""
     if at.wants(0):
         below = at.op("Add", at.op("Abs", at.x()), at.number(1, at.x()))
         yield 0, at.op("Div", at.op("Div", at.dy, below), below)
 
 
 def _thresholded(at: GradientContext) -> _Gradients:
-    """Reads the input."""
+    """Read the input."""
     if at.wants(0):
         is_over = _over(at, at.x(), at.real("alpha", 1.0))
         yield 0, _where(at, is_over, at.dy, at.number(0, at.dy))
 
 
 def _softmax(at: GradientContext) -> _Gradients:
-    """Reads the output."""
+    """Read the output."""
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.y)[0]
 
 
 def _dropout(at: GradientContext) -> _Gradients:
-    """Reads the mask of what was kept; nothing where nothing is dropped."""
+    """Read the mask of kept elements; nothing if no element is dropped."""
     if not at.wants(0):
         return
     is_training = at.node.version >= 12 and at.has(2)

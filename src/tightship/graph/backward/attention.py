@@ -1,4 +1,4 @@
-"""The gradient of attention, whose weights are computed anew: none outlive the forward pass."""
+"""Gradient of attention, which recomputes the weights instead of keeping them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from tightship.graph.constant import Inline
 from tightship.graph.layout import DType
 
 _MASK, _PAST = 3, (4, 5, 6)
-"""Places of inputs: a mask; what came before, and how much of it counts."""
+"""Indices of inputs: a mask; the past, and how much of it counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """Operands with an axis for the heads of keys; those of queries that share one are rows."""
+    """Operands with an axis for the heads of keys; query heads that share one are rows."""
 
     query: str
     key: str
@@ -28,7 +28,7 @@ class _Heads:
 
 
 def _attention(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Reads queries, keys, values and the mask."""
+    """Read queries, keys, values and the mask."""
     windows = [at.integer(f"{side}_window_size", -1) for side in ("left", "right")]
     is_other = any(at.has(place) for place in _PAST) or windows != [-1, -1]
     if is_other or at.real("softcap", 0.0) or any(at.gradients[1:]):
@@ -63,7 +63,7 @@ def _attention(at: GradientContext) -> Iterator[tuple[int, str]]:
 
 
 def _split(at: GradientContext, place: int) -> str:
-    """Queries, keys or values with an axis of heads."""
+    """Split queries, keys or values by heads."""
     return _headed(at, at.x(place), at.integer("kv_num_heads" if place else "q_num_heads", 0))
 
 
@@ -76,7 +76,7 @@ def _headed(at: GradientContext, name: str, count: int) -> str:
 
 
 def _joined(at: GradientContext, gradient: str, place: int) -> str:
-    """A gradient with an axis of heads, as that of an input."""
+    """Give a gradient that is split by heads the shape of an input."""
     shape = at.shape(at.x(place))
     if len(shape) == 4:
         return at.reshaped(gradient, shape)
@@ -84,7 +84,7 @@ def _joined(at: GradientContext, gradient: str, place: int) -> str:
 
 
 def _weights(at: GradientContext, heads: _Heads) -> str:
-    """How much each query takes of each value."""
+    """Write the attention weights: how much each query takes of each value."""
     scores = _product(at, heads.query, heads.key, "transB")
     folded = at.shape(scores)
     batch, length = folded[0], folded[-1]
@@ -104,7 +104,7 @@ def _weights(at: GradientContext, heads: _Heads) -> str:
         seen.append(at.tape.hold("gradient causal", triangle))
         scores = _chosen(at, seen[-1], scores, least)
     weights = at.op("Softmax", scores, attributes={"axis": -1})
-    for mask in seen if at.has(_MASK) else ():  # a query that sees nothing takes nothing
+    for mask in seen if at.has(_MASK) else ():  # a query that sees no key has weights of 0
         weights = _chosen(at, mask, weights, zero)
     return at.reshaped(weights, folded)
 

@@ -1,4 +1,4 @@
-"""Batch normalizations that write the statistics of the batch, as training has them."""
+"""Rewrites batch normalizations to write the statistics of the batch, as in training."""
 
 from dataclasses import dataclass, field, replace
 
@@ -14,16 +14,16 @@ TRAINING_FORM = "BatchNormalizationTraining"
 
 
 def with_batch_statistics(graph: Graph, *, training_only: bool = False) -> Graph:
-    """The graph with its batch normalizations in training form.
+    """Rewrite batch normalizations to training form.
 
     Each becomes `BatchNormalizationTraining`, which normalizes by the statistics of the batch and
-    writes them: `<y>.mean` and `<y>.variance`, numbered where a value is called so. Running
+    writes them: `<y>.mean` and `<y>.variance`, numbered if those names are taken. Running
     statistics that a node writes follow from these by ONNX's formula.
 
     Args:
-        graph: A graph.
-        training_only: Whether only nodes with `training_mode=1` are changed, whose results this
-            keeps; otherwise those of inference too, whose results change.
+        graph: Graph to rewrite.
+        training_only: Whether to rewrite only nodes with `training_mode=1`, which keep their
+            results; if False, those of inference too, whose results change.
     """
     if not any(_is_changed(node, training_only=training_only) for node in graph.nodes):
         return graph
@@ -49,7 +49,7 @@ def _is_changed(node: Node, *, training_only: bool) -> bool:
 
 @dataclass(slots=True)
 class _Change:
-    """The nodes so far, and what they need besides the graph."""
+    """Nodes so far, and the values and constants to add to the graph."""
 
     graph: Graph
     names: NewNames

@@ -1,4 +1,4 @@
-"""Gradients of operators that run graphs: an If, and loops of a known number of iterations."""
+"""Gradients of operators that run graphs: If, and loops of a known number of iterations."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,9 +9,9 @@ from tightship.graph.ir import Graph
 
 
 def _if(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
-    """An If of the branches' gradients, which compute anew what they read of the branches.
+    """Write an If of the branches' gradients, which recompute what they read of the branches.
 
-    Reads the condition, and what the branches read.
+    It reads the condition, and what the branches read.
     """
     node, tape = at.node, at.tape
     wanted = at.captures(node.subgraphs)
@@ -33,4 +33,4 @@ CONTROL: Mapping[tuple[str, str], ControlRule] = {
     ("", "Loop"): differentiate_iterations,
     ("", "Scan"): differentiate_iterations,
 }
-"""By domain and operator."""
+"""Rules by domain and operator."""

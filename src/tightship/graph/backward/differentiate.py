@@ -1,4 +1,4 @@
-"""The backward walk: from outputs to whatever gradients are wanted of."""
+"""Writes gradients backward from outputs to the wanted values."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,21 +17,21 @@ from tightship.graph.constant import Constant, Fill
 from tightship.graph.ir import Graph, Node, leading_to
 
 _HIDING = -1e4
-"""What masks add to scores that must not count: this, or less."""
+"""Largest value that a mask adds to scores that must not count."""
 _LAYERS = frozenset(
     {"BatchNormalization", "BatchNormalizationTraining", "Conv", "ConvTranspose", "Gemm",
      "GroupNormalization", "InstanceNormalization", "LayerNormalization", "PRelu"}
 )  # fmt: skip
-"""Operators whose constants are weights, be they single numbers."""
+"""Operators whose constants are weights, even if of one element."""
 _SET_UP = {"BatchNormalization": 3, "OneHot": 1, "Resize": 1, "Upsample": 1}
-"""How many inputs of an operator can be weights; the others say what it does."""
+"""Number of inputs of an operator that can be weights; the others are settings."""
 
 
 def parameters(graph: Graph) -> tuple[str, ...]:
-    """Constants that a model is trained by: floats that a node reads.
+    """Find the constants that a model is trained by: floats that a node reads.
 
-    What is added to scores to hide some of them is none, nor is a number by itself, unless it is a
-    weight of a layer of one channel.
+    Masks added to scores are left out, and so are single numbers, unless they are weights of a
+    layer of one channel.
     """
     return tuple(
         name
@@ -42,12 +42,12 @@ def parameters(graph: Graph) -> tuple[str, ...]:
 
 
 def constants_read(graph: Graph) -> tuple[str, ...]:
-    """Constants of floats that a node reads: those that a model can be trained by."""
+    """Find the constants of floats that a node reads, by which a model can be trained."""
     return tuple(_readers(graph))
 
 
 def _readers(graph: Graph) -> dict[str, set[str]]:
-    """Operators that read each constant of floats, as more than a setting."""
+    """Map each constant of floats to the operators that read it as more than a setting."""
     readers: dict[str, set[str]] = {}
     for name, operator in _readings(graph):
         if name in graph.constants and graph.constants[name].dtype in FLOATS:
@@ -56,7 +56,7 @@ def _readers(graph: Graph) -> dict[str, set[str]]:
 
 
 def _readings(graph: Graph) -> Iterator[tuple[str, str]]:
-    """Names that nodes read as more than settings, in bodies too, and the nodes' operators."""
+    """Yield names that nodes read as more than settings, in bodies too, with the operators."""
     for node in graph.nodes:
         inner = {name for body in node.subgraphs for name in body.captures}
         count = _SET_UP.get(node.operator)
@@ -68,37 +68,36 @@ def _readings(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _hides(constant: Constant) -> bool:
-    """Whether a constant is a mask; vectors are biases, and not looked at."""
+    """Whether a constant is a mask; vectors are biases, and not read."""
     return len(constant.shape) > 1 and bool((constant.array().astype(np.float32) <= _HIDING).any())
 
 
 def backward(
     graph: Graph, of: Iterable[str] | None = None, wrt: Iterable[str] | None = None
 ) -> Graph:
-    """The graph with the explicit backward path of some of its values.
+    """Add the explicit backward path of some values to a graph.
 
-    The forward nodes stay first, in their order. Behind them follow the nodes of the gradients,
-    last forward node first; where a value is read more than once, an Add joins its gradients as
-    soon as there are two. A gradient node reads the forward values that its rule names and no
-    others, so that what nobody reads is free after its last forward use. The gradient of `x` is
-    called `d(x)`, unless it is the gradient of another value unchanged.
+    The forward nodes stay first, in their order. The nodes of the gradients follow, last forward
+    node first; if a value is read more than once, an Add joins its gradients as soon as there are
+    two. A gradient node reads only the forward values that its rule names, so that all others are
+    free after their last forward use. The gradient of `x` is named `d(x)`, unless it is the
+    gradient of another value unchanged.
 
     Args:
-        graph: A graph; values on the way have static shapes.
-        of: What to differentiate: float values of the graph. The gradient of a scalar starts
-            with 1, that of any other value `y` is a new input `d(y)`. None stands for all
-            float outputs.
-        wrt: Values whose gradients are wanted, inputs and constants among them. None stands for
+        graph: Graph in which values on the path have static shapes.
+        of: Float values to differentiate. The gradient of a scalar starts with 1, that of any other
+            value `y` is a new input `d(y)`. None means all float outputs.
+        wrt: Values whose gradients are wanted, inputs and constants among them. None means
             `parameters`.
 
     Returns:
-        The graph, its outputs followed by the gradients in the order of `wrt`. A gradient that
-        nothing leads to is a constant of zeros. What the graph knew of values that depend on
-        elements of `wrt` is left out: these may change between runs.
+        The graph, its outputs followed by the gradients in the order of `wrt`. A gradient that no
+            path leads to is a constant of zeros. Known values that depend on elements of `wrt` are
+            removed, because these may change between runs.
 
     Raises:
-        GraphError: A name is no float value of the graph, or the gradient of a node on the way
-            is not known.
+        GraphError: A name is not a float value of the graph, or the gradient of a node on the path
+            is unknown.
 
     Complexity: O(nodes + reads).
     """
@@ -129,18 +128,18 @@ def backward(
 
 
 def gradient_path(graph: Graph, ends: Ends, wrt: Sequence[str]) -> Graph:
-    """A graph of the gradients of some of a graph's values, from given ones of others.
+    """Make a graph of the gradients of some values, from given gradients of others.
 
-    It has no other outputs, and of the forward nodes those alone that a gradient reads.
+    It has no other outputs, and only those forward nodes that a gradient reads.
 
     Args:
-        graph: A graph; it may be the body of a node.
-        ends: Floats, each with a name for its gradient: inputs behind those of the graph, where
-            the name is not taken.
-        wrt: What gradients are wanted of, captures among them: the outputs.
+        graph: Graph, possibly the body of a node.
+        ends: Floats, each with a name for its gradient, which becomes an input after those of the
+            graph; taken names are numbered.
+        wrt: Values whose gradients are the outputs, captures among them.
 
     Raises:
-        GraphError: As `backward`.
+        GraphError: A gradient on the path is unknown, or a shape is.
     """
     graph = _unlearned(with_batch_statistics(graph, training_only=True), wrt)
     walk = _Walk(graph, leading_through(graph, wrt))
@@ -171,7 +170,7 @@ def _defined(graph: Graph) -> set[str]:
 
 
 def _unlearned(graph: Graph, targets: Collection[str]) -> Graph:
-    """The graph, which knows nothing that depends on a target's elements, nor do its bodies."""
+    """Remove known values that depend on a target's elements, in bodies too."""
     changing = changing_with(graph, targets)
     known = {name: constant for name, constant in graph.known.items() if name not in changing}
     nodes = tuple([_unlearned_node(node, changing) for node in graph.nodes])
@@ -189,7 +188,7 @@ def _unlearned_node(node: Node, changing: set[str]) -> Node:
 
 
 class _Walk:
-    """Gradients as far as they are known, going through the nodes from the last to the first."""
+    """Gradients known so far, going through the nodes from the last to the first."""
 
     def __init__(self, graph: Graph, wanted: set[str]) -> None:
         self.tape = Tape(graph)
@@ -197,10 +196,10 @@ class _Walk:
         self._gradients: dict[str, str] = {}
 
     def start(self, name: str) -> str | None:
-        """Let a value's own gradient be 1, or a new input, which is returned.
+        """Start with a value's own gradient as 1, or as a new input, which is returned.
 
         Raises:
-            GraphError: The value's shape is not known.
+            GraphError: The value's shape is unknown.
         """
         dtype, shape = self._type(name)
         if shape != ():
@@ -209,10 +208,10 @@ class _Walk:
         return None
 
     def give(self, name: str, called: str) -> str:
-        """Let a value's own gradient be a new input, which is returned.
+        """Start with a value's own gradient as a new input, which is returned.
 
         Raises:
-            GraphError: The value's shape is not known.
+            GraphError: The value's shape is unknown.
         """
         given = self.tape.define(called, self._type(name))
         self._add(name, given)
@@ -228,7 +227,7 @@ class _Walk:
                 self._differentiate(node, tuple(found))
 
     def gradient(self, name: str) -> str:
-        """The final name of a value's gradient; zeros where nothing leads to it."""
+        """Return the final name of a value's gradient; zeros if no path leads to it."""
         found = self._settled(name)
         if found:
             return self.tape.final(found)
@@ -270,7 +269,7 @@ class _Walk:
             )
 
     def _settled(self, name: str) -> str:
-        """The gradient of a value that has all of its parts, under its final name."""
+        """Name the gradient of a value, which is complete, and return it."""
         found = self._gradients.get(name, "") if name else ""
         if found:
             self.tape.call(found, f"d({name})")

@@ -1,8 +1,8 @@
-"""Dropouts that drop: elements are chosen by counting, so that nobody needs to store which.
+"""Dropout in training: elements are chosen by counter, so that no mask needs to be stored.
 
-What an element meets depends on a seed, the number of the step, which dropout of the graph it is
-in and where it lies there, and on nothing else. The backward path, and a step that is done again to
-save memory, choose the same ones by doing the same.
+Whether an element is dropped depends only on a seed, the number of the step, the index of the
+dropout in the graph and the element's index. The backward path, and a step that is recomputed to
+save memory, drop the same elements.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,23 +18,23 @@ from tightship.graph.layout import DType
 from tightship.graph.new_names import NewNames
 
 DROPOUT = "dropout"
-"""The input that has the seed and the number of the step: two elements of int64."""
+"""Input with the seed and the number of the step: two elements of int64."""
 TRAINING_FORM = "DropoutTraining"
 
 
 def with_dropout(graph: Graph, ratio: float | None = None) -> tuple[Graph, str]:
-    """The graph with its dropouts in training form, which read a new input.
+    """Rewrite dropouts to training form, which reads a new input.
 
-    All become `DropoutTraining` but those whose `training_mode` is a constant false. A mask is
-    written where something reads it besides `Where(mask, y, 0)`, which becomes one as well.
+    All become `DropoutTraining` except those whose `training_mode` is a constant false. A mask is
+    written if it has readers besides `Where(mask, y, 0)`, which becomes a dropout as well.
 
     Args:
-        graph: A graph.
-        ratio: What is dropped, as a share, in place of each node's own; 0 for nothing.
+        graph: Graph to rewrite.
+        ratio: Share to drop, instead of each node's own; 0 for none.
 
     Returns:
-        The graph, and what the new input is called: `DROPOUT`, numbered where the graph has that;
-        empty where nothing drops.
+        The graph and the name of the new input: `DROPOUT`, numbered if the graph has that; empty if
+            no dropout is active.
 
     Raises:
         GraphError: A ratio or a mode is computed by the model.
@@ -54,11 +54,11 @@ def with_dropout(graph: Graph, ratio: float | None = None) -> tuple[Graph, str]:
 
 @dataclass(slots=True)
 class _Change:
-    """The nodes so far.
+    """Nodes so far.
 
     Attributes:
-        state: The new input.
-        count: How many drop something.
+        state: Name of the new input.
+        count: Number of active dropouts.
         masks: Attributes of the node that made each mask.
     """
 
@@ -70,7 +70,7 @@ class _Change:
     masks: dict[str, Mapping[str, float]] = field(default_factory=dict)
 
     def without_idle_masks(self) -> tuple[Node, ...]:
-        """The nodes, without masks that nothing reads."""
+        """Drop masks that have no reader."""
         read = {*self.graph.outputs, *(name for node in self.nodes for name in node.reads)}
         return tuple(
             replace(node, outputs=node.outputs[:1])
@@ -80,7 +80,7 @@ class _Change:
         )
 
     def add(self, node: Node) -> None:
-        """Add a node as it is to be."""
+        """Add a node, rewritten if needed."""
         if node.operator == "Dropout" and not node.domain and self._is_on(node):
             self._drop(node)
         elif node.operator == "Where" and self._is_masked(node):
@@ -109,7 +109,7 @@ class _Change:
         )
 
     def _is_masked(self, node: Node) -> bool:
-        """Whether it sets to zero what a dropout has dropped."""
+        """Whether the node sets to zero what a dropout has dropped."""
         zero = self.graph.constant(node.inputs[2])
         return (
             node.inputs[0] in self.masks
@@ -147,7 +147,7 @@ class _Change:
 
 
 def _dropout(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Reads nothing of the forward pass."""
+    """Write the gradient, which reads nothing of the forward pass."""
     if at.wants(0):
         yield 0, at.own(TRAINING_FORM, at.dy, at.x(1))[0]
 

@@ -1,4 +1,4 @@
-"""Gradients of what is computed element by element, with broadcasting."""
+"""Gradients of elementwise operators, with broadcasting."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -9,7 +9,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def _unary(write: Callable[[GradientContext], str]) -> Rule:
-    """The rule of an operator whose only input with a gradient is its first."""
+    """Make the rule of an operator whose only input with a gradient is its first."""
 
     def rule(at: GradientContext) -> _Gradients:
         if at.wants(0):
@@ -32,14 +32,14 @@ def _subtract(at: GradientContext) -> _Gradients:
 
 
 def _multiply(at: GradientContext) -> _Gradients:
-    """Reads the other factor."""
+    """Read the other factor."""
     for index in (1, 0):
         if at.wants(index):
             yield index, at.summed_to(at.op("Mul", at.dy, at.x(1 - index)), at.x(index))
 
 
 def _divide(at: GradientContext) -> _Gradients:
-    """Reads the divisor; for the divisor's gradient the quotient as well."""
+    """Read the divisor; for the divisor's gradient the quotient as well."""
     if at.wants(1):
         ratio = at.op("Div", at.op("Mul", at.dy, at.y), at.x(1))
         yield 1, at.op("Neg", at.summed_to(ratio, at.x(1)))
@@ -55,7 +55,7 @@ def _mean(at: GradientContext) -> _Gradients:
 
 
 def _extreme(at: GradientContext) -> _Gradients:
-    """Reads inputs and output; equal inputs share the gradient evenly."""
+    """Read inputs and output; equal inputs share the gradient evenly."""
     kind = at.dtype(at.y)
     hits = [
         at.cast(at.op("Equal", at.x(index), at.y, dtype=DType.BOOL), kind)
@@ -69,7 +69,7 @@ def _extreme(at: GradientContext) -> _Gradients:
 
 
 def _power(at: GradientContext) -> _Gradients:
-    """Reads the base; for the exponent's gradient the power as well."""
+    """Read the base; for the exponent's gradient the power as well."""
     if at.wants(1):
         logarithm = at.op("Mul", at.y, at.op("Log", at.x(0)))
         yield 1, at.summed_to(at.op("Mul", at.dy, logarithm), at.x(1))
@@ -93,7 +93,7 @@ def _power(at: GradientContext) -> _Gradients:
 
 
 def _number(at: GradientContext, index: int) -> float | None:
-    """An input that is one constant number, and does not widen the output."""
+    """Return an input that is a constant number, and does not widen the output; else None."""
     known = at.tape.constant(at.x(index))
     if known is None or any(n != 1 for n in known.shape) or at.shape(at.y) != at.shape(at.x(0)):
         return None
@@ -101,7 +101,7 @@ def _number(at: GradientContext, index: int) -> float | None:
 
 
 def _where(at: GradientContext) -> _Gradients:
-    """Reads the condition."""
+    """Read the condition."""
     zero, kind = at.number(0, at.dy), at.dtype(at.dy)
     if at.wants(2):
         yield 2, at.summed_to(at.op("Where", at.x(0), zero, at.dy, dtype=kind), at.x(2))
@@ -110,12 +110,12 @@ def _where(at: GradientContext) -> _Gradients:
 
 
 def _reciprocal(at: GradientContext) -> str:
-    """Reads the output."""
+    """Read the output."""
     return at.op("Neg", at.op("Mul", at.op("Mul", at.dy, at.y), at.y))
 
 
 def _root(at: GradientContext) -> str:
-    """Reads the output."""
+    """Read the output."""
     return at.op("Div", at.scaled(at.dy, 0.5), at.y)
 
 

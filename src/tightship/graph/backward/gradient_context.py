@@ -1,4 +1,4 @@
-"""Where a rule writes gradients: one forward node, and what it may be written with."""
+"""Context in which a rule writes gradients: one forward node, and helpers to write nodes."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,31 +13,31 @@ from tightship.graph.ir import AttributeValue, Graph, Node
 from tightship.graph.layout import DType, element_count
 
 FLOATS = {DType.FLOAT32: 1, DType.FLOAT16: 10, DType.FLOAT64: 11, DType.BFLOAT16: 16}
-"""Element types that have gradients, and ONNX's numbers of them."""
+"""Element types that have gradients, with ONNX's numbers."""
 
 LOOKED_INTO_MAX = 64
-"""Elements of a constant around a body that the gradient of the body may look into."""
+"""Most elements of a constant around a body that the body's gradient may read."""
 
 Rule = Callable[["GradientContext"], Iterator[tuple[int, str]]]
-"""Writes what is wanted of a node's gradients: (index of an input, its gradient)."""
+"""Function that yields wanted gradients of a node: (index of an input, its gradient)."""
 
 Ends = Sequence[tuple[str, str]]
 """Values, each with a name for its gradient."""
 GradientPath = Callable[[Graph, Ends, Sequence[str]], Graph]
-"""A graph of gradients from given ones: `differentiate.gradient_path`."""
+"""Function that makes a graph of gradients from given ones: `differentiate.gradient_path`."""
 ControlRule = Callable[["GradientContext", GradientPath], Iterator[tuple[str, str]]]
-"""The same of a node that runs graphs: (name of an operand, its gradient)."""
+"""Rule of a node that runs graphs; yields (name of an operand, its gradient)."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradientContext:
-    """A forward node whose outputs have gradients.
+    """Forward node whose outputs have gradients.
 
     Attributes:
-        tape: What is written.
-        node: The forward node.
-        gradients: Of its outputs, positional, `""` where one has none.
-        wanted: Values whose gradients lead to one that was asked for.
+        tape: Tape that nodes are written to.
+        node: Forward node.
+        gradients: Gradients of its outputs in order, `""` if one has none.
+        wanted: Values whose gradients lead to a requested one.
     """
 
     tape: Tape
@@ -47,7 +47,7 @@ class GradientContext:
 
     @property
     def dy(self) -> str:
-        """The gradient of the first output.
+        """Gradient of the first output.
 
         Raises:
             GraphError: It has none; the gradient comes through another output.
@@ -58,19 +58,19 @@ class GradientContext:
 
     @property
     def y(self) -> str:
-        """The first output."""
+        """First output."""
         return self.node.outputs[0]
 
     def x(self, index: int = 0) -> str:
-        """An input that must be there."""
+        """Return an input that must be present."""
         return self.node.inputs[index]
 
     def has(self, index: int) -> bool:
-        """Whether the node gives an input."""
+        """Whether the node has an input."""
         return index < len(self.node.inputs) and self.node.inputs[index] != ""
 
     def optional(self, index: int) -> str:
-        """The name of an input, `""` where it is absent."""
+        """Return the name of an input, `""` if it is left out."""
         return self.node.inputs[index] if index < len(self.node.inputs) else ""
 
     def wants(self, index: int) -> bool:
@@ -78,16 +78,16 @@ class GradientContext:
         return index < len(self.node.inputs) and self.node.inputs[index] in self.wanted
 
     def captures(self, bodies: Iterable[Graph]) -> tuple[str, ...]:
-        """What graphs read of what is around the node, where its gradient is wanted."""
+        """Return the captures of graphs whose gradients are wanted."""
         names = dict.fromkeys(name for body in bodies for name in body.captures)
         return tuple([name for name in names if name in self.wanted])
 
     def within(self, body: Graph, names: Iterable[str] = ()) -> Graph:
-        """A graph of the node, with types of what is around it, and few elements that are known.
+        """Give a graph of the node the types of its captures, and the small ones that are known.
 
         Args:
-            body: The graph.
-            names: What is around it besides what it captures.
+            body: Graph to extend.
+            names: Names around it besides its captures.
         """
         around = (*body.captures, *names)
         types = {name: self.tape.graph.value(name) for name in around}
@@ -100,7 +100,7 @@ class GradientContext:
         return replace(body, values={**body.values, **types}, known={**body.known, **known})
 
     def type(self, name: str) -> Type:
-        """Element type and shape of a value.
+        """Return the element type and shape of a value.
 
         Raises:
             GraphError: They are not known before the run.
@@ -109,21 +109,21 @@ class GradientContext:
         if found is None:
             raise self.refusal(
                 f"needs the shape of `{name}`, which is {self.tape.graph.value(name).shape}; give "
-                "the shapes of the model's inputs, or have it not depend on data, as the "
-                "iterations of a Loop do whose count is not a constant"
+                "the shapes of the model's inputs, or have it not depend on data (as a Loop's "
+                "iterations do if its count is not a constant)"
             )
         return found
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a value."""
+        """Return the shape of a value."""
         return self.type(name)[1]
 
     def dtype(self, name: str) -> DType:
-        """The element type of a value."""
+        """Return the element type of a value."""
         return self.type(name)[0]
 
     def refusal(self, reason: str) -> GraphError:
-        """The error that says why a node's gradient cannot be written."""
+        """Make the error that says why a node's gradient cannot be written."""
         node = self.node
         return GraphError(
             f"The gradient of node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}, "
@@ -131,19 +131,19 @@ class GradientContext:
         )
 
     def integer(self, name: str, default: int) -> int:
-        """An integer attribute of the node."""
+        """Return an integer attribute of the node."""
         value = self.node.attributes.get(name, default)
         assert isinstance(value, int), (self.node.name, name, value)
         return value
 
     def real(self, name: str, default: float) -> float:
-        """A floating-point attribute of the node."""
+        """Return a floating-point attribute of the node."""
         value = self.node.attributes.get(name, default)
         assert isinstance(value, int | float), (self.node.name, name, value)
         return float(value)
 
     def parameter(self, index: int, name: str) -> Array | None:
-        """The elements of an input that shapes the node; None where it is absent.
+        """Return the elements of an input that shapes the node; None if it is left out.
 
         Raises:
             GraphError: It is computed by the model.
@@ -156,7 +156,7 @@ class GradientContext:
         return constant.array()
 
     def axes(self, index: int) -> tuple[int, ...] | None:
-        """Axes from the attribute, or from an input; negative ones count from the end."""
+        """Return axes from the attribute or an input; negative ones count from the end."""
         given = self.node.attributes.get("axes")
         if given is not None:
             assert isinstance(given, tuple)
@@ -172,7 +172,7 @@ class GradientContext:
         dtype: DType | None = None,
         attributes: Attributes | None = None,
     ) -> str:
-        """Write an operator of ONNX with one output; elementwise unless its shape is given."""
+        """Write an ONNX operator with one output; elementwise unless its shape is given."""
         kind, first = self.type(inputs[0])
         if shape is None:
             shape = first
@@ -189,9 +189,9 @@ class GradientContext:
         """Write an operator of `DOMAIN` with the node's attributes and `more`.
 
         Args:
-            operator: Its name.
-            inputs: Its operands.
-            keep: For each output whether it is wanted; the rest is left out.
+            operator: Name of the operator.
+            inputs: Names of its operands.
+            keep: Whether each output is wanted; others are left out.
             more: Attributes besides those of the forward node.
         """
         attributes = {**self.node.attributes, **more}
@@ -203,21 +203,21 @@ class GradientContext:
         return self.tape.write(operator, inputs, kept, attributes, (DOMAIN, version))
 
     def cast(self, name: str, dtype: DType) -> str:
-        """A value with elements of another float type; itself where it has them."""
+        """Convert a value to another float type, if it has not that one."""
         if self.dtype(name) is dtype:
             return name
         return self.op("Cast", name, dtype=dtype, attributes={"to": FLOATS[dtype]})
 
     def number(self, number: float, like: str) -> str:
-        """A constant of rank 0 with the element type of a value."""
+        """Make a constant of rank 0 with the element type of a value."""
         return self.tape.number(number, self.dtype(like))
 
     def scaled(self, name: str, factor: float) -> str:
-        """A value times a number."""
+        """Multiply a value by a number."""
         return name if factor == 1 else self.op("Mul", name, self.number(factor, name))
 
     def reshaped(self, name: str, shape: Sequence[int]) -> str:
-        """A value under another shape; itself where it has it."""
+        """Reshape a value, if it has another shape."""
         if self.shape(name) == tuple(shape):
             return name
         return self.op(
@@ -225,19 +225,19 @@ class GradientContext:
         )
 
     def transposed(self, name: str, perm: Sequence[int]) -> str:
-        """A value with its axes permuted."""
+        """Permute the axes of a value."""
         have = self.shape(name)
         shape = [have[axis] for axis in perm]
         return self.op("Transpose", name, shape=shape, attributes={"perm": tuple(perm)})
 
     def expanded(self, name: str, shape: Sequence[int]) -> str:
-        """A value repeated along axes of length 1; itself where it has the shape."""
+        """Repeat a value along axes of length 1, if it has another shape."""
         if self.shape(name) == tuple(shape):
             return name
         return self.op("Expand", name, self.tape.integers(shape), shape=shape)
 
     def summed(self, name: str, axes: Sequence[int]) -> str:
-        """Sums over axes, which stay as axes of length 1."""
+        """Sum over axes, which stay as axes of length 1."""
         if not axes:
             return name
         shape = [1 if axis in axes else n for axis, n in enumerate(self.shape(name))]
@@ -246,7 +246,7 @@ class GradientContext:
         )
 
     def summed_to(self, name: str, target: str) -> str:
-        """The gradient of a value that was repeated: summed where it was."""
+        """Sum a gradient over the axes that `target` was broadcast along."""
         have, shape = self.type(name)[1], self.type(target)[1]
         if have == shape:
             return name

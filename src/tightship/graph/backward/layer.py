@@ -9,12 +9,12 @@ from tightship.graph.layer import Layer
 
 
 def layer_node(name: str, layer: Layer, inputs: Sequence[str], outputs: Sequence[str]) -> Node:
-    """A node that runs a layer; the graph that it joins gives its outputs their types."""
+    """Make a node that runs a layer; the graph gives its outputs their types."""
     return Node(name, "Layer", tuple(inputs), tuple(outputs), {"layer": layer}, DOMAIN)
 
 
 def differentiate_layer(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """A node that runs the backward of the same layer; its attribute `forward` names the node."""
+    """Write a node for the layer's backward; its attribute `forward` names the forward node."""
     layer = at.node.attributes["layer"]
     assert isinstance(layer, Layer)
     if layer.backward is None:

@@ -1,9 +1,7 @@
-"""Gradients of loops whose iterations are counted: a Scan from the last iteration to the first.
+"""Gradients of loops with a known number of iterations: a Scan from the last to the first.
 
-Each of its iterations computes anew what it reads of the forward one, from the states that this
-started
-with: they are all that is kept, stacked. Gradients of what all iterations read are summed up on the
-    way.
+Each of its iterations recomputes what it reads of the forward one from the states that this started
+with; only these are kept, stacked. Gradients of captures are summed on the way.
 """
 
 from collections.abc import Iterator
@@ -29,7 +27,7 @@ from tightship.graph.new_names import NewNames
 def differentiate_iterations(
     at: GradientContext, gradient_path: GradientPath
 ) -> Iterator[tuple[str, str]]:
-    """Reads what slices are of, captures, and the states that iterations start with."""
+    """Read the sliced inputs, captures, and the states at the start of each iteration."""
     way = _Way.of(at, _iterations(at))
     if not way.carried and not way.stacked:
         return
@@ -60,7 +58,7 @@ def differentiate_iterations(
 
 
 def _iterations(at: GradientContext) -> LoopIterations:
-    """The node's iterations, whose numbers are a constant.
+    """Return the node's iterations, whose numbers are a constant.
 
     Raises:
         GraphError: Data may decide how many there are, or it is a Scan of a batch.
@@ -85,15 +83,15 @@ def _iterations(at: GradientContext) -> LoopIterations:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What gradients go through a loop.
+    """Gradients that pass through a loop.
 
     Attributes:
-        iterations: The loop.
-        places: States that lead back to something wanted.
-        carried: Gradients of what these are after the last iteration.
-        stacked: Elements that have a gradient, and that.
+        iterations: Loop as its iterations.
+        places: Indices of states that lead back to a wanted value.
+        carried: Gradients of these after the last iteration.
+        stacked: Elements that have a gradient, with it.
         captures: Captures whose gradients are wanted.
-        sliced: Slices whose gradients are.
+        sliced: Slices whose gradients are wanted.
     """
 
     iterations: LoopIterations
@@ -128,11 +126,11 @@ class _Way:
 
     @property
     def starts(self) -> list[str]:
-        """What the states on the way are before the first iteration."""
+        """States on the path before the first iteration."""
         return [self.iterations.starts[place] for place in self.places]
 
     def path(self, at: GradientContext, gradient_path: GradientPath) -> Graph:
-        """One turn back: gradients of states, of captures and of slices."""
+        """Make one backward iteration: gradients of states, of captures and of slices."""
         body = self.iterations.body
         ends = [
             *(body.outputs[p] for p in self.places),
@@ -144,7 +142,7 @@ class _Way:
 
 
 def _moving(iterations: LoopIterations, wanted: set[str]) -> tuple[int, ...]:
-    """States that depend on something wanted, be it by way of earlier iterations."""
+    """Find states that depend on a wanted value, also through earlier iterations."""
     while True:
         reached = leading_through(iterations.body, wanted)
         pairs = zip(iterations.states, iterations.body.outputs, strict=False)
@@ -155,7 +153,7 @@ def _moving(iterations: LoopIterations, wanted: set[str]) -> tuple[int, ...]:
 
 
 def _saved(at: GradientContext, iterations: LoopIterations, made: Graph) -> list[ScanAxis]:
-    """States that an iteration back reads, which the forward node stacks from now on."""
+    """Save the states that a backward iteration reads, stacked by the forward node."""
     read, first, count = made.used, iterations.node.writes[0], iterations.count
     assert count is not None
     saved = []
@@ -171,7 +169,7 @@ def _saved(at: GradientContext, iterations: LoopIterations, made: Graph) -> list
 
 
 def _slices(iterations: LoopIterations, made: Graph) -> list[ScanAxis]:
-    """Slices that an iteration back reads, one at least: they count the iterations."""
+    """Return slices that a backward iteration reads, at least one, which sets the count."""
     read = made.used
     found = [
         scan_axis for scan_axis in iterations.slices if scan_axis.inner in read
@@ -180,7 +178,7 @@ def _slices(iterations: LoopIterations, made: Graph) -> list[ScanAxis]:
 
 
 def _with_sums(graph: Graph, places: range) -> tuple[Graph, list[str]]:
-    """The graph with some outputs added to new inputs, and what these are called."""
+    """Add some outputs to new inputs; return the graph and the inputs' names."""
     names, outputs, values = NewNames(graph), list(graph.outputs), {**graph.values}
     nodes, sums = list(graph.nodes), []
     for place in places:

@@ -1,4 +1,4 @@
-"""Loops as a Scan has them: states, and what is taken apart and stacked turn by turn."""
+"""Loops in the form of a Scan: states, inputs sliced and outputs stacked by iteration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,17 +10,17 @@ from tightship.graph.ir import AttributeValue, Graph, Node, Value
 from tightship.graph.loop_trips import trip_count
 
 UNBATCHED_SCAN_VERSION = 9
-"""Before this opset a Scan has a batch axis."""
+"""First opset in which a Scan has no batch axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanAxis:
-    """What a body takes or gives a slice of in each iteration.
+    """Axis that a body reads or writes a slice of in each iteration.
 
     Attributes:
-        inner: The slice, in the body.
-        outer: The whole, around it; empty if an element is left out.
-        axis: Where slices lie.
+        inner: Name of the slice, in the body.
+        outer: Name of the whole, around it; empty if an element is left out.
+        axis: Axis of the slices.
         is_backward: Whether the last slice is that of the first iteration.
     """
 
@@ -32,15 +32,15 @@ class ScanAxis:
 
 @dataclass(frozen=True, slots=True)
 class LoopIterations:
-    """A Scan, or a Loop written as one.
+    """Scan, or a Loop written as one.
 
     Attributes:
-        node: The forward node.
-        body: Takes states, then slices; gives states, then elements.
-        starts: What states are before the first iteration.
-        slices: What is taken apart; of a Loop `NUMBERS`, its iterations' own.
-        elements: What is stacked.
-        count: How many iterations there are; None where that is not known before the run.
+        node: Forward node.
+        body: Graph from states and slices to states and elements.
+        starts: States before the first iteration.
+        slices: Inputs that are sliced; for a Loop `NUMBERS`, the numbers of its iterations.
+        elements: Outputs that are stacked.
+        count: Number of iterations; None if it is not known before the run.
     """
 
     node: Node
@@ -52,11 +52,11 @@ class LoopIterations:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """States as an iteration starts with them, in the body."""
+        """States at the start of an iteration, in the body."""
         return self.body.inputs[: len(self.starts)]
 
     def saving(self, states: Sequence[ScanAxis]) -> Node:
-        """The forward node, which stacks these states too."""
+        """Make the forward node stack these states too."""
         outputs = (*self.body.outputs, *(scan_axis.inner for scan_axis in states))
         wholes = [*self.elements, *states]
         kept = (*self.node.outputs, *[""] * len(self.starts))[: len(self.starts)]
@@ -71,13 +71,13 @@ class LoopIterations:
 
 
 NUMBERS = ""
-"""The whole of a lane that has the numbers of the iterations."""
+"""Name of the whole that has the numbers of the iterations."""
 
 
 def scan_attributes(
     body: Graph, slices: Sequence[ScanAxis], elements: Sequence[ScanAxis]
 ) -> Mapping[str, AttributeValue]:
-    """What a Scan has beside its operands."""
+    """Return the attributes of a Scan."""
     return {
         "body": body,
         "num_scan_inputs": len(slices),
@@ -91,12 +91,12 @@ def scan_attributes(
 def iterations_of(
     node: Node, value_of: Callable[[str], Value], constant_of: Callable[[str], Constant | None]
 ) -> LoopIterations:
-    """A Loop, or a Scan without a batch axis, as its iterations.
+    """Convert a Loop, or a Scan without a batch axis, to its iterations.
 
     Args:
-        node: The loop.
-        value_of: Types around it.
-        constant_of: What is known around it, and small.
+        node: Loop or Scan.
+        value_of: Function that returns types around it.
+        constant_of: Function that returns small known values around it.
     """
     body = node.attributes["body"]
     assert isinstance(body, Graph), node.name

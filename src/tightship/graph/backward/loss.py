@@ -14,7 +14,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def _cross_entropy(at: GradientContext) -> _Gradients:
-    """Reads the logarithms of the probabilities, over which the gradient may be written."""
+    """Read the log probabilities, which the gradient may overwrite."""
     if not at.wants(0):
         return
     log = at.tape.save(at.node, 1, at.type(at.x(0)))
@@ -28,7 +28,7 @@ def _cross_entropy(at: GradientContext) -> _Gradients:
 
 
 def _likelihood(at: GradientContext) -> _Gradients:
-    """Reads the labels alone."""
+    """Read only the labels."""
     if at.wants(0):
         operands = (at.dy, *at.node.inputs[1:])
         shape = at.shape(at.x(0))
@@ -42,23 +42,23 @@ LOSSES: Mapping[str, Rule] = {
 
 
 IGNORED = -100
-"""The label of what does not count in a loss, as torch has it."""
+"""Label of targets that a loss ignores, as in torch."""
 
 
 def with_cross_entropy(
     graph: Graph, output: str, target: str = "target", *, axis: int = 1
 ) -> Graph:
-    """A graph that ends in the mean cross entropy of scores and a new input of labels.
+    """Make a graph that ends in the mean cross entropy of scores and a new input of labels.
 
     Args:
-        graph: Its output `output` holds scores.
-        output: The scores; no output any more.
-        target: What the input of int64 labels is called, those that are `IGNORED` left out; the
-            loss is `<output>.loss`.
-        axis: Where classes are: 1, or the last one.
+        graph: Graph whose output `output` holds scores.
+        output: Name of the scores, which are no longer an output.
+        target: Name of the int64 input of labels; labels of `IGNORED` do not count. The loss is
+            `<output>.loss`.
+        axis: Axis of classes: 1, or the last one.
 
     Raises:
-        GraphError: The scores are no floats of a known shape with at least two axes.
+        GraphError: The scores are not floats of a known shape of rank two or more.
     """
     scores = _float_output(graph, output)
     shape = scores.static_shape
@@ -84,15 +84,15 @@ def with_cross_entropy(
 
 
 def with_squared_error(graph: Graph, output: str, target: str = "target") -> Graph:
-    """A graph that ends in the mean squared difference of an output and a new input.
+    """Make a graph that ends in the mean squared difference of an output and a new input.
 
     Args:
-        graph: A graph with static shapes.
-        output: A float output; none any more.
-        target: What the input of the output's type is called; the loss is `<output>.loss`.
+        graph: Graph with static shapes.
+        output: Name of a float output, which is no longer one.
+        target: Name of the input of the output's type; the loss is `<output>.loss`.
 
     Raises:
-        GraphError: The output is no float of a known shape.
+        GraphError: The output is not a float tensor of known shape.
     """
     given = _float_output(graph, output)
     assert given.dtype is not None

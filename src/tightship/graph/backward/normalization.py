@@ -1,4 +1,4 @@
-"""Gradients of normalizations, which read the input, and statistics where the forward has them."""
+"""Gradients of normalizations, which read the input, and statistics that the forward writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
@@ -10,7 +10,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def _given(at: GradientContext) -> _Gradients:
-    """Batch normalization by statistics that are given."""
+    """Differentiate a batch normalization by given statistics."""
     if at.integer("training_mode", 0):
         raise at.refusal("needs the statistics of the batch; see `with_batch_statistics`")
     mean, variance = at.x(3), at.x(4)
@@ -28,7 +28,7 @@ def _given(at: GradientContext) -> _Gradients:
 
 
 def _by_batch(at: GradientContext) -> _Gradients:
-    """Batch normalization by the statistics of the batch, which it writes."""
+    """Differentiate a batch normalization by the batch's statistics, which it writes."""
     _, mean, variance = at.node.outputs
     if at.wants(0):
         yield from _through_statistics(at, mean)
@@ -38,7 +38,7 @@ def _by_batch(at: GradientContext) -> _Gradients:
 
 
 def _through_statistics(at: GradientContext, mean: str) -> _Gradients:
-    """What a batch's mean and variance make of a gradient of their own, as a running one has."""
+    """Write the contribution of gradients of the batch's mean and variance themselves."""
     shape = at.shape(at.x(0))
     channel = (shape[1], *(1 for _ in shape[2:]))
     share = shape[1] / max(prod(shape), 1)
@@ -63,7 +63,7 @@ def _batch(
 
 
 def _layer(at: GradientContext) -> _Gradients:
-    """Reads the input, its means and inverse deviations."""
+    """Read the input, its means and inverse deviations."""
     if any(at.gradients[1:]):
         raise at.refusal("is known for its first output only")
     keep = (at.wants(0), at.wants(1), at.wants(2))
@@ -78,7 +78,7 @@ def _layer(at: GradientContext) -> _Gradients:
 
 
 def _root_mean_square(at: GradientContext) -> _Gradients:
-    """Reads the input; its root mean squares are computed anew."""
+    """Read the input, whose root mean squares are recomputed."""
     x, dy = at.x(0), at.dy
     shape = at.shape(x)
     axes = range(at.integer("axis", -1) % len(shape), len(shape))
@@ -96,19 +96,19 @@ def _root_mean_square(at: GradientContext) -> _Gradients:
 
 
 def _instance(at: GradientContext) -> _Gradients:
-    """Each channel of a sample is a group."""
+    """Differentiate by groups of one channel."""
     yield from _by_groups(at, at.shape(at.x(0))[1])
 
 
 def _group(at: GradientContext) -> _Gradients:
-    """There is a scale for each channel."""
+    """Differentiate by groups with a scale for each channel."""
     yield from _by_groups(at, at.integer("num_groups", 1))
 
 
 def _by_groups(at: GradientContext, groups: int) -> _Gradients:
-    """As a batch normalization with a channel for each group of each sample.
+    """Write a batch normalization's gradient with a channel for each group of each sample.
 
-    Reads the input, whose statistics are computed anew.
+    It reads the input, whose statistics are recomputed.
     """
     shape = at.shape(at.x(0))
     rows = (shape[0], groups, prod(shape[1:]) // groups)
@@ -143,7 +143,7 @@ def _by_groups(at: GradientContext, groups: int) -> _Gradients:
 
 
 def _mean(at: GradientContext, name: str, axes: Sequence[int]) -> str:
-    """Means over axes, which stay as axes of length 1."""
+    """Average over axes, which stay as axes of length 1."""
     shape = [1 if axis in axes else length for axis, length in enumerate(at.shape(name))]
     return at.op(
         "ReduceMean", name, at.tape.integers(axes), shape=shape, attributes={"keepdims": 1}
@@ -151,7 +151,7 @@ def _mean(at: GradientContext, name: str, axes: Sequence[int]) -> str:
 
 
 def _local_response(at: GradientContext) -> _Gradients:
-    """Reads the input; the means of squares of neighbouring channels are computed anew."""
+    """Read the input, whose means of squares over neighbouring channels are recomputed."""
     if not at.wants(0):
         return
     x, dy, size = at.x(), at.dy, at.integer("size", 1)
@@ -166,7 +166,7 @@ def _local_response(at: GradientContext) -> _Gradients:
 
 
 def _near(at: GradientContext, name: str, before: int, after: int) -> str:
-    """Means over so many channels on either side; what is beyond the edge is nought."""
+    """Average over `before` and `after` neighbouring channels; zero beyond the edge."""
     shape = at.shape(name)
     rows = (shape[0], 1, shape[1], prod(shape[2:]))
     attributes: Attributes = {
@@ -186,4 +186,4 @@ NORMALIZATIONS: Mapping[str, Rule] = {
     "RMSNormalization": _root_mean_square,
 }
 OWN_NORMALIZATIONS: Mapping[str, Rule] = {"BatchNormalizationTraining": _by_batch}
-"""Of `DOMAIN`."""
+"""Rules by operator of `DOMAIN`."""

@@ -1,11 +1,11 @@
-"""The operators that gradients are written with besides ONNX's: signatures, types, in-place.
+"""Operators of gradients besides ONNX's: signatures, types, in-place pairs.
 
-They live in the domain `DOMAIN`. Each means what its NumPy kernel computes
-(`engine/kernels/gradient`); their attributes are those of the forward node, and their version is
-the opset version that gives that node its meaning. `dy` is the gradient of the forward node's
-first output; an output may be left out. An update with an attribute `start` is of the rows of a
-weight from there on, as many as its gradient has; a `GatherGrad` with `start` and `length` is of
-rows from there on, of an axis of that length, as many as `shape` says.
+They belong to the domain `DOMAIN`. Their NumPy kernels define them (`engine/kernels/gradient`).
+Their attributes are those of the forward node, and their version is the opset version that defines
+that node. `dy` is the gradient of the forward node's first output; an output may be left out. An
+update with an attribute `start` changes the rows of a weight from there on, as many as its gradient
+has; a `GatherGrad` with `start` and `length` returns rows from there on, of an axis of that length,
+as many as `shape` says.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,20 +20,20 @@ from tightship.graph.layout import DType
 DOMAIN = TRAINING
 
 Type = tuple[DType, tuple[int, ...]]
-"""Of a static value."""
+"""Type and shape of a static value."""
 Attributes = Mapping[str, AttributeValue]
 Infer = Callable[[Sequence[Type | None], Attributes], list[Type]]
-"""Types of all outputs from those of the inputs, None where absent, and the attributes."""
+"""Function from the types of inputs, None if left out, and attributes to those of all outputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator's signature.
+    """Signature of an operator.
 
     Attributes:
-        inputs: Their names; a question mark says that one may be absent.
-        outputs: Their names.
-        infer: Types of the outputs.
+        inputs: Names of the inputs; a question mark marks optional ones.
+        outputs: Names of the outputs.
+        infer: Function that infers the types of the outputs.
         in_place: Pairs (output index, input index) that may be one buffer.
     """
 
@@ -46,7 +46,7 @@ class Operator:
 def types_of(
     operator: str, inputs: Sequence[Type | None], attributes: Attributes
 ) -> tuple[Type, ...]:
-    """Types of the outputs of an operator of `DOMAIN`."""
+    """Infer the types of the outputs of an operator of `DOMAIN`."""
     return tuple(OPERATORS[operator].infer(inputs, attributes))
 
 
@@ -56,17 +56,17 @@ def _given(kind: Type | None) -> Type:
 
 
 def _like(*places: int) -> Infer:
-    """Each output has the type of an input."""
+    """Give each output the type of an input."""
     return lambda inputs, _: [_given(inputs[place]) for place in places]
 
 
 def _scalars(*dtypes: DType) -> Infer:
-    """Each output is one number."""
+    """Make each output one number."""
     return lambda _, __: [(dtype, ()) for dtype in dtypes]
 
 
 def _shaped(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type]:
-    """The first output has the shape that the node carries."""
+    """Give the first output the shape in the node's attributes."""
     return [(_given(inputs[0])[0], _dimensions(attributes["shape"]))]
 
 
@@ -76,13 +76,13 @@ def _dimensions(shape: AttributeValue) -> tuple[int, ...]:
 
 
 def _weights(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type]:
-    """The weights' gradient, and the bias': one number a filter."""
+    """Infer the gradients of weights, and of the bias: one number for each filter."""
     ((dtype, shape),) = _shaped(inputs, attributes)
     return [(dtype, shape), (dtype, shape[:1])]
 
 
 def _product(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type]:
-    """A matrix product, either operand transposed, leading axes broadcast."""
+    """Infer a matrix product, either operand transposed, leading axes broadcast."""
     (dtype, a), (_, b) = (_given(value) for value in inputs)
     rows = a[-1] if attributes.get("transA") else a[-2]
     columns = b[-2] if attributes.get("transB") else b[-1]
@@ -91,7 +91,7 @@ def _product(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type
 
 
 def _states(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
-    """Gradients of the operands of an LSTM, a GRU or an RNN, absent ones among them."""
+    """Infer the gradients of the operands of an LSTM, a GRU or an RNN, optional ones included."""
     x, w, r, states = (_given(inputs[place]) for place in (0, 1, 2, 6))
     dtype, (_times, directions, batch, size) = states
     state = (dtype, (directions, batch, size))
@@ -99,13 +99,13 @@ def _states(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
 
 
 def _normalized(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
-    """The result, and a mean and a variance of each channel."""
+    """Infer the result, and a mean and a variance of each channel."""
     dtype, shape = _given(inputs[0])
     return [(dtype, shape), (dtype, shape[1:2]), (dtype, shape[1:2])]
 
 
 def _dropped(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
-    """The result, and which elements were kept."""
+    """Infer the result, and the mask of kept elements."""
     dtype, shape = _given(inputs[0])
     return [(dtype, shape), (DType.BOOL, shape)]
 
@@ -181,4 +181,4 @@ OPERATORS: Mapping[str, Operator] = {
     "TanhGrad": _OF_Y,
     "TransposedMatMul": Operator(("a", "b"), ("y",), _product),
 }  # fmt: skip
-"""By name. `Layer` and `LayerGrad` beside them are as their callables have it (`layer.py`)."""
+"""Operators by name; `Layer` and `LayerGrad` take their signatures from callables."""

@@ -13,10 +13,10 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def _matmul(at: GradientContext) -> _Gradients:
-    """Each operand's gradient reads the other operand.
+    """Read the other operand for each operand's gradient.
 
-    Leading axes of a left operand count as rows where the right one is a matrix: the gradient of
-    a weight is one product, not a sum of products.
+    Leading axes of a left operand count as rows if the right one is a matrix: the gradient of a
+    weight is one product, not a sum of products.
     """
     a, b = at.shape(at.x(0)), at.shape(at.x(1))
     whole = at.shape(at.dy)
@@ -37,7 +37,7 @@ def _matmul(at: GradientContext) -> _Gradients:
 
 
 def _folded(at: GradientContext, gradient: str, target: str, shape: Sequence[int]) -> str:
-    """A gradient of the operand as the product saw it, as the operand's own."""
+    """Reshape the gradient of an operand as the product saw it to the operand's own shape."""
     have, rank = at.shape(gradient), len(shape)
     lead = len(have) - rank
     axes = [
@@ -49,7 +49,7 @@ def _folded(at: GradientContext, gradient: str, target: str, shape: Sequence[int
 
 
 def _product(at: GradientContext, a: str, b: str, transposed: str) -> str:
-    """A product of matrices, or of stacks whose leading axes are broadcast."""
+    """Write a product of matrices, or of stacks whose leading axes are broadcast."""
     attributes: dict[str, AttributeValue] = {transposed: 1}
     if len(at.shape(a)) == len(at.shape(b)) == 2:
         return _gemm_of(at, a, b, attributes)
@@ -66,7 +66,7 @@ def _gemm_of(at: GradientContext, a: str, b: str, attributes: Mapping[str, Attri
 
 
 def _gemm(at: GradientContext) -> _Gradients:
-    """Each operand's gradient reads the other operand; C's nothing."""
+    """Read the other operand for each operand's gradient, and nothing for C's."""
     a, b, dy = at.x(0), at.x(1), at.dy
     is_a, is_b = at.integer("transA", 0), at.integer("transB", 0)
     alpha = {"alpha": at.real("alpha", 1.0)}
@@ -81,9 +81,9 @@ def _gemm(at: GradientContext) -> _Gradients:
 
 
 def _contraction(at: GradientContext) -> _Gradients:
-    """Einsum: a contraction of the gradient with the other operands, for each operand.
+    """Differentiate Einsum: contract the gradient with the other operands, for each operand.
 
-    An axis that is in one operand alone was summed up; its gradient is repeated along it.
+    An axis of only one operand was summed over; its gradient is repeated along it.
     """
     terms, result = _labels(at)
     lengths = dict(zip(result, at.shape(at.dy), strict=True))
@@ -111,7 +111,7 @@ def _contraction(at: GradientContext) -> _Gradients:
 
 
 def _labels(at: GradientContext) -> tuple[list[str], str]:
-    """Labels of the operands' axes and of the result's, those of an ellipsis among them."""
+    """Return the labels of the operands' axes and of the result's, with those of an ellipsis."""
     given = at.node.attributes["equation"]
     equation = (given.decode() if isinstance(given, bytes) else str(given)).replace(" ", "")
     left, arrow, right = equation.partition("->")

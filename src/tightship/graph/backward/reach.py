@@ -1,4 +1,4 @@
-"""Which values of a graph depend on others in a way that has a gradient."""
+"""Finds values of a graph that depend on others with a gradient."""
 
 from collections.abc import Collection
 
@@ -8,7 +8,7 @@ from tightship.graph.ir import Graph
 
 
 def leading_through(graph: Graph, targets: Collection[str]) -> set[str]:
-    """Values that depend on a target in a way that has a gradient, targets included."""
+    """Find values that depend on a target with a gradient, targets included."""
     wanted = set(targets)
     for node in graph.nodes:
         if wanted.isdisjoint(node.reads) or (node.operator in FLAT and not node.domain):
@@ -18,7 +18,7 @@ def leading_through(graph: Graph, targets: Collection[str]) -> set[str]:
 
 
 def changing_with(graph: Graph, targets: Collection[str]) -> set[str]:
-    """Values that depend on a target's elements, targets included."""
+    """Find values that depend on a target's elements, targets included."""
     changing = set(targets)
     for node in graph.nodes:
         if node.operator not in OF_SHAPES and not changing.isdisjoint(node.reads):

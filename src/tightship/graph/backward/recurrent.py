@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from tightship.graph.backward.gradient_context import GradientContext, Rule
 
 _PLAIN = ("activations", "activation_alpha", "activation_beta", "clip", "input_forget", "layout")
-"""Attributes that make it another network."""
+"""Attributes that change the network beyond what the gradient covers."""
 _LENGTHS, _PEEPHOLES = 4, 7
 
 
 def _recurrent(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Reads all operands but lengths, and the states of all times; gates are computed anew."""
+    """Read all operands but lengths, and the states of all times; gates are recomputed."""
     places = (0, 1, 2, 3, 5, 6)
     keep = [at.wants(place) for place in places]
     if not any(keep):

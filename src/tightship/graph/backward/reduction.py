@@ -10,7 +10,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def _reduction(write: Callable[[GradientContext, str, str], str]) -> Rule:
-    """The rule that `write` gives: (site, gradient, output), both with the axes kept."""
+    """Make the rule of `write(context, gradient, output)`, whose operands keep the axes."""
 
     def rule(at: GradientContext) -> _Gradients:
         if at.wants(0):
@@ -21,7 +21,7 @@ def _reduction(write: Callable[[GradientContext, str, str], str]) -> Rule:
 
 
 def _kept_shape(at: GradientContext) -> tuple[int, ...]:
-    """The shape of the output had its axes been kept."""
+    """Return the shape of the output with its axes kept."""
     shape = at.shape(at.x())
     axes = at.axes(1)
     if not axes:
@@ -42,12 +42,12 @@ def _mean(at: GradientContext, dy: str, _: str) -> str:
 
 
 def _sum_of_squares(at: GradientContext, dy: str, _: str) -> str:
-    """Reads the input."""
+    """Read the input."""
     return at.op("Mul", at.scaled(dy, 2), at.x())
 
 
 def _norm(at: GradientContext, dy: str, y: str) -> str:
-    """Reads input and output; where all elements are nought, so is their gradient."""
+    """Read input and output; if all elements are zero, so is their gradient."""
     kind = at.dtype(y)
     tiny = 2.0**-14 if kind is DType.FLOAT16 else 2.0**-126
     length = at.op("Max", at.reshaped(y, at.shape(dy)), at.number(tiny, y))
@@ -55,18 +55,18 @@ def _norm(at: GradientContext, dy: str, y: str) -> str:
 
 
 def _absolute(at: GradientContext, dy: str, _: str) -> str:
-    """Reads the input."""
+    """Read the input."""
     return at.op("Mul", dy, at.op("Sign", at.x()))
 
 
 def _log_of_exponentials(at: GradientContext, dy: str, y: str) -> str:
-    """Reads input and output."""
+    """Read input and output."""
     share = at.op("Exp", at.op("Sub", at.x(), at.reshaped(y, at.shape(dy))))
     return at.op("Mul", share, dy)
 
 
 def _extreme(at: GradientContext, dy: str, y: str) -> str:
-    """Reads input and output; equal elements share the gradient evenly."""
+    """Read input and output; equal elements share the gradient evenly."""
     kept, kind = at.shape(dy), at.dtype(dy)
     hit = at.op("Equal", at.x(), at.reshaped(y, kept), dtype=DType.BOOL)
     hits = at.cast(hit, kind)

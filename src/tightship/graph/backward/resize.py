@@ -1,4 +1,4 @@
-"""The gradient of a Resize: each place's, shared among the elements that it is made of."""
+"""Gradient of a Resize: that of each position, shared among the elements it was made of."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
@@ -22,7 +22,7 @@ _ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
 
 
 def _resize(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Sums where whole factors repeat elements; a product along each axis otherwise."""
+    """Sum if whole factors repeat elements; else multiply along each axis."""
     if not at.wants(0):
         return
     shape, whole = at.shape(at.x()), at.shape(at.dy)
@@ -41,11 +41,11 @@ def _resize(at: GradientContext) -> Iterator[tuple[int, str]]:
 
 
 _OTHER = ("antialias", "exclude_outside", "keep_aspect_ratio_policy")
-"""Attributes that make other sums of the elements."""
+"""Attributes with which positions are made of other elements."""
 
 
 def _along(at: GradientContext, gradient: str, axis: int, scale: float) -> str:
-    """The gradient of the places of one axis, as that of the elements."""
+    """Convert the gradient of one axis from positions to elements."""
     have = at.shape(gradient)
     length, resized = at.shape(at.x())[axis], have[axis]
     shares = _shares(at, length, resized, scale).astype(at.dtype(gradient).numpy)
@@ -61,7 +61,7 @@ def _along(at: GradientContext, gradient: str, axis: int, scale: float) -> str:
 
 
 def _shares(at: GradientContext, length: int, resized: int, scale: float) -> Positions:
-    """How much each place (row) has of each element (column)."""
+    """Return the share of each element (column) in each position (row)."""
     where = _coordinates(at, length, resized, scale)
     mode = _text(at, "mode", "nearest")
     shares = np.zeros((resized, length))
@@ -79,7 +79,7 @@ def _shares(at: GradientContext, length: int, resized: int, scale: float) -> Pos
 
 
 def _coordinates(at: GradientContext, length: int, resized: int, scale: float) -> Positions:
-    """Where each place of the result lies among the elements."""
+    """Return the coordinate of each position among the elements."""
     mode = _text(at, "coordinate_transformation_mode", "half_pixel")
     place = np.arange(resized, dtype=np.float64)
     exact = scale * length
@@ -96,7 +96,7 @@ def _coordinates(at: GradientContext, length: int, resized: int, scale: float) -
 
 
 def _scales(at: GradientContext) -> list[float]:
-    """By axis, how many places there are for each element."""
+    """Return how many positions there are for each element, by axis."""
     shape, whole = at.shape(at.x()), at.shape(at.dy)
     scales = [n / m for m, n in zip(shape, whole, strict=True)]
     given = at.parameter(2, "scales")

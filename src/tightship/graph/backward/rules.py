@@ -1,4 +1,4 @@
-"""Which rule writes the gradient of which operator, and which operators have none."""
+"""Gradient rules by operator, and the operators that have none."""
 
 from collections.abc import Mapping
 
@@ -39,10 +39,10 @@ RULES: Mapping[tuple[str, str], Rule] = {
     **{(DOMAIN, operator): rule for operator, rule in {**DROPOUTS, **OWN_NORMALIZATIONS}.items()},
     (DOMAIN, "Layer"): differentiate_layer,
 }
-"""By domain and operator."""
+"""Rules by domain and operator."""
 
 OF_SHAPES = frozenset({"Shape", "Size"})
-"""Operators that read no element."""
+"""Operators that read no elements."""
 
 FLAT = OF_SHAPES | {"Ceil", "ConstantOfShape", "Floor", "Hardmax", "Round", "Sign"}
 """Operators whose results do not change with a small change of their inputs."""

@@ -1,4 +1,4 @@
-"""Gradients of what chooses elements by computed places, or puts them there."""
+"""Gradients of operators that select elements at computed positions, or write there."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def _largest(at: GradientContext) -> _Gradients:
-    """Reads the places that the forward node chose."""
+    """Read the positions that the forward node chose."""
     if at.wants(0):
         places = at.tape.save(at.node, 1, (DType.INT64, at.shape(at.y)))
         shape, axis = at.shape(at.x()), at.integer("axis", -1)
@@ -23,7 +23,7 @@ def _largest(at: GradientContext) -> _Gradients:
 
 
 def _gather_tuples(at: GradientContext) -> _Gradients:
-    """Reads the indices; elements gathered more than once have the sum."""
+    """Read the indices; elements gathered more than once have the sum."""
     if not at.wants(0):
         return
     if at.integer("batch_dims", 0):
@@ -46,7 +46,7 @@ def _scatter_tuples(at: GradientContext) -> _Gradients:
 def _scatter(
     at: GradientContext, scatter: str, gather: str, along: Mapping[str, int]
 ) -> _Gradients:
-    """Reads the indices; of updates of one place, each has that place's gradient."""
+    """Read the indices; each update of one position has that position's gradient."""
     how = at.node.attributes.get("reduction", "none")
     if how not in ("none", b"none", "add", b"add"):
         raise at.refusal(f"is known for sums and for no reduction, not for {how!r}")

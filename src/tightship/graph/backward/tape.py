@@ -1,4 +1,4 @@
-"""Gradient nodes while they are written: drafts, until each value has its final name."""
+"""Tape of gradient nodes being written: drafts, until each value has its final name."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,20 +12,20 @@ from tightship.graph.layout import DType
 from tightship.graph.new_names import NewNames
 
 OPSET = 18
-"""Of the ONNX operators that gradients are written with."""
+"""Opset of the ONNX operators in gradients."""
 ONNX = ("", OPSET)
-"""Domain and version of these."""
+"""Domain and version of these operators."""
 
 _Draft = tuple[str, tuple[str, ...], tuple[str, ...], Attributes, tuple[str, int]]
 """Operator, inputs, outputs, attributes, domain and version."""
 
 
 class Tape:
-    """What a backward pass adds to a graph: nodes in their order, types and constants.
+    """Additions of a backward pass to a graph: nodes in order, types and constants.
 
     A forward node is extended by the optional outputs that a gradient reads. Values of the tape
-    have draft names, which begin with a zero byte, until `nodes` is called. `types` holds those
-    that `type` found.
+    have draft names, which begin with a zero byte, until `nodes` is called. `types` caches the
+    results of `type`.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -41,7 +41,7 @@ class Tape:
         self._shared: dict[str, str] = {}
 
     def type(self, name: str) -> Type | None:
-        """Element type and shape of a value of the graph or of the tape; None if not static."""
+        """Return the element type and shape of a value of the graph or tape; None if not static."""
         found = self.types.get(name)
         if found is None:
             value = self.graph.value(name)
@@ -51,7 +51,7 @@ class Tape:
         return found
 
     def constant(self, name: str) -> Constant | None:
-        """The constant of a name; None if it is computed, or an input."""
+        """Return the constant of a name; None if it is computed, or an input."""
         return self.constants.get(name) or self.graph.constant(name)
 
     def write(
@@ -79,40 +79,40 @@ class Tape:
             self._final[name] = self._names.new(wanted)
 
     def define(self, wanted: str, kind: Type) -> str:
-        """The name of a value that no node of the tape writes: an input, a saved output."""
+        """Name a value that no node of the tape writes: an input, a saved output."""
         name = self._names.new(wanted)
         self.types[name] = self._written[name] = kind
         return name
 
     def hold(self, wanted: str, constant: Constant) -> str:
-        """The name of a new constant."""
+        """Add a constant; return its name."""
         name = self.define(wanted, (constant.dtype, constant.shape))
         self.constants[name] = constant
         return name
 
     def number(self, number: float, dtype: DType) -> str:
-        """A constant of rank 0."""
+        """Add a constant of rank 0."""
         return self._held(
             f"gradient {number!r} {dtype.value}", Inline(np.array(number, dtype.numpy))
         )
 
     def integers(self, numbers: Sequence[int]) -> str:
-        """A constant vector of int64."""
+        """Add a constant vector of int64."""
         return self._held(f"gradient {tuple(numbers)}", Inline(np.array(numbers, np.int64)))
 
     def filled(self, number: float, dtype: DType, shape: tuple[int, ...]) -> str:
-        """A constant of one number."""
+        """Add a constant of one repeated number."""
         fill = Fill(np.array(number, dtype.numpy), shape)
         return self._held(f"gradient {number!r} {dtype.value} {shape}", fill)
 
     def _held(self, wanted: str, constant: Constant) -> str:
-        """The name of a constant that there is once."""
+        """Add a constant once; return its name."""
         if wanted not in self._shared:
             self._shared[wanted] = self.hold(wanted, constant)
         return self._shared[wanted]
 
     def save(self, node: Node, index: int, kind: Type) -> str:
-        """The name of an optional output of a forward node, which it has from now on."""
+        """Return the name of an optional output of a forward node, which is added if needed."""
         if index < len(node.outputs) and node.outputs[index]:
             return node.outputs[index]
         saved = self._saved.setdefault(node.writes[0], {})
@@ -121,18 +121,18 @@ class Tape:
         return saved[index]
 
     def change(self, node: Node, changed: Node) -> None:
-        """Have another node stand where a forward node is; it writes that one's values too."""
+        """Replace a forward node by another, which writes its values too."""
         self._changed[node.writes[0]] = changed
 
     def nodes(self) -> tuple[Node, ...]:
-        """The forward nodes, extended by what is saved, and the gradient nodes."""
+        """Return the forward nodes, extended by saved outputs, and the gradient nodes."""
         forward = self.graph.nodes
         if self._saved or self._changed:
             forward = tuple([self._as_it_is_now(node) for node in forward])
         return (*forward, *[self._node(*draft) for draft in self._drafts])
 
     def values(self) -> dict[str, Value]:
-        """Types of all values by their final names, once there are nodes."""
+        """Return the types of all values by their final names; `nodes` must come first."""
         final = self._final
         added = {}
         for name, (dtype, shape) in self._written.items():
@@ -141,7 +141,7 @@ class Tape:
         return {**self.graph.values, **added}
 
     def final(self, name: str) -> str:
-        """What a value is called in the graph."""
+        """Return the final name of a value."""
         return self._final.get(name, name)
 
     def _as_it_is_now(self, node: Node) -> Node:

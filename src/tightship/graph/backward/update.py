@@ -1,4 +1,4 @@
-"""Weights updated by their gradients, in the graph: nodes that consume gradients at once."""
+"""Weight updates in the graph: nodes that consume gradients as soon as they exist."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -15,14 +15,14 @@ from tightship.graph.new_names import NewNames
 from tightship.graph.optimizer import Adam, Optimizer, state_of
 
 STEP = "step"
-"""The input that counts updates, from 1: a scalar of int64."""
+"""Input that counts updates, from 1: a scalar of int64."""
 NORM = "gradient_norm"
-"""The output that has the norm of all gradients, before they are clipped: a scalar of float32."""
+"""Output with the norm of all gradients before they are clipped: a scalar of float32."""
 SCALE = f"{NORM}.scale"
 GATHERED = "gathered"
-"""What is kept of a weight besides an optimizer's state: its gradients so far."""
+"""Suffix of a weight's accumulated gradients, stored besides an optimizer's state."""
 OF_ALL = frozenset({"clip_norm", "decays_vectors", "rate_factors"})
-"""What an optimizer says of all weights together."""
+"""Settings of an optimizer for all weights together."""
 
 
 def with_updates(
@@ -34,27 +34,26 @@ def with_updates(
     rate: str = "",
     names: NewNames | None = None,
 ) -> Graph:
-    """A graph that updates weights, and whose outputs are these instead of their gradients.
+    """Make a graph that updates weights, and outputs these instead of their gradients.
 
-    Nodes `SgdUpdate`, `MomentumUpdate` or `AdamUpdate` stand behind all others, in the order of
-    `weights`; before them, with `clip_norm`, one `SquaresAdded` for each and a `ClipScale`, whose
-    norm is an output `NORM`. A weight `w` and its state, as `w.mean` and `w.square`, become
-    inputs; `w.next`, `w.mean.next` and `w.square.next` are outputs, each to be written over the
-    input that it follows. What the graph has of these names already is left alone, and what is
-    added is numbered.
+    Nodes `SgdUpdate`, `MomentumUpdate` or `AdamUpdate` follow all others, in the order of
+    `weights`; before them, with `clip_norm`, come one `SquaresAdded` for each and a `ClipScale`,
+    whose norm is an output `NORM`. A weight `w` and its state, such as `w.mean` and `w.square`,
+    become inputs; `w.next`, `w.mean.next` and `w.square.next` are outputs, each to be written over
+    the input that it replaces. Names that the graph has already are numbered.
 
     Args:
-        graph: A graph with its backward path.
+        graph: Graph with its backward path.
         weights: Constants or inputs of the graph.
-        gradients: The gradient of each, outputs of the graph.
-        optimizer: How a weight changes.
-        rate: What an input is called that has the learning rate, a scalar of float32, in place of
-            the optimizer's.
-        names: What is added is called by these names, which nothing of the graph has.
+        gradients: Gradient of each, outputs of the graph.
+        optimizer: Rule by which weights change.
+        rate: Name of an input with the learning rate, a scalar of float32, instead of the
+            optimizer's.
+        names: Names that are new to the graph.
 
     Raises:
-        GraphError: A weight is no constant or input.
-        InputError: A factor of the rate is for no weight.
+        GraphError: A weight is neither a constant nor an input.
+        InputError: A factor of the rate names no weight.
     """
     _check_factors(optimizer, weights)
     names = names or NewNames(graph)
@@ -95,14 +94,14 @@ def _check_factors(optimizer: Optimizer, weights: Sequence[str]) -> None:
 
 
 def _kind(graph: Graph, weight: str) -> Value:
-    """The type of a weight.
+    """Return the type of a weight.
 
     Raises:
-        GraphError: It is no constant or input.
+        GraphError: It is neither a constant nor an input.
     """
     if weight not in graph.constants and weight not in graph.inputs:
         raise GraphError(
-            f"`{weight}` is no constant or input of the graph, so it cannot be updated."
+            f"`{weight}` is neither a constant nor an input of the graph; only these are updated."
         )
     kind = graph.constants.get(weight) or graph.value(weight)
     return Value(weight, kind.dtype, kind.shape)
@@ -113,13 +112,13 @@ def with_running_statistics(
     running: Mapping[str, tuple[str, float, float]],
     names: NewNames | None = None,
 ) -> Graph:
-    """A graph that updates running statistics by those of each batch.
+    """Make a graph that updates running statistics by those of each batch.
 
     Args:
-        graph: A graph whose values the statistics of the batch are.
-        running: By the name of a running statistic, a constant of the graph or no more: that of
-            the batch, the share of the old one that is kept, and that of the new one.
-        names: What is added is called by these names: `<statistic>.next`, where none has it.
+        graph: Graph that computes the statistics of the batch.
+        running: For each running statistic, a constant of the graph or a new input: the name of the
+            batch's, the share of the old value that is kept, and that of the new one.
+        names: Names that are new to the graph: `<statistic>.next`, if free.
     """
     names = names or NewNames(graph)
     types, nodes = {}, []
@@ -142,17 +141,17 @@ def with_norm(
     limit: float,
     names: NewNames | None = None,
 ) -> Graph:
-    """A graph that has the norm of all gradients as an output, `NORM`.
+    """Make a graph with the norm of all gradients as an output, `NORM`.
 
-    A run in which it is no finite number is refused. Squares are added up from the last weight to
-    the first, as gradients are made.
+    A run with a norm that is not finite raises. Squares are summed from the last weight to the
+    first, in the order in which gradients are made.
 
     Args:
-        graph: A graph with its backward path.
-        weights: What the gradients are of.
-        gradients: The gradient of each.
-        limit: What gradients times `SCALE` have for a norm at most.
-        names: What is added is called by these names.
+        graph: Graph with its backward path.
+        weights: Weights of the gradients.
+        gradients: Gradient of each.
+        limit: Largest norm of the gradients times `SCALE`.
+        names: Names that are new to the graph.
     """
     names = names or NewNames(graph)
     nodes, total = [], ""
@@ -180,17 +179,17 @@ def with_totals(
     share: float,
     names: NewNames | None = None,
 ) -> tuple[Graph, tuple[str, ...]]:
-    """A graph that adds a share of each gradient to what was gathered of it before.
+    """Make a graph that adds a share of each gradient to its accumulated sum.
 
     Args:
-        graph: A graph with its backward path.
-        weights: What the gradients are of; `<weight>.gathered` becomes an input.
-        gradients: The gradient of each, outputs of the graph.
-        share: The share.
-        names: What is added is called by these names.
+        graph: Graph with its backward path.
+        weights: Weights of the gradients; `<weight>.gathered` becomes an input.
+        gradients: Gradient of each, outputs of the graph.
+        share: Factor of the gradients.
+        names: Names that are new to the graph.
 
     Returns:
-        The graph whose outputs are the sums in place of the gradients, and their names.
+        Graph whose outputs are the sums instead of the gradients, and their names.
     """
     names = names or NewNames(graph)
     gathered = _gathered(weights, names)
@@ -214,9 +213,9 @@ def with_gathered(
     share: float,
     names: NewNames | None = None,
 ) -> Graph:
-    """As `with_totals`, but that a sum is to be written over what was gathered before.
+    """Make a graph as `with_totals` does, with each sum written over the former one.
 
-    Weights that are constants become inputs, and gradients are no outputs any more.
+    Constant weights become inputs, and gradients are no longer outputs.
     """
     constants = {name: graph.constants[name] for name in weights if name in graph.constants}
     types = {name: Value(name, each.dtype, each.shape) for name, each in constants.items()}
@@ -243,7 +242,7 @@ def _updated(
     types: Mapping[str, Value],
     outputs: Sequence[str],
 ) -> Graph:
-    """The graph with nodes behind the others, and inputs that may have been constants."""
+    """Append nodes, and inputs that may have been constants."""
     held = set(inputs)
     return replace(
         graph,
@@ -260,7 +259,7 @@ def _followed(before: Iterable[str], names: NewNames) -> tuple[str, ...]:
 
 
 def _own(optimizer: Optimizer, weight: Value) -> Optimizer:
-    """The optimizer of a weight: at its own rate, without decay where that is for matrices."""
+    """Return the optimizer of a weight: its own rate, no decay if that is only for matrices."""
     factor = optimizer.rate_factors.get(weight.name, 1.0)
     own = replace(optimizer, rate=optimizer.rate * factor)
     if own.decays_vectors or len(weight.shape or ()) > 1:
@@ -271,7 +270,7 @@ def _own(optimizer: Optimizer, weight: Value) -> Optimizer:
 def _own_rates(
     rate: str, factors: Mapping[str, float], names: NewNames
 ) -> tuple[dict[str, str], list[Node], dict[str, Constant]]:
-    """What rates of weights are called that have their own, and products that give them."""
+    """Name the rates of weights that have their own, and make the products for them."""
     own = {weight: names.of(f"{weight}.rate") for weight in factors} if rate else {}
     constants: dict[str, Constant] = {
         names.of(f"{weight}.rate.factor"): Inline(np.array(factors[weight], np.float32))
@@ -285,7 +284,7 @@ def _own_rates(
 
 
 def _update(optimizer: Optimizer, reads: tuple[str, ...], after: tuple[str, ...]) -> Node:
-    """An update; its rate and its scale are empty where it reads none."""
+    """Make an update; empty names in `reads` stand for no rate or scale."""
     plain = "Adam" if isinstance(optimizer, Adam) else "Sgd"
     numbers = {name: float(n) for name, n in asdict(optimizer).items() if name not in OF_ALL}
     operator = f"{'Momentum' if 'velocity' in state_of(optimizer) else plain}Update"
