@@ -49,7 +49,7 @@ ALLOWED: dict[str, Count] = {
     "driver": Count(fragments=327, riddles=82, is_no=17),
     "engine": Count(fragments=98, riddles=1),
     "frontend": Count(fragments=107, riddles=4, is_no=2),
-    "graph": Count(fragments=39, riddles=2, is_no=1),
+    "graph": Count(fragments=8),
     "loading": Count(fragments=25, riddles=1, is_no=1),
     "resource": Count(fragments=17, riddles=11, is_no=3),
 }

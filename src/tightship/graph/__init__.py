@@ -1,4 +1,4 @@
-"""What is computed: values, nodes, constants and the graph. No memory, no execution."""
+"""Graph to compute: values, nodes and constants. No memory, no execution."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Whether the operands of ONNX's Attention fit each other."""
+"""Checks the operand shapes of ONNX's Attention."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,13 @@ from tightship.graph.recurrent_shapes import agree
 def attention_misfit(
     names: Sequence[str], shapes: Sequence[Shape | None], heads: tuple[int | None, int | None]
 ) -> str | None:
-    """Why operands do not fit each other; None where no known length says so.
+    """Return why operands do not fit each other; None if known lengths allow them.
 
     Args:
-        names: Of queries, keys, values, mask, past keys and values, and lengths; empty if absent.
-        shapes: Of these; None where the rank is not known.
-        heads: `q_num_heads` and `kv_num_heads`, for operands of three axes.
+        names: Names of queries, keys, values, mask, past keys and values, and lengths; empty if
+            left out.
+        shapes: Shapes of these; None for unknown rank.
+        heads: `q_num_heads` and `kv_num_heads`, for operands of rank three.
     """
     operands = list(zip(names, shapes, strict=True))
     apart: list[Shape] = []
@@ -50,7 +51,7 @@ def attention_misfit(
 
 
 def _apart(shape: Shape, heads: int | None) -> Shape | None:
-    """A shape of four axes: batch, heads, steps and length; None if it is none of so many heads."""
+    """Return a shape as batch, heads, steps and length; None if heads do not divide it."""
     if len(shape) == 4:
         return shape
     if len(shape) != 3 or heads is None or heads < 1:
@@ -62,7 +63,7 @@ def _apart(shape: Shape, heads: int | None) -> Shape | None:
 
 
 def _spreads(mask: Shape, whole: Shape) -> bool:
-    """Whether a mask is as wide as what it is for, or 1; of keys it may have fewer."""
+    """Whether a mask broadcasts to the scores; it may have fewer keys."""
     if not 1 <= len(mask) <= len(whole):
         return False
     *outer, keys = zip(mask, whole[-len(mask) :], strict=True)

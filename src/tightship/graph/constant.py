@@ -1,7 +1,7 @@
-"""Where the bytes of a constant are, without reading them.
+"""Constants by the location of their bytes, which are not read.
 
-A plan needs only the dtype and the shape; `array()` is called when the constant
-is packed, and what it returns is dropped right after.
+A plan needs only the dtype and the shape; `array()` is called when the constant is packed, and its
+result is dropped right after.
 """
 
 from collections.abc import Callable, Hashable
@@ -19,7 +19,7 @@ Array = NDArray[np.generic]
 
 
 class Constant(Protocol):
-    """A tensor known before the run."""
+    """Tensor known before the run."""
 
     @property
     def dtype(self) -> DType: ...
@@ -27,15 +27,15 @@ class Constant(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
     def array(self) -> Array:
-        """The elements, read-only, shape `shape`; may be a view of a mapped file."""
+        """Return the elements, read-only, of shape `shape`; may be a view of a mapped file."""
 
     def release(self) -> None:
-        """Give back the pages that `array()` brought in; it may be called again."""
+        """Give back the pages that `array()` brought in; `array()` may be called again."""
 
 
 @dataclass(frozen=True, eq=False)
 class Inline:
-    """A small constant held in memory."""
+    """Small constant held in memory."""
 
     value: Array
 
@@ -51,12 +51,12 @@ class Inline:
         return self.value
 
     def release(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mapped:
-    """Little-endian dense bytes inside a mapped file."""
+    """Little-endian dense bytes in a mapped file."""
 
     file: MappedFile
     offset_bytes: int
@@ -74,7 +74,7 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fill:
-    """One value repeated; takes no memory until it is packed."""
+    """Repeated value, which takes no memory until it is packed."""
 
     value: Array
     shape: tuple[int, ...]
@@ -87,29 +87,29 @@ class Fill:
         return np.broadcast_to(self.value.reshape(()), self.shape)
 
     def release(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 class Computed:
-    """Base of constants that are computed from others each time they are asked for."""
+    """Base of constants that are computed from others on each access."""
 
     @property
     def sources(self) -> tuple[Constant, ...]:
-        """The constants that it is computed from."""
+        """Constants that it is computed from."""
         raise NotImplementedError
 
     @property
     def recipe(self) -> Hashable:
-        """What is done to them; None says nothing.
+        """Key of the computation; None if it has none.
 
-        Constants of equal recipes, types and sources have equal elements.
+        Constants with equal recipes, types and sources have equal elements.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class Derived(Computed):
-    """A constant that a function computes."""
+    """Constant that a function computes."""
 
     dtype: DType
     shape: tuple[int, ...]

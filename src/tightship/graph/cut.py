@@ -1,9 +1,9 @@
-"""Which nodes can run tile by tile: those around values that are large and can be cut.
+"""Finds nodes that can run in tiles: those around large values that can be split.
 
-A value is cut along its first axis that is not 1 long. Every node that writes or reads it must
-have, for each index there, a result of its own: elementwise nodes, softmaxes along another axis,
-products of matrices that share no sum, gradients of these and of what is picked, and updates of
-weights.
+A value is split along its first axis of length other than 1. Every node that writes or reads it
+must have an independent result for each index of that axis: elementwise nodes, softmaxes along
+another axis, matrix products that do not sum over it, gradients of these and of gathers, and
+updates of weights.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +17,7 @@ _PER_ROW = frozenset({"LogSoftmax", "LogSoftmaxGrad", "Softmax", "SoftmaxGrad"})
 _PER_ROW_SINCE = 13
 _STACKED = frozenset({"MatMul", "TransposedMatMul"})
 _FLAT = frozenset({"Gemm", "TransposedMatMul"})
-"""Products that may be of two matrices; each row of the first, as it is multiplied, is apart."""
+"""Products that may be of two matrices; each row of the left operand is independent."""
 _WHOLE_BESIDE = UPDATES | {"GatherGrad"}
 _GRADIENTS = frozenset({
     "EluGrad", "GeluGrad", "HardSigmoidGrad", "HardSwishGrad", "LeakyReluGrad", "ReluGrad",
@@ -27,7 +27,7 @@ _GRADIENTS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An axis along which values of one rank are cut, and its length."""
+    """Axis along which values of one rank are split, and its length."""
 
     rank: int
     axis: int
@@ -36,7 +36,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class CutNode:
-    """A node that is cut: the frame of its results, and the axis of each input, None if whole."""
+    """Node that is split: the frame of its results, and the split axis of each input, if any."""
 
     frame: Frame
     inputs: tuple[int | None, ...]
@@ -44,26 +44,26 @@ class CutNode:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Nodes that are cut together, by index, and the bytes of the largest value between them."""
+    """Nodes that are split together, by index, and the bytes of the largest value between them."""
 
     nodes: Mapping[int, CutNode]
     largest_bytes: int
 
     @property
     def length(self) -> int:
-        """How many tiles there can be."""
+        """Largest possible number of tiles."""
         return min(node.frame.length for node in self.nodes.values())
 
 
 def is_update(graph: Graph, node: Node) -> bool:
-    """Whether a node writes over a weight and its state, or what is gathered, row by row."""
+    """Whether a node updates a weight and its state, or a gathered statistic, row by row."""
     if node.domain != DOMAIN or node.operator not in UPDATES:
         return False
     return node.operator != "RunningUpdate" or node.outputs[0] in graph.outputs
 
 
 def runs_of(graph: Graph, least_bytes: int) -> list[Run]:
-    """Nodes around values of at least so many bytes that can be cut, those of a run together."""
+    """Group nodes around values of at least `least_bytes` that can be split."""
     found = _cut_values(graph, least_bytes)
     cut = {
         index: node
@@ -89,7 +89,7 @@ def runs_of(graph: Graph, least_bytes: int) -> list[Run]:
 
 
 def _cut_values(graph: Graph, least_bytes: int) -> set[str]:
-    """Values that can be cut, whoever touches them."""
+    """Find the values that every node around them can split."""
     found = {
         name
         for node in graph.nodes
@@ -103,7 +103,7 @@ def _cut_values(graph: Graph, least_bytes: int) -> set[str]:
 
 
 def _torn(graph: Graph, node: Node, found: Collection[str]) -> Iterator[str]:
-    """Values that a node touches and that cannot be cut because of it."""
+    """Yield values that cannot be split because of this node."""
     touched = {name for name in node.reads + node.writes if name in found}
     if not touched:
         return
@@ -118,10 +118,10 @@ def _torn(graph: Graph, node: Node, found: Collection[str]) -> Iterator[str]:
 
 
 def _is_large(graph: Graph, node: Node, touched: Collection[str]) -> bool:
-    """Whether a node of a run has something as large, in one tile, beside it.
+    """Whether a node of a run has another value of similar size that is not split.
 
-    Of a product of two matrices, and of what is picked, that is an operand that each tile reads;
-    of an update it lies outside.
+    For a product of two matrices or a gather, that is an operand that each tile reads; the weight
+    of an update lies outside the arena.
     """
     if (node.domain == DOMAIN and node.operator in UPDATES | {"GatherGrad"}) or _is_flat(
         graph, node
@@ -159,7 +159,7 @@ def _is_flat(graph: Graph, node: Node) -> bool:
 
 
 def _is_apart(graph: Graph, node: Node, frame: Frame) -> bool:
-    """Whether each index along the axis has a result of its own."""
+    """Whether each index along the axis has an independent result."""
     if node.operator in _PER_ROW and node.version >= _PER_ROW_SINCE:
         axis = node.attributes.get("axis", -1)
         assert isinstance(axis, int)
@@ -174,7 +174,7 @@ def _is_apart(graph: Graph, node: Node, frame: Frame) -> bool:
 
 
 def _axis_of(graph: Graph, name: str, frame: Frame) -> int | None:
-    """The axis of an operand that meets the frame's; None if it is whole for all; -1 if none."""
+    """Return an operand's axis for the frame; None if tiles read it whole; -1 if impossible."""
     constant = graph.constant(name) if name else None
     shape = constant.shape if constant is not None else graph.value(name).shape if name else ()
     if shape is None:
@@ -192,14 +192,14 @@ def _frame(graph: Graph, name: str) -> Frame | None:
 
 
 def _size_bytes(graph: Graph, name: str) -> int:
-    """Of a value that is computed or given; a constant lies elsewhere."""
+    """Return the size of a computed or given value; 0 for a constant, which is not in the arena."""
     if name in graph.constants or not graph.value(name).is_static:
         return 0
     return graph.value(name).size_bytes
 
 
 def _roots(graph: Graph, nodes: Collection[int], found: Collection[str]) -> dict[int, int]:
-    """Of each node one of those that touch the same cut values as it, or as its neighbours."""
+    """Map each node to a representative of those connected with it through split values."""
     parent = {index: index for index in nodes}
 
     def root(index: int) -> int:

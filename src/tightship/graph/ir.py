@@ -1,8 +1,7 @@
-"""What is computed: values, nodes and the graph that ties them.
+"""Intermediate representation: values, nodes and the graph that connects them.
 
-Everything here is frozen; a pass returns a new graph. A graph is checked once, when
-it is made: every name is defined once, before it is read, so `nodes` is an order in
-which the graph can run.
+Everything here is frozen; a pass returns a new graph. A graph is checked once, when it is made:
+every name is defined once, before it is read, so `nodes` is an order in which the graph can run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,10 +17,10 @@ from tightship.graph.layout import DType, Shape, size_bytes
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One tensor of the graph, or an opaque object (`dtype` is None: sequence, optional).
+    """Tensor of the graph, or an opaque object (`dtype` is None: sequence, optional).
 
-    `shape` is None where not even the rank is known. A dimension is an int, a symbol's
-    name, or None where it depends on data.
+    `shape` is None if the rank is unknown. A dimension is an int, a symbol's name, or None if it
+    depends on data.
     """
 
     name: str
@@ -44,12 +43,12 @@ class Value:
 
     @property
     def is_static(self) -> bool:
-        """Whether the value's bytes are known: a tensor of numbers with a static shape."""
+        """Whether the value's size is known: a tensor of numbers with a static shape."""
         return self._static is not None
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape of a static value."""
+        """Shape of a static value."""
         assert self._static is not None, self
         return self._static
 
@@ -62,7 +61,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator applied to values; `""` among the inputs or outputs means absent."""
+    """Operator applied to values; `""` among inputs or outputs marks one left out."""
 
     name: str
     operator: str
@@ -71,15 +70,15 @@ class Node:
     attributes: Mapping[str, "AttributeValue"] = field(default_factory=dict)
     domain: str = ""
     version: int = 1
-    """Opset version of `domain` that gives the operator its meaning."""
+    """Opset version of `domain` that defines the operator."""
     fused: tuple["Node", ...] = ()
-    """Nodes that run on this one's output, in order, as part of the same kernel. Values
-    between them exist nowhere else: only the last one's outputs are written."""
+    """Nodes that run on this one's output, in order, in the same kernel. Values between them exist
+    nowhere else: only the last one's outputs are written."""
 
     reads: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """Names this node needs, subgraph captures and fused operands included, each once."""
+    """Distinct names that this node reads, with subgraph captures and fused operands."""
     writes: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """Names this node defines."""
+    """Names that this node defines."""
     subgraphs: tuple["Graph", ...] = field(init=False, repr=False, compare=False)
     """Bodies of If, Loop and Scan, in the order of their attributes."""
 
@@ -100,11 +99,11 @@ class Node:
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """What the node runs on: its inputs, then the captures of each of its subgraphs."""
+        """Inputs of the node, then the captures of each of its subgraphs."""
         return (*self.inputs, *(name for graph in self.subgraphs for name in graph.captures))
 
     def absorbed(self) -> "Node":
-        """This node with the first of the fused ones a part of it, whose operands it reads."""
+        """Merge the first fused node into this one, keeping the names that it reads."""
         first, *fused = self.fused
         node = object.__new__(Node)
         for entry, value in zip(
@@ -124,9 +123,9 @@ NODE_FIELDS = tuple(entry.name for entry in dataclass_fields(Node))
 class Graph:
     """Nodes in an order in which they can run.
 
-    `known` holds values that follow from shapes alone (found while types were inferred);
-    the nodes that compute them are still in `nodes`. `captures` are names a subgraph takes
-    from the graph around it.
+    `known` holds values that follow from shapes alone (found by type inference); the nodes that
+    compute them are still in `nodes`. `captures` are names that a subgraph takes from the graph
+    around it.
     """
 
     name: str
@@ -159,7 +158,7 @@ class Graph:
 
     @cached_property
     def reads(self) -> Mapping[str, tuple[int, ...]]:
-        """Positions of the nodes that read each name, in order."""
+        """Indices of the nodes that read each name, in order."""
         found: dict[str, tuple[int, ...]] = {}
         for index, node in enumerate(self.nodes):
             for name in node.reads:
@@ -178,7 +177,7 @@ class Graph:
         constants: Mapping[str, Constant],
         known: Mapping[str, Constant],
     ) -> "Graph":
-        """The graph for other shapes: nodes of the same names in the same order, not checked."""
+        """Make the graph for other shapes, with nodes of the same names and order, unchecked."""
         graph = object.__new__(Graph)
         fields = (
             self.name, self.inputs, self.outputs, values, nodes, constants, known, self.captures,
@@ -189,15 +188,15 @@ class Graph:
         return graph
 
     def value(self, name: str) -> Value:
-        """The type of a name; unknown where inference found nothing."""
+        """Return the type of a name; an unknown one if inference found nothing."""
         return self.values.get(name) or Value(name)
 
     def constant(self, name: str) -> Constant | None:
-        """The constant of this name, given or known from shapes; None if it is computed."""
+        """Return the constant of this name, given or known from shapes; None if computed."""
         return self.constants.get(name) or self.known.get(name)
 
     def uses(self) -> dict[str, int]:
-        """How many nodes read each name; being a graph output counts as one more."""
+        """Count the nodes that read each name; being a graph output counts as one more."""
         counts: dict[str, int] = {}
         for name in self._reads():
             counts[name] = counts.get(name, 0) + 1
@@ -210,7 +209,7 @@ class Graph:
 
 
 def leading_to(outputs: Iterable[str], nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Nodes that an output depends on, in their order."""
+    """Return the nodes that an output depends on, in order."""
     wanted, kept = set(outputs), []
     for node in reversed(nodes):
         if not wanted.isdisjoint(node.writes):
@@ -231,4 +230,4 @@ AttributeValue = (
     | Graph
     | Layer
 )
-"""What an attribute can hold; a string list is `tuple[str, ...]`."""
+"""Types of an attribute; a list of strings is `tuple[str, ...]`."""

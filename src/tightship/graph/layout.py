@@ -1,4 +1,4 @@
-"""Element types, shapes, and the bytes they take."""
+"""Element types, shapes, and their sizes."""
 
 import enum
 import functools
@@ -11,15 +11,15 @@ from numpy.typing import DTypeLike
 from tightship.errors import GraphError
 
 Dimension = int | str | None
-"""A known length, a named symbol, or nothing known."""
+"""Known length, symbol, or None for an unknown length."""
 
 Shape = tuple[Dimension, ...]
 
 
 class DType(enum.Enum):
-    """An element type, named as NumPy and ml_dtypes name it.
+    """Element type, named as by NumPy and ml_dtypes.
 
-    Sub-byte types take one byte an element, which is how they lie in an array.
+    Sub-byte types take one byte an element, as they do in an array.
     """
 
     FLOAT32 = "float32"
@@ -53,7 +53,7 @@ class DType(enum.Enum):
 
     @functools.cached_property
     def numpy(self) -> np.dtype[np.generic]:
-        """The NumPy dtype of an array of this type; strings are Python objects."""
+        """NumPy dtype of an array of this type; strings are Python objects."""
         found: np.dtype[np.generic]
         if self is DType.STRING:
             return np.dtype(object)
@@ -67,12 +67,12 @@ class DType(enum.Enum):
 
     @functools.cached_property
     def itemsize(self) -> int:
-        """Bytes an element takes in an array; 0 for strings, which live elsewhere."""
+        """Bytes of an element in an array; 0 for strings, whose bytes lie elsewhere."""
         return 0 if self is DType.STRING else self.numpy.itemsize
 
     @staticmethod
     def of(dtype: DTypeLike) -> "DType":
-        """The type of a NumPy dtype.
+        """Return the type of a NumPy dtype.
 
         Raises:
             GraphError: No ONNX element type matches.
@@ -91,7 +91,7 @@ def _element_type(dtype: np.dtype[np.generic]) -> DType:
 
 
 def agrees(lengths: Sequence[int], declared: Shape | None) -> bool:
-    """Whether a value may have these lengths: as many as declared, if that is known, and those."""
+    """Whether a value may have these lengths: their number, if known, and the known ones match."""
     return declared is None or (
         len(lengths) == len(declared)
         and all(
@@ -103,10 +103,10 @@ def agrees(lengths: Sequence[int], declared: Shape | None) -> bool:
 
 
 def element_count(shape: Sequence[int]) -> int:
-    """Number of elements of a static shape; 1 for a scalar."""
+    """Return the number of elements of a static shape; 1 for a scalar."""
     return math.prod(shape)
 
 
 def size_bytes(dtype: DType, shape: Sequence[int]) -> int:
-    """Bytes of a dense array."""
+    """Return the bytes of a dense array."""
     return element_count(shape) * dtype.itemsize

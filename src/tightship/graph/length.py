@@ -1,16 +1,16 @@
-"""Lengths that are followed through a computation, so that its result holds for other lengths.
+"""Symbolic lengths: traces a computation so that its result holds for further lengths.
 
-A computation on a `Length` gives lengths again, each with the expression it came from. Whenever
-something is decided by one - a comparison, a conversion to a plain integer - the trace keeps
-what was found as a condition. Where the same conditions hold, the same computation would have
-decided likewise, so its result is right once each length in it is evaluated anew:
+A computation on a `Length` returns lengths, each with the expression that it came from. Whenever a
+decision depends on one - a comparison, a conversion to a plain integer - the trace records the
+outcome as a condition. Where the same conditions hold, the same computation would have decided
+alike, so its result is right once each length in it is evaluated anew:
 
     n = trace.symbol("n", 16)        n is 16 here
     m = 3 * n + 2                    50, and remembers how
     m > 4                            True; the condition (3 * n + 2 > 4) is kept
     np.zeros(n)                      the condition (n == 16) is kept: true of no other length
 
-After `seal` a length has a value within `bound` only; elsewhere to ask for one is an error.
+After `seal`, a length has a value within `bound` only; asking for one elsewhere is an error.
 """
 
 import operator
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Operation = Callable[[int, int], int]
 Comparison = Callable[[int, int], bool]
 Term = tuple[tuple[int, ...], int]
-"""Numbers of the expressions that are multiplied, and how often that is added."""
+"""Numbers of the multiplied expressions, and the coefficient of the product."""
 Polynomial = tuple[Term, ...]
 Expression = str | int | tuple[Operation, int, int] | Polynomial
 
@@ -36,7 +36,7 @@ class Trace:
     """Expressions of lengths, numbered so that operands come first, and conditions on them.
 
     An expression is a symbol, a quotient or remainder of two others, or a polynomial in those;
-    equal polynomials have one number, and one without symbols is no length but an integer.
+    equal polynomials have one number, and one without symbols is a plain integer.
     """
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class Trace:
         self._bound = threading.local()
 
     def symbol(self, name: str, value: int) -> int:
-        """A length that stands for itself, and has a value here."""
+        """Make a length that is a symbol of its own, with a value for this trace."""
         self._symbols[name] = value
         return self._length(self._number(name), value)
 
     def derived(self, operation: Operation, left: int, right: int) -> int:
-        """What an operation gives: a length while tracing, unless it is the same for all."""
+        """Apply an operation; the result is a length while tracing, unless it is always equal."""
         if self.is_plain:
             return operation(value_now(left), value_now(right))
         value = operation(value_of(left), value_of(right))
@@ -92,7 +92,7 @@ class Trace:
         return self._length(self._number(kept), value)
 
     def cancelled(self, product: int, factor: int) -> int | None:
-        """The quotient of two monomials, if one divides the other."""
+        """Return the quotient of two monomials, if one divides the other."""
         (over, count), *more = self._terms(product)
         (under, divisor), *others = self._terms(factor)
         left = list(over)
@@ -113,7 +113,7 @@ class Trace:
         return expression if _is_polynomial(expression) else (((followed.number,), 1),)
 
     def decided(self, comparison: Comparison, left: int, right: int) -> bool:
-        """What a comparison gives; kept as a condition."""
+        """Compare, and record the outcome as a condition."""
         if self.is_plain:
             return comparison(value_now(left), value_now(right))
         difference = self.derived(operator.sub, left, right)
@@ -124,21 +124,21 @@ class Trace:
         return found
 
     def number_of(self, length: int) -> int:
-        """Where the expression of a length is."""
+        """Return the number of a length's expression."""
         followed = length_of(length)
         return self._number(length) if followed is None else followed.number
 
     def seal(self) -> None:
-        """End the tracing: from now on lengths have the values that are bound."""
+        """End the tracing; from now on lengths have the values that are bound."""
         self._sealed = True
 
     @property
     def is_plain(self) -> bool:
-        """Whether lengths are no more than their values: tracing has ended, or values are bound."""
+        """Whether lengths are just their values: tracing has ended, or values are bound."""
         return self._sealed or getattr(self._bound, "values", None) is not None
 
     def values(self, symbols: Mapping[str, int]) -> list[int] | None:
-        """The value of every expression; None where a condition does not hold."""
+        """Evaluate every expression; None if a condition does not hold."""
         values: list[int] = []
         try:
             for expression in self._expressions:
@@ -154,7 +154,7 @@ class Trace:
         return values
 
     def settle(self, compute: Callable[[], T], key: Hashable) -> T:
-        """What a computation gives; that it gives the same again is a condition."""
+        """Return the result of a computation, with the condition that it stays the same."""
         if key not in self.settled:
             with self.bound(self._values):
                 self.settled[key] = compute, compute()
@@ -171,10 +171,10 @@ class Trace:
             self._bound.values = before
 
     def current(self, number: int) -> int:
-        """The value of an expression now.
+        """Return the value of an expression now.
 
         Raises:
-            UnboundLengthError: Nothing is bound.
+            UnboundLengthError: No values are bound.
         """
         values: Sequence[int] | None = getattr(self._bound, "values", None)
         if values is None:
@@ -206,7 +206,7 @@ def _evaluated(expression: Expression, values: Sequence[int], symbols: Mapping[s
 
 
 class Length:
-    """An integer as far as Python code can tell; what looks inside leaves a condition behind."""
+    """Integer to Python code; whatever depends on its value records a condition."""
 
     __slots__ = ("number", "trace", "value")
 
@@ -219,7 +219,7 @@ class Length:
 
     @property
     def current(self) -> int:
-        """Its value; while tracing, that of the trace, with a condition that it is this."""
+        """Value; while tracing, the traced value, with the condition that it stays the same."""
         if self.trace.is_plain:
             return self.trace.current(self.number)
         self.trace.decided(operator.eq, self._integer, self.value)
@@ -279,14 +279,14 @@ class Length:
 
     @property
     def _integer(self) -> int:
-        """Itself, as what it passes for."""
+        """Itself, typed as an integer."""
         return cast("int", self)
 
 
 def quotient(product: int, factor: int) -> int | None:
-    """What must be multiplied by `factor` to give `product`; None if nothing does.
+    """Return the number that times `factor` is `product`; None if there is none.
 
-    Where it follows from the expressions alone, only that `factor` is not 0 is a condition.
+    If it follows from the expressions alone, the only condition is that `factor` is not 0.
     """
     if factor == 0:
         return None
@@ -298,7 +298,7 @@ def quotient(product: int, factor: int) -> int | None:
 
 
 def same_for_all(left: Sequence[int], right: Sequence[int]) -> bool:
-    """Whether two shapes are equal, whatever the lengths in them are; no condition is left."""
+    """Whether two shapes are equal for all lengths; records no condition."""
     return len(left) == len(right) and all(map(_same_for_all, left, right))
 
 
@@ -310,37 +310,38 @@ def _same_for_all(left: int, right: int) -> bool:
 
 
 def settled(compute: Callable[[], T], key: Hashable, lengths: Sequence[int]) -> T:
-    """What a computation on symbolic lengths gives, decided without looking at each.
+    """Return the result of a computation on symbolic lengths as a whole.
 
-    That it gives the same for other lengths is a condition, found by computing it for them.
+    The one condition is that it is the same for other lengths, which is checked by computing it for
+    them.
 
     Args:
-        compute: Gives something that can be compared.
-        key: Equal for computations that are alike.
-        lengths: What it depends on.
+        compute: Function whose result can be compared.
+        key: Key that is equal for equal computations.
+        lengths: Lengths that it depends on.
     """
     followed = next((found for n in lengths if (found := length_of(n)) is not None), None)
     return compute() if followed is None else followed.trace.settle(compute, key)
 
 
 def length_of(value: object) -> Length | None:
-    """The length that an integer is in truth, if it is one; `isinstance` cannot tell."""
+    """Return an integer as a `Length`, if it is one; `isinstance` cannot tell."""
     return value if type(value) is Length else None
 
 
 def is_length(value: object) -> bool:
-    """Whether a value is followed."""
+    """Whether a value is a symbolic length."""
     return type(value) is Length
 
 
 def value_of(length: int) -> int:
-    """The value while tracing, without a condition."""
+    """Return the value while tracing, without a condition."""
     followed = length_of(length)
     return int(length) if followed is None else followed.value
 
 
 def value_now(length: int) -> int:
-    """The value that is bound."""
+    """Return the bound value."""
     followed = length_of(length)
     return int(length) if followed is None else followed.current
 

@@ -1,4 +1,4 @@
-"""How often the body of a Loop runs, where that is known before the run."""
+"""Computes how often the body of a Loop runs, if that is known before the run."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,12 +9,12 @@ from tightship.graph.ir import Graph
 def trip_count(
     inputs: Sequence[str], body: Graph, constant_of: Callable[[str], Constant | None]
 ) -> int | None:
-    """Turns of a Loop that ends by its count alone; None where data may decide.
+    """Count the iterations of a Loop that ends only by its count; None if data may decide.
 
     Args:
-        inputs: What the Loop reads.
-        body: What it runs.
-        constant_of: A value around the body, if it is known and small.
+        inputs: Inputs of the Loop.
+        body: Body of the Loop.
+        constant_of: Function that returns a value around the body, if it is known and small.
     """
     count, start = (constant_of(name) if name else None for name in inputs[:2])
     if count is None or count.array().size != 1 or (inputs[1] and not _is_true(start)):

@@ -1,4 +1,4 @@
-"""A file whose bytes are read where they are."""
+"""Files mapped read-only."""
 
 import mmap
 import os
@@ -8,7 +8,7 @@ from tightship.errors import FormatError
 
 
 class MappedFile:
-    """A file mapped read-only; its pages come in as they are read."""
+    """File mapped read-only, whose pages are read on access."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path
@@ -21,16 +21,16 @@ class MappedFile:
 
     @classmethod
     def of_bytes(cls, data: bytes | memoryview, path: str | os.PathLike[str]) -> "MappedFile":
-        """A file whose bytes are in memory already; `path` is what messages call it."""
+        """Make a file of bytes in memory; messages call it `path`."""
         file = cls.__new__(cls)
         file.path, file._map, file.size_bytes, file._fd = path, data, len(data), None
         return file
 
     def bytes_at(self, offset: int, size: int) -> memoryview:
-        """The bytes `[offset, offset + size)`, not copied.
+        """Return the bytes `[offset, offset + size)` without a copy.
 
         Raises:
-            FormatError: The range leaves the file.
+            FormatError: The range is outside the file.
         """
         if offset < 0 or size < 0 or offset + size > self.size_bytes:
             raise FormatError(
@@ -40,10 +40,10 @@ class MappedFile:
         return memoryview(self._map)[offset : offset + size]
 
     def read_into(self, offset: int, room: memoryview) -> None:
-        """Fill `room` with the bytes from `offset` on; no page of the mapping comes in.
+        """Read bytes from `offset` into `room`, without touching pages of the mapping.
 
         Raises:
-            FormatError: The file ends before.
+            FormatError: The file ends too early.
         """
         if self._fd is None:
             room[:] = memoryview(self._map).cast("B")[offset : offset + len(room)]
@@ -59,7 +59,7 @@ class MappedFile:
     def release(self) -> None:
         """Drop all resident pages; they are read again when touched.
 
-        All, because reading one page brings in its neighbours, dropped or not.
+        It drops all, because reading one page brings in its neighbours.
         """
         if isinstance(self._map, mmap.mmap):
             self._map.madvise(mmap.MADV_DONTNEED)

@@ -1,17 +1,17 @@
-"""Names for what is added to a graph."""
+"""Makes unused names for additions to a graph."""
 
 from tightship.graph.ir import Graph
 
 
 class NewNames:
-    """Names that nothing of a graph has, nor of its nodes' graphs, and that are given once."""
+    """Names that are unused in a graph and its nodes' subgraphs, each given once."""
 
     def __init__(self, graph: Graph) -> None:
         self._taken = _names_of(graph)
         self._given: dict[str, str] = {}
 
     def new(self, wanted: str) -> str:
-        """`wanted`, or the first of `wanted.2`, `wanted.3`, ... that nothing is called."""
+        """Return `wanted`, or the first of `wanted.2`, `wanted.3`, ... that is unused."""
         name, count = wanted, 1
         while name in self._taken:
             count += 1
@@ -20,7 +20,7 @@ class NewNames:
         return name
 
     def of(self, wanted: str) -> str:
-        """As `new`, but the same whenever it is asked for."""
+        """Return the same new name each time that `wanted` is asked for."""
         if wanted not in self._given:
             self._given[wanted] = self.new(wanted)
         return self._given[wanted]

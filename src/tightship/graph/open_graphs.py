@@ -1,4 +1,4 @@
-"""Models whose graph is another for each set of input shapes."""
+"""Models that have another graph for each set of input shapes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from tightship.graph.layout import Shape
 
 @dataclass(frozen=True, slots=True)
 class OpenGraphs:
-    """A graph for any shapes of the inputs that it may have.
+    """Source of graphs for input shapes.
 
     Attributes:
-        read: The graph for some shapes, by input.
-        declared: Which there may be: lengths that are no integers are open, and None is any rank.
-        first: Shapes to load it with.
+        read: Function that returns the graph for shapes by input.
+        declared: Allowed shapes; lengths that are not integers are open, and None allows any rank.
+        first: Shapes to load the model with.
     """
 
     read: Callable[[Mapping[str, tuple[int, ...]]], Graph]

@@ -1,4 +1,4 @@
-"""How weights change by their gradients."""
+"""Optimizers: rules by which weights change with their gradients."""
 
 import math
 from collections.abc import Mapping
@@ -13,22 +13,21 @@ from tightship.public_calls import public_methods
 class Sgd:
     """Stochastic gradient descent: `w - rate * v`, where `v` is `momentum * v + d(w)`.
 
-    As `torch.optim.SGD` without dampening.
+    Equal to `torch.optim.SGD` without dampening.
 
     Attributes:
-        rate: The learning rate.
-        momentum: How much of its velocity a weight keeps; at 0 none is stored.
-        weight_decay: This much of each weight is added to its gradient.
+        rate: Learning rate.
+        momentum: Factor of the velocity that a weight keeps; at 0 no velocity is stored.
+        weight_decay: Factor of each weight that is added to its gradient.
         nesterov: Whether a weight moves by `d(w) + momentum * v` in place of `v`.
-        clip_norm: All gradients are scaled, before anything is done with them, so that the norm of
-            them together is at most this; None for no such pass.
-        decays_vectors: Whether weights of fewer than two axes decay as well: biases, and scales of
+        clip_norm: Largest norm of all gradients together; before anything else they are scaled to
+            it. None skips that pass.
+        decays_vectors: Whether weights of rank below two decay as well: biases, and scales of
             normalizations.
-        rate_factors: By the name of a weight: what its rate is of the others', as 0.1 for layers
-            that were trained before.
+        rate_factors: Factors of the rate by weight name, such as 0.1 for layers trained before.
 
     Raises:
-        InputError: A number is negative or none, or there is no momentum to look ahead by.
+        InputError: A number is negative or NaN, or `nesterov` is set without momentum.
     """
 
     rate: float = 0.01
@@ -52,23 +51,23 @@ class Sgd:
 @public_methods
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """Adam, as Kingma and Ba's first algorithm: means corrected by the number of the step.
+    """Adam, the first algorithm of Kingma and Ba: means corrected by the number of the step.
 
-    With `weight_decay` it is AdamW, `torch.optim.AdamW`: weights shrink by themselves, and their
-    gradients stay what they are.
+    With `weight_decay` it is AdamW, as `torch.optim.AdamW`: weights decay by themselves, and
+    gradients are not changed.
 
     Attributes:
-        rate: The learning rate.
-        beta1: How much the mean of gradients keeps.
-        beta2: How much the mean of their squares keeps.
-        epsilon: Added to the root of the corrected mean of squares.
-        weight_decay: Each weight loses this much of itself in a step, times the rate.
-        clip_norm: As for `Sgd`.
-        decays_vectors: As for `Sgd`.
-        rate_factors: As for `Sgd`; a weight decays by its own rate.
+        rate: Learning rate.
+        beta1: Factor that the mean of gradients keeps.
+        beta2: Factor that the mean of their squares keeps.
+        epsilon: Number added to the root of the corrected mean of squares.
+        weight_decay: Factor, times the rate, of each weight that is subtracted in a step.
+        clip_norm: Largest norm of all gradients together, as for `Sgd`.
+        decays_vectors: Whether weights of rank below two decay as well.
+        rate_factors: Factors of the rate by weight name; a weight decays by its own rate.
 
     Raises:
-        InputError: A number is negative or none, or a beta is 1 or more.
+        InputError: A number is negative or NaN, or a beta is 1 or more.
     """
 
     rate: float = 0.001
@@ -94,7 +93,7 @@ Optimizer = Sgd | Adam
 
 
 def state_of(optimizer: Optimizer) -> tuple[str, ...]:
-    """What an optimizer keeps of each weight, as large as it is."""
+    """Name what an optimizer stores for each weight, in the weight's size."""
     if isinstance(optimizer, Adam):
         return ("mean", "square")
     return ("velocity",) if optimizer.momentum else ()
@@ -114,5 +113,5 @@ def _check_norm(limit: float | None) -> None:
     if limit is not None and not limit > 0:
         raise InputError(
             f"`clip_norm` is {limit}; it must be above 0: `math.inf` to clip nothing, and only to "
-            "refuse gradients that are no finite numbers."
+            "refuse gradients that are not finite."
         )

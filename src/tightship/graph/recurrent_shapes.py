@@ -1,4 +1,4 @@
-"""Shapes of the operands of RNN, GRU and LSTM, which all follow from a few lengths."""
+"""Shapes of the operands of RNN, GRU and LSTM, which follow from a few lengths."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Shapes = tuple[tuple[Dimension, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class RecurrentShapes:
-    """Shapes of the inputs and outputs at their places, in ONNX's order."""
+    """Shapes of the inputs and outputs, in ONNX's order."""
 
     inputs: Shapes
     outputs: Shapes
@@ -27,11 +27,11 @@ def recurrent_shapes(
     *,
     by_batch: bool,
 ) -> RecurrentShapes:
-    """The shapes for an input of three axes and so many hidden units.
+    """Return the shapes for an input of rank three and `hidden` units.
 
     Args:
         operator: `RNN`, `GRU` or `LSTM`.
-        directions: 1 or 2.
+        directions: Number of directions, 1 or 2.
         x: Shape of the input: steps, batch and width, or batch first.
         hidden: Units of a direction.
         by_batch: Whether the batch is the first axis of the input, the states and the outputs.
@@ -52,7 +52,7 @@ def recurrent_shapes(
 
 
 def agree(first: Sequence[Dimension], second: Sequence[Dimension]) -> bool:
-    """Whether two shapes have the same rank and no two known lengths that differ."""
+    """Whether two shapes have the same rank and no known lengths that differ."""
     return len(first) == len(second) and all(
         a == b
         for a, b in zip(first, second, strict=True)

@@ -1,4 +1,4 @@
-"""Graphs that stand for those that cannot run on the shapes they are given."""
+"""Graphs that stand for ones that cannot run on the shapes they are given."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,15 +6,15 @@ from dataclasses import replace
 from tightship.graph.ir import Graph, Node, Value
 
 REFUSAL = "tightship.refusal"
-"""The domain of the one node of such a graph."""
+"""Domain of the one node of such a graph."""
 
 
 def refusing_graph(name: str, reason: str, outputs: Sequence[Value]) -> Graph:
-    """A graph that fails when it is run.
+    """Make a graph that fails when it is run.
 
     Args:
-        name: Of the graph that it stands for.
-        reason: The message of the error.
+        name: Name of the graph that it stands for.
+        reason: Message of the error.
         outputs: Types of the outputs that it would have; their names are not used.
     """
     values = [replace(value, name=f"{name}/{place}") for place, value in enumerate(outputs)]

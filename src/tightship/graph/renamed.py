@@ -1,4 +1,4 @@
-"""Nodes and bodies on values of other names."""
+"""Renames the values of nodes and bodies."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from tightship.graph.ir import Graph, Node
 
 
 def renamed_node(node: Node, names: Mapping[str, str]) -> Node:
-    """A node on values of other names; its graphs read these too."""
+    """Rename the values of a node and of its subgraphs."""
     if names.keys().isdisjoint((*node.reads, *node.outputs)):
         return node
     attributes = {
@@ -23,7 +23,7 @@ def renamed_node(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def renamed(body: Graph, names: Mapping[str, str]) -> Graph:
-    """A body that has captures, or constants, of other names around it; these are captures then."""
+    """Rename captures and constants of a body; renamed ones become captures."""
     read = (*body.captures, *body.constants)
     around = {name: names[name] for name in read if name in names}
     if not around:

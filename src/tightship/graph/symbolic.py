@@ -1,4 +1,4 @@
-"""Constants that hold symbolic lengths, and what makes two constants equal."""
+"""Constants that contain symbolic lengths, and keys of equal constants."""
 
 import operator
 from collections.abc import Hashable
@@ -16,43 +16,43 @@ from tightship.graph.length import is_length, length_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SymbolicConstant:
-    """A small integer constant, some of whose elements are symbolic lengths."""
+    """Small integer constant, some of whose elements are symbolic lengths."""
 
     dtype: DType
     elements: NDArray[Any]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its own shape is fixed."""
+        """Shape, which has no symbolic lengths."""
         return self.elements.shape
 
     def array(self) -> Array:
-        """The elements as they are now."""
+        """Return the elements with their current values."""
         numbers = [operator.index(element) for element in self.elements.flat]
         return np.array(numbers, self.dtype.numpy).reshape(self.shape)
 
     def release(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 def depends_on_lengths(constant: Constant) -> bool:
-    """Whether a constant may be another for other lengths."""
+    """Whether a constant may differ for other lengths."""
     if isinstance(constant, SymbolicConstant) or any(map(is_length, constant.shape)):
         return True
     return isinstance(constant, Computed) and any(map(depends_on_lengths, constant.sources))
 
 
 def constant_key(constant: Constant) -> Hashable:
-    """Equal for constants of equal elements and shape, as far as that is known without them.
+    """Return a key that is equal for constants known to be equal without reading elements.
 
-    A constant without a recipe is equal to itself alone. Keys are compared in constant time,
-    however often a recipe uses a constant.
+    A constant without a recipe is equal only to itself. Keys are compared in constant time, however
+    often a recipe uses a constant.
     """
     return _key(constant, {})
 
 
 class _Recipe:
-    """A recipe with the keys of its sources; equal ones that are alive are the same object."""
+    """Recipe with the keys of its sources; equal ones that are alive are one object."""
 
     __slots__ = ("__weakref__", "_parts")
 
@@ -64,7 +64,7 @@ _RECIPES: "WeakValueDictionary[Hashable, _Recipe]" = WeakValueDictionary()
 
 
 def _key(constant: Constant, known: dict[int, Hashable]) -> Hashable:
-    """As `constant_key`; `known` are the keys of constants met on the way, by identity."""
+    """Compute `constant_key`; `known` caches the keys of constants by identity."""
     key = known.get(id(constant))
     if key is None:
         key = known[id(constant)] = _new_key(constant, known)
@@ -90,6 +90,6 @@ def _new_key(constant: Constant, known: dict[int, Hashable]) -> Hashable:
 
 
 def length_key(length: int) -> Hashable:
-    """Equal for equal numbers, and for lengths of one expression."""
+    """Return a key that is equal for equal numbers, and for lengths of one expression."""
     followed = length_of(length)
     return length if followed is None else ("length", followed.number)

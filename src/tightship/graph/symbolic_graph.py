@@ -1,4 +1,4 @@
-"""A graph for some shapes whose lengths are followed, so that it holds for others."""
+"""Graph with symbolic lengths, valid for further input shapes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ Symbols = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class SymbolicGraph:
-    """A graph in which lengths are expressions of symbols.
+    """Graph whose lengths are expressions of symbols.
 
     Attributes:
-        graph: Its shapes, small constants and attributes hold the lengths.
-        trace: What they mean, and the conditions so far.
-        symbols: What shapes of its inputs give to the symbols; None where they do not fit.
+        graph: Graph whose shapes, small constants and attributes contain the lengths.
+        trace: Expressions of the lengths, and the conditions so far.
+        symbols: Function from input shapes to the values of symbols; None if they do not match.
     """
 
     graph: Graph

@@ -1,7 +1,7 @@
-"""Strings of any bytes as Python has them: bytes that are not UTF-8 are lone surrogates.
+"""Strings of any bytes as `str`: bytes that are not UTF-8 become lone surrogates.
 
-So every element of a string tensor is a `str`, equal to another where their bytes are, and
-`encoded(decoded(raw)) == raw`. `os.fsdecode` does the same to names of files.
+Every element of a string tensor is a `str`, equal to another if their bytes are, and
+`encoded(decoded(raw)) == raw`. `os.fsdecode` does the same to file names.
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ ESCAPE = "surrogateescape"
 
 
 def decoded(raw: bytes | bytearray | memoryview) -> str:
-    """The element of a string tensor that stands for some bytes."""
+    """Convert bytes to the element of a string tensor."""
     return str(raw, "utf-8", ESCAPE)
 
 
 def encoded(text: str) -> bytes:
-    """The bytes that an element of a string tensor stands for.
+    """Convert an element of a string tensor to bytes.
 
     Raises:
         UnicodeEncodeError: It has a surrogate that stands for no byte.
@@ -27,7 +27,7 @@ def encoded(text: str) -> bytes:
 
 
 def joined(one: str, other: str) -> str:
-    """The element for the bytes of two in a row, whose seam may be within a letter."""
+    """Concatenate the bytes of two elements, whose seam may be within a character."""
     both = one + other
     return both if both.isascii() else decoded(encoded(both))
 
@@ -42,9 +42,9 @@ def is_utf8(text: str) -> bool:
 
 
 def with_texts(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of strings, bytes, or both as an array of `str` objects.
+    """Convert an array of strings, bytes, or both to an array of `str` objects.
 
-    The array itself where it is one already.
+    An array of `str` objects is returned unchanged.
     """
     if array.dtype != object:
         array = array.astype(object)

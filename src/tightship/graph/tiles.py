@@ -1,4 +1,4 @@
-"""Nodes around large values, run tile by tile: what lies between them is smaller then."""
+"""Runs nodes around large values in tiles, so that less memory lies between them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from tightship.graph.new_names import NewNames
 from tightship.graph.operators import UPDATES
 
 MORE = 4
-"""Of a graph's nodes, tiles add about one in so many; two tiles there may always be. Those of
+"""Ratio of a graph's nodes to those that tiles may add, two tiles being always allowed. Tiles of
 gradients alone may add as many nodes as there are."""
 
 _OPSET = 13
@@ -21,18 +21,18 @@ _OPSET = 13
 def in_tiles(
     graph: Graph, least_bytes: int, piece_bytes: int, *, only_updated: bool = False
 ) -> Graph:
-    """The graph with large values in tiles, which no node writes or reads whole.
+    """Split large values into tiles, so that no node writes or reads them whole.
 
-    Nodes around such a value run once for each tile, and compute what they did: no sum is cut.
-    What they read of other values is a slice of these, which lies in them where it is a stretch;
-    what others read of theirs is joined. A weight's gradient in tiles updates it row by row:
-    `start` is the first row, and each update is written over the one before.
+    Nodes around such a value run once for each tile and compute the same results: no sum is split.
+    Tiles of other operands are slices, which are views if contiguous; results with other readers
+    are concatenated. A weight's gradient in tiles updates it row by row: `start` is the first row,
+    and each update is written over the one before.
 
     Args:
-        graph: A typed graph.
-        least_bytes: The size from which on a value is cut, if it can be.
-        piece_bytes: The size of a tile, where that does not make too many nodes.
-        only_updated: Whether only gradients are cut that an update consumes.
+        graph: Typed graph.
+        least_bytes: Size from which a value is split, if possible.
+        piece_bytes: Size of a tile, unless that makes too many nodes.
+        only_updated: Whether only gradients that an update consumes are split.
     """
     runs = [run for run in runs_of(graph, least_bytes) if run.largest_bytes > piece_bytes]
     if only_updated:
@@ -53,7 +53,7 @@ def in_tiles(
 
 
 def follows(update: Node) -> dict[str, str]:
-    """What each result of an update is written over."""
+    """Map each result of an update to the input that it overwrites."""
     found: dict[str, str] = {}
     for output, source in OPERATORS[update.operator].in_place:
         found.setdefault(update.outputs[output], update.inputs[source])
@@ -61,7 +61,7 @@ def follows(update: Node) -> dict[str, str]:
 
 
 class _Writer:
-    """Nodes as they are written: those of a run wait until one outside reads of them."""
+    """Writer of nodes; those of a run wait until a node outside reads their results."""
 
     def __init__(self, graph: Graph, runs: Sequence[Run], counts: Sequence[int]) -> None:
         self._given, self._runs, self._counts = graph, runs, counts
@@ -78,7 +78,7 @@ class _Writer:
         self._names = NewNames(graph)
 
     def written(self) -> Graph:
-        """The graph with runs in tiles."""
+        """Return the graph with runs in tiles."""
         for index, node in enumerate(self._given.nodes):
             for name in node.reads:
                 if name in self._cut and not self._is_piecewise(index, name):
@@ -100,7 +100,7 @@ class _Writer:
         )
 
     def _needed_whole(self) -> set[str]:
-        """Results of runs that are read otherwise than tile by tile."""
+        """Find results of runs that are read whole."""
         found = set(self._given.outputs)
         for index, node in enumerate(self._given.nodes):
             found.update(name for name in node.reads if not self._is_piecewise(index, name))
@@ -162,7 +162,7 @@ class _Writer:
         )
 
     def _write_update(self, index: int, place: int) -> None:
-        """Write an update of some rows, over what the one before made of the weight."""
+        """Write an update of some rows, over the weight that the one before wrote."""
         node = self._given.nodes[index]
         over = follows(node)
         is_last = place == self._counts[self._run_of[index]] - 1
@@ -186,7 +186,7 @@ class _Writer:
         )
 
     def _operand(self, name: str, axis: int, index: int, place: int) -> str:
-        """A tile of an operand: as it was written, or a slice."""
+        """Return a tile of an operand: as it was written, or a slice."""
         is_new = (name, axis, *self._range(index, place)) not in self._made
         made = self._tile(name, axis, index, place)
         if is_new:
@@ -195,7 +195,7 @@ class _Writer:
         return made
 
     def _tile(self, name: str, axis: int, index: int, place: int) -> str:
-        """What a tile of a value is called, for the tiles of a node."""
+        """Name a tile of a value, for the tiles of a node."""
         start, stop = self._range(index, place)
         key = (name, axis, start, stop)
         if key not in self._made:

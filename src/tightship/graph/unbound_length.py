@@ -1,4 +1,4 @@
-"""What is raised where a length has no value."""
+"""Error for a length without a value."""
 
 
 class UnboundLengthError(Exception):
