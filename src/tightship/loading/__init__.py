@@ -1,13 +1,13 @@
-"""From a file, or a program, to a model that runs; and what it would take, without.
+"""Loads and plans models: from a file, or a program, to a model that runs.
 
-entry            `load` and `plan`: which way a model comes
-unprepared       from an ONNX file, or a program of torch or jax
-restoring        from a prepared file, without what reads ONNX
-shared           from the file that was prepared once for this user (`prepared_once`)
+entry            `load` and `plan`: choose the path for a model
+unprepared       ONNX files, and programs of torch or jax
+restoring        prepared files, without the modules that read ONNX
+shared           files that were prepared once for this user (`prepared_once`)
 preparing        writes prepared files
-opening          a file read, placed and measured; held against a `budget`
-first_shapes     shapes for a model to be served whose file leaves lengths open
-tuning           layouts chosen by running
+opening          reads, places and measures a file; checks it against a `budget`
+first_shapes     shapes for serving a model whose file leaves lengths open
+tuning           chooses layouts by running
 further_shapes   shapes that a prepared file has no program for
 """
 

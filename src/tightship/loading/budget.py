@@ -1,4 +1,4 @@
-"""Whether a plan fits a limit, and what would fit where it does not."""
+"""Checks a plan against a limit, and finds what would fit."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,17 +15,17 @@ def check_budget(
     dynamic_bytes: int | None,
     smaller: tuple[int, PlanForBatch] | None,
 ) -> None:
-    """Refuse a plan that cannot be promised to stay within a limit.
+    """Check that a plan is certain to stay within a limit.
 
     Args:
-        plan: What the model takes.
-        limit_bytes: What it may take.
+        plan: Plan of the model.
+        limit_bytes: Limit on all that the plan has.
         dynamic_bytes: Bound on what steps outside the plan allocate, which will be enforced.
-        smaller: The batch of `plan`, and how to plan another; None where the batch is fixed.
+        smaller: Batch of `plan`, and a function that plans another; None if the batch is fixed.
 
     Raises:
-        CapacityError: The plan and its dynamic region take more than the limit, or the region
-            has no bound; says the smallest limit and the largest batch that would hold.
+        CapacityError: The plan and its dynamic bytes exceed the limit, or the latter have no bound;
+            names the smallest limit and the largest batch that would hold.
     """
     needed = _needed_bytes(plan, limit_bytes, dynamic_bytes)
     if needed <= limit_bytes:
@@ -56,16 +56,16 @@ def check_shapes(
     limit_bytes: int,
     dynamic_bytes: int | None,
 ) -> None:
-    """Refuse a program for other input shapes that the limit of a loaded model does not hold.
+    """Check a program for further input shapes against the limit of a loaded model.
 
     Args:
-        plan: What the model takes with that program alone, its weights being packed already.
+        plan: Plan of the model with only that program, and its weights packed already.
         shapes: Shapes of its inputs.
-        limit_bytes: What it may take.
+        limit_bytes: Limit on all that the plan has.
         dynamic_bytes: Bound on what steps outside the plan allocate.
 
     Raises:
-        CapacityError: As `check_budget`; names the shapes.
+        CapacityError: The plan exceeds the limit, or is unbounded; names the shapes.
     """
     needed = _needed_bytes(plan, limit_bytes, dynamic_bytes)
     if needed <= limit_bytes:
@@ -80,10 +80,10 @@ def check_shapes(
 
 
 def _needed_bytes(plan: MemoryPlan, limit_bytes: int, dynamic_bytes: int | None) -> int:
-    """The plan and its dynamic region.
+    """Return the bytes of the plan and of what steps outside it allocate.
 
     Raises:
-        CapacityError: The region has no bound.
+        CapacityError: The latter have no bound.
     """
     if not plan.is_exact and dynamic_bytes is None:
         raise CapacityError(_unbounded(plan), needed_bytes=plan.peak_bytes,
@@ -111,9 +111,9 @@ def _unbounded(plan: MemoryPlan) -> str:
 
 
 def largest_batch(batch: int, limit_bytes: int, plan_for: PlanForBatch) -> int:
-    """The largest batch below `batch` whose plan takes at most `limit_bytes`; 0 if none.
+    """Find the largest batch below `batch` whose plan takes at most `limit_bytes`; 0 if none.
 
-    A larger batch is taken to need no less.
+    A larger batch is assumed to need no less.
     """
     low, high = 0, batch
     while high - low > 1:

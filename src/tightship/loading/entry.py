@@ -1,6 +1,6 @@
-"""`plan` and `load`: from a model to what it takes, and to a model that takes it.
+"""`plan` and `load`: from a model to its memory plan, and to a model that runs in it.
 
-What reads, lowers and plans is imported when a model comes that is not prepared.
+Modules that read, lower and plan are imported only for models that are not prepared.
 """
 
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tightship.resource import SharedArenaPool
 
 ARENAS_MAX = 64
-"""Arenas a model may have at once where no limit says fewer."""
+"""Arenas that a model may have at once if no limit allows fewer."""
 
 
 @explains_memory("planning a model")
@@ -38,24 +38,24 @@ def plan(
     without: Collection[str] = (),
     tune: str | PathLike[str] | None = None,
 ) -> MemoryPlan:
-    """Every byte a model would take, from its file, without loading it.
+    """Plan every byte that a model would take, from its file, without loading it.
 
     Args:
-        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced
-            function of jax; or path of a
-            prepared model, which has its plan.
+        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced function
+            of jax; or path of a prepared model, which contains its plan.
         shapes: Shapes for inputs whose dimensions are symbolic.
-        threads: Threads of each kernel, on which the plan depends; by default one, or those that
-            the model was prepared for.
-        without: Passes to leave out, to compare; `tightship.engine.lower.pipeline.pass_names()`.
-        tune: File of choices that measurements made. One for this model is used, or else the
-            model is run to measure it, in no more memory than without, and the choice stored.
-            Memory never grows by a choice. None chooses by a table, and reads no file.
+        threads: Threads of each kernel, on which the plan depends; by default one, or as the model
+            was prepared for.
+        without: Passes to leave out, for comparison;
+            `tightship.engine.lower.pipeline.pass_names()`.
+        tune: File of measured choices. If it has none for this model, the model is run to measure
+            one, in no more memory than without, and the choice is stored. A choice never adds
+            memory. None chooses by a table, and reads no file.
 
     Raises:
-        FormatError: The file is not an ONNX model, or ends early; `tune` holds something else. A
-            prepared model is damaged, or was made for something else.
-        GraphError: Its graph is not valid, or has an operator nothing can run.
+        FormatError: The file is not an ONNX model, or ends early; `tune` is not a file of choices.
+            A prepared model is damaged, or was made for another environment.
+        GraphError: The graph is not valid, or has an operator that no kernel can run.
         InputError: `shapes`, `threads` or `without` do not fit.
     """
     if holds_prepared(model):
@@ -85,31 +85,33 @@ def load(
     share: bool = False,
     progress: Progress | None = None,
 ) -> Model:
-    """Load a model so that it runs in what its plan says.
+    """Load a model so that it runs in the memory of its plan.
 
     Args:
         model: An ONNX file's path or bytes; a program of `torch.export`, a traced function of jax;
-            or the path of a prepared model, whose weights are mapped by all who load it.
-        shapes: For inputs with symbolic dimensions; a model that is not prepared takes others too.
-        max_memory: Most the process may gain by it, all that the plan has, as `"512MiB"` or bytes.
+            or the path of a prepared model, whose weights all processes that load it share.
+        shapes: Shapes for inputs with symbolic dimensions; unprepared models take others too.
+        max_memory: Most memory the process may gain by it, all that the plan has, such as
+            `"512MiB"` or bytes.
         dynamic_memory: Most that steps outside the plan may allocate in a run; enforced.
-        threads: Of each kernel; by default one, or those the model was prepared for.
-        without: Passes to leave out, to compare.
-        programs: Input shapes that the model stays ready for at once, where the file leaves them
-            open; of more, that used longest ago goes, and of those that came once all but two.
+        threads: Threads of each kernel; by default one, or as the model was prepared for.
+        without: Passes to leave out, for comparison.
+        programs: Input shapes that the model keeps programs for, if the file leaves shapes open;
+            the least recently used goes first, and all but two of those that came once.
         program_memory: Most that these may take besides packed weights.
-        idle_s: Seconds after which arenas' memory that no run needs goes back; None keeps it.
-        idle_memory: What arenas keep however long nobody runs, if it is more than `shapes` need.
-        arena_pool: Arenas that several processes, or models of this one, take in turns.
-        tune: As for `plan`; the choice is for `shapes` only.
-        share: Prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map that: one
-            copy of the weights. If it cannot be, a `RuntimeWarning` says why; it loads as without.
-        progress: Called with bytes of weights packed, and of all weights.
+        idle_s: Seconds after which unneeded arena memory is given back; None keeps it.
+        idle_memory: Arena memory to keep however long idle, if it is more than `shapes` need.
+        arena_pool: Arenas that several processes, or models of this one, share.
+        tune: File of measured choices, as for `plan`; the choice is for `shapes` only.
+        share: Whether to prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map
+            that: one copy of the weights. If that fails, a `RuntimeWarning` says why, and the model
+            is loaded unshared.
+        progress: Function called with the bytes of weights packed so far and in all.
 
     Raises:
-        CapacityError: A limit does not hold the plan; nothing has been loaded.
+        CapacityError: The plan exceeds a limit; nothing has been loaded.
         OutOfMemoryError: The system refuses the memory.
-        FormatError, GraphError, InputError: As `plan`.
+        FormatError, GraphError, InputError: The errors of `plan`.
     """
     retention = Retention(idle_s, parse_bytes(idle_memory))
     bounds = _bounds(max_memory, dynamic_memory, programs, program_memory, retention, arena_pool)
@@ -142,15 +144,15 @@ def load_graph(
     """Load a graph whose shapes are all known.
 
     Args:
-        graph: What it computes.
-        name: What reports call it.
-        threads: Of each kernel.
-        arenas: As `arena_pool` of `load`.
-        like: A model whose packed weights serve for the same constants.
-        progress: As for `load`, and with 0 and 0 while it is lowered; may raise.
+        graph: Graph to load.
+        name: Name of the model in reports.
+        threads: Threads of each kernel.
+        arenas: Pool of arenas, as `arena_pool` of `load`.
+        like: Model whose packed weights serve for the same constants.
+        progress: As for `load`, and called with 0 and 0 during lowering; may raise.
 
     Raises:
-        GraphError: It has a node that nothing can run.
+        GraphError: It has a node that no kernel can run.
         OutOfMemoryError: The system refuses the memory.
     """
     from tightship.loading.unprepared import load_graph_anew
@@ -168,9 +170,9 @@ def load_open_graph(
     arenas: "ArenaGroup | None" = None,
     programs: int = 32,
 ) -> Model:
-    """Load a model whose graph is another for each set of input shapes; otherwise as `load_graph`.
+    """Load a model that has another graph for each set of input shapes; see `load_graph`.
 
-    Programs for shapes that come stay as `load` keeps them, over one copy of the weights.
+    Programs for further shapes are kept as by `load`, over one copy of the weights.
     """
     from tightship.loading.unprepared import load_open_graph_anew
 
@@ -186,10 +188,10 @@ def _bounds(
     retention: Retention,
     arena_pool: "SharedArenaPool | ArenaGroup | None",
 ) -> Bounds:
-    """What a model may take, in bytes.
+    """Collect the limits of a model in bytes.
 
     Raises:
-        InputError: An amount is none, or there are to be no programs.
+        InputError: An amount is not a number of bytes, or `programs` is below 1.
     """
     if programs < 1:
         raise InputError(f"`programs` is {programs}; it must be at least 1.")
@@ -213,7 +215,7 @@ def _settings(
 
 
 def _untuned_path(model: "ModelSource", tune: str | PathLike[str] | None) -> str:
-    """Of a prepared model, in which nothing is left to choose."""
+    """Return the path of a prepared model, which leaves nothing to tune."""
     assert isinstance(model, str | PathLike)
     path = os.fspath(model)
     if tune is not None:

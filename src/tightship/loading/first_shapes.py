@@ -1,4 +1,4 @@
-"""Input shapes to load a model with whose file leaves lengths open and whose caller names none."""
+"""Input shapes to load a model with if its file leaves lengths open and its caller names none."""
 
 import ast
 import operator
@@ -13,9 +13,9 @@ LENGTHS = (
     *((1, 64), (1, 1), (1, 2), (1, 16), (1, 224), (1, 384), (1, 512)),
     *((2, 2), (16, 16), (64, 64), (96, 96)),
 )
-"""Of batches, and of all other open lengths; what fits most models comes first."""
+"""Pairs of a batch and a length for all other open axes; those that fit most models come first."""
 RANKS = (0, 1, 2, 3, 4)
-"""Of inputs that may have any; 0 names no shape for them, as what is not a tensor has none."""
+"""Ranks to try for inputs of any rank; 0 names no shape, as for inputs that are not tensors."""
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -28,13 +28,13 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def first_shapes(model: ModelSource, given: Mapping[str, Sequence[int]]) -> Iterator[Shapes]:
-    """Shapes to try in turn; which of them fit the model's operators, loading it tells.
+    """Yield shapes to try in turn; only loading tells which of them fit the model's operators.
 
-    There are none for a prepared model, which has those that it was prepared for.
+    Yield none for a prepared model, which has the shapes that it was prepared for.
 
     Args:
-        model: As for `load`.
-        given: Shapes that the caller names; they are in all that is yielded.
+        model: Model, as for `load`.
+        given: Shapes that the caller names, which are part of all yielded ones.
 
     Raises:
         FormatError, InputError: The model cannot be read.
@@ -46,7 +46,7 @@ def first_shapes(model: ModelSource, given: Mapping[str, Sequence[int]]) -> Iter
 def shapes_of(
     declared: Mapping[str, Shape | None], given: Mapping[str, Sequence[int]]
 ) -> Iterator[Shapes]:
-    """As `first_shapes`, of inputs that a file declares."""
+    """Yield shapes to try for inputs as a file declares them."""
     known = {name: tuple(shape) for name, shape in given.items()}
     fixed = _symbols(declared, known)
     batches = {shape[0] for shape in declared.values() if shape is not None and len(shape) > 1}
@@ -65,7 +65,7 @@ def shapes_of(
 
 
 def _symbols(declared: Mapping[str, Shape | None], known: Shapes) -> dict[str, int]:
-    """The values of symbols that the caller's shapes fix."""
+    """Return the values of symbols that the caller's shapes determine."""
     return {
         symbol: length
         for name, lengths in known.items()
@@ -82,7 +82,7 @@ def _lengths(
 
 
 def _length(dimension: Dimension, symbols: Mapping[str, int], other: int) -> int:
-    """A dimension's length; `other` where nothing says which it has."""
+    """Return a dimension's length, or `other` if it is open."""
     if dimension is None or isinstance(dimension, int):
         return other if dimension is None else dimension
     if dimension in symbols:
@@ -94,10 +94,10 @@ def _length(dimension: Dimension, symbols: Mapping[str, int], other: int) -> int
 
 
 def _value(expression: ast.expr, symbols: Mapping[str, int], other: int) -> int:
-    """The value of a length such as `past_sequence_length + 1`.
+    """Evaluate a length such as `past_sequence_length + 1`.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: It is not such an expression.
         ZeroDivisionError: It divides by 0.
     """
     match expression:

@@ -1,4 +1,4 @@
-"""Shapes that a prepared model has no program for: from its ONNX file, over the same weights."""
+"""Compiles a prepared model's ONNX file for further shapes, over the same weights."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 OWN_BYTES_MAX = 2 << 20
-"""Weights that programs for further shapes may have of their own before that is worth a word."""
+"""Bytes of weights of their own that programs for further shapes may have without a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What a model was prepared from.
+    """Model that a file was prepared from.
 
     Attributes:
-        name: What reports call it.
-        settings: What it was prepared with.
-        graph: Its graph for some shapes.
-        variants: How it is prepared for others; None if the file fixes all shapes.
+        name: Name of the model in reports.
+        settings: Settings that it was prepared with.
+        graph: Function that returns its graph for some shapes.
+        variants: Compiler for further shapes; None if the file fixes all shapes.
     """
 
     name: str
@@ -46,15 +46,15 @@ class Original:
 
 @dataclass(slots=True)
 class ModelSpecializer:
-    """The programs of a prepared model, and those its ONNX file makes for other shapes.
+    """Programs of a prepared model, and those that its ONNX file makes for further shapes.
 
-    The file is read when such a shape first comes. It is lowered once more as it was for the
-    prepared model, which says what each stored weight is; programs for other shapes then use
-    the stored ones.
+    The file is read when such a shape first comes. It is lowered once more as for the prepared
+    model, which identifies each stored weight; programs for further shapes then use the stored
+    ones.
 
     Attributes:
-        stored: The programs of the prepared model.
-        read: Reads the file; raises `InputError` if it is no longer what was prepared.
+        stored: Programs of the prepared model.
+        read: Function that reads the file; raises `InputError` if it has changed since.
     """
 
     stored: StoredShapes
@@ -67,15 +67,15 @@ class ModelSpecializer:
 
     @property
     def check(self) -> Callable[[MemoryPlan, InputShapes], None]:
-        """Refuses a plan for some shapes that the limit of loading does not hold."""
+        """Function that raises if a plan for some shapes exceeds the limit of loading."""
         return self.stored.check
 
     def prepare(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
-        """The program for these shapes; its weights are the stored ones where they are alike.
+        """Return the program for these shapes, which uses the stored weights where possible.
 
         Raises:
             FormatError: The prepared model is damaged.
-            GraphError, InputError: As `Variants.prepare`.
+            GraphError, InputError: The errors of `Variants.prepare`.
         """
         if tuple(shapes.items()) in self.stored.model.keys:
             return self.stored.prepare(shapes, packed)
@@ -83,16 +83,16 @@ class ModelSpecializer:
             return self._over_stored(self._variants().prepare(shapes, self._known.by_name()))
 
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
-        """As `prepare`, where a constant cannot be had for these shapes."""
+        """Prepare without the template, which cannot produce a constant for these shapes."""
         if tuple(shapes.items()) in self.stored.model.keys:
             return self.stored.prepare_anew(shapes, packed)
         with self._lock:
             return self._over_stored(self._variants().prepare_anew(shapes, self._known.by_name()))
 
     def unshared(self, key: Key, own: Sequence[PackedWeight]) -> str | None:
-        """Once, what of the file's weights the process has beside the stored ones, and why.
+        """Warn once of weights that the process has beside the stored ones, and say why.
 
-        Tables that are computed from lengths alone are left out: they are no weights.
+        Tables that are computed from lengths alone do not count as weights.
         """
         moved = absent = 0
         with self._lock:
@@ -120,19 +120,19 @@ class ModelSpecializer:
         )
 
     def open_lengths(self) -> Mapping[str, tuple[bool, ...] | None]:
-        """As `Variants.open_lengths`.
+        """Tell which lengths are open, as `Variants.open_lengths` does.
 
         Raises:
-            InputError: The file is no longer what was prepared.
+            InputError: The file has changed since it was prepared.
         """
         variants = self._opened().variants
         return self.stored.open_lengths() if variants is None else variants.open_lengths()
 
     def output_shapes(self) -> Mapping[str, Shape | None]:
-        """As `Variants.output_shapes`.
+        """Return output shapes, as `Variants.output_shapes` does.
 
         Raises:
-            InputError: The file is no longer what was prepared.
+            InputError: The file has changed since it was prepared.
         """
         variants = self._opened().variants
         return self.stored.output_shapes() if variants is None else variants.output_shapes()
@@ -141,7 +141,7 @@ class ModelSpecializer:
         """Whether these can be the shapes of the model's inputs.
 
         Raises:
-            InputError: The file is no longer what was prepared.
+            InputError: The file has changed since it was prepared.
         """
         if tuple(shapes) in self.stored.model.keys:
             return True
@@ -163,7 +163,7 @@ class ModelSpecializer:
             return self._original
 
     def _learn(self, original: Original) -> None:
-        """Pair what the file is lowered to with the stored weights; none where they differ."""
+        """Pair the weights of the lowered file with the stored ones; none if these differ."""
         settings = original.settings
         again = prepare(original.graph(settings.shapes), original.name, settings, {})
         stored = self.stored.model.prepared(0)

@@ -1,4 +1,4 @@
-"""A model read, placed and measured, before anything of it is loaded."""
+"""Reads, places and measures a model before anything of it is loaded."""
 
 from dataclasses import replace
 from os import PathLike
@@ -35,10 +35,10 @@ OpenedModel = Union[OnnxFile, "TorchProgram", "JaxProgram"]
 
 
 def open_model(model: ModelSource) -> OpenedModel:
-    """A model file or its bytes parsed, or a program of torch or jax translated.
+    """Parse a model file or its bytes, or translate a program of torch or jax.
 
     Raises:
-        InputError: It is none of these.
+        InputError: The model is none of these.
     """
     if isinstance(model, bytes):
         return open_bytes(model)
@@ -53,7 +53,7 @@ def open_model(model: ModelSource) -> OpenedModel:
         from tightship.frontend.jax import JaxProgram
 
         return JaxProgram(model)
-    if type(model).__name__ != "ExportedProgram":  # whose class torch takes a second to import
+    if type(model).__name__ != "ExportedProgram":  # importing its class takes torch a second
         raise InputError(
             "A model is a path, the bytes of an ONNX file, a program of `torch.export`, or a "
             f"traced function of jax, not {type(model).__name__}; an `onnx.ModelProto` is given as "
@@ -65,14 +65,14 @@ def open_model(model: ModelSource) -> OpenedModel:
 
 
 def is_onnx(model: ModelSource) -> TypeGuard[str | PathLike[str] | bytes]:
-    """Whether it is to be opened as an ONNX file, or as the bytes of one."""
+    """Return whether the model is an ONNX file or its bytes."""
     if isinstance(model, str | PathLike):
         return Path(model).suffix != PROGRAM_SUFFIX
     return isinstance(model, bytes)
 
 
 def read_graph(model: ModelSource, settings: Settings) -> Graph:
-    """The graph of a model as `load` takes it."""
+    """Read the graph of a model, as for `load`."""
     return open_model(model).graph(settings.shapes)
 
 
@@ -85,7 +85,7 @@ def is_open(declared: Declared) -> bool:
 
 
 def anew(source: OpenedModel, name: str, settings: Settings) -> CompiledModel:
-    """The model for the shapes of its settings, from its file."""
+    """Compile the model from its file for the shapes of its settings."""
     packed: PackedBefore | None = {} if is_open(source.declared) else None
     return prepare(source.graph(settings.shapes), name, settings, packed)
 
@@ -97,18 +97,18 @@ def measure(
     bounds: Bounds = NO_BOUNDS,
     progress: Progress | None = None,
 ) -> Settings:
-    """The settings with the choice that a file holds for them; measured and stored if none is.
+    """Add the choice that a file holds for these settings; measure and store it if there is none.
 
     Args:
         model: Path of an ONNX file, or its bytes.
-        settings: What the choice depends on besides the model.
-        file: JSON file of choices; it need not exist yet.
-        bounds: What measuring may take; a plan without a choice must fit.
-        progress: Called with candidates measured, and how many there are.
+        settings: Settings that the choice depends on besides the model.
+        file: JSON file of choices; need not exist yet.
+        bounds: Limits of measuring; a plan without a choice must fit.
+        progress: Function called with the candidates measured so far and in all.
 
     Raises:
         CapacityError: The plan without a choice exceeds the bounds; nothing has been run.
-        FormatError: `file` holds something else.
+        FormatError: `file` is not a file of choices.
         InputError: An input has no fixed shape to measure with.
     """
     from tightship.engine.lower.selection import rewritten
@@ -141,10 +141,10 @@ def check_limit(
     limit_bytes: int,
     dynamic_bytes: int | None = None,
 ) -> None:
-    """Refuse a model's plan that a limit does not hold; plans smaller batches to say what would.
+    """Check a model's plan against a limit; plans smaller batches to name one that fits.
 
     Raises:
-        CapacityError: As `load`.
+        CapacityError: The plan exceeds the limit.
     """
     check_budget(plan, limit_bytes, dynamic_bytes, _batches(plan, model, settings))
 
@@ -152,7 +152,7 @@ def check_limit(
 def _batches(
     plan: MemoryPlan, model: ModelSource, settings: Settings
 ) -> tuple[int, PlanForBatch] | None:
-    """The batch and how to plan another, where the caller chose a leading dimension."""
+    """Return the batch, and a function that plans another, if the caller chose one batch."""
     if not isinstance(model, str | PathLike | bytes):
         return None  # a program has one batch
     shapes = settings.shapes or {}

@@ -1,4 +1,4 @@
-"""`load(model, share=True)`: a model prepared once for this user, its weights mapped by all."""
+"""Prepares a model once for a user, so that all processes share its weights."""
 
 import hashlib
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tightship.prepared_cache import (
 Loaded = TypeVar("Loaded")
 
 WRITTEN = "2"
-"""Raised when one version of Tightship writes prepared files otherwise than it did before."""
+"""Version of the content that one version of Tightship writes; raised when that changes."""
 
 
 def shared(
@@ -31,18 +31,18 @@ def shared(
     make: Callable[[Path], None],
     read: Callable[[Path, Identity], Loaded],
 ) -> Loaded | None:
-    """What `read` makes of the model's prepared file, which `make` writes if there is none.
+    """Return what `read` makes of the prepared file, which `make` writes if there is none.
 
-    Where the cache cannot serve, one warning says why, and nothing is shared.
+    If the cache is unusable, a warning says why, and the result is None.
 
     Args:
         model: Path of an ONNX file, or its bytes.
-        settings: What else the file depends on.
-        make: As for `PreparedCache.read`.
-        read: Likewise; given what the model is as well.
+        settings: Settings that the file depends on.
+        make: Function that writes the file at a path.
+        read: Function that reads the file at a path, given the model's identity.
 
     Raises:
-        InputError: There is no such file.
+        InputError: The model's file does not exist.
     """
     try:
         return _cached(model, settings, make, read)
@@ -87,7 +87,7 @@ def _identity(model: ModelSource, folder: Path) -> Identity:
     path = Path(model)
 
     def data_files() -> tuple[Path, ...]:
-        from tightship.frontend import PROGRAM_SUFFIX  # what is known already is not read
+        from tightship.frontend import PROGRAM_SUFFIX  # only for files not identified before
         from tightship.frontend.onnx import open_file
 
         if path.suffix == PROGRAM_SUFFIX:
@@ -101,7 +101,7 @@ def _identity(model: ModelSource, folder: Path) -> Identity:
 
 
 def _facts(settings: Settings) -> dict[str, str]:
-    """All that a prepared file depends on besides the model."""
+    """List all that a prepared file depends on besides the model."""
     shapes = {
         f"shape {name}": f"{name}={'x'.join(map(str, shape))}"
         for name, shape in sorted((settings.shapes or {}).items())

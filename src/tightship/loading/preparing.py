@@ -1,6 +1,6 @@
-"""`prepare`: a model file made into one that is mapped and runs at once.
+"""`prepare`: converts a model file to one that is mapped and runs at once.
 
-What reads, lowers and writes is imported when something is prepared.
+Modules that read, lower and write are imported when a model is prepared.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -39,29 +39,30 @@ def prepare(
 ) -> MemoryPlan:
     """Write a model's program, plan and packed weights into a file that `load` maps and shares.
 
-    The file is for this version of Tightship, this oneDNN and the features of this processor. It
-    is there whole or not at all; models that are loaded from one that was there before keep it.
+    The file suits this version of Tightship, this oneDNN and the features of this processor. It is
+    replaced whole or not at all; models loaded from a previous file keep that.
 
     Args:
         model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced
             function of jax.
-        output: Path of the file to write, by custom `.tship`.
-        shapes: Shapes for inputs whose dimensions are symbolic; several sets of them make several
-            programs over one copy of the weights.
+        output: Path of the file to write, by convention `.tship`.
+        shapes: Shapes for inputs whose dimensions are symbolic; several sets make several programs
+            over one copy of the weights.
         threads: Threads of each kernel.
-        without: Passes to leave out, to compare.
-        tune: As for `load`; the choice is for the first set of shapes only.
-        progress: Called with bytes of weights packed, and of all weights.
+        without: Passes to leave out, for comparison.
+        tune: File of measured choices, as for `load`; the choice is for the first set of shapes
+            only.
+        progress: Function called with the bytes of weights packed so far and in all.
 
     Returns:
-        The plan of a process that loads the file, for the first set of shapes.
+        Plan of a process that loads the file, for the first set of shapes.
 
     Raises:
-        FormatError, GraphError: As `plan`.
-        InputError: As `plan`; also where only `onnx.reference` runs a step, a shape depends on
+        FormatError, GraphError: The errors of `plan`.
+        InputError: An error of `plan`; or only `onnx.reference` runs a step, a shape depends on
             data, or `output` is the model's own file.
         OSError: The file cannot be written.
-        OutOfMemoryError: The system refuses the room to pack the largest weight.
+        OutOfMemoryError: Memory to pack the largest weight cannot be allocated.
     """
     from pathlib import Path
 
@@ -97,17 +98,17 @@ def prepare_into(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> None:
-    """As `prepare`, into an open file that is empty.
+    """Prepare a graph, as `prepare` does, into an open and empty file.
 
     Args:
-        file: May hold any part of it if this fails.
-        graph: Its shapes are all known.
-        name: What reports call it.
-        threads: Of each kernel.
-        progress: As for `prepare`, and with 0 and 0 while it is lowered; may raise.
+        file: File to write; has an unknown part of the content if this fails.
+        graph: Graph whose shapes are all known.
+        name: Name of the model in reports.
+        threads: Threads of each kernel.
+        progress: As for `prepare`, and called with 0 and 0 during lowering; may raise.
 
     Raises:
-        GraphError, InputError, OSError, OutOfMemoryError: As `prepare`.
+        GraphError, InputError, OSError, OutOfMemoryError: The errors of `prepare`.
     """
     from tightship.engine.compile.compile_graph import Settings
     from tightship.engine.compile.compile_graph import prepare as prepare_graph
@@ -125,7 +126,7 @@ def prepare_into(
 
 @contextmanager
 def _recording() -> Iterator[None]:
-    """Within it, recipes of what is lowered are recorded."""
+    """Record recipes of what is lowered within the block."""
     was = _core.record_recipes(wanted=True)
     try:
         yield
@@ -134,7 +135,7 @@ def _recording() -> Iterator[None]:
 
 
 def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[CompiledModel]:
-    """Each set of shapes lowered, with constants packed as the sets before have them."""
+    """Lower each set of shapes, reusing packed layouts of the sets before."""
     from tightship.engine.compile.compile_graph import name_of
     from tightship.engine.compile.compile_graph import prepare as prepare_graph
     from tightship.loading.opening import is_open, open_model

@@ -1,4 +1,4 @@
-"""`plan` and `load` of prepared models: without the ONNX file, and without onnx."""
+"""`plan` and `load` of prepared models, without the ONNX file and without onnx."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FilePath = str | PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a caller wants of a prepared model; None and empty leave it to the file."""
+    """Request for a prepared model; None and empty leave it to the file."""
 
     shapes: Mapping[str, Sequence[int]] | None = None
     threads: int | None = None
@@ -30,10 +30,10 @@ class Asked:
 
 
 def plan_prepared(path: FilePath, asked: Asked) -> MemoryPlan:
-    """The plan in a prepared model; nothing is opened besides.
+    """Return the plan in a prepared model, opening nothing else.
 
     Raises:
-        FormatError: The file is damaged, or was made for something else.
+        FormatError: The file is damaged, or was made for another environment.
         InputError: It has no program for the shapes.
     """
     stored = StoredModel(path)
@@ -47,17 +47,17 @@ def load_prepared(
     bounds: Bounds,
     further: Callable[[StoredShapes], ShapeSpecializer] | None = None,
 ) -> Model:
-    """A model of which everything is in a prepared file, weights mapped.
+    """Load a model from a prepared file alone, with its weights mapped.
 
     Args:
-        path: The file.
-        asked: What it must have been prepared for.
-        bounds: What the model may take.
-        further: Adds shapes to those of the file.
+        path: Path of the file.
+        asked: Requirements on the preparation.
+        bounds: Limits of the model's memory.
+        further: Function that adds further shapes to those of the file.
 
     Raises:
         CapacityError: Its plan exceeds the bounds; nothing has been loaded.
-        FormatError: The file is damaged, or was made for something else.
+        FormatError: The file is damaged, or was made for another environment.
         InputError: It has no program for the shapes.
     """
     stored = StoredModel(path)
@@ -86,7 +86,7 @@ def load_prepared(
 
 
 def verify_prepared(path: FilePath) -> int:
-    """Read all of a prepared model and judge its plans; returns bytes of its weights.
+    """Read all of a prepared model and verify its plans; return the bytes of its weights.
 
     Raises:
         FormatError: It is damaged, or a plan would corrupt memory.
@@ -97,7 +97,7 @@ def verify_prepared(path: FilePath) -> int:
 
 
 def _index(stored: StoredModel, asked: Asked) -> int:
-    """The program for the shapes that were asked for; the first where none were."""
+    """Return the index of the program for the requested shapes, by default the first."""
     wanted = {name: tuple(shape) for name, shape in (asked.shapes or {}).items()}
     for index, key in enumerate(stored.keys):
         if wanted.items() <= dict(key).items():
@@ -105,7 +105,7 @@ def _index(stored: StoredModel, asked: Asked) -> int:
     names = [name for name, _ in stored.keys[0]]
     unknown = [name for name in wanted if name not in names]
     if unknown:
-        raise InputError(f"There is no input `{unknown[0]}`; the inputs are {', '.join(names)}.")
+        raise InputError(f"Unknown input `{unknown[0]}`; the inputs are {', '.join(names)}.")
     StoredShapes(stored, lambda _plan, _shapes: None).admit(tuple(wanted.items()))
     raise AssertionError(wanted)
 
@@ -141,7 +141,7 @@ def _stale(
     path: FilePath, stored: StoredModel, made: str, here: str, *,
     threads: int | None = None, without: Collection[str] | None = None,
 ) -> FormatError:  # fmt: skip
-    """Return the error of a file made for something else, with the command to remake it."""
+    """Make the error for a file made for another environment, with the command to remake it."""
     command = stored.command(stored.keys, threads=threads, without=without)
     return FormatError(
         f"`{path}` was prepared for {made}; here it is {here}. Make it again: `{command}`."

@@ -1,6 +1,6 @@
-"""`load(model, share=True)`: the file that was prepared of a model for this user, mapped.
+"""Loads the file that was prepared of a model for this user (`share=True`).
 
-What reads the model's own file is imported when a process prepares it, or other shapes come.
+Modules that read the model's own file are imported when it is prepared, or further shapes come.
 """
 
 from functools import partial
@@ -31,14 +31,14 @@ def load_shared(
     tune: str | PathLike[str] | None,
     progress: Progress | None,
 ) -> Model | None:
-    """The model as it is prepared for all processes of this user; None where that cannot be.
+    """Load the model as prepared for all processes of this user; None if that is impossible.
 
     Raises:
-        InputError: Something is to be measured for it.
+        InputError: `tune` is given.
     """
     if tune is not None:
         raise InputError(
-            f"`{name_of(model)}` is to be shared, for which nothing is measured; leave `tune` out, "
+            f"`{name_of(model)}` cannot be shared and tuned at once; leave `tune` out, "
             "or share a file that `tightship prepare --tune` has written."
         )
     if "onednn" not in settings.without:
@@ -60,7 +60,7 @@ def load_shared(
 def _original(
     model: ModelSource, settings: Settings, bounds: Bounds, identity: "Identity"
 ) -> Original:
-    """What the file was prepared from.
+    """Read the model that the file was prepared from.
 
     Raises:
         InputError: It has changed since.

@@ -1,4 +1,4 @@
-"""Layouts chosen by running a model, where otherwise a table of costs chooses; kept in a file."""
+"""Chooses layouts by running a model, instead of by a cost table; stores choices in a file."""
 
 import hashlib
 import json
@@ -26,24 +26,24 @@ FORMAT = "tightship.tuned.v1"
 LAYOUTS = ("library", "blocked")
 ROUNDS = 3
 RUNS = 3
-"""Runs in a round that are timed, after one that is not."""
+"""Timed runs in a round, after one that is not."""
 WORTH = 0.98
-"""A candidate is taken for the table's choice if its time is below this share of it."""
+"""Share of the table's time below which a candidate replaces the table's choice."""
 SEED = 0
 ELEMENTS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A JSON file of choices by key."""
+    """JSON file of choices by key."""
 
     path: Path
 
     def read(self) -> dict[str, Choice]:
-        """Every choice; none if the file does not exist.
+        """Read every choice; none if the file does not exist.
 
         Raises:
-            FormatError: It holds something else.
+            FormatError: It is not a file of choices.
         """
         try:
             return _parsed(self.path.read_text(encoding="utf-8"))
@@ -56,10 +56,10 @@ class Choices:
             ) from None
 
     def store(self, key: str, choice: Choice) -> None:
-        """Add a choice; the file is there whole, old or new, at any time.
+        """Add a choice; the file is replaced whole or not at all.
 
         Raises:
-            FormatError: As `read`.
+            FormatError: It is not a file of choices.
             OSError: It cannot be written.
         """
         choices = {**self.read(), key: choice}
@@ -79,12 +79,12 @@ def _parsed(text: str) -> dict[str, Choice]:
 
 def _choice(layouts: object, stream_weights: object) -> Choice:
     if layouts not in LAYOUTS or not isinstance(stream_weights, bool):
-        raise ValueError("a choice in it is none of these")
+        raise ValueError("it has an unknown choice")
     return Choice(str(layouts), stream_weights)
 
 
 def choice_key(graph: Graph, settings: Settings) -> str:
-    """What a choice depends on, digested: structure and shapes, not the elements of weights."""
+    """Digest what a choice depends on: structure and shapes, not the elements of weights."""
     if "onednn" not in settings.without:
         open_library()
     parts = (settings.threads, sorted(settings.without), sorted(library_key().items()))
@@ -114,7 +114,7 @@ def _structure(graph: Graph) -> Iterator[object]:
 
 
 def _constant(constant: Constant) -> tuple[object, ...]:
-    """Type and shape, and the elements where they are few: those may be shapes or bounds."""
+    """Return type and shape, and the elements if few, which may be shapes or bounds."""
     if constant.dtype is DType.STRING or element_count(constant.shape) > ELEMENTS_MAX:
         return constant.dtype, constant.shape
     return constant.dtype, constant.shape, constant.array().tobytes()
@@ -123,7 +123,7 @@ def _constant(constant: Constant) -> tuple[object, ...]:
 def candidates(
     usual: CompiledModel, prepare: Callable[[Choice | None], CompiledModel]
 ) -> dict[Choice, CompiledModel]:
-    """The table's choice, then others that make another program and take no more memory."""
+    """Return the table's choice, then others with another program and no more memory."""
     lowered = usual.placement.lowered
     found = {Choice(lowered.layouts, stream_weights=True): usual}
     if "layouts" not in usual.key:
@@ -147,7 +147,7 @@ def _calls(prepared: CompiledModel) -> list[object]:
 
 
 def run_seconds(model: Model, inputs: Mapping[str, Array]) -> float:
-    """How long a run takes."""
+    """Measure the seconds of a run."""
     start = time.perf_counter()
     model.run(inputs)
     return time.perf_counter() - start
@@ -159,9 +159,10 @@ def fastest(
     progress: Progress | None = None,
     seconds: Callable[[Model, Mapping[str, Array]], float] = run_seconds,
 ) -> Choice:
-    """The candidate of the least median time; the first unless another is clearly faster.
+    """Return the candidate of the least median time; the first unless another is clearly faster.
 
-    One candidate is loaded at a time, in turns: measuring takes what the largest plan says.
+    One candidate is loaded at a time, alternately, so that measuring takes what the largest plan
+    says.
 
     Raises:
         InputError: An input has no fixed shape, or holds text.

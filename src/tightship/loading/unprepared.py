@@ -1,4 +1,4 @@
-"""`plan` and `load` of models that are not prepared: ONNX files, and programs of torch."""
+"""`plan` and `load` of models that are not prepared: ONNX files, programs of torch and jax."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,7 +22,7 @@ from tightship.model import Model
 def plan_anew(
     model: ModelSource, settings: Settings, tune: str | PathLike[str] | None
 ) -> MemoryPlan:
-    """As `plan`, of a model that is not prepared."""
+    """Plan a model that is not prepared, as `plan` does."""
     _open_library(settings)
     if tune is not None:
         settings = measure(model, settings, tune)
@@ -36,7 +36,7 @@ def load_anew(
     tune: str | PathLike[str] | None,
     progress: Progress | None,
 ) -> Model:
-    """As `load`, of a model that is not prepared."""
+    """Load a model that is not prepared, as `load` does."""
     _open_library(settings)
     source = open_model(model)
     if tune is not None:
@@ -46,7 +46,7 @@ def load_anew(
     if bounds.limit_bytes is not None:
         check_limit(prepared.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
     loaded = Model(prepared, bounds, variants, progress)
-    del prepared  # the last to hold descriptions of primitives
+    del prepared  # it has the last references to descriptions of primitives
     release_unused()
     return loaded
 
@@ -59,7 +59,7 @@ def load_graph_anew(
     packed: Sequence[PackedCopy],
     progress: Progress | None,
 ) -> Model:
-    """As `load_graph`."""
+    """Load a graph, as `load_graph` does."""
     settings = Settings(threads=threads, go_on=progress and partial(progress, 0, 0))
     _open_library(settings)
     loaded = Model(prepare(graph, name, settings), bounds, None, progress, packed)
@@ -68,7 +68,7 @@ def load_graph_anew(
 
 
 def load_open_graph_anew(graphs: OpenGraphs, name: str, bounds: Bounds, threads: int) -> Model:
-    """As `load_open_graph`."""
+    """Load a model with a graph for each set of shapes, as `load_open_graph` does."""
     settings = Settings(graphs.first, threads)
     _open_library(settings)
     variants = Variants(
@@ -82,7 +82,7 @@ def load_open_graph_anew(graphs: OpenGraphs, name: str, bounds: Bounds, threads:
 def _prepared(
     source: OpenedModel, name: str, settings: Settings, variants: Variants | None
 ) -> CompiledModel:
-    """The model for the shapes of its settings."""
+    """Compile the model for the shapes of its settings."""
     declared = source.declared
     given = _fixed(declared) | {k: tuple(s) for k, s in (settings.shapes or {}).items()}
     if (
@@ -95,7 +95,7 @@ def _prepared(
 
 
 def _fixed(declared: Declared) -> dict[str, tuple[int, ...]]:
-    """The shapes of inputs that have no open length."""
+    """Return the shapes of inputs that have no open length."""
     return {
         name: tuple([length for length in shape if isinstance(length, int)])
         for name, shape in declared.items()
@@ -106,7 +106,7 @@ def _fixed(declared: Declared) -> dict[str, tuple[int, ...]]:
 def variants_of(
     source: OpenedModel, name: str, settings: Settings, bounds: Bounds
 ) -> Variants | None:
-    """How to prepare the model for other shapes; None if the file fixes them all."""
+    """Make the compiler for further shapes; None if the file fixes them all."""
     declared = source.declared
     if not is_open(declared):
         return None
@@ -131,6 +131,6 @@ def _output_shapes(source: OnnxFile) -> dict[str, Shape | None]:
 
 
 def _open_library(settings: Settings) -> None:
-    """Before anything is read: opening is what takes the most, though not for long."""
+    """Open the library first, because opening takes the most memory for a moment."""
     if "onednn" not in settings.without:
         open_library()
