@@ -50,7 +50,6 @@ ALLOWED: dict[str, Count] = {
     "engine": Count(fragments=98, riddles=1),
     "frontend": Count(fragments=107, riddles=4, is_no=2),
     "graph": Count(fragments=8),
-    "resource": Count(fragments=17, riddles=11, is_no=3),
 }
 
 

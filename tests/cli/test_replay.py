@@ -89,7 +89,8 @@ def test_logs_and_snapshots_are_read_by_their_name(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("resource", "words"), [("heap", "`heap` is no root"), ("pool:x", "x"), ("limit/host", "limit")]
+    ("resource", "words"),
+    [("heap", "Unknown root `heap`"), ("pool:x", "x"), ("limit/host", "limit")],
 )
 def test_a_resource_that_is_none_is_bad_usage(capsys, trace_file, resource, words):
     code, _, err = run(capsys, trace_file, "--resource", resource)

@@ -31,11 +31,11 @@ def test_every_variable_is_read():
     ("name", "value", "said"),
     [
         ("MAIN_BYTES", "much", "much"),
-        ("SLABS", "64", "`64` is no share"),
-        ("SLABS", "a:2%", "`a:2%` is no share"),
+        ("SLABS", "64", "`64` is not a share"),
+        ("SLABS", "a:2%", "`a:2%` is not a share"),
         ("ORDER", "last", "`free_list_first` or `seed`"),
         ("FIT", "worst", "`best` or `first`"),
-        ("MIAN_BYTES", "1", "`TIGHTSHIP_RESOURCE_MIAN_BYTES` is no setting"),
+        ("MIAN_BYTES", "1", "Unknown setting `TIGHTSHIP_RESOURCE_MIAN_BYTES`"),
     ],
 )
 def test_a_value_that_is_none_is_refused(name, value, said):

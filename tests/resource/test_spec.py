@@ -68,17 +68,17 @@ def test_virtual_roots_take_the_size_of_their_pages():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("", "`` is no root"),
-        ("heap", "`heap` is no root of a resource: `composite`"),
-        ("pool/host", "`pool` is no adaptor of a resource: `limit`"),
-        ("host/limit:1GiB", "`limit` is no root"),
+        ("", "Unknown root ``"),
+        ("heap", "Unknown root `heap` of a resource; choose from `composite`"),
+        ("pool/host", "Unknown adaptor `pool` of a resource; choose from `limit`"),
+        ("host/limit:1GiB", "Unknown root `limit`"),
         ("limit/host", "`limit_bytes` (= 0)"),
         ("pool:lots", "lots"),
         ("virtual:3000", "`page_bytes` (= 3000)"),
         ("guarded/bump:1MiB", "takes no block back"),
         ("limit:1MiB/(host+pool", "`limit:1MiB/(host+pool` must close each parenthesis"),
         ("host)+(pool", "must close each parenthesis"),
-        ("host+", "`` is no root"),
+        ("host+", "Unknown root ``"),
     ],
 )
 def test_what_cannot_be_made_is_refused_in_words(spec, words):

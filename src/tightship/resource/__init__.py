@@ -1,4 +1,4 @@
-"""How memory is obtained."""
+"""Memory resources: ways to obtain memory."""
 
 from tightship._core import (
     Adaptor,

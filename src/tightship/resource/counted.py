@@ -1,4 +1,4 @@
-"""What a `with` statement asks of a resource."""
+"""Counts the requests of a resource within a `with` statement."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,10 +11,11 @@ def counted(resource: StatisticsResource) -> Iterator[Callable[[], ResourceCount
     """Count within the statement only; statements nest.
 
     Yields:
-        A function that returns the counters: so far within the statement, afterwards of it.
+        Function that returns the counters: within the statement those so far, after it the final
+            ones.
 
     Raises:
-        InputError: A scope that was begun within the statement was not ended there.
+        InputError: A scope that began within the statement was not ended there.
     """
     depth = resource.push()
     final: list[ResourceCounters] = []

@@ -1,4 +1,4 @@
-"""How large each slab of a composite should be, from what a workload holds at its peak."""
+"""Sizes the slabs of a composite by a workload's peak."""
 
 from collections.abc import Mapping
 
@@ -6,12 +6,12 @@ from tightship._core import default_slabs
 from tightship.public_calls import public_call
 
 SLACK = 1.25
-"""A slab is made larger than the profile's peak by this factor."""
+"""Factor by which a slab exceeds the profile's peak."""
 
 SHARE_MAX = 0.9
 
 WORD_BLOCKS = 64
-"""A slab of fewer blocks is none: they are what one word of its bitmap tells of."""
+"""Least blocks of a slab: those of one word of its bitmap."""
 
 PAGE_BYTES = 4096
 
@@ -24,16 +24,16 @@ def divide(
     region_bytes: int,
     block_sizes: tuple[int, ...] = BLOCK_SIZES,
 ) -> tuple[tuple[int, float], ...]:
-    """Shares of slabs that hold what a profile held at once, each size in its smallest slab.
+    """Compute shares of slabs for a profile's peak, each size in its smallest slab.
 
     Args:
-        peak_counts: For each size of a request in bytes, the most blocks that were live at once.
-        region_bytes: Of the composite that is divided.
-        block_sizes: Of the slabs to choose from, rising.
+        peak_counts: Most live blocks at once, by request size in bytes.
+        region_bytes: Size of the composite to divide.
+        block_sizes: Block sizes of slabs to choose from, rising.
 
     Returns:
-        Pairs of a block's bytes and a share, without slabs that nothing goes to. Sizes above the
-        largest slab take none; where slabs would take more than nine tenths, all shrink alike.
+        Pairs of a block's bytes and a share, without unused slabs. Sizes above the largest slab
+            take none; if slabs would take more than nine tenths, all shrink alike.
     """
     needed = dict.fromkeys(block_sizes, 0)
     for size_bytes, count in peak_counts.items():

@@ -1,4 +1,4 @@
-"""The resource of the place nearest to the calling thread: `main_memory()`, `scratchpad()`."""
+"""Resources of the memory nearest to the calling thread: `main_memory()`, `scratchpad()`."""
 
 import functools
 import math
@@ -30,13 +30,13 @@ Make = Callable[[Node, Settings], MemoryResource]
 REGION_BYTES_MAX = 256 << 20
 REGION_BYTES_MIN = 1 << 20
 REGION_PART = 16
-"""A composite has at most this part of what main memory, or the process, may have."""
+"""Divisor of the main memory, or the process's limit, that bounds a composite."""
 
 GROWTH_BYTES = 64 << 20
-"""The least that main memory grows by, where that much is left."""
+"""Least growth of main memory, if that much is left."""
 
 SLABS_PART = 0.8
-"""What slabs take of a composite that is made for them."""
+"""Part of a composite that its slabs take, if slabs are given."""
 
 
 def make_main_memory(node: Node, settings: Settings) -> MemoryResource:
@@ -45,7 +45,7 @@ def make_main_memory(node: Node, settings: Settings) -> MemoryResource:
     Pages take memory as they are touched. The bound is `main_bytes`, or else the node's memory.
 
     Raises:
-        OutOfMemoryError: The system does not even have memory for a small composite.
+        OutOfMemoryError: The system lacks memory even for a small composite.
     """
     bound = settings.main_bytes or node.memory_bytes
     host = HostResource(node=_bound(node))
@@ -65,14 +65,14 @@ def make_main_memory(node: Node, settings: Settings) -> MemoryResource:
 
 
 def _region_bytes(bound: int) -> int:
-    """Bytes of the composite: little, for a limit of the process counts them untouched."""
+    """Return a small size for the composite, because limits of a process count untouched bytes."""
     limits = (getrlimit(RLIMIT_DATA)[0], getrlimit(RLIMIT_AS)[0])
     least = min([bound, *(limit for limit in limits if limit != RLIM_INFINITY)])
     return max(min(least // REGION_PART, REGION_BYTES_MAX), min(bound, REGION_BYTES_MIN))
 
 
 def _divided(bound: int, slabs: Shares) -> tuple[int, Shares]:
-    """Bytes of a composite that holds slabs of these shares of `bound`, and its own shares."""
+    """Return the size of a composite for slabs of these shares of `bound`, and its own shares."""
     region_bytes = math.ceil(bound * min(1.0, sum(share for _, share in slabs) / SLABS_PART))
     region_bytes = max(region_bytes, min(bound, REGION_BYTES_MIN))
     return region_bytes, tuple((size, share * bound / region_bytes) for size, share in slabs)
@@ -81,7 +81,7 @@ def _divided(bound: int, slabs: Shares) -> tuple[int, Shares]:
 def _composite(
     host: HostResource, region_bytes: int, slabs: Shares | None, settings: Settings
 ) -> CompositeResource:
-    """Make a composite, of half the size as long as the system refuses."""
+    """Make a composite, halving its size as long as the system refuses."""
     while True:
         try:
             return CompositeResource(
@@ -98,10 +98,10 @@ def _composite(
 
 
 def make_scratchpad(node: Node, settings: Settings) -> MemoryResource:
-    """A small composite over huge pages of the node's, there from the start, locked if allowed.
+    """Make a small composite over huge pages of the node, backed at once, locked if allowed.
 
     Raises:
-        OutOfMemoryError: The system has not so much memory.
+        OutOfMemoryError: The system lacks that much memory.
     """
     return CompositeResource(
         HostResource(node=_bound(node), is_filled=True, is_locked=True),
@@ -111,13 +111,13 @@ def make_scratchpad(node: Node, settings: Settings) -> MemoryResource:
 
 
 def _bound(node: Node) -> int:
-    """The node to prefer; a machine that does not tell its nodes has none to prefer."""
+    """Return the node to prefer; -1 if the machine does not report its nodes."""
     return node.number if node.cpus else -1
 
 
 @dataclass(slots=True, eq=False)
 class Places:
-    """One resource for each node and kind of memory, made when it is first asked for."""
+    """One resource for each node and kind of memory, made on first use."""
 
     topology: Topology
     settings: Settings
@@ -128,11 +128,11 @@ class Places:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def main_memory(self) -> MemoryResource:
-        """Main memory of the node that the calling thread runs on, the same object each time."""
+        """Return main memory of the calling thread's node, the same object each time."""
         return self._nearest(self.make_main)
 
     def scratchpad(self) -> MemoryResource:
-        """The fast, small memory of that node, the same object each time."""
+        """Return the fast, small memory of that node, the same object each time."""
         return self._nearest(self.make_scratch)
 
     def _nearest(self, make: Make) -> MemoryResource:
@@ -154,25 +154,25 @@ def _places() -> Places:
 
 @public_call
 def main_memory() -> MemoryResource:
-    """The main memory of the NUMA node that the calling thread runs on.
+    """Return the main memory of the NUMA node that the calling thread runs on.
 
-    The same object for the same node. It grows as it is used, up to the node's memory or
-    `TIGHTSHIP_RESOURCE_MAIN_BYTES`; `TIGHTSHIP_RESOURCE_*` divide it (see `settings`), read when
-    the first place is asked for.
+    It is one object for each node. It grows as it is used, up to the node's memory or
+    `TIGHTSHIP_RESOURCE_MAIN_BYTES`; `TIGHTSHIP_RESOURCE_*` divide it (see `settings`), read on the
+    first call.
 
     Raises:
-        OutOfMemoryError: The system does not even have memory for a small composite.
-        InputError: A variable has no such value.
+        OutOfMemoryError: The system lacks memory even for a small composite.
+        InputError: A variable has an invalid value.
     """
     return _places().main_memory()
 
 
 @public_call
 def scratchpad() -> MemoryResource:
-    """The scratchpad of that node: a few MiB of huge pages, there from the start.
+    """Return the scratchpad of that node: a few MiB of huge pages, backed from the start.
 
     Raises:
-        OutOfMemoryError: The system has not so much memory.
-        InputError: A variable has no such value.
+        OutOfMemoryError: The system lacks that much memory.
+        InputError: A variable has an invalid value.
     """
     return _places().scratchpad()

@@ -1,4 +1,4 @@
-"""A pool: blocks of any size out of few large ones."""
+"""Memory pool: blocks of any size from few large ones."""
 
 from tightship._core import FreeListResource, LimitingResource, MemoryResource
 from tightship.errors import InputError
@@ -15,18 +15,17 @@ def pool(
     maximum_bytes: int | None = None,
     growth_bytes: int = GROWTH_BYTES,
 ) -> FreeListResource:
-    """Keep what came back of `upstream` and serve from it; `trim` gives back what is unused.
+    """Serve from kept blocks of `upstream`; `trim` gives unused ones back.
 
     Args:
-        upstream: Where memory comes from.
-        initial_bytes: Taken now, and `growth_bytes` at least, unless it is 0.
-        maximum_bytes: Of `upstream` at any time.
-        growth_bytes: The least that is taken at once, where the maximum and `upstream` admit as
-            much.
+        upstream: Resource to obtain memory from.
+        initial_bytes: Bytes to obtain now, at least `growth_bytes` unless 0.
+        maximum_bytes: Most bytes of `upstream` at any time; None for no limit.
+        growth_bytes: Least bytes to obtain at once, if the maximum and `upstream` allow.
 
     Raises:
-        InputError: The maximum is below what is taken at first.
-        OutOfMemoryError: `upstream` has not so much at first.
+        InputError: The maximum is below the initial bytes.
+        OutOfMemoryError: `upstream` lacks the initial bytes.
     """
     if maximum_bytes is not None:
         if initial_bytes > maximum_bytes:

@@ -1,4 +1,4 @@
-"""A folder that only this user can enter, for files that processes of his share while they run."""
+"""Private folder of a user, for files that the user's processes share while they run."""
 
 import os
 import stat
@@ -10,10 +10,10 @@ from tightship.errors import InputError
 
 
 def runtime_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """`tightship` in `XDG_RUNTIME_DIR`; without that in shared memory or the temporary folder.
+    """Return `tightship` in `XDG_RUNTIME_DIR`, else a folder in shared or temporary memory.
 
     Raises:
-        InputError: It is not the user's own, or others can enter it.
+        InputError: The folder is not the user's own, or others can enter it.
     """
     given = os.environ if environment is None else environment
     base = Path(given.get("XDG_RUNTIME_DIR", ""))
@@ -25,10 +25,10 @@ def runtime_folder(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def private(folder: Path) -> Path:
-    """The folder, made if need be; nobody else can enter it.
+    """Return the folder, made if needed, that only this user can enter.
 
     Raises:
-        InputError: It is not the user's own, others can enter it, or it cannot be made.
+        InputError: The folder is not the user's own, others can enter it, or it cannot be made.
     """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -42,10 +42,10 @@ def private(folder: Path) -> Path:
 
 
 def refuse_others(path: Path, found: os.stat_result, is_kind: bool) -> None:  # noqa: FBT001
-    """Raise unless what lies at a path is of its kind, this user's, and closed to others.
+    """Check that a path is of its kind, this user's own, and closed to others.
 
     Raises:
-        InputError: It is not.
+        InputError: The path is not.
     """
     if not is_kind or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise InputError(

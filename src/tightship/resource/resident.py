@@ -1,4 +1,4 @@
-"""What the kernel says a process has resident, in the words of `/proc`."""
+"""Resident memory of a process, from `/proc`."""
 
 import os
 import re
@@ -11,11 +11,11 @@ _HEADER = re.compile("([0-9a-f]+)-([0-9a-f]+) ")
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A mapping of addresses `[start, stop)`.
+    """Mapping of addresses `[start, stop)`.
 
     Attributes:
-        header: Its whole line, which ends in the path of its file.
-        lines: Its amounts.
+        header: Header line, which ends in the path of its file.
+        lines: Lines of its amounts.
     """
 
     start: int
@@ -25,10 +25,10 @@ class Mapped:
 
 
 def mapped(smaps: Path) -> Iterator[Mapped]:
-    """All mappings of a process, in the order of their addresses.
+    """Yield all mappings of a process, in the order of their addresses.
 
     Raises:
-        OSError: The kernel does not say.
+        OSError: The kernel refuses to say.
     """
     lines = smaps.read_text(encoding="utf-8", errors="replace").splitlines()
     found = [(index, head) for index, line in enumerate(lines) if (head := _HEADER.match(line))]
@@ -39,6 +39,6 @@ def mapped(smaps: Path) -> Iterator[Mapped]:
 
 
 def resident_bytes() -> int:
-    """Of this process now, shared memory that it has mapped included."""
+    """Return the resident bytes of this process, with shared memory that it has mapped."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -8,7 +8,7 @@ from tightship._core import BumpResource
 
 @contextmanager
 def scope(bump: BumpResource) -> Iterator[BumpResource]:
-    """Every block that `bump` gives within the statement ends with it; scopes nest.
+    """Free every block that `bump` gives within the statement at its end; scopes nest.
 
     No other thread may be allocating from it when the statement begins or ends.
     """

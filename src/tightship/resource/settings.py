@@ -1,4 +1,4 @@
-"""How the memory of a place is divided: defaults, arguments, `TIGHTSHIP_RESOURCE_*` variables.
+"""Division of a node's memory: defaults, arguments, `TIGHTSHIP_RESOURCE_*` variables.
 
 | variable | value | default |
 |---|---|---|
@@ -27,7 +27,7 @@ Shares = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`main_bytes` 0 is the memory of the node; `slabs` None is the documented division."""
+    """Settings; `main_bytes` 0 means the node's memory, `slabs` None the documented division."""
 
     main_bytes: int = 0
     scratchpad_bytes: int = SCRATCHPAD_BYTES
@@ -37,16 +37,16 @@ class Settings:
 
 
 def settings_from(environment: Mapping[str, str] | None = None) -> Settings:
-    """Settings that the environment asks for; the process's own where none is given.
+    """Read settings from an environment, by default the process's own.
 
     Raises:
-        InputError: A variable of that prefix is unknown, or has no such value.
+        InputError: A variable of that prefix is unknown, or has an invalid value.
     """
     given = os.environ if environment is None else environment
     values = {name.removeprefix(PREFIX): text for name, text in given.items() if _is_ours(name)}
     unknown = values.keys() - {"MAIN_BYTES", "SCRATCHPAD_BYTES", "SLABS", "ORDER", "FIT"}
     if unknown:
-        raise InputError(f"`{PREFIX}{min(unknown)}` is no setting: see the table in settings.py.")
+        raise InputError(f"Unknown setting `{PREFIX}{min(unknown)}`: see the table in settings.py.")
     defaults = Settings()
     return Settings(
         main_bytes=_bytes(values, "MAIN_BYTES", defaults.main_bytes),
@@ -58,7 +58,7 @@ def settings_from(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def parse_shares(text: str) -> Shares:
-    """Read `64:2%,256:5%`; an empty text is no slab at all.
+    """Read `64:2%,256:5%`; an empty text means no slabs.
 
     Raises:
         InputError: A part is not a size, a colon and a percentage.
@@ -70,13 +70,13 @@ def parse_shares(text: str) -> Shares:
             shares.append((int(size), float(percent.strip().removesuffix("%")) / 100))
         except ValueError:
             raise InputError(
-                f"`{part}` is no share of a slab: give bytes and a percentage, as in `64:2%`."
+                f"`{part}` is not a share of a slab: give bytes and a percentage, as in `64:2%`."
             ) from None
     return tuple(shares)
 
 
 def shares_text(shares: Shares) -> str:
-    """What `parse_shares` reads as these shares, to four digits."""
+    """Format shares for `parse_shares`, to four digits."""
     return ",".join(f"{block_bytes}:{share * 100:.4g}%" for block_bytes, share in shares)
 
 

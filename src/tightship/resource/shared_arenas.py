@@ -1,4 +1,4 @@
-"""Arenas that processes take in turns: as many as run at once, not one for each process."""
+"""Arenas that processes share: one for each concurrent run instead of each process."""
 
 import os
 import re
@@ -29,13 +29,13 @@ SUFFIX = ".arenas"
 class SharedArenaPool:
     """Slots of a private file, for runs of all processes of a user that name the same pool.
 
-    A slot is free, or had by one run of one process; it is free again when that process ends,
-    however it does. Slots grow to the largest program that ran in them. Whoever can read the
-    file, which are processes of this user only, can read what the last run left in it.
+    A slot is free, or held by one run of one process; the system frees it when that process ends,
+    even if killed. Slots grow to the largest program that ran in them. Processes that can read the
+    file, this user's only, can read what the last run left in it.
 
     Attributes:
-        path: Where the file is.
-        slot_count: Runs of all processes that may go on at once.
+        path: Path of the file.
+        slot_count: Most concurrent runs of all processes.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class SharedArenaPool:
         max_arena: str | int = STRIDE,
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Opens the file, or makes it.
+        """Open the file, or make it.
 
         Args:
-            name: Processes that give the same name share slots.
-            slots: How many there are; one for each processor unless given. Processes that differ
-                have the first ones in common.
-            max_arena: The most that one slot may take, as `"1GiB"` or in bytes.
-            folder: Where the file is; a folder that only this user can enter. By default
-                `tightship` in `XDG_RUNTIME_DIR`, else one in shared memory.
+            name: Name of the pool; processes that give the same name share slots.
+            slots: Number of slots; by default one for each processor. Processes with different
+                numbers share the first ones.
+            max_arena: Most that one slot may take, such as `"1GiB"`, or in bytes.
+            folder: Folder of the file, which only this user can enter. By default `tightship` in
+                `XDG_RUNTIME_DIR`, else a folder in shared memory.
 
         Raises:
             InputError: An argument is out of range, or folder or file are open to others.
@@ -81,14 +81,14 @@ class SharedArenaPool:
         return file
 
     def forked(self) -> None:
-        """The child has no slot, and opens the file anew."""
+        """Forget the parent's slots in a forked child; the file is opened anew."""
         if self._end.detach():
             self._file.abandon()
         self._had.clear()
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the file takes, whoever uses it.
+        """Memory that the file takes for all processes.
 
         Raises:
             InputError: The pool is closed.
@@ -97,12 +97,12 @@ class SharedArenaPool:
             return self._current().size_bytes
 
     def take(self, size_bytes: int) -> Slot | None:
-        """A slot of at least so many bytes, mapped, until `give`; None while all are had.
+        """Take a slot of at least `size_bytes`, mapped, until `give`; None while all are taken.
 
         Raises:
-            CapacityError: It is more than `max_arena`.
+            CapacityError: The size exceeds `max_arena`.
             InputError: The pool is closed.
-            OutOfMemoryError: The file system has no room.
+            OutOfMemoryError: The file system is full.
         """
         self.check(size_bytes)
         slot = self._locked()
@@ -118,10 +118,10 @@ class SharedArenaPool:
         return slot
 
     def check(self, size_bytes: int) -> None:
-        """Refuse an arena that no slot may hold.
+        """Check that a slot may hold an arena of `size_bytes`.
 
         Raises:
-            CapacityError: It is more than `max_arena`.
+            CapacityError: The size exceeds `max_arena`.
         """
         if size_bytes > self.max_arena_bytes:
             raise CapacityError(
@@ -133,7 +133,7 @@ class SharedArenaPool:
             )
 
     def _locked(self) -> Slot | None:
-        """The first slot that nobody has, so that processes in turns have the same one."""
+        """Lock the first free slot, so that processes that alternate use the same one."""
         with self.lock:
             file = self._current()
             if not self._had and not file.is_there:
@@ -146,34 +146,34 @@ class SharedArenaPool:
         return None
 
     def _slot(self, file: SlotFile, index: int) -> Slot | None:
-        """None while a file that somebody removed or replaced is still in use here."""
+        """Return a slot; None if the file was removed or replaced while it is in use here."""
         try:
             return file.slot(index)
         except FileNotFoundError:
             return None
 
     def give(self, slot: Slot) -> None:
-        """Give back what `take` gave."""
+        """Give a slot of `take` back."""
         with self.lock:
             slot.unlock()
             self._had.discard(slot.index)
 
     def release_unused(self) -> None:
-        """Give back the memory of slots that no run of any process has."""
+        """Give back the memory of free slots."""
         with self.lock:
             for slot in self._free():
                 slot.empty()
 
     def give_idle(self, now_ns: int, idle_ns: int, kept_bytes: int) -> tuple[int, bool]:
-        """Give back what no run of any process has needed for so long, of slots that are free.
+        """Give back memory of free slots that no run of any process has needed for `idle_ns`.
 
         Args:
-            now_ns: A time of `time.monotonic_ns`, which all processes have in common.
-            idle_ns: For how long.
-            kept_bytes: What stays of each slot.
+            now_ns: Time of `time.monotonic_ns`, which all processes share.
+            idle_ns: Nanoseconds without a run that needs the memory.
+            kept_bytes: Bytes to keep of each slot.
 
         Returns:
-            Bytes given back; and whether a slot has more, which may go later.
+            Bytes given back, and whether a slot has more, which may go later.
         """
         given, has_more = 0, False
         with self.lock:
@@ -183,7 +183,7 @@ class SharedArenaPool:
         return given, has_more
 
     def _free(self) -> Iterator[Slot]:
-        """Slots that nobody has, each locked for the turn."""
+        """Yield free slots, each locked meanwhile."""
         file = self._current()
         for index in range(self.slot_count):
             if index not in self._had and (slot := self._slot(file, index)) and slot.lock():
@@ -200,13 +200,13 @@ class SharedArenaPool:
         return self._file
 
     def close(self) -> None:
-        """Use it no more; the last process removes the file. No run may have a slot."""
+        """Close the pool; the last process removes the file. No run may have a slot."""
         with self.lock:
             self._closed = True
             self._end()
 
     def __reduce__(self) -> tuple[Callable[..., "SharedArenaPool"], tuple[object, ...]]:
-        """The same pool, opened by another process."""
+        """Pickle the pool, to be opened by another process."""
         return _opened, (self.path, self.slot_count, self.max_arena_bytes)
 
     def __enter__(self) -> "SharedArenaPool":

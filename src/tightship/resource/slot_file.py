@@ -1,14 +1,14 @@
-"""A file of slots that processes take in turns: locks that end with a process, and mappings.
+"""File of slots that processes share: locks that end with a process, and mappings.
 
     byte 0            read-locked by every process that uses the file
-    byte 1 + i        write-locked by whoever has slot i
-    64 + 8 i          bytes that slot i has behind it
-    1024 + 16 i       since when no run needed all of slot i, and the most that runs needed since
+    byte 1 + i        write-locked by the holder of slot i
+    64 + 8 i          bytes that back slot i
+    1024 + 16 i       time since which no run needed all of slot i, and the most that runs needed
     (1 + i) x 64 GiB  slot i
 
-Locks are of the open file, not of the process (`F_OFD_SETLK`): those of two threads exclude each
-other, a child of a fork has none, and the system drops them with the process, however it ends.
-Offsets are never read through a mapping, so that a file cut short by somebody is noticed.
+Locks belong to the open file, not to the process (`F_OFD_SETLK`): those of two threads exclude each
+other, a child of a fork has none, and the system drops them with the process, even if killed.
+Offsets are never read through a mapping, so that a truncated file is noticed.
 """
 
 import fcntl
@@ -33,15 +33,15 @@ USES_AT = 1024
 USE = struct.Struct("<2q")
 USERS = 0
 LEAST_BYTES = 256 << 10
-"""Less than this at the end of a slot is not worth a call of the system."""
+"""Least bytes that are worth a system call to give back."""
 MADV_POPULATE_WRITE = 23
-"""Linux 5.14: backs pages with memory, or fails, instead of a signal at the first touch."""
+"""Advice of Linux 5.14: backs pages with memory, or fails, instead of a signal on first touch."""
 
 Bytes = NDArray[np.uint8]
 
 
 def set_lock(file: int, at: int, kind: int, *, waits: bool = False) -> bool:
-    """Lock or unlock a byte for an open file; False where another has it."""
+    """Lock or unlock a byte for an open file; return False if another holds it."""
     wanted = struct.pack("hhqqi0q", kind, os.SEEK_SET, at, 1, 0)
     try:
         fcntl.fcntl(file, fcntl.F_OFD_SETLKW if waits else fcntl.F_OFD_SETLK, wanted)
@@ -52,29 +52,29 @@ def set_lock(file: int, at: int, kind: int, *, waits: bool = False) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Mapping:
-    """The front of a slot, in this process."""
+    """Mapped front of a slot in this process."""
 
     room: mmap.mmap
     content: Bytes
 
     @property
     def address(self) -> int:
-        """Of the first byte."""
+        """Address of the first byte."""
         return int(self.content.ctypes.data)
 
     @property
     def size_bytes(self) -> int:
-        """Those that may be touched while the slot is had."""
+        """Bytes that may be touched while the slot is held."""
         return self.content.size
 
     def array(self) -> Bytes:
-        """The bytes, which keep the mapping alive."""
+        """Return the bytes, which keep the mapping alive."""
         return self.content
 
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """A slot as one process has it: an open file for its lock, and a mapping."""
+    """Slot as seen by one process: an open file for its lock, and a mapping."""
 
     index: int
     file: int
@@ -83,19 +83,19 @@ class Slot:
 
     @property
     def start(self) -> int:
-        """Where its bytes begin."""
+        """Offset of its bytes in the file."""
         return (1 + self.index) * STRIDE
 
     def lock(self) -> bool:
-        """Have it; False where another has it."""
+        """Lock the slot; return False if another holds it."""
         return set_lock(self.file, 1 + self.index, fcntl.F_WRLCK)
 
     def unlock(self) -> None:
-        """Have it no more."""
+        """Unlock the slot."""
         set_lock(self.file, 1 + self.index, fcntl.F_UNLCK)
 
     def backed_bytes(self) -> int:
-        """What is behind it; 0 where the file has been cut short."""
+        """Return the bytes that back the slot; 0 if the file was truncated."""
         text = os.pread(self.file, 8, SIZES_AT + 8 * self.index)
         size = int.from_bytes(text, "little") if len(text) == 8 else 0
         is_there = self.start + size <= os.fstat(self.file).st_size
@@ -105,10 +105,10 @@ class Slot:
         os.pwrite(self.file, size_bytes.to_bytes(8, "little"), SIZES_AT + 8 * self.index)
 
     def fit(self, size_bytes: int) -> Mapping:
-        """So many bytes of it at least, mapped. REQUIRES: it is locked.
+        """Back and map at least `size_bytes`. REQUIRES: it is locked.
 
         Raises:
-            OutOfMemoryError: The file system has no room.
+            OutOfMemoryError: The file system is full.
         """
         wanted = max(-(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE, mmap.PAGESIZE)
         backed = self.backed_bytes()
@@ -127,8 +127,9 @@ class Slot:
         return self.mapping
 
     def _mapped(self, size_bytes: int) -> Mapping:
-        other = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)  # a mapping keeps its file open:
-        try:  # that of the lock must end with the lock's owner
+        # a mapping keeps its file open, but the lock's file must be closed with the lock's owner
+        other = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        try:
             if not os.path.samestat(os.fstat(other), os.fstat(self.file)):
                 raise FileNotFoundError(2, "it was replaced")
             room = mmap.mmap(other, size_bytes, offset=self.start)
@@ -139,7 +140,7 @@ class Slot:
         return Mapping(room, np.frombuffer(room, np.uint8))
 
     def note_run(self, needed_bytes: int, now_ns: int) -> None:
-        """Note that a run needed so much of it. REQUIRES: it is locked."""
+        """Note that a run needed `needed_bytes` of it. REQUIRES: it is locked."""
         if needed_bytes + LEAST_BYTES > self.backed_bytes():
             self._note_use(now_ns, 0)
             return
@@ -148,7 +149,7 @@ class Slot:
             self._note_use(since_ns, needed_bytes)
 
     def give_idle(self, now_ns: int, idle_ns: int, kept_bytes: int) -> int:
-        """Give back what no run has needed for so long; its bytes. REQUIRES: it is locked."""
+        """Give back memory idle for `idle_ns`; return its bytes. REQUIRES: it is locked."""
         since_ns, most = self._use()
         if 0 <= now_ns - since_ns < idle_ns:
             return 0
@@ -157,15 +158,15 @@ class Slot:
         return given
 
     def has_more_than(self, size_bytes: int) -> bool:
-        """Whether it has so much more that giving it back is worth a call."""
+        """Whether it has enough beyond `size_bytes` to be worth giving back."""
         return self.backed_bytes() - size_bytes >= LEAST_BYTES
 
     def empty(self) -> None:
-        """Give its memory back; a mapping stays one of zeros. REQUIRES: it is locked."""
+        """Give its memory back; a mapping then reads zeros. REQUIRES: it is locked."""
         self._cut(0, least_bytes=1)
 
     def _use(self) -> tuple[int, int]:
-        """Since when no run needed all of it, and what runs needed since; 0 where none was."""
+        """Return the time since which no run needed all of it, and the most that runs needed."""
         text = os.pread(self.file, USE.size, USES_AT + USE.size * self.index)
         return USE.unpack(text) if len(text) == USE.size else (0, 0)
 
@@ -174,7 +175,7 @@ class Slot:
         os.pwrite(self.file, use, USES_AT + USE.size * self.index)
 
     def _cut(self, size_bytes: int, least_bytes: int = LEAST_BYTES) -> int:
-        """Give back what is behind so many bytes, unless it is little; how much that was."""
+        """Give back bytes beyond `size_bytes`, unless they are few; return their number."""
         backed = self.backed_bytes()
         first = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
         if backed - first < least_bytes:
@@ -188,16 +189,16 @@ class Slot:
         return backed - first
 
     def close(self) -> None:
-        """Close its file; a lock of this process's ends with it."""
+        """Close its file; a lock of this process ends with it."""
         os.close(self.file)
 
 
 @dataclass(slots=True, eq=False)
 class SlotFile:
-    """A file of slots, used by this process; gone when the last process closes it.
+    """File of slots that this process uses; the last process to close it removes it.
 
-    A file that a killed process left is taken over by the next, or removed when another pool is
-    opened in its folder.
+    A file that a killed process left is reused by the next, or removed when another pool is opened
+    in its folder.
     """
 
     path: Path
@@ -206,7 +207,7 @@ class SlotFile:
 
     @property
     def is_there(self) -> bool:
-        """Whether others that open the path find this file."""
+        """Whether the path still leads to this file."""
         try:
             return os.path.samestat(self.path.lstat(), os.fstat(self.users))
         except FileNotFoundError:
@@ -218,7 +219,7 @@ class SlotFile:
         return os.fstat(self.users).st_blocks * 512
 
     def slot(self, index: int) -> Slot:
-        """One of its slots, with an open file of its own.
+        """Return a slot, with an open file of its own.
 
         Raises:
             FileNotFoundError: The file was removed or replaced.
@@ -232,13 +233,13 @@ class SlotFile:
         return self.slots[index]
 
     def close(self) -> None:
-        """Use it no more; the last user's call removes it."""
+        """Close the file; the last user's call removes it."""
         if set_lock(self.users, USERS, fcntl.F_WRLCK) and self.is_there:
             self.path.unlink()
         self.abandon()
 
     def abandon(self) -> None:
-        """Close what a child of a fork has of its parent's: that ends none of its locks."""
+        """Close a forked child's copies of its parent's files, which ends none of the locks."""
         for slot in self.slots.values():
             slot.close()
         self.slots.clear()
@@ -246,10 +247,10 @@ class SlotFile:
 
 
 def open_slots(path: Path) -> SlotFile:
-    """The file at a path, made if need be; this user's own, closed to others.
+    """Open the file at a path, made if needed; it must be this user's own, closed to others.
 
     Raises:
-        InputError: It is somebody else's, others may read it, or it is no file.
+        InputError: It belongs to another user, others may read it, or it is not a regular file.
     """
     while True:
         try:
@@ -272,7 +273,7 @@ def open_slots(path: Path) -> SlotFile:
 
 
 def remove_unused(folder: Path, suffix: str) -> None:
-    """Remove files of slots that nobody uses: processes that were killed left them."""
+    """Remove files of slots that no process uses, left by killed processes."""
     for path in folder.glob(f"*{suffix}"):
         with suppress(OSError):
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -1,7 +1,7 @@
-"""Resources described in a word: `composite`, `limit:1GiB/pool:2MiB`, `limit:1GiB/(bump+host)`.
+"""Resources from a text: `composite`, `limit:1GiB/pool:2MiB`, `limit:1GiB/(bump+host)`.
 
-A spec is one stack, or several that are joined by `+`: each serves what those before it refuse. A
-stack is adaptors and a root, joined by `/`, where the root may be a spec in parentheses.
+A spec is one stack, or several joined by `+`: each serves requests that those before it refuse. A
+stack is adaptors and a root, joined by `/`; the root may be a spec in parentheses.
 """
 
 import os
@@ -56,7 +56,7 @@ ROOTS: Mapping[str, Callable[[int | None], MemoryResource]] = {
     "malloc": lambda _: MallocResource(),
     "pytorch_simulation": lambda _: CachingSimulation(),
 }
-"""By name, of a size: a region's, or that of the chunks or pages that are taken."""
+"""Makers of roots by name; the size is that of the region, or of the chunks or pages taken."""
 
 ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] = {
     "limit": lambda upstream, size: LimitingResource(upstream, size or 0),
@@ -68,7 +68,7 @@ ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] =
 }
 
 SIMULATIONS = frozenset({"pytorch_simulation"})
-"""Roots of which only what they hold is to be compared: their time is another program's."""
+"""Roots whose memory may be compared but not their time, because they only simulate."""
 
 DEFAULTS = (
     *("composite", "pool", "virtual", "malloc", "pytorch_simulation", "first_fit", "seed"),
@@ -83,12 +83,12 @@ def is_simulation(spec: str) -> bool:
 
 @public_call
 def resource_from(spec: str) -> MemoryResource:
-    """Make what `spec` says: names from the outermost to the root, each with a size or none.
+    """Make the resource of `spec`: names from the outermost to the root, each with optional size.
 
     Raises:
-        InputError: A name or a size is unknown, a parenthesis has no other, or the stack can never
+        InputError: A name or a size is unknown, a parenthesis is unmatched, or the stack can never
             work.
-        OutOfMemoryError: The system refuses the root its region.
+        OutOfMemoryError: The system refuses the root's region.
     """
     *others, resource = [_stack(stack) for stack in _split(spec, "+")]
     for other in reversed(others):
@@ -115,7 +115,7 @@ def _stack(spec: str) -> MemoryResource:
 
 
 def _split(spec: str, separator: str) -> list[str]:
-    """Parts between separators that are in no parentheses."""
+    """Split at separators outside parentheses."""
     parts, depth = [""], 0
     for letter in spec:
         depth += (letter == "(") - (letter == ")")
@@ -138,5 +138,5 @@ def _part(text: str) -> tuple[str, int | None]:
 def _found(kind: str, name: str, table: Mapping[str, _Make]) -> _Make:
     if name not in table:
         known = ", ".join(f"`{each}`" for each in table)
-        raise InputError(f"`{name}` is no {kind} of a resource: {known} are.")
+        raise InputError(f"Unknown {kind} `{name}` of a resource; choose from {known}.")
     return table[name]

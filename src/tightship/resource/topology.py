@@ -1,4 +1,4 @@
-"""Which processors and how much memory each NUMA node has: data, read once, or given."""
+"""Processors and memory of each NUMA node: data, read once, or given."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ SYSTEM = Path("/sys/devices/system/node")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One NUMA node; `distances` to every node, in the order of the topology."""
+    """NUMA node; `distances` to every node, in the order of the topology."""
 
     number: int
     cpus: frozenset[int]
@@ -23,7 +23,7 @@ class Topology:
     nodes: tuple[Node, ...]
 
     def nearest(self, cpu: int) -> Node:
-        """The node with memory nearest to a processor; one of no node counts as the first's."""
+        """Return the node with memory nearest to a processor; an unknown one is the first's."""
         own = next((node for node in self.nodes if cpu in node.cpus), self.nodes[0])
         return min(
             (distance, node.number, node)
@@ -33,7 +33,7 @@ class Topology:
 
 
 def read_topology(folder: Path = SYSTEM, machine_bytes: int = 0) -> Topology:
-    """The machine's topology as the system tells it; one node of `machine_bytes` where it does not.
+    """Read the machine's topology; one node of `machine_bytes` if the system does not tell.
 
     A node's `cpulist` and `distance` are files of that name; its memory is in `meminfo`, in kB.
     """
@@ -54,7 +54,7 @@ def _read_node(folder: Path, number: int) -> Node:
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """The numbers of a list such as `0-3,8`."""
+    """Read the numbers of a list such as `0-3,8`."""
     ranges = [part.partition("-") for part in text.strip().split(",") if part]
     return frozenset(
         cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)

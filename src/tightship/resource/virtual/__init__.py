@@ -1,4 +1,4 @@
-"""Memory whose addresses and bytes are two things: chunks mapped to blocks, and moved between."""
+"""Virtual memory resources: physical chunks mapped to addresses, and moved between them."""
 
 from tightship._core import (
     ChunkedVirtualResource,

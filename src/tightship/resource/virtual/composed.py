@@ -1,4 +1,4 @@
-"""A virtual resource with a front for small requests, out of resources that there are."""
+"""Composes a virtual resource with a front for small requests."""
 
 import warnings
 from typing import Literal, cast, get_args
@@ -32,20 +32,19 @@ def virtual_resource(
     max_bytes: int | None = None,
     small_bytes: int = 0,
 ) -> MemoryResource:
-    """Make blocks of any size out of pages that are moved to where they are wanted.
+    """Make blocks of any size out of pages that are mapped where they are needed.
 
     Args:
-        device: Whose memory; the process's own where it is None.
-        policy: `"stealing"` moves free pages to the request, `"chunked"` maps whole physical chunks
-            and has no budget. `"seed"` is the deprecated name of `"chunked"`.
-        page_bytes: Size of a page, `PAGE_BYTES`, or of a chunk, `CHUNK_BYTES`.
-        max_bytes: Of the device's memory at any time.
-        small_bytes: Requests up to it are served by a composite over addresses of the host beside
-            the pages, `SMALL_REGION_BYTES` of which are reserved; nobody if it is 0.
+        device: Device whose memory is used; None for the process's own.
+        policy: Allocator to use. `"seed"` has no budget.
+        page_bytes: Bytes mapped at once: by default `PAGE_BYTES`, or `CHUNK_BYTES` for `"seed"`.
+        max_bytes: Most bytes of the device's memory at any time; None for no limit.
+        small_bytes: Largest request that a composite over host memory beside the pages serves, for
+            which `SMALL_REGION_BYTES` of addresses are reserved; 0 for no composite.
 
     Raises:
-        InputError: The policy is unknown or has no budget, the device has no such pages, or small
-            requests are to go to the host while the device's memory is elsewhere or shared.
+        InputError: The device has no such pages, the policy no budget, or small requests would go
+            to the host while the device's memory is elsewhere or shared.
         OutOfMemoryError: The system refuses the addresses for small requests.
     """
     device = device or HostDevice()

@@ -1,8 +1,8 @@
-"""What a virtual resource holds, as PyTorch's memory snapshot and as trace events.
+"""Writes a virtual resource's state as PyTorch's memory snapshot and as trace events.
 
-The snapshot is a pickle of dictionaries, lists, numbers and strings, of the fields that
-`torch.cuda.memory._dump_snapshot` writes: its viewer and its script read it. A block that came
-back is completely free in its events at once; in the segments it awaits the work that may use it.
+The snapshot is a pickle of dictionaries, lists, numbers and strings with the fields that
+`torch.cuda.memory._dump_snapshot` writes, so that PyTorch's viewer and script read it. A freed
+block is completely free in its events at once; in the segments it awaits the work that may use it.
 """
 
 import pickle
@@ -30,16 +30,16 @@ ACTIONS = {
 }
 NO_POOL = (0, 0)
 STREAM = 1
-"""Which stream used what is not recorded. Where all is on stream 0 the viewer drops the streams of
-events, not those of segments, and then loses segments that it should join."""
+"""Stream of all segments and events, because the stream of a use is not recorded. With stream 0 the
+viewer drops the streams of events but not of segments, and loses segments that it should join."""
 PROTOCOL = 4
 
 
 def virtual_snapshot(resource: VirtualResource) -> dict[str, object]:
-    """Segments and their blocks, and the events that were recorded, in PyTorch's terms.
+    """Return segments and their blocks, and the recorded events, in PyTorch's terms.
 
-    Memory that is mapped nowhere is in no segment; what the seed's policy has mapped twice is in
-    two. What awaits work is inactive where its events do not say what it was.
+    Memory that is not mapped is in no segment; memory that the seed's policy has mapped twice is in
+    two. A block that awaits work is inactive if its events do not tell its size.
     """
     events = resource.events()
     frames: list[Row] = [{"filename": type(resource).__name__, "line": 0, "name": "allocate"}]
@@ -67,10 +67,10 @@ def write_snapshot(resource: VirtualResource, path: Path) -> None:
 
 
 def memory_events(resource: VirtualResource) -> dict[str, object]:
-    """The events that were recorded, for Perfetto and chrome://tracing, in microseconds.
+    """Return the recorded events for Perfetto and chrome://tracing, in microseconds.
 
-    A slice for each block, and a counter of live and of mapped bytes: of what came since recording
-    began. Blocks that do not go are slices without an end.
+    There is a slice for each block, and a counter of live and of mapped bytes since recording
+    began. Blocks that are never freed are slices without an end.
     """
     events: list[Row] = [_event("process_name", "M", 0, args={"name": "virtual resource"})]
     live: dict[int, int] = {}
@@ -91,7 +91,7 @@ def memory_events(resource: VirtualResource) -> dict[str, object]:
 
 
 def _given_back(events: list[EventRow]) -> dict[int, int]:
-    """Bytes of blocks that came back last, by address."""
+    """Return the bytes of blocks freed last, by address."""
     found: dict[int, int] = {}
     for action, address, size_bytes, _ in events:
         if action == "freed":
@@ -103,7 +103,7 @@ def _given_back(events: list[EventRow]) -> dict[int, int]:
 
 def _block(block: BlockRow, given_back: dict[int, int] | None, frames: list[Row]) -> Row:
     _, address, size_bytes, requested_bytes, state = block
-    if state == "awaiting":  # the viewer cannot go back behind a block that no event began
+    if state == "awaiting":  # the viewer cannot rewind a block that has no event
         known_bytes = size_bytes if given_back is None else given_back.get(address, 0)
         requested_bytes = min(known_bytes, size_bytes)
         state = state if requested_bytes else "free"
