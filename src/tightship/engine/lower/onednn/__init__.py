@@ -1,6 +1,6 @@
-"""Emitters: a node as oneDNN primitives, layouts chosen by the primitives themselves.
+"""Emitters of oneDNN primitives for nodes; the primitives choose their layouts.
 
-An emitter returns False, having added nothing, where oneDNN has no fast implementation.
+An emitter returns False, having added nothing, if oneDNN has no fast implementation.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
         "transposed.TRANSPOSED": _of_training("TransposedMatMul"),
     },
 )
-"""By domain and operator."""
+"""Emitters by domain and operator."""
 
 QUANTIZED_EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
     "tightship.engine.lower.onednn",
@@ -59,4 +59,4 @@ QUANTIZED_EMITTERS: Mapping[tuple[str, str], Emitter] = OnDemand(
         "quantized_product.QUANTIZED_PRODUCT": of_onnx("Gemm MatMul"),
     },
 )
-"""As the others, for operands that are 8-bit integers underneath."""
+"""Emitters for operands that represent real numbers by 8-bit integers."""

@@ -1,4 +1,4 @@
-"""Conv and ConvTranspose: every layout is the primitive's choice, weights packed into it."""
+"""Emits Conv and ConvTranspose; the primitive chooses every layout, weights are packed into it."""
 
 from dataclasses import replace
 
@@ -19,14 +19,14 @@ from tightship.graph import Derived, DType, Node
 
 WEIGHTS, BIAS = 33, 41
 MOST_MERGED = 64
-"""Groups taken as one at most: what the weights, and the work, are multiplied by."""
+"""Most groups merged into one, which multiplies the weights and the work by as much."""
 
 
 def convolution(builder: Builder, node: Node) -> bool:
-    """Emit a convolution with its fused nodes; groups are merged where weights are constant.
+    """Emit a convolution with its fused nodes; groups are merged if weights are constant.
 
-    Weights of float16 are taken as float32: kernels of halves and the conversions before them
-    take up to 1.9 times as long (measured with AVX512-FP16).
+    Weights of float16 are used as float32, because kernels of halves and the conversions before
+    them take up to 1.9 times as long (measured with AVX512-FP16).
     """
     if len(builder.value(node.inputs[0]).static_shape) not in (3, 4, 5):
         return False
@@ -68,16 +68,16 @@ def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:
 
 
 def _merges(node: Node) -> list[int]:
-    """How many groups to take as one, fewest first, where no fast implementation takes them."""
+    """List how many groups to merge, fewest first, where none is fast as given."""
     groups = node.attributes.get("group", 1)
     assert isinstance(groups, int)
     return [count for count in range(2, min(groups, MOST_MERGED) + 1) if groups % count == 0]
 
 
 def _merged(builder: Builder, node: Node, count: int) -> Node:
-    """The same convolution with every `count` groups as one, weights zero between them.
+    """Merge every `count` groups of a convolution, with zero weights between them.
 
-    Axis 0 of the weights lies in groups; those of a transposed one have inputs there, not outputs.
+    Axis 0 of the weights is split into groups; in a transposed convolution it counts inputs.
     """
     weights = builder.constant(node.inputs[1])
     groups = node.attributes["group"]
@@ -101,7 +101,7 @@ def _merged(builder: Builder, node: Node, count: int) -> Node:
 
 
 class _Convolution:
-    """One convolution: its operands as oneDNN wants them described."""
+    """One convolution: describes its operands to oneDNN."""
 
     def __init__(self, builder: Builder, node: Node, dtype: DType) -> None:
         self.builder, self.node, self.dtype = builder, node, dtype
@@ -119,9 +119,9 @@ class _Convolution:
         self.weights = self._weights()
 
     def _weights(self) -> MemoryDesc:
-        """The weights' own bytes: [groups,] outputs, inputs, kernel.
+        """Describe the weights' own bytes: [groups,] outputs, inputs, kernel.
 
-        A transposed convolution has its inputs before its outputs.
+        A transposed convolution stores its inputs before its outputs.
         """
         first, second, *kernel = self.builder.value(self.node.inputs[1]).static_shape
         groups = self.node.attributes.get("group", 1)
@@ -136,10 +136,10 @@ class _Convolution:
     def describe(
         self, source: MemoryDesc, destination: MemoryDesc, extra: Epilogue
     ) -> PrimitiveDesc | None:
-        """In the layout of weights that the primitive likes best.
+        """Describe the primitive with the layout of weights that it prefers.
 
-        The one that another program has packed them in is taken where the same implementation
-        takes it.
+        The layout in which another program packed them is used if the same implementation accepts
+        it.
         """
         if self.dtype is not DType.FLOAT32:
             source = MemoryDesc.any(source.dims, self.dtype.value)
@@ -152,7 +152,7 @@ class _Convolution:
         return other if other and other.implementation == best.implementation else best
 
     def _described(self, operands: list[MemoryDesc], extra: Epilogue) -> PrimitiveDesc | None:
-        """Once for all convolutions that are alike."""
+        """Describe the primitive, once for all equal convolutions."""
         source, weights, destination = operands
         bias = MemoryDesc([self.target_shape[1]]) if self.bias else None
         parts = self.window.parts
@@ -183,7 +183,7 @@ class _Convolution:
         builder.primitive(node, desc, reads, [target], extra.share)
 
     def _packed(self, desc: MemoryDesc) -> Operand:
-        """The weights in a layout; in each run those of a channel times its scale."""
+        """Return the weights in a layout, multiplied in each run by a scale if there is one."""
         builder, name = self.builder, self.node.inputs[1]
         packed = parameter(builder, name, self.weights, desc)
         return scaled(builder, self.node, packed, self.scale) if self.scale else packed
@@ -194,4 +194,4 @@ CONVOLUTION = {
     ("", "ConvTranspose"): transposed_convolution,
     ("tightship", "ScaledConv"): convolution,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

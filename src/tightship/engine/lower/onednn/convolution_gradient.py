@@ -1,4 +1,4 @@
-"""Gradients of convolutions, in the layouts in which the forward pass has left the images."""
+"""Emits gradients of convolutions, in the layouts that the forward pass left the images in."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
@@ -18,11 +18,11 @@ from tightship.graph.layer import TRAINING
 
 WEIGHTS = 33
 RANKS = (3, 4, 5)
-"""Of images that there are convolutions of."""
+"""Ranks of images that oneDNN convolves."""
 
 
 def data_gradient(builder: Builder, node: Node) -> bool:
-    """The gradient of the image: reads the result's and the weights."""
+    """Emit the gradient of the image, from the result's gradient and the weights."""
     gradient, weights = (builder.value(name).static_shape for name in node.inputs)
     image = builder.value(node.outputs[0]).static_shape
     if len(image) not in RANKS:
@@ -54,7 +54,7 @@ def data_gradient(builder: Builder, node: Node) -> bool:
 
 
 def weights_gradient(builder: Builder, node: Node) -> bool:
-    """The gradients of the weights and, where it is wanted, of the bias."""
+    """Emit the gradients of the weights and, if it is an output, of the bias."""
     gradient, image = (builder.value(name).static_shape for name in node.inputs)
     if len(image) not in RANKS or not node.outputs[0]:
         return False
@@ -90,7 +90,7 @@ def weights_gradient(builder: Builder, node: Node) -> bool:
 def _of_weights(
     builder: Builder, node: Node, parameters: list[MemoryDesc | None], window: Window4
 ) -> PrimitiveDesc | None:
-    """In the images' own layouts if there is a fast implementation of these."""
+    """Describe the primitive for the images' own layouts if that is fast, else for free ones."""
     dy, x = node.inputs
     shapes = [builder.value(name).static_shape for name in (x, dy)]
     free: ImageLayouts = builder.preferred(shapes[0]), builder.preferred(shapes[1])
@@ -108,14 +108,14 @@ def _of_weights(
 
 
 def _as_it_lies(builder: Builder, name: str) -> MemoryDesc:
-    """The layout that a primitive has chosen for an image; a free one where none has."""
+    """Return an image's layout if a primitive chose it, else a free one."""
     home = builder.home(name)
     assert home.desc is not None
     return builder.preferred(home.shape) if home.desc == row_major(home.shape) else home.desc
 
 
 def _grouped(node: Node, weights: tuple[int, ...]) -> MemoryDesc:
-    """Row-major weights, their groups as an axis if there are several."""
+    """Describe row-major weights, with an axis of groups if there are several."""
     groups = node.attributes.get("group", 1)
     assert isinstance(groups, int)
     split = [groups, weights[0] // groups] if groups > 1 else [weights[0]]
@@ -126,4 +126,4 @@ CONVOLUTION_GRADIENTS = {
     (TRAINING, "ConvGradData"): data_gradient,
     (TRAINING, "ConvGradWeights"): weights_gradient,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Operators on single elements: any layout will do, so the operand's own is kept."""
+"""Emits elementwise operators, which keep the layout of their operand."""
 
 from dataclasses import replace
 
@@ -15,14 +15,14 @@ from tightship.planner.schedule import AliasKind
 SRC_1 = 2
 MULTIPLE_SRC = 1024
 NATIVE = frozenset({"Relu", "Clip", "Min", "Max"})
-"""Native kernels keep NaN in these, which the library may lose, and are as fast."""
+"""Operators for native kernels, which are as fast and keep NaN, which the library may lose."""
 COMMUTING = frozenset({"Add", "Mul", "Sum", "Min", "Max"})
 OF_EQUAL_BITS = frozenset({"Add", "Mul"})
-"""Whose operands may change places: of two noughts or NaN, Min and Max give the second."""
+"""Operators whose operands may be swapped bit for bit; Min and Max depend on order for NaN."""
 
 
 def activation(builder: Builder, node: Node) -> bool:
-    """One elementwise primitive, in place where the operand dies."""
+    """Emit one eltwise primitive, in place if the operand is not read later."""
     found = eltwise_of(builder, node)
     if found is None or _is_native(builder, node):
         return False
@@ -43,11 +43,11 @@ def activation(builder: Builder, node: Node) -> bool:
 
 
 def binary(builder: Builder, node: Node) -> bool:
-    """A binary operation whose first operand has the shape of the result, and its layout.
+    """Emit a binary operation whose first operand has the shape of the result, and its layout.
 
-    Who reads an operand later decides what is overwritten and no layout: in another order of nodes
-    these are the same. Before opset 7 an attribute says where the second operand's axes are; that
-    is left to NumPy.
+    Later readers of an operand decide what may be overwritten, but no layout, so that another order
+    of nodes yields the same layouts. Before opset 7 an attribute places the second operand's axes;
+    that form is left to NumPy.
     """
     if node.fused or len(node.inputs) != 2:
         return False
@@ -79,19 +79,19 @@ def binary(builder: Builder, node: Node) -> bool:
 
 
 def unless_streamed(builder: Builder, node: Node) -> bool:
-    """As `binary`, but for what a native kernel writes around the caches."""
+    """Emit as `binary` does, except for results that a native kernel writes around the caches."""
     return not _is_streamed(builder, node) and binary(builder, node)
 
 
 def _is_native(builder: Builder, node: Node) -> bool:
-    """Whether a native kernel reads the operands as they lie and keeps every NaN."""
+    """Whether a native kernel reads the operands in their layout and keeps every NaN."""
     return node.operator in NATIVE and _is_plain(builder, node)
 
 
 def _is_streamed(builder: Builder, node: Node) -> bool:
-    """Whether a native kernel may write a result, read from nowhere but memory, without reading it.
+    """Whether a native kernel may write the result around the caches, because it is large.
 
-    Where an operand dies in it, the result is there instead and is read anyway.
+    It does not if an operand is overwritten, because its bytes are read into the caches anyway.
     """
     shape = builder.value(node.outputs[0]).static_shape
     least = NativeKernel.streamed_bytes(node.operator, "float32")
@@ -114,7 +114,7 @@ def _is_plain(builder: Builder, node: Node) -> bool:
 
 
 def _ordered(builder: Builder, node: Node, shape: tuple[int, ...]) -> tuple[str, str]:
-    """The operands, one of the result's shape first where the order is free."""
+    """Return the operands, one of the result's shape first if the order is free."""
     left, right = node.inputs
     if node.operator in COMMUTING and builder.value(left).static_shape != shape:
         return right, left
@@ -122,7 +122,7 @@ def _ordered(builder: Builder, node: Node, shape: tuple[int, ...]) -> tuple[str,
 
 
 def _is_better_first(builder: Builder, node: Node, name: str, other: str) -> bool:
-    """Whether one operand can be overwritten and the other, whose place it may take, cannot."""
+    """Whether one operand can be overwritten and the other, which it may replace, cannot."""
     shapes = [builder.value(each).static_shape for each in (name, other)]
     return (
         node.operator in OF_EQUAL_BITS
@@ -137,7 +137,7 @@ def _dies(builder: Builder, name: str) -> bool:
 
 
 def sum_of(builder: Builder, node: Node) -> bool:
-    """Sum of two is Add; of more, one primitive over operands of one shape."""
+    """Emit Sum: of two as Add, of more as one primitive if shapes are equal."""
     if len(node.inputs) == 2:
         return binary(builder, replace(node, operator="Add"))
     shape = builder.value(node.outputs[0]).static_shape
@@ -164,4 +164,4 @@ ELEMENTWISE = {
     ("", "Clip"): activation,
     ("", "Sum"): sum_of,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Gradients of activations, in the layout in which the forward pass has left its value."""
+"""Emits gradients of activations, in the layout that the forward pass left its value in."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from tightship.graph import Node
 from tightship.graph.layer import TRAINING
 
 _Algorithm = tuple[str, str, float, str, float]
-"""Name, and the attributes that alpha and beta are, each with what it is where not given."""
+"""Name, then the attributes for alpha and beta, each with its default."""
 
 ALGORITHMS: Mapping[str, _Algorithm] = {
     "EluGrad": ("elu", "alpha", 1.0, "", 0.0),
@@ -27,7 +27,7 @@ ALGORITHMS: Mapping[str, _Algorithm] = {
 
 
 def activation_gradient(builder: Builder, node: Node) -> bool:
-    """One primitive, over either operand where that dies."""
+    """Emit one primitive, which may overwrite either operand."""
     algorithm, alpha, beta = _algorithm(node)
     for layout in builder.candidate_layouts(builder.home(node.inputs[1])):
         desc = fast(
@@ -58,4 +58,4 @@ def _algorithm(node: Node) -> tuple[str, float, float]:
 
 
 ELEMENTWISE_GRADIENTS = {(TRAINING, operator): activation_gradient for operator in ALGORITHMS}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Steps of backward primitives, whose operands and results are bound by oneDNN's numbers."""
+"""Adds steps of backward primitives, with operands and results bound by oneDNN's numbers."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tightship.planner.schedule import AliasKind
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
 
 Bound = Sequence[tuple[int, Operand]]
-"""Arguments of a primitive and what is bound to them."""
+"""Operands by argument number of a primitive."""
 
 
 def gradient_step(

@@ -1,4 +1,4 @@
-"""ConvInteger by constant weights of int8."""
+"""Emits ConvInteger with constant int8 weights."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
@@ -12,7 +12,7 @@ from tightship.graph import DType, Node, element_count
 
 
 def convolution_integer(builder: Builder, node: Node) -> bool:
-    """Sums in int32; one zero point for the image, none for the weights."""
+    """Emit sums in int32, with at most one zero point for the image and none for the weights."""
     image, weights = (builder.value(name) for name in node.inputs[:2])
     before, after = image.static_shape, builder.value(node.outputs[0]).static_shape
     zero, weights_zero = (*node.inputs[2:], "", "")[:2]
@@ -56,4 +56,4 @@ def convolution_integer(builder: Builder, node: Node) -> bool:
 
 
 INTEGER_CONVOLUTION = {("", "ConvInteger"): convolution_integer}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

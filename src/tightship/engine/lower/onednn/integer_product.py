@@ -1,4 +1,4 @@
-"""MatMulInteger: sums of integers less their zero points, in int32."""
+"""Emits MatMulInteger: products of integers less their zero points, summed in int32."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
 MIDDLE = 128
-"""What is taken off integers of uint8 to make them int8."""
+"""Offset that turns uint8 into int8."""
 
 
 def matmul_integer(builder: Builder, node: Node) -> bool:
-    """With one zero point for each operand; a right operand of uint8 is made int8."""
+    """Emit a product with one zero point for each operand; a uint8 right operand becomes int8."""
     product = _product(builder, node)
     if product is None:
         return False
@@ -52,13 +52,13 @@ def matmul_integer(builder: Builder, node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """A zero point by name, an empty one meaning 0, of integers that `shift` is taken off."""
+    """Zero point of integers that `shift` is subtracted from; an empty name means 0."""
 
     name: str
     shift: int
 
     def operand(self, builder: Builder, node: Node) -> Operand:
-        """In int32."""
+        """Return the zero point in int32, less the shift."""
         if not self.name:
             return _constant(builder, f"{node.name}.zero{self.shift}", -self.shift, DType.INT32)
         source = builder.dense(self.name)
@@ -77,7 +77,7 @@ class _Product:
     left: list[int]
     right: list[int]
     zeros: dict[int, Zero]
-    """By `DNNL_ARG_*`."""
+    """Zero points by `DNNL_ARG_*`."""
 
 
 def _product(builder: Builder, node: Node) -> _Product | None:
@@ -101,7 +101,7 @@ def _product(builder: Builder, node: Node) -> _Product | None:
 
 
 def _right(builder: Builder, node: Node, desc: MemoryDesc) -> Operand:
-    """The right operand as int8 in a layout."""
+    """Return the right operand as int8 in a layout."""
     name = node.inputs[1]
     stored = MemoryDesc(desc.dims, "int8")
     constant = builder.constant(name)
@@ -129,7 +129,7 @@ def _constant(builder: Builder, name: str, value: int, dtype: DType) -> Operand:
 def _elementwise(
     builder: Builder, name: str, sources: Sequence[Operand], target: Operand, types: tuple[str, ...]
 ) -> None:
-    """A kernel over dense operands; all but the first source are single elements."""
+    """Add a kernel over dense operands; all sources but the first are single elements."""
     assert target.desc is not None
     count = element_count(tuple(target.desc.dims))
     items = [DType(each).itemsize for each in types]
@@ -141,4 +141,4 @@ def _elementwise(
 
 
 INTEGER_PRODUCT = {("", "MatMulInteger"): matmul_integer}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

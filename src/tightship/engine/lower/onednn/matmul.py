@@ -1,4 +1,4 @@
-"""MatMul and Gemm: constant matrices are packed, leading axes flattened for them."""
+"""Emits MatMul and Gemm; constant matrices are packed, and leading axes flattened for them."""
 
 from dataclasses import replace
 
@@ -14,11 +14,11 @@ from tightship.graph import DType, Node, element_count
 
 WEIGHTS, BIAS = 33, 41
 PADDING_MAX = 1.25
-"""How much larger than its elements a packed matrix may be."""
+"""Largest ratio of a packed matrix's size to that of its elements."""
 
 
 def matmul(builder: Builder, node: Node) -> bool:
-    """MatMul; by one matrix it is one product of two matrices, whatever the rank."""
+    """Emit MatMul; by a single matrix it is one product of two matrices, whatever the rank."""
     left, right = (builder.value(name).static_shape for name in node.inputs)
     if len(left) < 2 or len(right) < 2:
         return False
@@ -35,7 +35,7 @@ def matmul(builder: Builder, node: Node) -> bool:
 
 
 def gemm(builder: Builder, node: Node) -> bool:
-    """Gemm by a constant matrix, with alpha and beta one; of a transposed one, without a bias."""
+    """Emit Gemm with alpha and beta one by a constant matrix, or of a transposed left operand."""
     attributes = node.attributes
     if attributes.get("transA", 0) and len(node.inputs) == 2 and not node.fused:
         return transposed_product(builder, node)
@@ -58,7 +58,7 @@ def gemm(builder: Builder, node: Node) -> bool:
 
 
 class _Product:
-    """Rows times a matrix, with an optional constant bias; a constant matrix is packed."""
+    """Product of rows and a matrix, with an optional constant bias; a constant matrix is packed."""
 
     is_constant = True
     dtype = DType.FLOAT32
@@ -68,9 +68,9 @@ class _Product:
         self.source, self.weights, self.columns, self.bias = source, weights, columns, bias
 
     def describe(self, builder: Builder, extra: Epilogue, name: str) -> PrimitiveDesc | None:
-        """In the layout the primitive likes best, unless that pads a narrow matrix too much.
+        """Describe the primitive with the layout that it prefers, unless that pads too much.
 
-        A layout that another program has packed the matrix `name` in is taken where it will do.
+        The layout in which another program packed the matrix `name` is used if possible.
         """
         packed = builder.packed_layout(name, self.weights.dims) if self.is_constant else None
         key = (
@@ -146,7 +146,7 @@ def _emit(builder: Builder, node: Node, product: _Product) -> bool:
 
 
 def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[int, ...]) -> bool:
-    """A product of two stacks of matrices; the right one may be read transposed."""
+    """Emit a product of two stacks of matrices; the right one may be read transposed."""
     rank = max(len(left), len(right))
     if len(left) != rank or len(right) != rank or rank > 5:
         return False
@@ -170,7 +170,7 @@ def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[i
 
 
 def _matrix_layout(builder: Builder, name: str) -> MemoryDesc:
-    """A stack of matrices as it lies, if dense up to a swap of its last two axes; else dense."""
+    """Return a stack's own layout if dense up to a swap of its last two axes, else a dense one."""
     operand = builder.home(name)
     shape = operand.shape
     strides = dense_strides([*shape[:-2], shape[-1], shape[-2]])
@@ -184,4 +184,4 @@ MATMUL = {
     ("", "MatMul"): matmul,
     ("", "Gemm"): gemm,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Operators that move elements: concatenation, transposition, channel shuffle."""
+"""Emits operators that move elements: concatenation, transposition, channel shuffle."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
@@ -10,7 +10,7 @@ MULTIPLE_SRC = 1024
 
 
 def concat(builder: Builder, node: Node) -> bool:
-    """Concat of operands as they lie; where their layouts differ, in one that suits images."""
+    """Emit Concat in the operands' layout; if they differ, in one that suits images."""
     axis = node.attributes.get("axis", 1)
     shape = builder.value(node.outputs[0]).static_shape
     assert isinstance(axis, int)
@@ -42,7 +42,7 @@ def _is_spatial(layouts: list[MemoryDesc]) -> bool:
 
 
 def transpose(builder: Builder, node: Node) -> bool:
-    """Transpose moves nothing: the same bytes are read under permuted strides."""
+    """Make a Transpose a view: the same bytes under permuted strides."""
     source = builder.home(node.inputs[0])
     rank = len(source.shape)
     permutation = node.attributes.get("perm", tuple(reversed(range(rank))))
@@ -63,9 +63,9 @@ def transpose(builder: Builder, node: Node) -> bool:
 
 
 def _settled(dims: list[int], strides: list[int]) -> list[int]:
-    """Strides with those of axes of length one as row-major order would have them.
+    """Set the strides of axes of length one to those of row-major order.
 
-    What they are has no meaning, but oneDNN compares them, and takes one that is larger than its
+    They do not affect addresses, but oneDNN compares them, and takes one that is larger than its
     neighbours' for the outermost axis when it broadcasts.
     """
     settled = list(strides)
@@ -77,7 +77,7 @@ def _settled(dims: list[int], strides: list[int]) -> list[int]:
 
 
 def channel_shuffle(builder: Builder, node: Node) -> bool:
-    """Channels dealt out to groups, in the layout they are in: a reorder between two views."""
+    """Emit a channel shuffle in the operand's layout, as a reorder between two views."""
     groups = node.attributes["groups"]
     assert isinstance(groups, int)
     source = builder.home(node.inputs[0])
@@ -102,4 +102,4 @@ MOVEMENT = {
     ("", "Transpose"): transpose,
     ("tightship", "ChannelShuffle"): channel_shuffle,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

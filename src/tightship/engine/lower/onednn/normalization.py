@@ -1,4 +1,4 @@
-"""Batch, layer and local response normalization, and softmax."""
+"""Emits batch, layer and local response normalization, and softmax."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
 
 
 def batch_normalization(builder: Builder, node: Node) -> bool:
-    """BatchNormalization at inference, with the activation fused into it."""
+    """Emit BatchNormalization at inference, with a fused Relu."""
     if not is_inference_norm(node):
         return False
     if node.fused and [fused.operator for fused in node.fused] != ["Relu"]:
@@ -41,7 +41,7 @@ def batch_normalization(builder: Builder, node: Node) -> bool:
 
 
 def layer_normalization(builder: Builder, node: Node) -> bool:
-    """LayerNormalization over the last axes, as rows of one matrix."""
+    """Emit LayerNormalization over the last axes, as rows of one matrix."""
     count, columns = rows_of(builder, node)
     names = [name for name in node.inputs[1:] if name]
     constants = [builder.constant(name) for name in names]
@@ -72,7 +72,7 @@ def layer_normalization(builder: Builder, node: Node) -> bool:
 
 
 def local_response(builder: Builder, node: Node) -> bool:
-    """LRN across channels, for odd windows (oneDNN centres an even one differently)."""
+    """Emit LRN across channels for odd windows; oneDNN centres even ones differently."""
     size = node.attributes.get("size")
     if not isinstance(size, int) or size % 2 == 0:
         return False
@@ -95,7 +95,7 @@ def local_response(builder: Builder, node: Node) -> bool:
 
 
 def softmax(builder: Builder, node: Node) -> bool:
-    """Softmax or LogSoftmax."""
+    """Emit Softmax or LogSoftmax."""
     layout, axis = softmax_layout(builder, node)
     desc = fast(
         lambda: PrimitiveDesc.softmax(
@@ -111,7 +111,7 @@ def softmax(builder: Builder, node: Node) -> bool:
 
 
 def rows_of(builder: Builder, node: Node) -> tuple[int, int]:
-    """The matrix whose rows are normalized: all axes from `axis` on are one, so are the others."""
+    """Return rows and columns of the matrix whose rows are normalized, flattened at `axis`."""
     shape = builder.value(node.inputs[0]).static_shape
     axis = node.attributes.get("axis", -1)
     assert isinstance(axis, int)
@@ -120,7 +120,7 @@ def rows_of(builder: Builder, node: Node) -> tuple[int, int]:
 
 
 def softmax_layout(builder: Builder, node: Node) -> tuple[MemoryDesc, int]:
-    """The operand's layout and the axis; before opset 13 all axes from `axis` on are one."""
+    """Return the operand's layout and the axis; before opset 13, flatten axes at `axis`."""
     shape = builder.value(node.inputs[0]).static_shape
     coerced = node.version < 13
     axis = node.attributes.get("axis", 1 if coerced else -1)
@@ -138,4 +138,4 @@ NORMALIZATION = {
     ("", "Softmax"): softmax,
     ("", "LogSoftmax"): softmax,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

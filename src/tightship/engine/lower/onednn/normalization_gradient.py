@@ -1,4 +1,4 @@
-"""Gradients of normalizations and softmaxes."""
+"""Emits gradients of normalizations and softmaxes."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
@@ -19,11 +19,11 @@ from tightship.graph.layer import TRAINING
 
 DIFF_SCALE, DIFF_SHIFT = 255, 256
 UNREAD = SHIFT
-"""The primitive of rows wants it bound, though no gradient depends on it."""
+"""Argument that the primitive requires, though no gradient depends on it."""
 
 
 def layer_gradient(builder: Builder, node: Node) -> bool:
-    """The gradients of rows; their variance, epsilon in it, is one over the deviation's square."""
+    """Emit the gradients of LayerNormalization, whose variance plus epsilon is `inverse ** -2`."""
     if not node.outputs[0]:
         return False
     rows, columns = rows_of(builder, node)
@@ -54,7 +54,7 @@ def layer_gradient(builder: Builder, node: Node) -> bool:
 
 
 def softmax_gradient(builder: Builder, node: Node) -> bool:
-    """Of Softmax or LogSoftmax, over the result's gradient."""
+    """Emit the gradient of Softmax or LogSoftmax, which may overwrite the result's gradient."""
     layout, axis = softmax_layout(builder, node)
     desc = fast(
         lambda: PrimitiveDesc.softmax_gradient(
@@ -73,7 +73,7 @@ def softmax_gradient(builder: Builder, node: Node) -> bool:
 def _vectors(
     builder: Builder, node: Node, arguments: tuple[int, int], vector: MemoryDesc
 ) -> list[tuple[int, Operand]]:
-    """Where the second and third output go; room for what is not wanted."""
+    """Return operands for the second and third output, temporary ones if they are left out."""
     names = [*node.outputs[1:], "", ""][:2]
     return [
         (
@@ -91,4 +91,4 @@ NORMALIZATION_GRADIENTS = {
     (TRAINING, "LogSoftmaxGrad"): softmax_gradient,
     (TRAINING, "SoftmaxGrad"): softmax_gradient,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Weights and other parameters of a primitive, constant or computed."""
+"""Binds weights and other parameters of a primitive, constant or computed."""
 
 from tightship._core import MemoryDesc
 from tightship.engine.lower.steps.builder import Builder
@@ -6,13 +6,13 @@ from tightship.engine.program.program import Operand
 
 
 def parameter(builder: Builder, name: str, source: MemoryDesc, desc: MemoryDesc) -> Operand:
-    """A parameter in the layout that a primitive wants: packed, or reordered in each run.
+    """Return a parameter in a primitive's layout: packed, or reordered in each run.
 
     Args:
-        builder: The program so far.
-        name: A constant or another value.
-        source: Its bytes in row-major order, described with the dimensions of `desc`.
-        desc: The layout wanted.
+        builder: Program under construction.
+        name: Constant or other value.
+        source: Row-major layout with the dimensions of `desc`.
+        desc: Layout that the primitive needs.
     """
     if builder.constant(name) is not None:
         return builder.weight(name, source, desc)

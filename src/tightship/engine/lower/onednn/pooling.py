@@ -1,4 +1,4 @@
-"""Poolings keep the layout they are given."""
+"""Emits pooling, which keeps the layout of its operand."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
@@ -9,7 +9,7 @@ from tightship.graph import Node
 
 
 def pooling(builder: Builder, node: Node) -> bool:
-    """MaxPool without indices, or AveragePool."""
+    """Emit MaxPool without indices, or AveragePool."""
     kernel = node.attributes.get("kernel_shape")
     if len(node.writes) != 1 or node.attributes.get("storage_order", 0) or kernel is None:
         return False
@@ -31,13 +31,13 @@ def pooling(builder: Builder, node: Node) -> bool:
 
 
 def quantized_pooling(builder: Builder, node: Node) -> bool:
-    """MaxPool of 8-bit integers."""
+    """Emit MaxPool of 8-bit integers."""
     source = builder.home(node.inputs[0])
     return source.dtype in NARROW and source.desc is not None and pooling(builder, node)
 
 
 def global_pooling(builder: Builder, node: Node) -> bool:
-    """GlobalAveragePool and GlobalMaxPool: one window over everything."""
+    """Emit GlobalAveragePool or GlobalMaxPool, with one window over all pixels."""
     kernel = builder.value(node.inputs[0]).static_shape[2:]
     ones, zeros = (1,) * len(kernel), (0,) * len(kernel)
     algorithm = "max" if node.operator == "GlobalMaxPool" else "average"
@@ -76,7 +76,7 @@ POOLING = {
     ("", "GlobalAveragePool"): global_pooling,
     ("", "GlobalMaxPool"): global_pooling,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""
 
 QUANTIZED_POOLING = {("", "MaxPool"): quantized_pooling}
-"""By domain and operator."""
+"""Emitters for 8-bit integers, by domain and operator."""

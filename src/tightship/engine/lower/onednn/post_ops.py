@@ -1,4 +1,4 @@
-"""Fused nodes as post-operations of a primitive."""
+"""Turns fused nodes into post-operations of a primitive."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ BINARY = {"Add": "add", "Mul": "mul", "Sub": "sub", "Div": "div", "Min": "min", 
 
 @dataclass(slots=True)
 class Epilogue:
-    """Post-operations collected for a head, and the operands they read."""
+    """Post-operations collected for a primitive, and the operands that they read."""
 
     attributes: Attributes = field(default_factory=Attributes)
     operands: list[tuple[int, str, MemoryDesc]] = field(default_factory=list)
-    """Argument number, value, layout."""
+    """Argument number, value and layout of each."""
     tied: Operand | None = None
-    """The residual that the destination takes over."""
+    """Residual whose bytes the destination takes over."""
     count: int = 0
     key: tuple[Hashable, ...] = ()
-    """Equal for epilogues of equal post-operations."""
+    """Key that is equal for equal post-operations."""
 
     def add_eltwise(self, algorithm: str, alpha: float, beta: float) -> None:
         """Append an activation."""
@@ -38,7 +38,7 @@ class Epilogue:
         self.count += 1
 
     def add_sum(self, residual: Operand) -> None:
-        """Append the addition of what the destination held before."""
+        """Append the addition of the destination's former content."""
         self.attributes.add_sum(1.0)
         self.tied = residual
         self.key += ("sum",)
@@ -52,20 +52,20 @@ class Epilogue:
         self.count += 1
 
     def bound(self, builder: Builder) -> list[tuple[int, Operand]]:
-        """The operands, in their layouts."""
+        """Return the operands in their layouts."""
         return [(number, builder.in_layout(name, desc)) for number, name, desc in self.operands]
 
     @property
     def share(self) -> list[tuple[Operand, AliasKind]]:
-        """What the destination must take over."""
+        """Operand whose bytes the destination must take over, if there is one."""
         return [] if self.tied is None else [(self.tied, AliasKind.TIED)]
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What a head writes: its layout, and the shape of the value it stands for.
+    """Layout that a primitive writes, and the shape of the value in it.
 
-    The layout may flatten the value's leading axes into one (a matmul by a matrix).
+    The layout may flatten the value's leading axes into one, as in a product by a matrix.
     """
 
     desc: MemoryDesc
@@ -74,7 +74,7 @@ class Destination:
     """Whether the destination, in the arena then, may take over a residual's bytes."""
 
     def layout_of(self, shape: tuple[int, ...]) -> MemoryDesc | None:
-        """The layout in which an operand of `shape` is combined with this; None if it cannot."""
+        """Return the layout for combining an operand of `shape` with this; None if impossible."""
         if shape == self.shape:
             return self.desc
         dims = self.desc.dims
@@ -91,10 +91,10 @@ def with_epilogue(
     layout: MemoryDesc,
     describe: Callable[[Epilogue], PrimitiveDesc | None],
 ) -> tuple[PrimitiveDesc, Epilogue] | None:
-    """A primitive with the fused nodes of `node`; sums in place first, else out of place.
+    """Describe a primitive with the fused nodes of `node`, with sums in place if possible.
 
-    A residual is never accumulated over what the primitive is still reading, nor where the
-    caller has an output.
+    A residual is never accumulated over bytes that the primitive still reads, nor in an output of
+    the caller's.
     """
     shape = builder.value(node.writes[0]).static_shape
     for may_tie in (not builder.writes_outside(node.writes[0], layout), False):
@@ -106,10 +106,10 @@ def with_epilogue(
 
 
 def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue | None:
-    """The fused nodes of `node` as post-operations.
+    """Collect the fused nodes of `node` as post-operations.
 
-    Returns None where one of them cannot be a post-operation. A residual of the
-    destination's type that dies here, read once, is accumulated in place where it `may_tie`.
+    Return None if one of them cannot be a post-operation. If the destination `may_tie`, one
+    residual of its type that is read only here is accumulated in place.
     """
     result = Epilogue()
     name = node.outputs[0]

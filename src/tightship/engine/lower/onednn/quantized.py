@@ -1,4 +1,4 @@
-"""Products, additions and poolings of 8-bit integers; scales and zero points go with them."""
+"""Shared parts of emitters on 8-bit integers: scales, zero points and the ending of sums."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,20 +21,20 @@ from tightship.graph import Constant, DType, Node, element_count
 WEIGHTS = 33
 LEAST = {DType.INT8: -128, DType.UINT8: 0}
 SCALES, ZERO_POINTS = 4096, 8192
-"""`DNNL_ARG_ATTR_*`: of the operand whose number is added."""
+"""`DNNL_ARG_ATTR_*` numbers, to which an operand's number is added."""
 
 
 @dataclass(slots=True)
 class Scales:
-    """Scales and zero points of a primitive's operands, given to it as operands of their own."""
+    """Scales and zero points of a primitive's operands, bound as operands of their own."""
 
     attributes: Attributes = field(default_factory=Attributes)
     operands: list[tuple[int, str, Constant]] = field(default_factory=list)
     values: list[tuple[int, str, DType]] = field(default_factory=list)
-    """Those that the run finds out."""
+    """Scales and zero points that the run computes."""
 
     def add(self, argument: int, tensor: Quantization | Measured) -> None:
-        """One scale, and a zero point if there is any."""
+        """Add one scale, and a zero point unless it is 0."""
         self.attributes.scale(argument, 0)
         if isinstance(tensor, Measured):
             self.attributes.zero_point(argument, 0)
@@ -49,7 +49,7 @@ class Scales:
             self.operands.append((ZERO_POINTS + argument, f"{name}.zero", zero))
 
     def add_weights(self, weights: "IntegerWeights", mask: int) -> None:
-        """One scale for all weights, or one for each output channel, which `mask` marks."""
+        """Add one scale for all weights, or one for each output channel, which `mask` marks."""
         scale, name = weights.scale, weights.name
         count = element_count(scale.shape)
         flat = reshaped(scale, (count,))
@@ -61,7 +61,7 @@ class Scales:
             self.operands.append((ZERO_POINTS + WEIGHTS, f"{name}.zero", zero))
 
     def bound(self, builder: Builder) -> list[tuple[int, Operand]]:
-        """The operands."""
+        """Return the operands to bind."""
         found = []
         for argument, name, constant in self.operands:
             builder.add_constant(name, constant)
@@ -75,27 +75,27 @@ class Scales:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What is done with sums before they are written."""
+    """Operations on sums before they are written."""
 
     activations: tuple[tuple[str, float, float], ...]
     target: Quantization
 
     def apply(self, scales: Scales) -> None:
-        """Append it to a primitive that knows scales of its destination."""
+        """Append the operations to a primitive that has a scale for its destination."""
         for activation in self.activations:
             scales.attributes.add_eltwise(*activation)
         scales.add(DST, self.target)
 
 
 def ends_real(node: Node) -> bool:
-    """Whether it writes real numbers, so that what is fused are post-operations like any."""
+    """Whether the node writes real numbers, so that its fused nodes are plain post-operations."""
     return not node.fused or node.fused[-1].operator != "QuantizeLinear"
 
 
 def ending(builder: Builder, node: Node) -> Ending | None:
-    """The fused nodes: activations, then QuantizeLinear; None if there is anything else.
+    """Split the fused nodes into activations and a QuantizeLinear; None if that is impossible.
 
-    A Relu is left out where the integers' own range cuts off what is negative.
+    A Relu is left out if the integers' own range excludes negative numbers.
     """
     if ends_real(node):
         return None
@@ -115,7 +115,7 @@ def ending(builder: Builder, node: Node) -> Ending | None:
 
 @dataclass(frozen=True, slots=True)
 class IntegerWeights:
-    """A constant as a kernel of integers takes it."""
+    """Constant in the form that integer kernels need."""
 
     name: str
     scale: Constant
@@ -123,7 +123,7 @@ class IntegerWeights:
 
 
 def integer_weights(builder: Builder, name: str, axes: Sequence[int]) -> IntegerWeights | None:
-    """The int8 form of a constant with one scale, or with scales along one of `axes`."""
+    """Return the int8 form of a constant with one scale, or with scales along one of `axes`."""
     constant = builder.constant(name)
     if not isinstance(constant, Dequantized) or constant.scale is None:
         return None
@@ -139,5 +139,5 @@ def integer_weights(builder: Builder, name: str, axes: Sequence[int]) -> Integer
 def source(
     builder: Builder, tensor: Quantization | Measured, desc: MemoryDesc
 ) -> tuple[int, Operand]:
-    """The first operand, in the primitive's layout."""
+    """Bind the first operand, in the primitive's layout."""
     return SRC, builder.in_layout(tensor.integers, desc)

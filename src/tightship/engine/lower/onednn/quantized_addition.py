@@ -1,4 +1,4 @@
-"""Addition of two tensors of integers."""
+"""Emits the addition of two tensors of integers."""
 
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
@@ -11,7 +11,7 @@ SRC_1 = 2
 
 
 def quantized_addition(builder: Builder, node: Node) -> bool:
-    """Add of equal shapes whose sum is quantized: scaled, shifted once, rounded once."""
+    """Emit Add of equal shapes with a quantized result: scaled, shifted once, rounded once."""
     left, right = (builder.quantized(name) for name in node.inputs)
     end = ending(builder, node)
     if not isinstance(left, Quantization) or not isinstance(right, Quantization):
@@ -52,4 +52,4 @@ def quantized_addition(builder: Builder, node: Node) -> bool:
 
 
 QUANTIZED_ADDITION = {("", "Add"): quantized_addition}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Conv of integers."""
+"""Emits Conv of integers."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from tightship.graph import Node
 
 
 def quantized_convolution(builder: Builder, node: Node) -> bool:
-    """Conv by weights quantized as a whole or for each output channel, with constant bias."""
+    """Emit Conv with one scale for all weights or for each output, and a constant bias."""
     tensor = builder.quantized(node.inputs[0])
     before = builder.value(node.inputs[0]).static_shape
     after = builder.value(node.outputs[0]).static_shape
@@ -37,7 +37,7 @@ def quantized_convolution(builder: Builder, node: Node) -> bool:
 class _Convolution:
     operands: QuantizedOperands
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
-    """Before and after."""
+    """Shapes before and after."""
     window: Window
 
     def describe(self, scales: Scales, target: MemoryDesc) -> PrimitiveDesc | None:
@@ -56,7 +56,7 @@ class _Convolution:
         )
 
     def target(self, dtype: str) -> MemoryDesc | None:
-        """Of real numbers, in the layout that the primitive likes best before any others."""
+        """Describe the result; real numbers get the layout that the primitive prefers."""
         free = MemoryDesc.any(list(self.shapes[1]), dtype)
         if dtype != "float32":
             return free
@@ -68,7 +68,7 @@ class _Convolution:
 
 
 def stored_weights(builder: Builder, node: Node) -> MemoryDesc:
-    """The weights' own bytes: [groups,] outputs, inputs, kernel."""
+    """Describe the weights' own bytes: [groups,] outputs, inputs, kernel."""
     first, *rest = builder.value(node.inputs[1]).static_shape
     groups = node.attributes.get("group", 1)
     assert isinstance(groups, int)
@@ -78,4 +78,4 @@ def stored_weights(builder: Builder, node: Node) -> MemoryDesc:
 
 
 QUANTIZED_CONVOLUTION = {("", "Conv"): quantized_convolution}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""MatMul and Gemm of integers by a constant matrix."""
+"""Emits MatMul and Gemm of integers by a constant matrix."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ ALONG_COLUMNS = 0b10
 
 
 def quantized_matmul(builder: Builder, node: Node) -> bool:
-    """Leading axes of the left operand are rows."""
+    """Emit MatMul; the left operand's leading axes are flattened to rows."""
     right = builder.value(node.inputs[1]).static_shape
     if len(right) != 2 or len(builder.value(node.inputs[0]).static_shape) < 2:
         return False
@@ -24,7 +24,7 @@ def quantized_matmul(builder: Builder, node: Node) -> bool:
 
 
 def quantized_gemm(builder: Builder, node: Node) -> bool:
-    """With alpha and beta one, and the left operand as it is."""
+    """Emit Gemm with alpha and beta one, and a left operand that is not transposed."""
     attributes = node.attributes
     factors = (attributes.get("alpha", 1.0), attributes.get("beta", 1.0))
     if factors != (1.0, 1.0) or attributes.get("transA", 0):
@@ -38,7 +38,7 @@ def quantized_gemm(builder: Builder, node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """Rows of integers times a matrix of integers."""
+    """Product of rows of integers and a matrix of integers."""
 
     operands: QuantizedOperands
     rows: int
@@ -84,4 +84,4 @@ QUANTIZED_PRODUCT = {
     ("", "Gemm"): quantized_gemm,
     ("", "MatMul"): quantized_matmul,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""What convolutions and products of integers by constant weights have in common."""
+"""Shared parts of convolutions and products of integers by constant weights."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,25 +24,25 @@ BIAS = 41
 
 @dataclass(frozen=True, slots=True)
 class QuantizedOperands:
-    """A tensor of integers, constant weights, and perhaps a constant bias of real numbers."""
+    """Tensor of integers, constant weights, and optionally a constant bias of real numbers."""
 
     tensor: Quantization | Measured
     weights: IntegerWeights
     stored: MemoryDesc
-    """The weights' own bytes."""
+    """Layout of the weights' own bytes."""
     outputs: int
-    """The mask of the weights' axes along which each output has its scale."""
+    """Mask of the weights' axes along which outputs have scales."""
     bias: str = ""
     bias_desc: MemoryDesc | None = None
 
     def scaled(self, scales: Scales) -> Scales:
-        """Scales and zero points of the tensor and of the weights, added to others."""
+        """Add the scales and zero points of the tensor and the weights."""
         scales.add(1, self.tensor)
         scales.add_weights(self.weights, self.outputs)
         return scales
 
     def bound(self, builder: Builder, desc: PrimitiveDesc) -> list[tuple[int, Operand]]:
-        """The operands in the layouts of a primitive."""
+        """Return the operands in the layouts of a primitive."""
         packed = builder.weight(self.weights.name, self.stored, desc.operand(WEIGHTS))
         reads = [source(builder, self.tensor, desc.operand(1)), (WEIGHTS, packed)]
         if self.bias_desc is not None:
@@ -51,24 +51,24 @@ class QuantizedOperands:
 
 
 class QuantizedWork(Protocol):
-    """One kind of primitive on such operands."""
+    """Primitive on such operands."""
 
     @property
     def operands(self) -> QuantizedOperands:
-        """What it reads."""
+        """Operands that it reads."""
 
     def describe(self, scales: Scales, target: MemoryDesc) -> PrimitiveDesc | None:
-        """The primitive that writes `target`, if there is a fast one."""
+        """Describe the primitive that writes `target`; None if none is fast."""
 
     def target(self, dtype: str) -> MemoryDesc | None:
-        """What it writes; the layout may be open for integers."""
+        """Describe the result; the layout may be free for integers."""
 
     def output(self, builder: Builder, name: str, desc: MemoryDesc) -> Operand:
-        """Room for what it writes."""
+        """Make the operand for the result."""
 
 
 def emit(builder: Builder, node: Node, work: QuantizedWork) -> bool:
-    """One step that writes real numbers after post-operations, or integers after activations."""
+    """Emit one step that writes real numbers, or integers after activations."""
     return (_real if ends_real(node) else _quantized)(builder, node, work)
 
 

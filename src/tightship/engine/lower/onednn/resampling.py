@@ -1,4 +1,4 @@
-"""Resize where oneDNN's rule is ONNX's: pixels are centred, or each is repeated."""
+"""Emits Resize for modes in which oneDNN agrees with ONNX."""
 
 from math import isclose
 
@@ -15,7 +15,7 @@ CENTRED = ("half_pixel", "pytorch_half_pixel")
 
 
 def resize(builder: Builder, node: Node) -> bool:
-    """Resize of the spatial axes of images, linearly, or to the nearest by whole factors."""
+    """Emit a Resize of images' spatial axes, linear, or nearest by whole factors."""
     before = builder.value(node.inputs[0]).static_shape
     after = builder.value(node.outputs[0]).static_shape
     if len(before) not in (3, 4, 5) or before[:2] != after[:2] or not _is_covered(node):
@@ -45,7 +45,7 @@ def resize(builder: Builder, node: Node) -> bool:
 
 
 def _is_by_lengths(builder: Builder, node: Node) -> bool:
-    """Whether the factors, which oneDNN takes from the lengths, are known and are theirs."""
+    """Whether the factors are known and equal the ratios of lengths, which oneDNN uses."""
     context = site_of(builder, node)
     try:
         scales = resize_scales(context)
@@ -72,4 +72,4 @@ def _is_covered(node: Node) -> bool:
 
 
 RESAMPLING = {("", "Resize"): resize}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Weights whose input channels are scaled in each run, in the layout of a primitive."""
+"""Scales the input channels of packed weights in each run."""
 
 import re
 from math import prod
@@ -15,7 +15,7 @@ ITEM_BYTES = DType.FLOAT32.itemsize
 
 
 def scaled(builder: Builder, node: Node, weights: Operand, scale: str) -> Operand:
-    """Packed weights of single pixels times a scale for each channel, `[1, channels, 1, 1]`."""
+    """Multiply packed 1x1 weights by a scale for each channel, `[1, channels, 1, 1]`."""
     desc = weights.desc
     assert desc is not None
     axes, padded = _axes(desc)
@@ -33,9 +33,9 @@ def scaled(builder: Builder, node: Node, weights: Operand, scale: str) -> Operan
 
 
 def _axes(desc: MemoryDesc) -> tuple[list[tuple[int, int, int]], bool]:
-    """Length, elements to the next weight and to the next scale, by axis from the outermost on.
+    """Return length, weight stride and scale stride in elements, by axis from the outermost.
 
-    And whether there is room for more channels than there are.
+    Also return whether the channels are padded.
     """
     inner = [(int(size), "ab".index(axis)) for size, axis in re.findall(r"(\d+)(\w)", desc.format)]
     blocks = [prod(size for size, axis in inner if axis == each) for each in (OUTPUT, CHANNEL)]

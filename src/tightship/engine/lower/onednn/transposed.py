@@ -1,4 +1,4 @@
-"""Products of computed matrices, either of which may be read transposed, as it lies."""
+"""Emits products of computed matrices, either of which may be read transposed."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
@@ -13,9 +13,9 @@ RANK_MAX = 5
 
 
 def transposed_product(builder: Builder, node: Node) -> bool:
-    """A product of matrices or of stacks, times `alpha`; leading axes of one are repeated.
+    """Emit a product of matrices or of stacks, times `alpha`; leading axes broadcast.
 
-    Rows of a stack are one matrix where they are all multiplied by the same.
+    The rows of a stack become one matrix if all are multiplied by the same one.
     """
     left, right = (list(builder.value(name).static_shape) for name in node.inputs[:2])
     is_left, is_right = (bool(node.attributes.get(name, 0)) for name in ("transA", "transB"))
@@ -47,7 +47,7 @@ def transposed_product(builder: Builder, node: Node) -> bool:
 
 
 def _matrices(shape: list[int], rank: int, *, is_transposed: bool) -> MemoryDesc:
-    """Dense matrices of a shape under `rank` axes, the last two swapped where they are to be."""
+    """Describe dense matrices under `rank` axes, with the last two swapped if transposed."""
     dims = [1] * (rank - len(shape)) + shape
     strides = dense_strides(dims)
     if is_transposed:
@@ -56,4 +56,4 @@ def _matrices(shape: list[int], rank: int, *, is_transposed: bool) -> MemoryDesc
 
 
 TRANSPOSED = {(TRAINING, "TransposedMatMul"): transposed_product}
-"""By domain and operator."""
+"""Emitters by domain and operator."""
