@@ -1,7 +1,7 @@
-"""Emitters: a node as kernels of the native core, for what oneDNN has no fast primitive for.
+"""Emitters of native kernels for nodes that oneDNN has no fast primitive for.
 
-An emitter returns False, or raises NotCoveredError, having added nothing, where its kernels do
-not cover the node.
+An emitter returns False, or raises NotCoveredError, having added nothing, if its kernels do not
+cover the node.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,11 +66,11 @@ NATIVE_EMITTERS: Mapping[tuple[str, str], NativeEmitter] = OnDemand(
         "taps.TAPS": of_onnx("AveragePool MaxPool Resize Upsample"),
     },
 )
-"""By domain and operator."""
+"""Emitters by domain and operator."""
 
 
 def emit_native(builder: Builder, node: Node) -> bool:
-    """Whether native kernels cover the node, whose values are planned; its steps are added."""
+    """Add the steps of a node whose values are planned; return False if no kernel covers it."""
     emitter = NATIVE_EMITTERS.get((node.domain, node.operator))
     try:
         return emitter is not None and emitter(builder, node)

@@ -1,4 +1,4 @@
-"""Attention over operands as they lie: heads may be strides, keys turned or not."""
+"""Emits Attention over operands in their own layouts: heads may be strided, keys transposed."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from tightship.graph import Node
 
 
 def attention(builder: Builder, node: Node) -> bool:
-    """One kernel, whose target has heads side by side where a transpose would put them so."""
+    """Emit one kernel; its result has heads side by side if a Transpose that follows wants that."""
     attributes = node.attributes
     query, key, value, *masks = (plain(builder, name) for name in node.inputs)
     *outer, queries, width = builder.value(node.outputs[0]).static_shape
@@ -50,7 +50,7 @@ def attention(builder: Builder, node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """The axes before the last two, the last of them cut in two where heads are shared."""
+    """Axes before the last two, the last of them split if several query heads share keys."""
 
     shape: tuple[int, ...]
     groups: int
@@ -62,7 +62,7 @@ class _Heads:
         return [*self.shape[:-1], self.shape[-1] // self.groups, self.groups]
 
     def strides(self, operand: Operand) -> list[int]:
-        """Byte strides of an operand over these axes and its own last two."""
+        """Return the byte strides of an operand over these axes and its own last two."""
         missing = len(self.shape) + 2 - len(operand.shape)
         own = [0] * missing + byte_strides(operand)
         lengths = [1] * missing + list(operand.shape)
@@ -77,7 +77,7 @@ class _Heads:
 
 
 def _groups(outer: tuple[int, ...], operands: list[Operand]) -> int:
-    """How many heads in a row share one of the keys' and values'."""
+    """Count the consecutive query heads that share a head of the keys and values."""
     for operand in operands:
         own = operand.shape[-3] if len(operand.shape) > 2 else 1
         if outer and own not in (1, outer[-1]):
@@ -86,7 +86,7 @@ def _groups(outer: tuple[int, ...], operands: list[Operand]) -> int:
 
 
 def _repeated(mask: Operand, strides: list[int], shape: tuple[int, int]) -> list[int]:
-    """Strides of a mask's last two axes; 0 where it repeats."""
+    """Return the strides of a mask's last two axes; 0 where it broadcasts."""
     lengths = (1, 1, *mask.shape)[-2:]
     return [
         0 if length == 1 and wide != 1 else stride
@@ -95,7 +95,7 @@ def _repeated(mask: Operand, strides: list[int], shape: tuple[int, int]) -> list
 
 
 def _layout(builder: Builder, node: Node) -> MemoryDesc | None:
-    """Heads next to each other for each query, if that is where a transpose takes them."""
+    """Return a layout with heads side by side for each query, if a Transpose reads them so."""
     name = node.outputs[0]
     shape = builder.value(name).static_shape
     rank = len(shape)
@@ -115,4 +115,4 @@ def _layout(builder: Builder, node: Node) -> MemoryDesc | None:
 
 
 ATTENTION = {("tightship", "Attention"): attention}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

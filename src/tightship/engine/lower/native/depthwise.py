@@ -1,4 +1,4 @@
-"""A convolution of each channel by itself, with what is before and after it."""
+"""Emits depthwise convolutions with the activations before and after them."""
 
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.lower.steps.builder import Builder
@@ -9,13 +9,13 @@ from tightship.engine.program.program import Operand
 from tightship.graph import Node
 
 BLOCK = 16
-"""Channels that lie together, at least, in a layout that the kernel takes."""
+"""Channels in a block of the blocked layout that the kernel reads."""
 PACKED = "Acdb32a"
-"""Weights, [channels, 1, height, width], and likewise the bias, as the kernel streams them."""
+"""Layout of weights, [channels, 1, height, width], and of the bias, as the kernel streams them."""
 
 
 def depthwise(builder: Builder, node: Node) -> bool:
-    """The kernel; an image in blocks of 16 channels is read as it lies."""
+    """Emit the kernel; an image in blocks of 16 channels is read in that layout."""
     context, source = site_of(builder, node), _source(builder, node.inputs[0])
     reads = [source, _packed(builder, node.inputs[1]), _packed(builder, node.inputs[2])]
     shape = builder.value(node.outputs[0]).static_shape
@@ -42,7 +42,7 @@ def depthwise(builder: Builder, node: Node) -> bool:
 
 
 def _source(builder: Builder, name: str) -> Operand:
-    """An image whose channels lie last, or in blocks of 16."""
+    """Return an image with channels last, or in blocks of 16."""
     home = builder.home(name)
     if register_floats() == BLOCK and home.desc == blocked(home.shape):
         return home
@@ -50,7 +50,7 @@ def _source(builder: Builder, name: str) -> Operand:
 
 
 def _packed(builder: Builder, name: str) -> Operand:
-    """Weights or a bias in groups of 32 channels, zeros behind the last."""
+    """Pack weights or a bias into groups of 32 channels, padded with zeros."""
     shape = builder.value(name).static_shape
     dims = [*shape, *[1] * (4 - len(shape))]
     source, desc = MemoryDesc(dims), MemoryDesc.named(dims, "float32", PACKED)
@@ -58,7 +58,7 @@ def _packed(builder: Builder, name: str) -> Operand:
 
 
 def _strides(image: Operand) -> list[int]:
-    """Elements from one image, row, pixel and block of 16 channels to the next."""
+    """Return the elements from one image, row, pixel and block of 16 channels to the next."""
     _, channels, height, width = image.shape
     if image.desc == channels_last(image.shape):
         return [height * width * channels, width * channels, channels, BLOCK]
@@ -67,4 +67,4 @@ def _strides(image: Operand) -> list[int]:
 
 
 DEPTHWISE = {("tightship", "DepthwiseConv"): depthwise}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

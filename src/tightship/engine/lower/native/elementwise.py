@@ -1,4 +1,4 @@
-"""Operators on single elements, with broadcasting: one kernel each, in place where it can be."""
+"""Emits elementwise operators, with broadcasting and in place where possible."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tightship.graph.layout import size_bytes
 
 @dataclass(frozen=True, slots=True)
 class Elementwise:
-    """What the kernel is called, which inputs it reads, and its parameters."""
+    """Kernel name, the inputs that it reads, and its parameters."""
 
     name: str
     inputs: tuple[str, ...]
@@ -26,7 +26,7 @@ class Elementwise:
 
 
 def elementwise(builder: Builder, node: Node) -> bool:
-    """One kernel; a float32 result lies as its operands do."""
+    """Emit one kernel; a float32 result has the layout of its operands."""
     context = site_of(builder, node)
     require(context.version >= 7 or "axis" not in node.attributes)
     meaning = MEANINGS.get(node.operator, _plainly)(context)
@@ -55,7 +55,7 @@ def elementwise(builder: Builder, node: Node) -> bool:
 
 
 def _kernel_types(node: Node, inputs: Sequence[DType | None], context: KernelContext) -> list[str]:
-    """Types of inputs and output; what is only moved goes by its size."""
+    """Return the types of inputs and output; data that is only moved counts by its size."""
     output = context.output().dtype
     types = [dtype.value for dtype in (*inputs, output) if dtype is not None]
     if node.operator != "Where":
@@ -71,7 +71,7 @@ def _is_covered(name: str, types: tuple[str, ...]) -> bool:
 
 
 def _layout(builder: Builder, node: Node, sources: Sequence[Operand]) -> MemoryDesc | None:
-    """That of the first operand that has the result's shape and no holes; None: row-major."""
+    """Return the layout of the first dense operand of the result's shape; None for row-major."""
     value = builder.value(node.outputs[0])
     if value.dtype is not DType.FLOAT32 or builder.is_like_output(value.name):
         return None
@@ -97,7 +97,7 @@ def _plainly(context: KernelContext) -> Elementwise:
 
 
 def _clip(context: KernelContext) -> Elementwise:
-    """By limits in attributes before opset 11, from inputs since."""
+    """Read limits from attributes before opset 11, from inputs since."""
     x, *limits = context.node.inputs
     if context.version < 11:
         finite = np.finfo(np.float32)
@@ -116,7 +116,7 @@ def _clip(context: KernelContext) -> Elementwise:
 
 
 def _power(context: KernelContext) -> Elementwise:
-    """Powers in the type of the base; negative powers of integers are not covered."""
+    """Compute powers in the type of the base; negative powers of integers are not covered."""
     base, exponent = context.dtype(0), context.dtype(1)
     if is_integer(base):
         require(is_integer(exponent))
@@ -200,4 +200,4 @@ _NAMES = (
 )
 
 ELEMENTWISE = {("", operator): elementwise for operator in _NAMES}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Col2Im: blocks added up where they lie in an image, one axis after another."""
+"""Emits Col2Im: sums blocks at their positions in an image, one axis after another."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ Table = NDArray[np.int64]
 
 
 def _fold(builder: Builder, node: Node) -> bool:
-    """The last axis first: its part of each block and its positions become the image's axis."""
+    """Fold the last axis first; its part of a block and its positions become the image's axis."""
     context = site_of(builder, node)
     image, block = context.parameter(1), context.parameter(2)
     require(context.input(0).dtype is DType.FLOAT32 and 0 not in context.shape(0))
@@ -50,7 +50,7 @@ def _fold(builder: Builder, node: Node) -> bool:
 
 
 def _read(sizes: tuple[int, int, int], steps: tuple[int, int, int]) -> Table:
-    """Which column each part of a block is in for each position; -1 where in none."""
+    """Return the column that each part of a block has at each position; -1 for none."""
     (kernel, columns, length), (stride, dilation, pad) = sizes, steps
     first = np.arange(length) + pad - dilation * np.arange(kernel)[:, None]
     column = first // stride
@@ -58,7 +58,7 @@ def _read(sizes: tuple[int, int, int], steps: tuple[int, int, int]) -> Table:
 
 
 def _over(at: Table, around: int, columns: int) -> tuple[Table, NDArray[np.float32]]:
-    """Taps of positions (around, length) among elements (kernel, around, columns)."""
+    """Return taps of positions (around, length) among elements (kernel, around, columns)."""
     kernel, length = at.shape
     part, row = np.arange(kernel)[:, None, None], np.arange(around)[:, None]
     index = ((part * around + row) * columns + at[:, None]).reshape(kernel, around * length)
@@ -69,4 +69,4 @@ def _over(at: Table, around: int, columns: int) -> tuple[Table, NDArray[np.float
 
 
 FOLDING: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {("", "Col2Im"): _fold}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

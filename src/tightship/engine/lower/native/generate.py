@@ -1,4 +1,4 @@
-"""Operators that write elements by their position."""
+"""Emits operators that write elements by their position."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def _constant_of_shape(builder: Builder, node: Node) -> bool:
 
 
 def _eye_like(builder: Builder, node: Node) -> bool:
-    """Zeros, then ones on a diagonal."""
+    """Fill zeros, then ones on a diagonal."""
     context = site_of(builder, node)
     (rows, columns), dtype = context.output_shape(), context.output_dtype()
     shift = context.integer("k", 0)
@@ -31,7 +31,7 @@ def _eye_like(builder: Builder, node: Node) -> bool:
 
 
 Filling = tuple[NDArray[Any], int, list[int] | None, list[int] | None]
-"""An element, the first place it goes to, and the shape and strides of all; None for all."""
+"""Element, index of its first position, and shape and strides of all; None for every position."""
 
 
 def _fill(builder: Builder, node: Node, fillings: list[Filling]) -> bool:
@@ -67,7 +67,7 @@ def _triangle(builder: Builder, node: Node) -> bool:
 
 
 def _one_hot(builder: Builder, node: Node) -> bool:
-    """Negative indices count from the end; others beyond mark nothing."""
+    """Emit OneHot; negative indices count from the end, and those out of range mark nothing."""
     context = site_of(builder, node)
     shape, dtype = context.shape(0), context.input(0).dtype
     axis = axis_of(context.integer("axis", -1), len(shape) + 1)

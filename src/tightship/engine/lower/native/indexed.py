@@ -1,4 +1,4 @@
-"""Operators that read or write where an operand of indices says, which only the run knows."""
+"""Emits operators that read or write at positions that an operand of indices gives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ INDICES = frozenset({DType.INT32, DType.INT64})
 
 @dataclass(frozen=True, slots=True)
 class _Tuples:
-    """Where indices point: tuples under a shape, and what each index of a tuple counts.
+    """Positions that indices select.
 
-    `around` are lengths of the data's dimensions ahead of the tuples' positions, `behind` those
-    that follow them: positions and both make the shape that is walked.
+    The kernel walks `around`, lengths of the data's axes before the positions of index tuples, then
+    `shape`, the positions, then `behind`, the lengths of the data's axes after them.
 
     Attributes:
-        walked: Whether a dimension of the data is walked with the positions: its axis, or None.
-        counted: Axes of the data that the indices count, and their places in a tuple.
+        walked: Axis of the data for each walked axis; None if an index selects the position.
+        counted: Axes of the data that the elements of a tuple index, in order.
     """
 
     shape: tuple[int, ...]
@@ -34,20 +34,20 @@ class _Tuples:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The shape that is walked."""
+        """Shape that the kernel walks."""
         return (*self.around, *self.shape, *self.behind)
 
     def tuple_strides(self, strides: Sequence[int]) -> list[int]:
-        """Strides of the indices under the shape that is walked."""
+        """Return the strides of the indices under the walked shape."""
         return [0] * len(self.around) + list(strides) + [0] * len(self.behind)
 
     def data_strides(self, strides: Sequence[int]) -> list[int]:
-        """Strides of what is indexed, 0 where an index says how far."""
+        """Return the strides of the indexed data; 0 where an index selects the position."""
         return [0 if axis is None else strides[axis] for axis in self.walked]
 
 
 def _rows(context: KernelContext) -> _Tuples:
-    """Each index names a row of an axis (Gather)."""
+    """Let each index select a row of an axis (Gather)."""
     shape, index = context.shape(0), context.shape(1)
     axis = axis_of(context.integer("axis", 0), len(shape))
     walked = (*range(axis), *(None,) * len(index), *range(axis + 1, len(shape)))
@@ -55,7 +55,7 @@ def _rows(context: KernelContext) -> _Tuples:
 
 
 def _along_axis(context: KernelContext) -> _Tuples:
-    """Each index replaces one coordinate of its own position (GatherElements and kin)."""
+    """Let each index replace one coordinate of its own position (GatherElements and similar)."""
     rank = len(context.shape(0))
     axis = axis_of(context.integer("axis", 0), rank)
     walked = tuple(None if a == axis else a for a in range(rank))
@@ -63,7 +63,7 @@ def _along_axis(context: KernelContext) -> _Tuples:
 
 
 def _by_tuples(context: KernelContext) -> _Tuples:
-    """The last axis of the indices holds leading coordinates (GatherND, ScatterND)."""
+    """Let the last axis of the indices hold leading coordinates (GatherND, ScatterND)."""
     shape, index = context.shape(0), context.shape(1)
     batch = context.integer("batch_dims", 0)
     first = batch + index[-1]
@@ -74,7 +74,7 @@ def _by_tuples(context: KernelContext) -> _Tuples:
 def _indexing(
     node: Node, tuples: _Tuples, index: Operand, data: tuple[tuple[int, ...], list[int]]
 ) -> tuple[str, int, list[int], list[int], list[tuple[int, int, int]]]:
-    """What the core checks and follows: see `NativeKernel.gather`."""
+    """Return what the core checks and follows; see `NativeKernel.gather`."""
     strides = byte_strides(index)
     between = strides[-1] if len(strides) > len(tuples.shape) else 0
     coordinates = [
@@ -87,9 +87,9 @@ def _indexing(
 def _walk(
     tuples: _Tuples, steps: Sequence[int], index_strides: Sequence[int], other: Operand
 ) -> tuple[list[int], list[int], list[int], list[int]]:
-    """The shape that is walked, and how far each step of it goes.
+    """Return the walked shape, and the strides in the data, the indices and `other`.
 
-    In what is indexed, by `steps`; in the indices; in `other`, what is read into or written from.
+    `steps` are the data's own strides; `other` is read into or written from.
     """
     assert tuples.positions == other.shape, (tuples, other)
     return (
@@ -118,7 +118,7 @@ def _gather(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder,
 
 
 def _scatter(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder, Node], bool]:
-    """In the data's own bytes, where nothing else reads them."""
+    """Scatter in the data's own bytes if they have no other reader."""
 
     def emit(builder: Builder, node: Node) -> bool:
         context = site_of(builder, node)

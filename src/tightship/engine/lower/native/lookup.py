@@ -1,4 +1,4 @@
-"""Operators whose every element is one of the input's, found axis by axis, or a filling."""
+"""Emits operators whose elements each come from a position along each axis, or are filled."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,13 +16,13 @@ from tightship.engine.lower.steps.views import same_bytes
 from tightship.graph import Inline, Node
 
 Positions = NDArray[np.int64]
-"""By position along an axis, the position in the input; negative where a filling goes."""
+"""Position in the input for each position along an axis; negative for a filling."""
 
 
 def _lookup(
     builder: Builder, node: Node, axes: Sequence[Positions], filling: str | None = None
 ) -> bool:
-    """One step over axes as they lie; `filling` names what fills, zeros do without."""
+    """Emit one step over the axes; `filling` names the value that fills, zero by default."""
     require(len(axes) > 0)
     shape = builder.value(node.inputs[0]).static_shape
     kept = [_is_kept(positions, length) for positions, length in zip(axes, shape, strict=True)]
@@ -55,7 +55,7 @@ def _is_kept(positions: Positions, length: int) -> bool:
 
 
 def _along(mode: str, length: int, before: int, after: int) -> Positions:
-    """Positions of a padded axis in the input."""
+    """Return the input position for each position of a padded axis."""
     at = np.arange(-before, length + after)
     require(mode == "constant" or length > 0 or at.size == 0)
     if mode == "edge":
@@ -85,7 +85,7 @@ def _pad(builder: Builder, node: Node) -> bool:
 
 
 def _center(builder: Builder, node: Node) -> bool:
-    """Zeros around what is too short, the middle of what is too long (CenterCropPad)."""
+    """Pad short axes with zeros and crop long ones around the middle (CenterCropPad)."""
     context = site_of(builder, node)
     shape = context.shape(0)
     wanted = context.parameter(1)
@@ -101,7 +101,7 @@ def _center(builder: Builder, node: Node) -> bool:
 
 
 def nearest(builder: Builder, node: Node) -> bool:
-    """Resize to the nearest."""
+    """Emit Resize in mode nearest."""
     return _lookup(builder, node, nearest_positions(site_of(builder, node)))
 
 

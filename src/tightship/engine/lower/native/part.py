@@ -13,7 +13,7 @@ from tightship.graph import Node
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Elements of an operand by shape and byte strides, from a byte offset on."""
+    """Elements of an operand at a byte offset, by shape and byte strides."""
 
     operand: Operand
     offset_bytes: int
@@ -22,11 +22,11 @@ class Part:
 
     @classmethod
     def whole(cls, operand: Operand) -> "Part":
-        """Every element of an operand that strides describe."""
+        """Make a part of all elements of an operand that strides can describe."""
         return cls(operand, 0, operand.shape, tuple(byte_strides(operand)))
 
     def cut(self, axis: int, start: int, length: int, step: int = 1) -> "Part":
-        """Elements start, start + step, ... of an axis; no step walks outside it."""
+        """Select elements start, start + step, ... of an axis, all within it."""
         stride = self.strides[axis]
         return replace(
             self,
@@ -36,12 +36,12 @@ class Part:
         )
 
     def permuted(self, order: Sequence[int]) -> "Part":
-        """The axes in another order."""
+        """Permute the axes."""
         shape = tuple(self.shape[axis] for axis in order)
         return replace(self, shape=shape, strides=tuple(self.strides[axis] for axis in order))
 
     def unfolded(self, axis: int, lengths: Sequence[int]) -> "Part":
-        """One axis as several, the last of them the fastest."""
+        """Split one axis into several, the last of them the fastest."""
         assert prod(lengths) == self.shape[axis], (self, lengths)
         stride = self.strides[axis]
         strides = [stride * prod(lengths[place + 1 :]) for place in range(len(lengths))]
@@ -52,7 +52,7 @@ class Part:
         )
 
     def repeated(self, axis: int, count: int) -> "Part":
-        """A new axis along which the elements are the same."""
+        """Insert an axis along which the elements repeat."""
         return replace(
             self,
             shape=(*self.shape[:axis], count, *self.shape[axis:]),
@@ -65,7 +65,7 @@ def _put(values: tuple[int, ...], axis: int, instead: tuple[int, ...]) -> tuple[
 
 
 def move(builder: Builder, node: Node, pairs: Sequence[tuple[Part, Part]]) -> bool:
-    """One step that copies each first part into the second; together they fill the outputs."""
+    """Add one step that copies each first part to the second; together they fill the outputs."""
     reads = _distinct([source.operand for source, _ in pairs])
     writes = _distinct([target.operand for _, target in pairs])
     operands = [*reads, *writes]
@@ -88,10 +88,10 @@ def _distinct(operands: Sequence[Operand]) -> list[Operand]:
 
 
 def source_part(builder: Builder, node: Node, index: int = 0) -> Part:
-    """An input, as it lies where strides can say how."""
+    """Make a part of an input, in its own layout if strides can describe it."""
     return Part.whole(plain(builder, node.inputs[index]))
 
 
 def target_part(builder: Builder, node: Node, index: int = 0) -> Part:
-    """Room for an output, row-major."""
+    """Make a part of an output, row-major."""
     return Part.whole(builder.output(node.outputs[index]))

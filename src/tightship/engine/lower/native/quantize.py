@@ -1,4 +1,4 @@
-"""QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in the layout the tensor has."""
+"""Emits QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear in the tensor's layout."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,7 @@ QUANTIZED = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.UINT16})
 
 
 def quantize(builder: Builder, node: Node) -> bool:
-    """To 8 or 16 bits."""
+    """Emit QuantizeLinear to 8 or 16 bits."""
     target = builder.value(node.outputs[0])
     if target.dtype not in QUANTIZED or node.attributes.get("precision", 0):
         return False
@@ -23,7 +23,7 @@ def quantize(builder: Builder, node: Node) -> bool:
 
 
 def dequantize(builder: Builder, node: Node) -> bool:
-    """To float32."""
+    """Emit DequantizeLinear to float32."""
     source = builder.value(node.inputs[0])
     if source.dtype is not DType.INT32 and source.dtype not in QUANTIZED:
         return False
@@ -31,7 +31,7 @@ def dequantize(builder: Builder, node: Node) -> bool:
 
 
 def dynamic_quantize(builder: Builder, node: Node) -> bool:
-    """To uint8, by the scale and zero point of the tensor's own range."""
+    """Emit DynamicQuantizeLinear to uint8, by the range of the tensor."""
     source = plain(builder, node.inputs[0])
     count = element_count(source.shape)
     if source.dtype is not DType.FLOAT32 or len(node.writes) != len(node.outputs):
@@ -80,7 +80,7 @@ def _emit(builder: Builder, node: Node, dtype: DType, create: Create) -> bool:
 
 
 def _split(builder: Builder, node: Node) -> tuple[list[int], list[int]] | None:
-    """The tensor's shape, its axis cut in blocks if need be, and the parameters' steps in it."""
+    """Return the tensor's shape, split into blocks if needed, and the parameters' strides in it."""
     shape = list(builder.value(node.inputs[0]).static_shape)
     scales = builder.value(node.inputs[1]).static_shape
     block = node.attributes.get("block_size", 0)
@@ -112,4 +112,4 @@ QUANTIZE = {
     ("", "DynamicQuantizeLinear"): dynamic_quantize,
     ("", "QuantizeLinear"): quantize,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

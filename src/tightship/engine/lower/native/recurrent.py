@@ -1,4 +1,4 @@
-"""The steps of a recurrent layer: one kernel for all of them and both directions."""
+"""Emits recurrent layers: one kernel for all steps and both directions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,16 @@ from tightship.engine.program.program import Operand
 from tightship.graph import Derived, DType, Node, element_count
 
 ALIGNMENT = 16
-"""Hidden units are rounded up to a multiple of these."""
+"""Multiple that the count of hidden units is rounded up to."""
 COLUMNS = 64
-"""Of a block of weights, at most: its units of each gate."""
+"""Most columns of a block of weights: its units of each gate."""
 READ = ("reset_bias", "lengths", "state", "cell_state", "peephole")
 WRITTEN = ("sequence", "last_state", "last_cell_state")
-"""Operands that may be absent, as the kernel names them."""
+"""Optional results, by the kernel's names."""
 
 
 def recurrent(builder: Builder, node: Node) -> bool:
-    """The kernel; what nobody reads of its results is not written."""
+    """Emit the kernel; results that are never read are not written."""
     directions, _, hidden = builder.value(node.inputs[1]).static_shape
     by_batch = bool(node.attributes.get("layout", 0))
     gates = builder.dense(node.inputs[0])
@@ -76,15 +76,15 @@ def _cell(node: Node) -> str:
 
 
 def _elements(operand: Operand, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Elements from one index of these axes to the next."""
+    """Return the elements from one index of these axes to the next."""
     strides = byte_strides(operand)
     return tuple(strides[axis] // operand.dtype.itemsize for axis in axes)
 
 
 def _target(builder: Builder, name: str, part: str) -> Operand:
-    """Room for a result; a sequence has the directions of a row side by side.
+    """Make the operand of a result; a sequence has the directions of a row side by side.
 
-    So the transpose and the reshape that join them, as exporters write them, move nothing.
+    The Transpose and Reshape that exporters write to join the directions then become views.
     """
     shape = builder.value(name).static_shape
     if part != "sequence" or not builder.options.use_onednn or builder.is_like_output(name):
@@ -97,7 +97,7 @@ def _target(builder: Builder, name: str, part: str) -> Operand:
 
 
 def _packed(builder: Builder, node: Node) -> Operand:
-    """Weights of the state as the kernel streams them; of what is trained a copy for the step."""
+    """Return the state's weights as the kernel streams them; trained ones are packed in a step."""
     source, cell = node.inputs[1], _cell(node)
     name = f"{source}.streamed"
     directions, rows, hidden = builder.value(source).static_shape
@@ -120,7 +120,7 @@ def _packed(builder: Builder, node: Node) -> Operand:
 
 
 def streamed(weights: NDArray[np.generic], cell: str) -> NDArray[np.generic]:
-    """Blocks of units after one another; in each, by element of the state, all units of a gate."""
+    """Order weights by blocks of units; a block has all units of a gate by state element."""
     directions, rows, hidden = weights.shape
     gates, room = rows // hidden, _rounded(hidden)
     packed = np.zeros(directions * rows * room, np.float32)
@@ -143,4 +143,4 @@ def _rounded(units: int) -> int:
 
 
 RECURRENT = {("tightship", name): recurrent for name in LAYERS}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""The way back through the steps of a recurrent layer: one kernel for all of them."""
+"""Emits gradients of recurrent layers: one kernel for all steps."""
 
 from tightship._core import NativeKernel
 from tightship.engine.lower.passes.split_recurrent_gradient import (
@@ -11,11 +11,11 @@ from tightship.graph import Node
 
 CELLS = {"GRUGrad": "linear_gru", "LSTMGrad": "lstm", "RNNGrad": "plain"}
 OVER = {"input_gates": "gates", "state_gates": "shares"}
-"""Gradients that may be written over what they are of."""
+"""Gradients that may overwrite the value that they belong to."""
 
 
 def recurrent_gradient(builder: Builder, node: Node) -> bool:
-    """Gradients of the gates, over what inputs and states give them where these die."""
+    """Emit the gradients of the gates, which may overwrite what inputs and states contributed."""
     reads = {
         part: builder.dense(name) for part, name in zip(BACK_READ, node.inputs, strict=True) if name
     }
@@ -49,4 +49,4 @@ def recurrent_gradient(builder: Builder, node: Node) -> bool:
 
 
 RECURRENT_GRADIENT = {("tightship", operator): recurrent_gradient for operator in GRADIENTS}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

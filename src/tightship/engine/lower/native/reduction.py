@@ -1,4 +1,4 @@
-"""Reductions along axes: one kernel over strides, whichever axes stay."""
+"""Emits reductions along any axes: one kernel over strides."""
 
 from tightship._core import NativeKernel
 from tightship.engine.kernels.kernel_context import require
@@ -10,7 +10,7 @@ from tightship.graph import Node, element_count
 
 
 def reduction(builder: Builder, node: Node) -> bool:
-    """One kernel from the operand as it lies; sums are in float64 or 64-bit integers."""
+    """Emit one kernel that reads the operand in its layout; sums are float64 or 64-bit integers."""
     context = site_of(builder, node)
     shape, dtype = context.shape(0), context.input(0).dtype
     require(dtype == context.output().dtype)
@@ -57,4 +57,4 @@ REDUCTION = {
         *("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"),
     )
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,6 +1,6 @@
-"""Rotary position embedding over operands as they lie.
+"""Emits rotary position embeddings over operands in their own layouts.
 
-Pairs are halves of a row, or neighbours on it.
+Pairs are halves of a row, or neighbours in it.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tightship.graph import DType, Node
 
 
 def rotary(builder: Builder, node: Node) -> bool:
-    """What exporters spell out; tables may hold one entry a pair, or one an element."""
+    """Emit the recognized pattern of exporters; tables have one entry for each pair or element."""
     source, *tables = (plain(builder, name) for name in node.inputs)
     target = builder.output(node.outputs[0])
     operands = (source, *tables, target)
@@ -42,7 +42,7 @@ def rotary(builder: Builder, node: Node) -> bool:
 def _along(
     items: Sequence[int], paired: Sequence[bool], pairs: int, *, is_interleaved: bool
 ) -> tuple[list[int], list[int]]:
-    """Bytes from pair to pair and within a pair, by operand; some have one element a pair."""
+    """Return bytes between pairs and within a pair, by operand; some have one element a pair."""
     steps = [
         item * (2 if is_interleaved and has_both else 1)
         for item, has_both in zip(items, paired, strict=True)
@@ -55,7 +55,7 @@ def _along(
 
 
 def rotary_embedding(builder: Builder, node: Node) -> bool:
-    """ONNX's operator, of (batch, heads, steps, row), or of (batch, steps, heads by row)."""
+    """Emit ONNX's operator, of (batch, heads, steps, row), or of (batch, steps, heads * row)."""
     context = site_of(builder, node)
     shape = context.shape(0)
     require(context.input(0).dtype is DType.FLOAT32 and len(shape) in (3, 4) and 0 not in shape)
@@ -93,13 +93,13 @@ def _taken_over(
 
 
 def _around(operand: Operand, row: int) -> list[int]:
-    """Strides of what is around rows; heads may lie side by side in one axis with them."""
+    """Return the strides of the axes around rows; heads may share an axis with the rows."""
     strides = byte_strides(operand)
     return strides[:3] if len(strides) == 4 else [*strides[:2], row * strides[2]]
 
 
 def _angle_strides(angles: Operand, around: tuple[int, ...], rank: int) -> list[int]:
-    """Strides of positions, or of a cache for each batch and step, under what is around rows."""
+    """Return the strides of positions, or of a cache by batch and step, over axes around rows."""
     batch, step = byte_strides(angles)[:2]
     batch = batch if angles.shape[0] > 1 else 0
     assert angles.shape[1] == around[2 if rank == 4 else 1], (angles, around)
@@ -107,4 +107,4 @@ def _angle_strides(angles: Operand, around: tuple[int, ...], rank: int) -> list[
 
 
 ROTARY = {("tightship", "Rotary"): rotary, ("", "RotaryEmbedding"): rotary_embedding}
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Normalization and softmax over rows of a row-major operand."""
+"""Emits normalization and softmax over rows of a row-major operand."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from tightship.graph import Node, element_count
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of `segments` parts; parameters for each element of a row, or for each part."""
+    """Rows of `segments` segments; parameters are given by element or by segment of a row."""
 
     count: int
     segments: int
@@ -23,7 +23,7 @@ class Rows:
 
 
 def normalization(builder: Builder, node: Node) -> bool:
-    """One kernel over rows, in place where the operand dies; statistics where asked for."""
+    """Emit one kernel over rows, in place where possible, with statistics if they are outputs."""
     context = site_of(builder, node)
     dtype = context.dtype(0)
     require((is_real(dtype) or is_brain_float(dtype)) and dtype == context.output_dtype())
@@ -54,7 +54,7 @@ def normalization(builder: Builder, node: Node) -> bool:
 
 
 def _over_trailing(context: KernelContext) -> Rows:
-    """Parameters have the shape of the normalized axes, and broadcast along none of them."""
+    """Check that parameters have the shape of the normalized axes, without broadcasting."""
     shape = context.shape(0)
     axis = axis_of(context.integer("axis", -1), len(shape))
     columns = element_count(shape[axis:])
@@ -72,7 +72,7 @@ def _instance(context: KernelContext) -> Rows:
 
 
 def _group(context: KernelContext) -> Rows:
-    """Scale and bias are one for each group before opset 21, for each channel since."""
+    """Use one scale and bias for each group before opset 21, for each channel since."""
     batch, channels, *spatial = context.shape(0)
     groups = context.integer("num_groups", 1)
     space, each = element_count(spatial), channels // groups
@@ -82,7 +82,7 @@ def _group(context: KernelContext) -> Rows:
 
 
 def softmax(builder: Builder, node: Node) -> bool:
-    """Softmax or LogSoftmax along any axis of a row-major operand, in place where it dies."""
+    """Emit Softmax or LogSoftmax along any axis, in place if the operand is not read later."""
     context = site_of(builder, node)
     require(context.dtype(0) == context.output_dtype())
     kernel = NativeKernel.softmax(
@@ -107,4 +107,4 @@ NORMALIZATION = {
     ("", "LogSoftmax"): softmax,
     ("", "Softmax"): softmax,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""GridSample: images read between their elements, at places that the run gives."""
+"""Emits GridSample: images interpolated at positions that the run gives."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,7 +14,7 @@ MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 
 def _grid_sample(builder: Builder, node: Node) -> bool:
-    """One kernel; channels side by side where they are so already."""
+    """Emit one kernel; the result has channels last if the image has."""
     context = site_of(builder, node)
     shape, positions = context.shape(0), context.output_shape()[2:]
     require(context.input(0).dtype is DType.FLOAT32 and context.input(1).dtype is DType.FLOAT32)
@@ -42,4 +42,4 @@ def _grid_sample(builder: Builder, node: Node) -> bool:
 SAMPLING: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
     ("", "GridSample"): _grid_sample
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,8 +1,8 @@
-"""Products of many rows by a constant matrix, on the processor's unit for bfloat16 matrices.
+"""Emits products of many rows by a constant matrix on the processor's bfloat16 matrix unit.
 
-Convolutions of single pixels are such products too. The unit multiplies sixteen times as fast as
-vectors of float32. A float32 is three bfloat16, its product six of theirs, and the sum is as near
-as that of float32 products.
+1x1 convolutions are such products too. The unit multiplies sixteen times as fast as vectors of
+float32. A float32 is split into three bfloat16 and a product into six of theirs; the sum is as
+close as that of float32 products.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from tightship.engine.lower.steps.layouts import AMX, channels_last, row_major
 from tightship.graph import Node
 
 PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
-"""Of convolutions those with a single tap."""
+"""Operators covered; of convolutions, those with a single tap."""
 ROWS_MIN = 64
-"""Rows from which on the parts of the weights are worth their making."""
+"""Rows from which splitting the weights pays off."""
 DEPTH_MIN = 64
 COLUMNS_MIN = 64
 PADDING_MAX = 1.25
-"""How much larger than its elements the packed matrix may be."""
+"""Largest ratio of the packed matrix's size to that of its elements."""
 ACTIVATIONS = {
     ("relu", 0.0, 0.0): ("clip", 0.0, INFINITY),
     ("gelu_erf", 0.0, 0.0): ("gelu_erf", 0.0, 0.0),
@@ -36,12 +36,12 @@ ACTIVATIONS = {
     ("swish", 1.0, 0.0): ("swish", 0.0, 0.0),
     None: ("clip", -INFINITY, INFINITY),
 }
-"""What the kernel is told, by oneDNN's algorithm, alpha and beta."""
+"""Activation of the kernel by oneDNN's algorithm, alpha and beta."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Rows by a matrix: its layout as stored, and as the kernel takes it."""
+    """Product of rows and a matrix: the matrix's layout as stored, and as the kernel reads it."""
 
     counts: tuple[int, int, int]
     """Rows, depth, columns."""
@@ -50,7 +50,7 @@ class Product:
 
 
 def split(builder: Builder, node: Node) -> bool:
-    """Emit a product by a constant matrix as products of parts."""
+    """Emit a product by a constant matrix as products of bfloat16 parts."""
     if not builder.options.split_products or node.operator not in PRODUCTS or node.domain:
         return False
     if not is_covered(builder, node) or not multiplies_tiles():
@@ -71,12 +71,12 @@ def split(builder: Builder, node: Node) -> bool:
 
 
 def multiplies_tiles() -> bool:
-    """Whether the processor has the unit, and oneDNN's key says so."""
+    """Whether the processor has the matrix unit, and oneDNN's instruction set includes it."""
     return _core.onednn_cpu_isa() & AMX == AMX and _core.multiplies_tiles()
 
 
 def _product(builder: Builder, node: Node) -> Product | None:
-    """The product, if it is large enough and its matrix lies, or can lie, in panels."""
+    """Return the product, if it is large enough and its matrix can be in panels."""
     problem = PROBLEMS[node.operator](builder, node)
     if problem is None or not problem.is_product:
         return None
@@ -99,7 +99,7 @@ def _emit(
     added: tuple[str, str],
     activation: tuple[str, float, float],
 ) -> None:
-    """Add the step; `added` are a bias and a value of the result's shape, or none."""
+    """Add the step; `added` has a bias and a value of the result's shape, or empty names."""
     bias, addend = added
     layout = channels_last if node.operator == "Conv" else row_major
     shape = builder.value(node.writes[0]).static_shape

@@ -1,8 +1,8 @@
-"""Products of few rows by many weights, which are streamed past the rows.
+"""Emits products of few rows by many weights, which are streamed past the rows.
 
-A network's last convolutions have 7x7 pixels and megabytes of weights: their time is what the
-weights take from memory, unless they are fetched ahead of their use. A product of a few rows by
-a constant matrix is a convolution of one tap.
+A network's last convolutions have 7x7 pixels and megabytes of weights: unless these are prefetched,
+the time is that of reading them from memory. A product of a few rows by a constant matrix is a
+convolution of one tap.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from tightship.graph import DType, Node, element_count
 
 HEADS = frozenset({"Conv", "Gemm", "MatMul"})
 BLOCK = 32
-"""Outputs that a block of weights serves."""
+"""Outputs of a block of weights."""
 ROWS_MAX = 64
 """Rows up to which streaming pays: 10 to 25 % of a convolution with 49, nothing with 196."""
 FEW_ROWS = 3
@@ -27,15 +27,15 @@ FEW_ROWS = 3
 ROWS_AT_ONCE = 14
 """Rows that the kernel holds in registers."""
 DEPTH_MAX = 128
-"""Channels of more rows than that which are taken at a time."""
+"""Channels taken at a time if rows exceed `ROWS_AT_ONCE`."""
 WEIGHTS_MIN_BYTES = 1 << 16
-"""Of one tap's weights; smaller ones stay in the caches anyway."""
+"""Least bytes of one tap's weights; smaller ones stay in the caches anyway."""
 INFINITY = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A convolution of `rows` pixels: shapes, the window, and where an output's weights lie."""
+    """Convolution of `rows` pixels: shapes, window, and strides of the weights."""
 
     counts: tuple[int, int, int]
     """Batch, channels, outputs."""
@@ -55,7 +55,7 @@ class Problem:
 
     @property
     def taps(self) -> int:
-        """Elements of the kernel."""
+        """Elements of the kernel window."""
         return self.kernel[0] * self.kernel[1]
 
     @property
@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def by_block(self) -> bool:
-        """Whether the sums of a block stay in registers until all its weights are past."""
+        """Whether the sums of a block stay in registers for all of its weights."""
         return self.rows <= ROWS_AT_ONCE
 
     @property
@@ -78,14 +78,14 @@ class Problem:
 
     @property
     def fits(self) -> bool:
-        """Whether the kernel takes it, and its weights are too many for the caches."""
+        """Whether the kernel covers it, and its weights exceed the caches."""
         _, channels, outputs = self.counts
         return channels * outputs * 4 >= WEIGHTS_MIN_BYTES and (
             self.by_block or (outputs % BLOCK == 0 and self.depth >= BLOCK)
         )
 
     def layouts(self) -> tuple[MemoryDesc, MemoryDesc]:
-        """The weights as they are stored, and as the kernel takes them."""
+        """Return the layouts of the weights as stored and as the kernel reads them."""
         _, channels, outputs = self.counts
         by_output, by_channel, by_tap = self.steps
         if self.by_block:
@@ -101,7 +101,7 @@ class Problem:
         return MemoryDesc(dims, "float32", stored), MemoryDesc(dims, "float32", streamed)
 
     def shape(self) -> NativeKernel.ConvolutionShape:
-        """As the kernel is told."""
+        """Describe the convolution to the kernel."""
         return NativeKernel.ConvolutionShape(
             list(self.counts), list(self.source), list(self.target), list(self.kernel),
             list(self.strides), list(self.dilations), list(self.pads), self.depth, self.by_block,
@@ -110,7 +110,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What the fused nodes of a product do to its sums."""
+    """Effect of a product's fused nodes on its sums."""
 
     addend: str = ""
     low: float = -INFINITY
@@ -118,11 +118,11 @@ class Ending:
 
 
 def streamed(builder: Builder, node: Node) -> bool:
-    """Emit a convolution, Gemm or MatMul by a constant that streaming makes faster."""
+    """Emit a convolution, Gemm or MatMul by a constant, if streaming makes it faster."""
     if not builder.options.stream_weights or node.operator not in HEADS or node.domain:
         return False
     if builder.options.packed is not None and node.operator != "Conv":
-        return False  # other numbers of rows would want other layouts of the matrix
+        return False  # other numbers of rows would need other layouts of the matrix
     if not is_covered(builder, node):
         return False
     problem = PROBLEMS[node.operator](builder, node)
@@ -137,9 +137,9 @@ def streamed(builder: Builder, node: Node) -> bool:
 
 
 def ends_apart(builder: Builder, node: Node) -> bool:
-    """Whether a convolution, or a product of few rows, streams without its last fused node.
+    """Whether a convolution, or a product of few rows, can stream without its last fused node.
 
-    That is an activation, which is then run by itself.
+    That node is an activation, which then runs as a step of its own.
     """
     is_product = node.operator in ("Gemm", "MatMul")
     if not node.fused or not builder.options.stream_weights or node.domain:
@@ -163,11 +163,11 @@ def ends_apart(builder: Builder, node: Node) -> bool:
 
 
 def _pays(builder: Builder, node: Node, problem: Problem) -> bool:
-    """Whether the kernel covers the product, and streaming its weights is worth it.
+    """Whether the kernel covers the product, and streaming its weights pays.
 
-    Where a program for other shapes has packed them, their layout decides, for a second copy takes
-    more than is gained: a network runs up to 4 % longer with rows past the limit (ResNet-50 of 16
-    images).
+    If a program for other shapes has packed the weights, their layout decides, because a second
+    copy costs more than is gained: a network runs up to 4 % longer with rows past the limit
+    (ResNet-50 of 16 images).
     """
     if not problem.fits:
         return False
@@ -179,14 +179,14 @@ def _pays(builder: Builder, node: Node, problem: Problem) -> bool:
 
 
 def with_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
-    """The node without a constant row that it adds to a product, and that row or its own bias."""
+    """Separate a constant row that is added to a product; return the node and its bias."""
     if len(node.inputs) > 2 or node.operator == "Conv":
         return node, node.inputs[2] if len(node.inputs) > 2 else ""
     return take_bias(builder, node, columns)
 
 
 def is_covered(builder: Builder, node: Node) -> bool:
-    """Whether the node is a float32 product by constants, on this processor."""
+    """Whether the node is a float32 product by constants, on a processor with AVX-512."""
     names = [name for name in (*node.reads, *node.writes) if name]
     values = [builder.value(name) for name in names]
     return (
@@ -242,7 +242,7 @@ def _matmul(builder: Builder, node: Node) -> Problem | None:
 
 
 def _product(rows: int, depth: int, columns: int, *, turned: bool) -> Problem:
-    """Rows times a matrix, which is stored turned or as it is."""
+    """Make the problem of rows times a matrix, which may be stored transposed."""
     one, none = (1, 1), (0, 0)
     steps = (depth, 1, 1) if turned else (1, columns, 1)
     return Problem((1, depth, columns), (1, rows), (1, rows), one, one, one, none, steps)
@@ -251,9 +251,9 @@ def _product(rows: int, depth: int, columns: int, *, turned: bool) -> Problem:
 def addend_and_activation(
     builder: Builder, node: Node
 ) -> tuple[str, tuple[str, float, float] | None] | None:
-    """A value of the same shape that is added, or none, and the activation behind it, or none.
+    """Split the fused nodes into an addend of the same shape and an activation, either optional.
 
-    None where the fused nodes are others.
+    Return None if there are other fused nodes.
     """
     fused = list(node.fused)
     name, addend = node.outputs[0], ""
@@ -270,7 +270,7 @@ def addend_and_activation(
 
 
 def _ending(builder: Builder, node: Node) -> Ending | None:
-    """An addition of a value of the same shape and an activation that clamps, or nothing more."""
+    """Return an addend of the same shape and clamping limits, if nothing else is fused."""
     ending = addend_and_activation(builder, node)
     if ending is None:
         return None
@@ -311,6 +311,6 @@ PROBLEMS = {"Conv": _convolution, "Gemm": _gemm, "MatMul": _matmul}
 
 
 def stands_alone(reads: list[Operand]) -> bool:
-    """Whether the last operand's bytes are no other's."""
+    """Whether the last operand shares its slot with no other."""
     places = [(operand.space, operand.slot) for operand in reads]
     return places.count(places[-1]) == 1

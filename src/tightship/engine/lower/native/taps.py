@@ -1,4 +1,4 @@
-"""Axes resized or pooled one after another: each position is made of a few that it was."""
+"""Emits resizing and pooling axis by axis, each position from a few taps of the input."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -42,7 +42,7 @@ def _average(builder: Builder, node: Node) -> bool:
 
 
 def _weighed(window: Window, limits: Sequence[tuple[int, int]]) -> Iterator[Taps]:
-    """Each tap in the image by one over how many of its axis are within the limits."""
+    """Weight each tap in the image by the inverse of its axis's count within the limits."""
     for (taps, at), (low, high) in zip(_pooled(window), limits, strict=True):
         length = window.image[taps.axis - 2]
         count = ((at >= low) & (at < high)).sum(0)
@@ -54,7 +54,7 @@ def _weighed(window: Window, limits: Sequence[tuple[int, int]]) -> Iterator[Taps
 def _pooled(
     window: Window,
 ) -> Iterator[tuple[Taps, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]]:
-    """By spatial axis what positions read, some twice instead of padding; and where taps are."""
+    """Yield the taps of each spatial axis, padding replaced by repeats, and their positions."""
     for axis, length in enumerate(window.image):
         tap = np.arange(window.kernel[axis])[:, None] * window.dilations[axis]
         at = np.arange(window.positions[axis]) * window.strides[axis] - window.pads[axis] + tap
@@ -64,7 +64,7 @@ def _pooled(
 
 
 def _emit(builder: Builder, node: Node, passes: Sequence[Taps]) -> bool:
-    """One kernel, which goes over axes that shrink before those that grow."""
+    """Emit one kernel, which processes axes that shrink before those that grow."""
     value = builder.value(node.inputs[0])
     require(value.dtype is DType.FLOAT32 and len(passes) > 0 and 0 not in value.static_shape)
     source, order = _packed(builder, node.inputs[0])
@@ -87,7 +87,7 @@ def _emit(builder: Builder, node: Node, passes: Sequence[Taps]) -> bool:
 
 
 def _packed(builder: Builder, name: str) -> tuple[Operand, list[int]]:
-    """A value without gaps, and its axes from the outermost in."""
+    """Return a value without gaps, and its axes from the outermost to the innermost."""
     source = plain(builder, name)
     strides = byte_strides(source)
     order = sorted(range(len(strides)), key=lambda axis: -strides[axis])
@@ -100,7 +100,7 @@ def _packed(builder: Builder, name: str) -> tuple[Operand, list[int]]:
 
 
 def _like(source: Operand, shape: Sequence[int], order: Sequence[int]) -> MemoryDesc | None:
-    """Another shape with its axes in the same order."""
+    """Return the layout of another shape with the same order of axes."""
     if source.desc is None:
         return None
     dense = dense_strides([shape[axis] for axis in order])
@@ -114,4 +114,4 @@ TAPS: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
     ("", "Resize"): _resize,
     ("", "Upsample"): _resize,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""

@@ -1,4 +1,4 @@
-"""Updates, and gradients that no primitive computes, or none as well."""
+"""Emits optimizer updates and gradients on native kernels."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,15 +19,15 @@ UPDATES = {
     "RunningUpdate": (2, ("", "kept", "added", "", "")),
     "SgdUpdate": (2, ("rate", "", "", "", "weight_decay")),
 }
-"""Where the rate is among the inputs, and attributes that are the kernel's numbers, by rule."""
+"""Index of the rate among the inputs, and attributes that become the kernel's numbers, by rule."""
 Layout = Callable[[Sequence[int]], MemoryDesc] | None
-"""Of images: channels last, or None for row-major."""
+"""Layout of images: channels last, or None for row-major."""
 IMAGE_RANKS = (3, 4)
-"""Of images that there are kernels of windows for."""
+"""Ranks of images that kernels with windows cover."""
 
 
 def update(builder: Builder, node: Node) -> bool:
-    """One pass over a weight and what is kept of it, each over itself."""
+    """Emit an update of a weight and its state in one pass, each in place."""
     context = site_of(builder, node)
     scalars, names = UPDATES[node.operator]
     large = range(2 + len(node.outputs) - 1)
@@ -50,7 +50,7 @@ def update(builder: Builder, node: Node) -> bool:
 
 
 def squares(builder: Builder, node: Node) -> bool:
-    """One pass over a gradient, added to a total of those before."""
+    """Emit the sum of a gradient's squares, added to a total."""
     context = site_of(builder, node)
     require(context.dtype(0).name == "float32")
     kernel = NativeKernel.squares_added(element_count(context.shape(0)), context.has_input(1))
@@ -62,7 +62,7 @@ def squares(builder: Builder, node: Node) -> bool:
 
 
 def clip(builder: Builder, node: Node) -> bool:
-    """From the sum of all squares to a factor."""
+    """Emit the factor that clips gradients, from the sum of all squares."""
     context = site_of(builder, node)
     kernel = NativeKernel.clip_scale(context.number("limit", math.inf), node.name)
     targets = [builder.output(name) for name in node.outputs]
@@ -71,7 +71,7 @@ def clip(builder: Builder, node: Node) -> bool:
 
 
 def dropout(builder: Builder, node: Node) -> bool:
-    """By numbers that are counted, over its operand where that dies."""
+    """Emit Dropout by counter-based random numbers; it may overwrite its operand."""
     context = site_of(builder, node)
     require(context.dtype(0).name == "float32")
     numbers = [context.number("ratio", 0.5), context.number("scale", 2.0)]
@@ -89,7 +89,7 @@ def dropout(builder: Builder, node: Node) -> bool:
 
 
 def batch_normalization(builder: Builder, node: Node) -> bool:
-    """Statistics of the batch, and the image by them, in the layout in which it lies."""
+    """Emit the batch's statistics and the image normalized by them, in the image's layout."""
     context, layout = site_of(builder, node), _layout(builder, node.inputs[0])
     require(all(context.dtype(index).name == "float32" for index in range(3)))
     require(element_count(context.shape(0)) > 0)
@@ -109,7 +109,7 @@ def batch_normalization(builder: Builder, node: Node) -> bool:
 
 
 def batch_normalization_gradient(builder: Builder, node: Node) -> bool:
-    """Over the result's gradient where that dies."""
+    """Emit the gradient, which may overwrite the result's gradient."""
     context, layout = site_of(builder, node), _layout(builder, node.inputs[1])
     is_whole = context.has_output(1) and context.has_output(2)
     require(is_whole or builder.options.use_onednn)
@@ -139,7 +139,7 @@ def batch_normalization_gradient(builder: Builder, node: Node) -> bool:
 
 
 def _layout(builder: Builder, name: str) -> Layout:
-    """Channels last, or None for row-major: as an image lies if it lies in one of the two."""
+    """Return the layout of an image: channels last, or None for row-major and any other."""
     home = builder.home(name)
     is_plain = home.desc is None or home.desc == row_major(home.shape)
     return None if is_plain else channels_last
@@ -156,13 +156,13 @@ def _result(builder: Builder, name: str, layout: Layout) -> Operand:
 
 
 def _seen(layout: Layout, shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Images as (outer, channels, inner)."""
+    """Return the image's sizes as (outer, channels, inner)."""
     inner = element_count(shape[2:])
     return (shape[0] * inner, shape[1], 1) if layout else (shape[0], shape[1], inner)
 
 
 def largest_gradient(builder: Builder, node: Node) -> bool:
-    """Of a MaxPool over one or two axes."""
+    """Emit the gradient of a MaxPool over one or two axes."""
     context, layout = site_of(builder, node), _layout(builder, node.inputs[1])
     shape, results, kernel_shape = (
         context.shape(1),
@@ -190,7 +190,7 @@ def largest_gradient(builder: Builder, node: Node) -> bool:
 
 
 def cross_entropy_gradient(builder: Builder, node: Node) -> bool:
-    """Of a mean or a sum, over the logarithms of the probabilities where these die."""
+    """Emit the gradient of a mean or a sum, which may overwrite the log probabilities."""
     context = site_of(builder, node)
     reduction, shape = context.text("reduction", "mean"), context.shape(1)
     require(reduction in ("mean", "sum") and context.dtype(1).name == "float32")
@@ -212,7 +212,7 @@ def cross_entropy_gradient(builder: Builder, node: Node) -> bool:
 
 
 def gather_gradient(builder: Builder, node: Node) -> bool:
-    """Rows added up where they were picked."""
+    """Emit the gradient of Gather, which adds rows at the indices that selected them."""
     context = site_of(builder, node)
     shape, dtype = context.output_shape(), context.dtype(1).name
     require(context.dtype(0).name == "float32" and dtype in ("int32", "int64"))
@@ -240,4 +240,4 @@ NATIVE_TRAINING = {
     (TRAINING, "SoftmaxCrossEntropyLossGrad"): cross_entropy_gradient,
     (TRAINING, "SquaresAdded"): squares,
 }
-"""By domain and operator."""
+"""Emitters by domain and operator."""
