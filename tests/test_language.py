@@ -49,7 +49,6 @@ ALLOWED: dict[str, Count] = {
     "driver": Count(fragments=327, riddles=82, is_no=17),
     "engine": Count(fragments=9),
     "frontend": Count(fragments=107, riddles=4, is_no=2),
-    "graph": Count(fragments=8),
 }
 
 

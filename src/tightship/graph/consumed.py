@@ -1,6 +1,6 @@
-"""Inputs and attributes that are read of ONNX's own operators; any other is refused by its name.
+"""Table of the inputs and attributes that are read of ONNX's operators; others are refused.
 
-The tests hold the table against onnx's schemas, and against what each kind of kernel reads.
+Tests check the table against onnx's schemas, and against what each kind of kernel reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -223,9 +223,10 @@ Upsample 2 height_scale mode scales width_scale
 Where 3
 Xor 2 axis @broadcast
 """
-"""The most inputs that a node of each operator may have (`*` for any number), and its attributes:
-`@name` is said by the shapes or types of inputs and outputs as well, `~name` changes no result,
-`name=1,2` is supported for these values alone."""
+"""Number of inputs that a node of each operator may have (`*` for any), and its attributes.
+
+`@name` follows from the shapes or types of operands too, `~name` changes no result, `name=1,2` is
+supported for these values only."""
 
 IDLE: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -242,11 +243,12 @@ class Consumed:
     """Inputs and attributes that are read of an operator's nodes, in any version.
 
     Attributes:
-        inputs: The most that a node may have; None for any number.
-        attributes: Names of those that kernels, passes or the inference of types read.
-        typed: Of these, those that shapes and types say as well: kernels need not read them.
-        only: Names of those that need not be read for the values given.
-        idle: Names of those that change no result.
+        inputs: Most inputs that a node may have; None for any number.
+        attributes: Names of attributes that kernels, passes or type inference read.
+        typed: Names among these that follow from shapes and types, so that kernels need not read
+            them.
+        only: Values by name of attributes that need not be read if they have one of these.
+        idle: Names of attributes that change no result.
     """
 
     inputs: int | None
@@ -257,7 +259,7 @@ class Consumed:
 
     @staticmethod
     def of(words: Sequence[str]) -> "Consumed":
-        """Return the row that words of the table say, from the number of inputs on."""
+        """Parse the words of a row, from the number of inputs on."""
         count, *names = words
         only = [name.partition("=") for name in names if "=" in name]
         return Consumed(
@@ -271,13 +273,13 @@ class Consumed:
     def refusal(
         self, inputs: Sequence[str], values: Mapping[str, object], element: int = 0
     ) -> str | None:
-        """Return what of a node is not read, and what is supported; None where all is read.
+        """Return what of a node is not supported, and what is; None if all is read.
 
         Args:
             inputs: Names of the node's inputs.
             values: Its attributes.
-            element: Element type of its first input, by ONNX's number: computing in that type needs
-                no reading of `stash_type`.
+            element: Element type of its first input, by ONNX's number; a `stash_type` of this type
+                need not be read.
         """
         for place, name in enumerate(inputs):
             if self.inputs is not None and place >= self.inputs and name:
@@ -301,14 +303,14 @@ def _lines() -> dict[str, str]:
 
 @cache
 def consumed(operator: str) -> Consumed | None:
-    """Return what is read of an operator; None of one that only `onnx.reference` may know.
+    """Return the row of an operator; None if only `onnx.reference` may know it.
 
-    Rows are made when they are asked for: all of them take 0.3 MB.
+    Rows are made on first use, because all of them take 0.3 MB.
     """
     line = _lines().get(operator)
     return None if line is None else Consumed.of(line.split()[1:])
 
 
 def operators() -> Sequence[str]:
-    """Return the operators that have a row."""
+    """List the operators that have a row."""
     return tuple(_lines())

@@ -1,4 +1,4 @@
-"""Which ONNX operators write over an input, and which only show it under another shape."""
+"""Sets of ONNX operators by how their outputs may share bytes with inputs."""
 
 ELEMENTWISE = frozenset([
     "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd",
@@ -10,26 +10,26 @@ ELEMENTWISE = frozenset([
     "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tan", "Tanh",
     "ThresholdedRelu", "Where", "Xor",
 ])  # fmt: skip
-"""An element of the output depends on the elements of the inputs at its place."""
+"""Operators whose output elements depend on the input elements at the same position."""
 
 NORMALIZING = frozenset([
     "BatchNormalization", "GroupNormalization", "Hardmax", "InstanceNormalization",
     "LayerNormalization", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization",
     "RMSNormalization", "SimplifiedLayerNormalization", "Softmax",
 ])  # fmt: skip
-"""Rows of the first input are read before they are written."""
+"""Operators that read rows of the first input before they write them."""
 
 LOSSES = frozenset({"SoftmaxCrossEntropyLoss"})
-"""The second output, the logarithms of the probabilities, is made of rows of the first input."""
+"""Losses whose second output, the log probabilities, consists of rows of the first input."""
 
 RESHAPING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""The output is the first input's bytes."""
+"""Operators whose output is the first input's bytes."""
 
 CUTTING = frozenset({"Slice", "Split"})
-"""Outputs are stretches of the first input, where nothing but axes of length 1 lies outside."""
+"""Operators whose outputs are intervals of the first input, if only axes of length 1 precede."""
 
 UPDATES = frozenset({"AdamUpdate", "MomentumUpdate", "RunningUpdate", "SgdUpdate"})
-"""Of the domain that gradients are written in: a weight and its state, over what they were."""
+"""Operators of the training domain that update a weight and its state in place."""
 
 ALIASING = ELEMENTWISE | NORMALIZING | LOSSES | RESHAPING | CUTTING | {"Concat"}
-"""All operators of ONNX whose outputs are, or may be, in the bytes of an input."""
+"""Operators whose outputs are, or may be, in the bytes of an input."""

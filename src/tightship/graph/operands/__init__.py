@@ -1,4 +1,4 @@
-"""Relations between the shapes of a node's operands that onnx's inference does not hold."""
+"""Rules for the shapes of a node's operands that onnx's inference does not check."""
 
 from collections.abc import Callable, Mapping
 
@@ -16,11 +16,11 @@ RULES: Mapping[str, Callable[[Operands], None]] = {
     **SEQUENCES,
     **WINDOWS,
 }
-"""By operator of ONNX's own domain."""
+"""Rules by operator of ONNX's own domain."""
 
 
 def misfit(operator: str, operands: Operands) -> str | None:
-    """Return why operands do not fit each other; None where no known length says so."""
+    """Return why operands do not fit each other; None if known lengths allow them."""
     rule = RULES.get(operator)
     try:
         if rule is not None:

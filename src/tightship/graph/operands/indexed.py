@@ -1,4 +1,4 @@
-"""Operands of operators that read or write where indices say, and of losses."""
+"""Operand rules of operators that read or write at given indices, and of losses."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -18,7 +18,7 @@ def _scatter_elements(at: Operands) -> None:
 
 
 def _along_axis(at: Operands, data: Shape, indices: Shape) -> None:
-    """Indices may be more than the data's only along the axis that they count."""
+    """Require that indices exceed the data only along the axis that they index."""
     at.require_rank(1, len(data))
     axis = at.axis("axis", 0, len(data))
     for place, (most, count) in enumerate(zip(data, indices, strict=True)):
@@ -92,7 +92,7 @@ def _compress(at: Operands) -> None:
 
 
 def _einsum(at: Operands) -> None:
-    """Require that each letter stands for one length; axes of length 1 are repeated."""
+    """Require that each letter stands for one length; axes of length 1 broadcast."""
     equation = at.attributes.get("equation", "")
     terms = str(equation).replace(" ", "").partition("->")[0].split(",")
     if len(terms) != len(at.names):
@@ -115,7 +115,7 @@ def _einsum(at: Operands) -> None:
 
 
 def _same_lengths(at: Operands) -> None:
-    """Slice: starts, ends, axes and steps are lists of one length."""
+    """Require that starts, ends, axes and steps of a Slice are lists of one length."""
     given = [place for place in range(1, len(at.names)) if at.find(place) is not None]
     for place in given:
         at.require_rank(place, 1)
@@ -139,4 +139,4 @@ INDEXED: Mapping[str, Callable[[Operands], None]] = {
     "SoftmaxCrossEntropyLoss": _loss,
     "TensorScatter": _tensor_scatter,
 }
-"""By operator."""
+"""Rules by operator."""

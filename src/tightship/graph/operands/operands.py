@@ -1,4 +1,4 @@
-"""The operands of one node, and what a rule may require of their shapes."""
+"""Operands of one node, and requirements on their shapes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from tightship.graph.recurrent_shapes import agree
 
 
 class MisfitError(Exception):
-    """Operands do not fit each other; the text names the one and says what is valid."""
+    """Operands do not fit each other; the message names one and says what is valid."""
 
 
 class OpenShapeError(Exception):
-    """The rank of an operand that a rule depends on is not known."""
+    """The rank of an operand that a rule depends on is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """Names and shapes of a node's inputs, and what else gives them a meaning.
+    """Names and shapes of a node's inputs, and the node's attributes.
 
     Lengths that are not integers are unknown, and agree with any other.
 
     Attributes:
-        names: Of the inputs, positional; empty where absent.
-        shapes: Of the inputs, positional; None where absent or where the rank is not known.
-        attributes: Of the node.
-        version: Opset version that the operator has its meaning from.
+        names: Names of the inputs in order; empty if left out.
+        shapes: Shapes of the inputs in order; None if left out or of unknown rank.
+        attributes: Attributes of the node.
+        version: Opset version that defines the operator.
         outputs: Number of the node's outputs.
     """
 
@@ -42,16 +42,16 @@ class Operands:
         return value if isinstance(value, int) else default
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """Return a list attribute; None where the node does not set it."""
+        """Return a list attribute; None if the node does not set it."""
         value = self.attributes.get(name)
         return tuple(map(int, value)) if isinstance(value, tuple) else None
 
     def has(self, place: int) -> bool:
-        """Return whether the node gives this input."""
+        """Whether the node has this input."""
         return place < len(self.names) and bool(self.names[place])
 
     def find(self, place: int) -> Shape | None:
-        """Return the shape of an input; None where it is absent or of unknown rank."""
+        """Return the shape of an input; None if it is left out or of unknown rank."""
         return self.shapes[place] if place < len(self.shapes) else None
 
     def shape(self, place: int, least_rank: int = 0) -> Shape:
@@ -59,7 +59,7 @@ class Operands:
 
         Raises:
             MisfitError: It has fewer than `least_rank` dimensions.
-            OpenShapeError: Its rank is not known.
+            OpenShapeError: Its rank is unknown.
         """
         shape = self.find(place)
         if shape is None:
@@ -72,7 +72,7 @@ class Operands:
         """Return an attribute that is an axis, counted from the front.
 
         Raises:
-            MisfitError: There is no such axis.
+            MisfitError: The axis is out of range.
         """
         axis = self.integer(name, default)
         if not -rank <= axis < rank:
@@ -82,7 +82,7 @@ class Operands:
         return axis % rank
 
     def require(self, place: int, *allowed: Sequence[Dimension]) -> None:
-        """Require that an input, where it is there, has one of these shapes.
+        """Require that an input, if present, has one of these shapes.
 
         Raises:
             MisfitError: It has another.
@@ -92,11 +92,11 @@ class Operands:
             self.refuse(place, f"{' or '.join(map(text, allowed))} is needed")
 
     def require_rank(self, place: int, rank: int) -> None:
-        """Require that an input, where it is there, has so many dimensions."""
+        """Require that an input, if present, has this rank."""
         self.require(place, (None,) * rank)
 
     def require_one(self, *places: int) -> None:
-        """Require that inputs, where they are there, have one element each."""
+        """Require that inputs, if present, have one element each."""
         for place in places:
             found = self.find(place)
             if found is not None and any(
@@ -105,7 +105,7 @@ class Operands:
                 self.refuse(place, "one element is needed")
 
     def require_spread(self, place: int, whole: Sequence[Dimension]) -> None:
-        """Require that an input, where it is there, spreads over a shape without widening it."""
+        """Require that an input, if present, broadcasts to a shape without widening it."""
         found = self.find(place)
         if found is None:
             return
@@ -116,16 +116,16 @@ class Operands:
             self.refuse(place, f"one that spreads over {text(whole)} is needed")
 
     def refuse(self, place: int, needed: str) -> None:
-        """Raise a `MisfitError` for an input, with what is needed of it."""
+        """Raise a `MisfitError` for an input, with its requirement."""
         found = text(self.shape(place))
         raise MisfitError(f"`{self.names[place]}` has the shape {found}, where {needed}")
 
 
 def text(shape: Sequence[Dimension]) -> str:
-    """Return a shape as messages have it."""
+    """Format a shape for a message."""
     return "[" + ", ".join("?" if length is None else str(length) for length in shape) + "]"
 
 
 def product(first: Dimension, second: Dimension) -> Dimension:
-    """Return the product of two lengths; None where one of them is not known."""
+    """Multiply two lengths; None if one of them is unknown."""
     return first * second if isinstance(first, int) and isinstance(second, int) else None

@@ -1,13 +1,13 @@
-"""Operands that are parameters: of normalizations, activations and products, scalars and lists."""
+"""Operand rules of parameters: of normalizations, activations and products, scalars and lists."""
 
 from collections.abc import Callable, Mapping
 
 from tightship.graph.operands.operands import MisfitError, Operands, text
 
 BROADCASTING = 7
-"""The opset from which on operands are aligned at their last axis."""
+"""First opset in which operands are aligned at their last axis."""
 CHANNEL_SCALES = 21
-"""The opset from which on GroupNormalization has a scale for each channel."""
+"""First opset in which GroupNormalization has a scale for each channel."""
 
 
 def _batch_normalization(at: Operands) -> None:
@@ -91,7 +91,7 @@ def _transpose(at: Operands) -> None:
 
 
 def _axes(at: Operands) -> None:
-    """Reductions: a list of axes."""
+    """Require a list of axes for a reduction."""
     found = at.find(1)
     if found is not None and len(found) > 1:
         at.refuse(1, "a list is needed")
@@ -142,7 +142,7 @@ def _stft(at: Operands) -> None:
 
 
 def _ones(*places: int) -> Callable[[Operands], None]:
-    """Inputs that have one element each."""
+    """Make a rule that requires one element of each of these inputs."""
 
     def rule(at: Operands) -> None:
         at.require_one(*places)
@@ -189,4 +189,4 @@ PARAMETERS: Mapping[str, Callable[[Operands], None]] = {
     "Trilu": _ones(1),
     "Upsample": _resize,
 }
-"""By operator."""
+"""Rules by operator."""

@@ -1,4 +1,4 @@
-"""Operands of quantized operators: scales and zero points by tensor, axis, row, column or block."""
+"""Operand rules of quantized operators: scales and zero points by tensor, axis, row or block."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,11 +8,11 @@ from tightship.graph.operands.windows import convolution
 from tightship.graph.recurrent_shapes import agree
 
 AXES_FROM = 13
-"""The opset from which on a scale may be that of an axis."""
+"""First opset in which a scale may vary along an axis."""
 
 
 def _linear(at: Operands) -> None:
-    """One scale, one for each index of an axis, or one for each block along it."""
+    """Require one scale, one for each index of an axis, or one for each block along it."""
     x, scale = at.shape(0), at.shape(1)
     block = at.integer("block_size", 0)
     if block > 0:
@@ -30,7 +30,7 @@ def _linear(at: Operands) -> None:
 
 
 def _like_scale(at: Operands, scale: int) -> None:
-    """Require that the zero point behind a scale has its shape, or one element as that has."""
+    """Require that the zero point after a scale has its shape, or that both have one element."""
     shape, zero = at.find(scale), at.find(scale + 1)
     if shape is None or zero is None or agree(shape, zero):
         return
@@ -39,7 +39,7 @@ def _like_scale(at: Operands, scale: int) -> None:
 
 
 def _by_row(at: Operands, operand: int, parameters: tuple[int, ...], axis: int) -> None:
-    """Parameters of a matrix: one element, one for each row (axis -2) or column (axis -1)."""
+    """Require one parameter of a matrix, or one for each row (axis -2) or column (axis -1)."""
     shape = at.find(operand)
     if shape is None:
         return
@@ -89,4 +89,4 @@ QUANTIZED: Mapping[str, Callable[[Operands], None]] = {
     "QLinearMatMul": _qlinear_matmul,
     "QuantizeLinear": _linear,
 }
-"""By operator."""
+"""Rules by operator."""

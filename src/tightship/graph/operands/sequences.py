@@ -1,4 +1,4 @@
-"""Operands of attention, rotary embeddings and recurrent layers."""
+"""Operand rules of attention, rotary embeddings and recurrent layers."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ WEIGHTS_OF_STATE = 2
 
 
 def _rotary(at: Operands) -> None:
-    """Tables have a column for each pair that is rotated, and a row for each position."""
+    """Require a column of the tables for each rotated pair, and a row for each position."""
     x = at.shape(0)
     if len(x) not in (3, 4):
         at.refuse(0, "3 or 4 dimensions are needed")
@@ -75,4 +75,4 @@ SEQUENCES: Mapping[str, Callable[[Operands], None]] = {
     "CausalConvWithState": _causal_conv,
     "RotaryEmbedding": _rotary,
 }
-"""By operator."""
+"""Rules by operator."""

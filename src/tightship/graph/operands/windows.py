@@ -1,4 +1,4 @@
-"""Operands of convolutions and of other operators with windows."""
+"""Operand rules of convolutions and of other operators with windows."""
 
 from collections.abc import Callable, Mapping
 from math import prod
@@ -9,7 +9,7 @@ from tightship.graph.recurrent_shapes import agree
 
 
 def convolution(at: Operands, x: int = 0, weights: int = 1) -> Dimension:
-    """Hold an image to the weights of a convolution; returns the number of output channels."""
+    """Check an image against the weights of a convolution; return the output channels."""
     image, kernel = at.shape(x, 2), at.shape(weights, 2)
     _same_window(at, weights)
     groups = at.integer("group", 1)
@@ -95,4 +95,4 @@ WINDOWS: Mapping[str, Callable[[Operands], None]] = {
     "MaxUnpool": _max_unpool,
     "RoiAlign": _roi_align,
 }
-"""By operator."""
+"""Rules by operator."""
