@@ -1,4 +1,4 @@
-"""Shapes of what indices choose, and of where the best are."""
+"""Symbolic shape rules of indexing operators, TopK and ArgMax."""
 
 from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext
 
@@ -44,4 +44,4 @@ INDEXING: dict[str, Rule] = {
     "GatherND": _gather_tuples,
     "TopK": _best,
 }
-"""By operator."""
+"""Rules by operator."""

@@ -1,4 +1,4 @@
-"""Shapes of outputs from shapes of inputs, by operator; dimensions may be symbolic lengths."""
+"""Symbolic shape rules: shapes of outputs from shapes of inputs, by operator."""
 
 from tightship.engine.template.indexing import INDEXING
 from tightship.engine.template.shape_context import (
@@ -14,7 +14,7 @@ from tightship.engine.template.windows import WINDOWS
 from tightship.graph.length import quotient
 
 UNEVEN_FROM = 18
-"""The opset from which on the last part of a Split may be shorter than the others."""
+"""First opset in which the last part of a Split may be shorter than the others."""
 
 
 def _same(context: ShapeContext) -> list[Shape]:
@@ -129,7 +129,7 @@ def _slice(context: ShapeContext) -> list[Shape]:
 
 
 def _clamped(edge: int, length: int) -> int:
-    """An edge of a slice with a positive step, from the front."""
+    """Clamp an edge of a slice with a positive step to the axis."""
     edge = edge + length if edge < 0 else edge
     if edge < 0:
         return 0
@@ -253,4 +253,4 @@ RULES: dict[str, Rule] = {
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
-"""Operators of ONNX's own domain. Each rule refuses what it does not know."""
+"""Rules by operator of ONNX's own domain; each raises for forms that it does not know."""

@@ -1,4 +1,4 @@
-"""A node as its rule sees it: shapes of inputs, whose dimensions may be symbolic lengths."""
+"""Context of a symbolic shape rule: a node and the shapes of its inputs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,35 +10,35 @@ Elements = tuple[int, ...]
 
 
 class NoRuleError(Exception):
-    """Nothing is known of this operator, or of this form of it."""
+    """Operator, or form of it, that has no symbolic shape rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeContext:
-    """A node, the shapes of its inputs, and those whose elements are known, as flat tuples."""
+    """Node with the shapes of its inputs, and the flat elements of inputs that are known."""
 
     node: Node
     shapes: tuple[Shape | None, ...]
     elements: tuple[Elements | None, ...]
     constants: tuple[Constant | None, ...] = ()
-    """Inputs that are known, where their elements are no integers."""
+    """Known inputs whose elements are not integers."""
 
     def shape(self, index: int = 0) -> Shape:
-        """Shape of an input that must be there."""
+        """Return the shape of an input that must be present."""
         found = self.shapes[index] if index < len(self.shapes) else None
         if found is None:
             raise NoRuleError
         return found
 
     def integer(self, name: str, default: int) -> int:
-        """An attribute that is one integer."""
+        """Return an integer attribute."""
         value = self.node.attributes.get(name, default)
         if not isinstance(value, int):
             raise NoRuleError
         return value
 
     def integers(self, name: str, index: int = -1) -> tuple[int, ...] | None:
-        """A list given as an attribute or, by newer opsets, as an input; None if absent."""
+        """Return a list given as an attribute or, in newer opsets, as an input; None if absent."""
         value = self.node.attributes.get(name)
         if isinstance(value, tuple):
             return tuple(element for element in value if isinstance(element, int))
@@ -54,7 +54,7 @@ Rule = Callable[[ShapeContext], list[Shape]]
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """The shape of an elementwise operation."""
+    """Return the shape of an elementwise operation."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     return tuple(_common(lengths) for lengths in zip(*padded, strict=True))
@@ -71,7 +71,7 @@ def _common(lengths: Sequence[int]) -> int:
 
 
 def product(shape: Sequence[int]) -> int:
-    """Number of elements."""
+    """Multiply the lengths of a shape."""
     count = 1
     for length in shape:
         count = count * length

@@ -1,4 +1,4 @@
-"""Shapes of products of matrices, attention and recurrent layers."""
+"""Symbolic shape rules of matrix products, attention and recurrent layers."""
 
 from functools import partial
 
@@ -30,7 +30,7 @@ def _gemm(context: ShapeContext) -> list[Shape]:
 
 
 def _einsum(context: ShapeContext) -> list[Shape]:
-    """With every axis named, and the result spelled out."""
+    """Compute the shape of an equation with explicit axes and an explicit result."""
     equation = context.node.attributes.get("equation", "")
     if not isinstance(equation, str) or "->" not in equation or "." in equation:
         raise NoRuleError
@@ -44,7 +44,7 @@ def _einsum(context: ShapeContext) -> list[Shape]:
 
 
 def _recurrent(context: ShapeContext) -> list[Shape]:
-    """The sequence, then the last states: one, or two of an LSTM."""
+    """Return the shape of the sequence, then those of the last states: one, or two of an LSTM."""
     shape, (directions, _, hidden) = context.shape(), context.shape(2)
     if context.integer("layout", 0):
         batch, steps = shape[:2]
@@ -72,4 +72,4 @@ STACKS: dict[str, Rule] = {
     "QLinearMatMul": partial(_matmul, right_index=3),
     "RNN": _recurrent,
 }
-"""By operator."""
+"""Rules by operator."""

@@ -1,4 +1,4 @@
-"""Shapes of what windows give: convolution, pooling, and images made larger or smaller."""
+"""Symbolic shape rules of convolution, pooling and resizing."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,7 +8,7 @@ from tightship.graph.length import quotient
 
 
 def _windowed(context: ShapeContext, channels: int, kernel: Sequence[int]) -> list[Shape]:
-    """Convolution and pooling: where a window fits along each spatial axis."""
+    """Compute the shape of convolution or pooling with a window over each spatial axis."""
     shape, rank = context.shape(), len(kernel)
     strides = context.integers("strides") or (1,) * rank
     dilations = context.integers("dilations") or (1,) * rank
@@ -34,7 +34,7 @@ def _windowed(context: ShapeContext, channels: int, kernel: Sequence[int]) -> li
 
 
 def _parts_of(length: int, step: int) -> int:
-    """How many steps it takes to pass a length."""
+    """Count the steps that cover a length."""
     return length if step == 1 else -(-length // step)
 
 
@@ -58,7 +58,7 @@ def _transposed_convolution(context: ShapeContext) -> list[Shape]:
 
 
 def _resize(context: ShapeContext) -> list[Shape]:
-    """By sizes or factors that are known."""
+    """Compute the shape of a Resize with known sizes or factors."""
     node, shape = context.node, context.shape()
     if node.version < 11 or not {"axes", "keep_aspect_ratio_policy"}.isdisjoint(node.attributes):
         raise NoRuleError
@@ -74,7 +74,7 @@ def _resize(context: ShapeContext) -> list[Shape]:
 
 
 def _scaled(length: int, factor: float) -> int:
-    """By a whole factor, or the inverse of a power of two, with which floats are exact."""
+    """Scale a length by a whole factor or the inverse of a power of two, exact in floats."""
     if factor >= 1 and factor == int(factor):
         return length * int(factor)
     parts = int(1 / factor) if 0 < factor < 1 else 0
@@ -103,7 +103,7 @@ def _global_pooling(context: ShapeContext) -> list[Shape]:
 
 
 def _to_depth(context: ShapeContext) -> list[Shape]:
-    """Blocks of pixels become channels."""
+    """Compute the shape after blocks of pixels become channels."""
     images, channels, *spatial = context.shape()
     size = context.integer("blocksize", 1)
     parts = [quotient(length, size) for length in spatial]
@@ -113,7 +113,7 @@ def _to_depth(context: ShapeContext) -> list[Shape]:
 
 
 def _to_space(context: ShapeContext) -> list[Shape]:
-    """Channels become blocks of pixels."""
+    """Compute the shape after channels become blocks of pixels."""
     images, channels, *spatial = context.shape()
     size = context.integer("blocksize", 1)
     return [(images, channels // (size * size), *[length * size for length in spatial])]
@@ -134,4 +134,4 @@ WINDOWS: dict[str, Rule] = {
     "Resize": _resize,
     "SpaceToDepth": _to_depth,
 }
-"""By operator."""
+"""Rules by operator."""
