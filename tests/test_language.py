@@ -47,7 +47,6 @@ class Count:
 ALLOWED: dict[str, Count] = {
     "docs": Count(riddles=46),
     "driver": Count(fragments=327, riddles=82, is_no=17),
-    "engine": Count(fragments=2),
     "frontend": Count(fragments=107, riddles=4, is_no=2),
 }
 

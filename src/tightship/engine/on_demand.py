@@ -1,6 +1,6 @@
-"""What serves each of many operators, in modules that are imported when first asked for.
+"""Tables of many operators, split over modules that are imported on first lookup.
 
-A process runs few of the operators there are; a module keeps some 30 KB resident.
+A process runs few of all operators, and a module keeps some 30 KB resident.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class OnDemand(Mapping[K, V]):
-    """A mapping joined of mappings in modules; looking a key up imports the module it is in."""
+    """Mapping joined from mappings in modules; looking a key up imports its module."""
 
     def __init__(self, package: str, tables: Mapping[str, Iterable[K]]) -> None:
-        """Keys by the `module.NAME`, in a package, of the mapping that has exactly them."""
+        """List the keys of each mapping, by its `module.NAME` in the package."""
         self._package = package
         self._tables = tables
         self._places = {key: place for place, keys in tables.items() for key in keys}
@@ -32,7 +32,7 @@ class OnDemand(Mapping[K, V]):
     @overload
     def get(self, key: K, default: V | T, /) -> V | T: ...
     def get(self, key: K, default: T | None = None, /) -> V | T | None:
-        """The value of a key, or the default; most lookups of a selection find nothing."""
+        """Return the value of a key, or the default, without an import if the key is absent."""
         return self[key] if key in self._places else default
 
     def __contains__(self, key: object) -> bool:
@@ -45,7 +45,7 @@ class OnDemand(Mapping[K, V]):
         return len(self._places)
 
     def tables(self) -> Iterator[tuple[Mapping[K, V], Iterable[K]]]:
-        """Each mapping it is joined of, imported, and the keys it is listed with."""
+        """Import and yield each joined mapping, with the keys that it is listed with."""
         for place, keys in self._tables.items():
             yield self._table(place), keys
 
@@ -56,10 +56,10 @@ class OnDemand(Mapping[K, V]):
 
 
 def names(operators: str) -> tuple[str, ...]:
-    """Keys for names that stand between spaces."""
+    """Split names at spaces."""
     return tuple(operators.split())
 
 
 def of_onnx(operators: str) -> tuple[tuple[str, str], ...]:
-    """Keys by domain and operator, as `names`, in ONNX's own domain."""
+    """Make keys of domain and operator, in ONNX's own domain, from names between spaces."""
     return tuple(("", operator) for operator in names(operators))

@@ -52,7 +52,7 @@ BUILDERS: Mapping[str, Builder] = OnDemand(
         "softmax.SOFTMAX": names("Hardmax LogSoftmax Softmax"),
     },
 )
-"""By operator."""
+"""NumPy kernel builders by operator."""
 
 
 def numpy_kernel(
@@ -61,15 +61,15 @@ def numpy_kernel(
     outputs: Sequence[Value | None],
     constants: Mapping[str, Constant],
 ) -> Kernel | None:
-    """The NumPy kernel of a node; None where this tier does not cover it.
+    """Return the NumPy kernel of a node; None if this tier does not cover it.
 
-    Operator, attributes, opset version, dtypes, or a parameter that is known only while
-    running (`starts` of a Slice) can each be the reason for None.
+    The operator, its attributes, opset version or dtypes, or a parameter known only while running
+    (`starts` of a Slice), can be the reason for None.
 
     Args:
-        node: The operator; its `version` gives it its meaning.
-        inputs: Types, positional as `node.inputs`, None where absent.
-        outputs: Types, positional as `node.outputs`, None where absent.
+        node: Node; its `version` defines the operator.
+        inputs: Types in the order of `node.inputs`, None for those left out.
+        outputs: Types in the order of `node.outputs`, None for those left out.
         constants: Values known before the run, by name.
     """
     builder = _builder(node)
@@ -96,7 +96,7 @@ def _builder(node: Node) -> Builder | None:
 
 
 def _guarded(node: Node, run: Run) -> Run:
-    """A kernel without NumPy's warnings of infinities and NaN, whose errors name the node."""
+    """Silence NumPy's warnings of infinities and NaN, and name the node in errors."""
 
     def quiet(
         inputs: Sequence[Array | None], outputs: Sequence[Array | None], scratch: Array | None
