@@ -1,4 +1,4 @@
-/// Steps of our own, between primitives: what a family of operators is compiled into.
+/// Native kernels: steps of our own between primitives, one class for a family of operators.
 #pragma once
 
 #include <cstdint>
@@ -9,39 +9,39 @@
 
 namespace tightship {
 
-/// Elements an operator cannot work with; the text names the node and what was needed.
+/// Operand elements are invalid for an operator; the text names the node and the valid range.
 struct KernelError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Bytes of an operand that a run may touch: [low, high) from its address on.
+/// Bytes of an operand that a run may touch: [low, high) relative to its address.
 struct Reach {
     int64_t low, high;
 };
 
-/// An operator made ready for fixed shapes; immutable, may run in several threads at once.
+/// Operator prepared for fixed shapes; immutable, may run in several threads at once.
 class Kernel {
   public:
     virtual ~Kernel() = default;
 
-    /// Reads and writes `operands`: addresses of inputs, outputs, then of its scratch if it has
-    /// booked some. Allocates nothing. Throws KernelError before it has written anything.
+    /// Runs on `operands`: addresses of inputs, then outputs, then scratch if it needs some.
+    /// Allocates nothing. Throws KernelError before it has written anything.
     virtual void run(std::span<char *const> operands, int threads) const = 0;
 
-    /// Room that `run` needs for itself.
+    /// Bytes of scratch that `run` needs.
     virtual int64_t scratch_bytes(int /*threads*/) const { return 0; }
 
-    /// How far a run reaches into each of its operands; its scratch is not among them.
+    /// Bytes that a run may touch of each operand, scratch excluded.
     virtual std::vector<Reach> reach() const = 0;
 
-    /// How many of its last operands a run writes; the others it only reads.
+    /// Number of operands, counted from the last, that a run writes; it only reads the others.
     virtual size_t written() const { return 1; }
 
-    /// How to make it again, where that was recorded; else empty.
+    /// Bytes to make it again from, if recorded; else empty.
     std::string recipe;
 };
 
-/// Which instructions of this processor kernels are made for: "avx512", "avx512 amx", "avx2" or
+/// Instruction sets of this processor that kernels use: "avx512", "avx512 amx", "avx2" or
 /// "portable".
 std::string kernel_cpu();
 

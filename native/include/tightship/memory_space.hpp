@@ -1,14 +1,14 @@
-/// Where operands are before anything has an address.
+/// Positions of operands before they have addresses.
 #pragma once
 
 #include <cstdint>
 
 namespace tightship {
 
-/// What an offset is counted from. External slots (inputs, outputs) follow.
+/// Base of an offset. Numbers from `kExternal` on are external slots (inputs, outputs).
 enum Space : uint32_t { kArena = 0, kWeights = 1, kExternal = 2 };
 
-/// `offset_bytes` from the base of `space`; `space - kExternal` is the slot of an external one.
+/// Position `offset_bytes` from the base of `space`; `space - kExternal` is an external slot.
 struct Place {
     uint32_t space;
     int64_t offset_bytes;

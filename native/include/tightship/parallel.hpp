@@ -1,4 +1,4 @@
-/// Loops over the threads that the kernels of a run have.
+/// Loops that run on the threads of a run.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@ namespace tightship {
 /// Runs `call(data, ticket)` once for each ticket in [0, tickets), on up to as many threads.
 void run_tickets(int tickets, void (*call)(void *data, int ticket), void *data);
 
-/// Another OpenMP runtime of this process, with threads of its own.
+/// Entry points of another OpenMP runtime of this process, with threads of its own.
 struct OpenMp {
     void (*parallel)(void (*function)(void *), void *data, unsigned count, unsigned flags);
     int (*thread_num)();
     int (*num_threads)();
 };
 
-/// Has `run_tickets` use the threads of `runtime` from then on, for two sets of threads would
-/// wait for their next work at each other's cost.
+/// Makes `run_tickets` use the threads of `runtime` from now on, because two sets of threads that
+/// spin for their next work would slow each other down.
 void share_threads(const OpenMp &runtime);
 
 /// Cuts [0, count) into at most `threads` ranges of at least `grain` elements and runs

@@ -1,4 +1,4 @@
-/// The buffers of a plan file: an array of flat objects in JSON, as columns.
+/// Buffers of a plan file: an array of flat JSON objects, read into columns.
 #pragma once
 
 #include <array>
@@ -14,23 +14,23 @@
 
 namespace tightship::plan_rows {
 
-/// Fields of a buffer besides its name, in the order in which they are written.
+/// Fields of a buffer besides its name, in the order of writing.
 constexpr std::array<std::string_view, 5> kFields{"size_bytes", "alignment", "start_step",
                                                   "stop_step", "offset_bytes"};
 
 struct Rows {
     std::array<std::vector<std::int64_t>, kFields.size()> columns;
-    table::Words names; // empty where all names are null
+    table::Words names; // empty if all names are null
     std::size_t begin;  // of the array in the content
     std::size_t end;    // after it
 };
 
-/// The array under the key `buffers` of the object that `content` is. Nothing, if it is not there
-/// or not plain: each buffer must have a name and the five fields, each once and nothing else,
-/// integers in [0, 2**63), names without escapes, all of them or all null.
+/// Reads the array under the key `buffers` of the object in `content`. Returns nothing if the array
+/// is missing or not plain: each buffer must have a name and the five fields once, and nothing
+/// else; integers in [0, 2**63); names without escapes, or all null.
 std::optional<Rows> read(std::string_view content);
 
-/// The array's elements as JSON, a line each. `names` is null where there are none.
+/// Writes the array's elements as JSON, a line each. `names` is null if buffers have none.
 /// REQUIRES: columns, and the stops of the names, of one length.
 std::string write(std::span<const std::span<const std::int64_t>> columns, const char *names,
                   std::span<const std::int64_t> stops);

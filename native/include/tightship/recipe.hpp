@@ -1,5 +1,5 @@
-/// Recipes: the arguments that something was made from, as bytes, so that another process makes it
-/// again. Numbers are little-endian, lists follow their count; what is read is bounds-checked.
+/// Recipes: the arguments of a constructor as bytes, from which another process makes the same
+/// object. Numbers are little-endian, lists follow their count; reading checks bounds.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@ namespace tightship::recipe {
 
 static_assert(std::endian::native == std::endian::little);
 
-/// Bytes that are no recipe; the text says what is wrong with them.
+/// Bytes are not a valid recipe; the text says why.
 struct Error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Whether the calling thread keeps the recipes of what it makes.
+/// Whether the calling thread records recipes of the objects that it makes.
 inline thread_local bool is_recording = false;
 
 class Writer {
@@ -32,9 +32,9 @@ class Writer {
     void put(const void *data, size_t size) {
         bytes_.append(static_cast<const char *>(data), size);
     }
-    /// What is written has a part that no recipe can say.
+    /// Marks the recipe as incomplete, because a part cannot be written.
     void fail() { is_complete_ = false; }
-    /// Empty where a part could not be said.
+    /// Returns the bytes; empty if a part could not be written.
     std::string take() { return is_complete_ ? std::move(bytes_) : std::string(); }
 
   private:
@@ -63,7 +63,7 @@ class Reader {
     std::string_view bytes_;
 };
 
-/// How values of a type are written, and what they are read into.
+/// Encoding of a type's values, and the type that they are decoded to.
 template <class T> struct Codec;
 
 template <class T> void encode(Writer &writer, const T &value) {
@@ -132,7 +132,7 @@ template <class... Ts> struct Codec<std::tuple<Ts...>> {
         std::apply([&](const Ts &...each) { (recipe::encode<Ts>(writer, each), ...); }, items);
     }
     static auto decode(Reader &reader) {
-        // Braces: read from left to right.
+        // Braces guarantee evaluation from left to right.
         return std::tuple<decltype(recipe::decode<Ts>(reader))...>{recipe::decode<Ts>(reader)...};
     }
 };
@@ -161,7 +161,7 @@ template <class T, size_t count> struct Codec<std::array<T, count>> {
     }
 };
 
-/// An enumeration without holes, up to `last`.
+/// Codec of an enumeration without gaps, up to `last`.
 template <class T, T last> struct EnumCodec {
     static void encode(Writer &writer, T value) {
         recipe::encode(writer, static_cast<uint8_t>(value));
@@ -169,12 +169,12 @@ template <class T, T last> struct EnumCodec {
     static T decode(Reader &reader) {
         const auto value = recipe::decode<uint8_t>(reader);
         if (value > static_cast<uint8_t>(last))
-            throw Error("A recipe names a rule that there is not.");
+            throw Error("A recipe has an unknown enumerator.");
         return static_cast<T>(value);
     }
 };
 
-/// The arguments of a call, as they are read back.
+/// Encodes the arguments of a call; `Codec::decode` of each type reads them back in order.
 template <class... Arguments> std::string written(const std::decay_t<Arguments> &...arguments) {
     Writer writer;
     (encode<std::decay_t<Arguments>>(writer, arguments), ...);

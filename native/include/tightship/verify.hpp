@@ -1,4 +1,4 @@
-/// The native part of the judge of plans. It shares no code with any placement.
+/// Native part of the checker of plans. It shares no code with any planner.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tightship::verify {
 
-/// n rectangles: [start, stop) in steps, [offset, offset + size) in bytes; columns of length n.
+/// Rectangles [start, stop) in steps by [offset, offset + size) in bytes; n rows in each column.
 /// REQUIRES: 0 <= size, 0 <= offset, offset + size < 2**63, start < stop; n < 2**32.
 struct Rectangles {
     std::span<const std::int64_t> size;
@@ -18,7 +18,7 @@ struct Rectangles {
     std::span<const std::int64_t> offset;
 };
 
-/// Two rectangles that share a byte in a step; none if there are no such two. O(n log n).
+/// Returns two rectangles that share a byte in a step, if there are any. O(n log n).
 std::optional<std::pair<std::size_t, std::size_t>> first_overlap(const Rectangles &rectangles);
 
 } // namespace tightship::verify

@@ -8,7 +8,7 @@ namespace {
 
 constexpr dnnl_prop_kind_t kTraining = dnnl_forward_training;
 
-/// The forward primitive whose gradients a backward one computes.
+/// Forward primitive whose gradients a backward one computes.
 class Forward {
   public:
     template <class Create, class... Arguments> explicit Forward(Create create, Arguments... rest) {
@@ -23,7 +23,7 @@ class Forward {
             Library::get().primitive_desc_destroy(desc_);
     }
     const_dnnl_primitive_desc_t get() const { return desc_; }
-    /// Stays as long as the backward description, which looks into it again.
+    /// Passes ownership to the backward description, which reads it again later.
     PrimitiveDesc kept_by(PrimitiveDesc backward) {
         backward.own_forward(std::exchange(desc_, nullptr));
         return backward;
@@ -33,7 +33,7 @@ class Forward {
     dnnl_primitive_desc_t desc_ = nullptr;
 };
 
-/// The forward convolution of a gradient's operands.
+/// Describes the forward convolution of a gradient's operands.
 Forward forward_convolution(std::span<const MemoryDesc *const> descs, const Window &window) {
     Library &library = Library::get();
     return Forward(library.convolution_forward_primitive_desc_create, library.engine, kTraining,

@@ -1,4 +1,4 @@
-/// How primitives are described: what is required of operands, and what tells two apart.
+/// Helpers that describe primitives: checks of operands, and signatures.
 #pragma once
 
 #ifdef TIGHTSHIP_ONEDNN
@@ -11,7 +11,7 @@ namespace tightship::onednn {
 
 inline constexpr dnnl_prop_kind_t kInference = dnnl_forward_inference;
 
-/// Text that is equal for equal arguments only.
+/// Builds text that is equal for equal arguments only.
 class Signature {
   public:
     explicit Signature(const char *kind) : text_(kind) {}
@@ -51,7 +51,7 @@ class Signature {
     std::vector<std::pair<int, int>> factors_;
 };
 
-/// Calls a `*_primitive_desc_create` and owns what it made.
+/// Calls a `*_primitive_desc_create` and takes ownership of the description.
 template <class Create, class... Arguments>
 PrimitiveDesc make(const char *what, const Signature &signature, Create create,
                    Arguments... arguments) {
@@ -63,13 +63,13 @@ PrimitiveDesc make(const char *what, const Signature &signature, Create create,
     return PrimitiveDesc(desc, std::move(text), std::move(factors));
 }
 
-/// Throws unless what is true of every call of ours holds.
+/// Throws unless `holds`, which is true in every call of ours.
 inline void require(bool holds, const char *what) {
     if (!holds)
         throw Error(what, dnnl_invalid_arguments);
 }
 
-/// Four operands, of which the third may be missing.
+/// Checks four operands, of which the third may be missing.
 inline void require_operands(std::span<const MemoryDesc *const> descs) {
     require(descs.size() == 4, "describe a product of other than four operands");
     for (const size_t index : {0, 1, 3})
@@ -83,7 +83,7 @@ inline void require_present(std::span<const MemoryDesc *const> descs) {
         require(desc != nullptr && !desc->is_null(), "describe a primitive without an operand");
 }
 
-/// Numbers for each spatial axis of an image, and all within what kernels count with.
+/// Checks a window: one number per spatial axis, all within the range that kernels count in.
 inline void require_spatial(const Dims &numbers, const MemoryDesc &image, int64_t least) {
     require(numbers.size() + 2 == image.dims().size(), "describe a window of another rank");
     for (const int64_t number : numbers)
@@ -98,7 +98,8 @@ inline void require_window(const Window &window, const MemoryDesc &image) {
 }
 
 inline void require_axis(int axis, const MemoryDesc &desc) {
-    require(0 <= axis && axis < static_cast<int>(desc.dims().size()), "take an axis there is not");
+    require(0 <= axis && axis < static_cast<int>(desc.dims().size()),
+            "use an axis that does not exist");
 }
 
 inline const_dnnl_memory_desc_t raw(const MemoryDesc *desc) {

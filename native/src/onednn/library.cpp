@@ -16,7 +16,7 @@ namespace tightship::onednn {
 
 namespace {
 
-/// More than a description, or a kernel while its code is made, was seen to take.
+/// More bytes than any description, or any kernel during code generation, was seen to take.
 constexpr size_t kRoomBytes = 2 << 20;
 
 std::unique_ptr<Library> library;
@@ -26,7 +26,7 @@ bool is_usable(const dnnl_version_t &version) {
     return version.major == 3 && version.minor >= 2;
 }
 
-/// The file that an address of code comes from.
+/// Returns the file that contains an address of code.
 std::string file_of(void *code) {
     Dl_info info{};
     const bool is_known = dladdr(code, &info) != 0 && info.dli_fname != nullptr;
@@ -74,9 +74,9 @@ Library::Library(const std::string &wanted) : path(wanted) {
 #undef TIGHTSHIP_RESOLVE
     find_openmp();
     check(engine_create(&engine, dnnl_cpu, 0), "create a CPU engine");
-    // A description served from oneDNN's cache points into one that is gone (its brgemm kernels
-    // keep `attr` and `dst_md` of the first), so compiling it after the cache let go of the
-    // compiled primitive drops its post-operations, or crashes.
+    // A description from oneDNN's cache points into a destroyed one (its brgemm kernels keep
+    // `attr` and `dst_md` of the first), so that compiling it after the cache released the compiled
+    // primitive drops its post-operations, or crashes.
     check(set_primitive_cache_capacity(0), "close its cache of primitives");
 }
 

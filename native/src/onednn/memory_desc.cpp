@@ -30,14 +30,14 @@ MemoryDesc tagged(const Dims &dims, dnnl_data_type_t dtype, dnnl_format_tag_t ta
     return MemoryDesc::adopt(desc);
 }
 
-/// Layouts that lowering asks for by name.
+/// Layouts that lowering requests by name.
 constexpr std::pair<std::string_view, dnnl_format_tag_t> kTags[] = {
     {"aBc8b", dnnl_aBc8b},     {"aBcd8b", dnnl_aBcd8b},     {"aBcde8b", dnnl_aBcde8b},
     {"aBc16b", dnnl_aBc16b},   {"aBcd16b", dnnl_aBcd16b},   {"aBcde16b", dnnl_aBcde16b},
     {"Acdb32a", dnnl_Acdb32a}, {"BA16a64b", dnnl_BA16a64b},
 };
 
-/// Bytes of a blocked layout's elements, as oneDNN counts them, without what may follow them.
+/// Counts the bytes of a blocked layout's elements as oneDNN does, without data after them.
 int64_t element_bytes(const MemoryDesc &desc) {
     const Dims strides = desc.strides();
     const Dims blocks = desc.blocks();
@@ -51,7 +51,7 @@ int64_t element_bytes(const MemoryDesc &desc) {
            static_cast<int64_t>(Library::get().data_type_size(desc.dtype()));
 }
 
-/// Which of the layouts met so far it is, of those that shape, type and strides do not tell apart.
+/// Numbers layouts that shape, type and strides do not tell apart, in the order first seen.
 size_t rank_of(const MemoryDesc &desc) {
     static std::mutex mutex;
     static auto *const met = new std::vector<MemoryDesc>;
@@ -203,7 +203,7 @@ std::string MemoryDesc::signature() const {
     if (layout != "opaque")
         for (const int64_t stride : strides())
             text += "/" + std::to_string(stride);
-    // What follows the elements of some integers says what their kernel takes off its sums.
+    // Some integer layouts append compensation, which their kernel subtracts from its sums.
     const int64_t rest = layout == "opaque" ? 1 : size_bytes() - element_bytes(*this);
     if (rest != 0 && rest != offset_bytes())
         text += "#" + std::to_string(rank_of(*this));

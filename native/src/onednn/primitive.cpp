@@ -11,7 +11,7 @@ namespace tightship::onednn {
 
 namespace {
 
-/// A number as its bits, so that different ones never read the same.
+/// Prints a number's bits, so that different numbers never print the same.
 std::string exact(float number) {
     return std::to_string(std::bit_cast<uint32_t>(number));
 }
@@ -109,7 +109,7 @@ MemoryDesc PrimitiveDesc::operand(int argument) const {
 
 namespace {
 
-/// Arguments of post-operations that have an operand; of others the library answers with noise.
+/// Lists arguments of post-operations with an operand; of others the library answers anything.
 std::vector<int> post_operands(const_dnnl_primitive_desc_t desc) {
     Library &library = Library::get();
     const_dnnl_primitive_attr_t attributes = nullptr;
@@ -124,8 +124,8 @@ std::vector<int> post_operands(const_dnnl_primitive_desc_t desc) {
     return all;
 }
 
-/// Scale and shift of a normalization that was described without them; the library describes them
-/// all the same.
+/// Lists the scale and shift arguments that a normalization was described without, although the
+/// library describes them.
 std::vector<int> unused_parameters(const_dnnl_primitive_desc_t desc) {
     unsigned flags = dnnl_use_scale | dnnl_use_shift;
     if (Library::get().primitive_desc_query(desc, dnnl_query_flags, 0, &flags) != dnnl_success)

@@ -9,7 +9,7 @@ namespace {
 constexpr primitive::Capacity kDefaultCapacity{1024, 1 << 20};
 constexpr size_t kDefaultPoolBytes = 64 << 20;
 
-/// What stays resident of a primitive, measured: kernels of the brgemm family, and all others.
+/// Measured resident bytes of a primitive: kernels of the brgemm family, and all others.
 constexpr size_t kBrgemmBytes = 80 << 10;
 constexpr size_t kOtherBytes = 16 << 10;
 

@@ -21,7 +21,7 @@ constexpr size_t kAxesMax = DNNL_MAX_NDIMS;
 constexpr int64_t kBytesMax = int64_t{1} << 46;
 constexpr int64_t kItemBytesMax = 8;
 
-/// Throws unless so many elements, all below the limit together, can be.
+/// Throws unless lengths are positive and their product is within the limit.
 void check_dims(const Dims &dims) {
     if (dims.empty() || dims.size() > kAxesMax)
         throw Error("A recipe has a layout of no axes, or of too many.");
@@ -33,7 +33,7 @@ void check_dims(const Dims &dims) {
     }
 }
 
-/// Throws unless the last element lies within the limit.
+/// Throws unless the last element's offset is within the limit.
 void check_strides(const Dims &dims, const Dims &strides) {
     if (strides.size() != dims.size())
         throw Error("A recipe has a layout with strides of another rank.");
@@ -52,7 +52,7 @@ dnnl_data_type_t checked_dtype(uint8_t code) {
     return static_cast<dnnl_data_type_t>(code);
 }
 
-/// What describes `dims` as `tag` says; none where that is not possible.
+/// Describes `dims` in the layout of `tag`; null if that is not possible.
 std::optional<MemoryDesc> tagged(const Dims &dims, dnnl_data_type_t dtype, int tag) {
     dnnl_memory_desc_t desc = nullptr;
     const dnnl_status_t status = Library::get().memory_desc_create_with_tag(
@@ -63,7 +63,7 @@ std::optional<MemoryDesc> tagged(const Dims &dims, dnnl_data_type_t dtype, int t
     return MemoryDesc::adopt(desc);
 }
 
-/// The tag under which `dims` lie with the strides and blocks of `desc`; 0 where there is none.
+/// Finds the tag whose layout of `dims` has the strides and blocks of `desc`; 0 if none does.
 int tag_of(const MemoryDesc &desc, const Dims &dims) {
     const std::string wanted = desc.format();
     const Dims strides = desc.strides();
@@ -75,7 +75,7 @@ int tag_of(const MemoryDesc &desc, const Dims &dims) {
     return 0;
 }
 
-/// Shape of what `desc` is a part of, as far as its strides tell, and where the part begins.
+/// Infers from strides the shape that `desc` is a part of, and the offset of the part.
 struct Whole {
     Dims dims, starts;
 };
@@ -111,7 +111,7 @@ bool encode_strides(Writer &writer, const MemoryDesc &desc, const Dims &dims) {
     return true;
 }
 
-/// A whole layout like that of `desc`; false, and nothing written, where it has no form.
+/// Writes a layout that is not a part; returns false, writing nothing, if it has no form.
 bool encode_whole(Writer &writer, const MemoryDesc &desc, const Dims &dims) {
     if (desc.is_plain())
         return encode_strides(writer, desc, dims);
@@ -125,7 +125,7 @@ bool encode_whole(Writer &writer, const MemoryDesc &desc, const Dims &dims) {
     return true;
 }
 
-/// The bytes of a layout; empty where it has none.
+/// Encodes a layout; empty if it cannot be encoded.
 std::string layout_bytes(const MemoryDesc &desc) {
     Writer writer;
     if (desc.offset_bytes() == 0) {

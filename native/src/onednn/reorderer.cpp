@@ -8,7 +8,7 @@ namespace tightship::onednn {
 
 namespace {
 
-/// A `dnnl_memory_t` for the length of a call.
+/// Owns a `dnnl_memory_t` for the duration of a call.
 class BoundMemory {
   public:
     BoundMemory(const MemoryDesc &desc, void *data) {

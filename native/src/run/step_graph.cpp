@@ -33,7 +33,7 @@ StepGraph::StepGraph(size_t first, size_t last, std::span<const std::pair<int64_
         begin_[step + 1] += begin_[step];
 }
 
-/// One run; all but what `step` does happens under the lock.
+/// State of one run; everything except the steps themselves happens under the lock.
 struct StepRun::State {
     const StepGraph &graph;
     std::vector<uint32_t> &waits;
@@ -80,7 +80,7 @@ struct StepRun::State {
         return goes_on;
     }
 
-    /// What `call` returns; false, and the error kept, if it throws.
+    /// Returns the result of `call`; if it throws, keeps the error and returns false.
     template <class Call> bool attempt(const Call &call) {
         try {
             return call();
@@ -111,7 +111,7 @@ struct StepRun::State {
             changed.notify_all();
         else
             for (; woken > 1; --woken)
-                changed.notify_one(); // this worker takes the other
+                changed.notify_one(); // this worker takes the remaining one
     }
 };
 
@@ -126,7 +126,7 @@ bool StepRun::run(int workers, void *data, void (*execute)(void *data, size_t st
     ready_.clear();
     for (uint32_t step = 0; step < waits_.size(); ++step)
         if (waits_[step] == 0)
-            ready_.push_back(step); // rising, hence a heap
+            ready_.push_back(step); // ascending, hence already a heap
     State state{graph_, waits_, ready_, waits_.size(), data, execute, look, {}, {}, false, {}};
     const auto call = [](void *of_run, int ticket) {
         static_cast<State *>(of_run)->work(ticket == 0);

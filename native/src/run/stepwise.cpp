@@ -6,7 +6,7 @@ namespace tightship {
 
 namespace {
 
-/// Adds the time of a scope to a number of nanoseconds.
+/// Adds the duration of a scope to a counter of nanoseconds.
 class Timed {
   public:
     explicit Timed(int64_t &total) : total_(total) {}
@@ -56,7 +56,7 @@ void Stepwise::each_held(
 Outcome Stepwise::run(Watch watch) {
     times_ = {};
     const onednn::ThreadScope scope(program_.threads());
-    struct Ending { // of a run that does not come to its last step
+    struct Ending { // ends groups of a run that stops early
         ~Ending() {
             for (const auto &group : groups)
                 group->resource = {};

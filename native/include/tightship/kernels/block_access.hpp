@@ -1,4 +1,4 @@
-/// Rows of operands as dense blocks of the type that arithmetic is done in.
+/// Access to rows of operands as dense blocks of the type that arithmetic uses.
 #pragma once
 
 #include "tightship/kernels/convert.hpp"
@@ -10,12 +10,12 @@ namespace tightship::kernels {
 constexpr int64_t kBlockItems = 512;
 constexpr int64_t kBlockBytes = kBlockItems * 8;
 
-/// Room for a block on the stack.
+/// Memory of a block on the stack.
 struct alignas(64) Block {
     char bytes[kBlockBytes];
 };
 
-/// Reads a row `step` bytes apart: where it lies if it can be used so, else by way of a block.
+/// Reads rows of elements `step` bytes apart: in place if possible, else through a block.
 class BlockReader {
   public:
     BlockReader() = default;
@@ -25,8 +25,8 @@ class BlockReader {
 
     bool is_direct() const { return convert_ == nullptr && step_ == item_bytes_; }
 
-    /// Elements [first, first + length) of the row at `row`. An element that repeats is laid
-    /// out when first is 0, in `block`, which is then the same for the whole row.
+    /// Returns elements [first, first + length) of the row at `row`. A repeating element is written
+    /// to `block` when `first` is 0; the whole row must then pass the same block.
     const char *read(const char *row, int64_t first, int64_t length, Block &block) const {
         if (is_direct())
             return row + first * item_bytes_;
@@ -62,7 +62,7 @@ class BlockReader {
     Convert convert_ = nullptr;
 };
 
-/// Writes a row `step` bytes apart, straight to its place if that is dense and of the type.
+/// Writes rows of elements `step` bytes apart, directly if they are dense and of the type.
 class BlockWriter {
   public:
     BlockWriter() = default;
@@ -72,7 +72,7 @@ class BlockWriter {
 
     bool is_direct() const { return convert_ == nullptr && step_ == item_bytes_; }
 
-    /// Where to put the elements from `first` on before `write` is called.
+    /// Returns the address for the elements from `first` on, to be filled before `write`.
     char *room(char *row, int64_t first, Block &block) const {
         return is_direct() ? row + first * item_bytes_ : block.bytes;
     }

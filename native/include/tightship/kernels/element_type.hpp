@@ -28,7 +28,7 @@ enum class ElementType : uint8_t {
 
 constexpr int kElementTypes = 13;
 
-/// By the name NumPy gives it; nothing where kernels cannot compute with it.
+/// Finds a type by its NumPy name; nothing if kernels cannot compute with it.
 std::optional<ElementType> element_type(std::string_view name);
 
 constexpr int64_t item_bytes(ElementType type) {
@@ -44,7 +44,7 @@ constexpr bool is_signed(ElementType type) {
     return type >= ElementType::kInt8 && type <= ElementType::kInt64;
 }
 
-/// What arithmetic on elements of a type is done in: narrow floats widen to float32.
+/// Returns the type of arithmetic on elements of a type: narrow floats widen to float32.
 constexpr ElementType work_type(ElementType type) {
     return type == ElementType::kFloat16 || type == ElementType::kBfloat16 ? ElementType::kFloat32
                                                                            : type;
@@ -71,7 +71,7 @@ TIGHTSHIP_INLINE Bfloat16 to_bfloat16(float x) {
     return {static_cast<uint16_t>(x == x ? rounded : (bits >> 16 | 0x40))};
 }
 
-/// A product with 2^112 moves the exponent from one bias to the other, denormals included.
+/// Multiplies by 2^112, which changes the bias of the exponent, for denormals too.
 TIGHTSHIP_INLINE float widened(Float16 x) {
     const uint32_t magnitude = (x.bits & 0x7FFFu) << 13;
     const float shifted = std::bit_cast<float>(magnitude) * 0x1p112f;
@@ -94,8 +94,8 @@ TIGHTSHIP_INLINE Float16 to_float16(float x) {
     return {static_cast<uint16_t>(sign | (magnitude >= (143u << 23) ? huge : finite))};
 }
 
-/// Correctly rounded from float64: to float32 by rounding to odd, so that the second rounding
-/// sees whether the first one cut something off.
+/// Rounds float64 to float32 to odd, so that a second rounding sees whether the first was exact;
+/// the result of both is correctly rounded.
 TIGHTSHIP_INLINE float to_odd(double x) {
     const float nearest = static_cast<float>(x);
     const uint32_t bits = std::bit_cast<uint32_t>(nearest);

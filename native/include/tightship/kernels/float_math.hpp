@@ -1,5 +1,5 @@
-/// Elementary functions in float32 without branches or tables, so that loops over them become
-/// vector instructions; in float64 they are the library's.
+/// Elementary functions in float32 without branches or tables, so that loops over them are
+/// vectorized; in float64 they call the library.
 ///
 /// Sources: exp and expm1 are Taylor series after Cody and Waite's reduction by multiples of
 /// ln 2; log is the series of 2 artanh(f / (2 + f)); sin and cos are Taylor series after a
@@ -22,7 +22,7 @@ constexpr float kLn2Low = -2.12194440e-4f;
 constexpr double kHalfPiHigh = 1.5707963267341256; ///< 33 bits: products with n are exact
 constexpr double kHalfPiLow = 6.077100506506192e-11;
 
-/// Horner's rule, coefficients from the constant one upwards.
+/// Horner's rule, with coefficients from the constant one upwards.
 template <class Real> TIGHTSHIP_INLINE Real polynomial(Real, Real last) {
     return last;
 }

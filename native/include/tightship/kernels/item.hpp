@@ -1,4 +1,4 @@
-/// Elements by their size alone, at any address.
+/// Elements of a size, whatever their type, at any address.
 #pragma once
 
 #include <cstdint>

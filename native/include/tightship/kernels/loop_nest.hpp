@@ -1,4 +1,4 @@
-/// One loop over the elements of several operands that share a shape but not their strides.
+/// Loop over the elements of operands of one shape and different strides.
 #pragma once
 
 #include "tightship/kernels/reach.hpp"
@@ -11,14 +11,14 @@
 
 namespace tightship::kernels {
 
-/// Axes of length one are dropped and neighbours merged wherever every operand's strides allow;
-/// the innermost that is left is a row, the one around it a block of rows. Strides are in bytes;
-/// 0 repeats an element.
+/// Loop that drops axes of length one and merges neighbours where all strides permit; the innermost
+/// axis left is a row, the one around it a block of rows. Strides are in bytes; 0 repeats an
+/// element.
 template <size_t N> class LoopNest {
   public:
     using Offsets = std::array<int64_t, N>;
 
-    /// Throws std::invalid_argument where a stride is missing, or something is out of all bounds.
+    /// Throws std::invalid_argument if a stride is missing or a number exceeds its limit.
     LoopNest(const Dims &shape, const std::array<Dims, N> &strides) {
         for (size_t operand = 0; operand < N; ++operand)
             reach_[operand] = reach_of(shape, strides[operand], 0);
@@ -51,15 +51,15 @@ template <size_t N> class LoopNest {
 
     int64_t row_length() const { return row_length_; }
 
-    /// What elements of `item_bytes` of an operand reach.
+    /// Returns the bytes that elements of `item_bytes` of an operand occupy.
     Reach reach(size_t operand, int64_t item_bytes) const {
         const Reach first = reach_[operand];
         return is_empty_ ? Reach{0, 0} : Reach{first.low, first.high + item_bytes};
     }
 
-    /// Calls `body(offsets, rows, length)` for every part of a block: byte offsets by operand of
-    /// its first element, how many rows it has, and how many elements each. Parts are shared out
-    /// among threads; `cost` says how many elements' worth of work one element is.
+    /// Calls `body(offsets, rows, length)` for every part of a block: byte offsets of its first
+    /// element by operand, its number of rows, and their number of elements. Threads share the
+    /// parts; `cost` is the work of an element relative to a cheap one.
     template <class Body>
     void for_each_block(int threads, const Body &body, int64_t cost = 1) const {
         const Cut cut = cut_for(cost);
@@ -81,11 +81,11 @@ template <size_t N> class LoopNest {
     }
 
   private:
-    static constexpr int64_t kPart = 1 << 14;  ///< elements that one call takes at most
-    static constexpr int64_t kGrain = 1 << 14; ///< elements that are worth a thread
+    static constexpr int64_t kPart = 1 << 14;  ///< most elements of one call
+    static constexpr int64_t kGrain = 1 << 14; ///< fewest elements for a further thread
     static constexpr size_t kAxesMax = 64;
 
-    /// How blocks are cut: into bands of whole rows, or rows into pieces.
+    /// Division of blocks into bands of whole rows, or of rows into pieces.
     struct Cut {
         int64_t piece, pieces, band, bands, grain;
     };
@@ -148,7 +148,7 @@ template <size_t N> class LoopNest {
         }
     }
 
-    /// Offsets of an element of the outer axes, and its place along each of them.
+    /// Returns the offsets of an element of the outer axes, and sets its position along each.
     Offsets start(int64_t index, std::array<int64_t, kAxesMax> &places) const {
         Offsets offsets{};
         for (size_t axis = lengths_.size(); axis-- > 0;) {

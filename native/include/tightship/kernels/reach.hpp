@@ -1,5 +1,5 @@
-/// How far kernels reach into their operands, and what no kernel can be made from. Whatever made
-/// the numbers, none of them overflows behind these checks.
+/// Byte ranges that kernels touch, and limits of the numbers that they are made from. After these
+/// checks no arithmetic overflows, whatever the numbers came from.
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -14,17 +14,17 @@ namespace tightship::kernels {
 
 using Dims = std::vector<int64_t>;
 
-constexpr int64_t kReachMax = int64_t{1} << 58; ///< bytes or elements, of anything
+constexpr int64_t kReachMax = int64_t{1} << 58; ///< bytes or elements of any operand
 constexpr size_t kRankMax = 64;
-constexpr int64_t kItemMax = 16; ///< bytes of an element, and of what kernels note of one
+constexpr int64_t kItemMax = 16; ///< bytes of an element, and of a kernel's record of one
 
 inline void require(bool holds, const char *what) {
     if (!holds)
         throw std::invalid_argument(what);
 }
 
-/// The product of lengths, of which none is below `least`; those of some of them are within the
-/// limit too.
+/// Multiplies lengths, none of which may be below `least`; every partial product must be within
+/// the limit.
 inline int64_t counted(std::initializer_list<int64_t> lengths, int64_t least = 0) {
     int64_t count = 1;
     bool is_empty = false;
@@ -47,8 +47,8 @@ inline Reach dense(int64_t count, int64_t item_bytes) {
     return {0, counted({count, item_bytes})};
 }
 
-/// What elements of `item_bytes` under `shape` and `strides` reach; strides of any sign. Throws
-/// unless there are as many strides as lengths, and all is within the limits.
+/// Returns the bytes that elements of `item_bytes` occupy by `shape` and `strides` of any sign.
+/// Throws unless there are as many strides as lengths, and all are within the limits.
 inline Reach reach_of(const Dims &shape, const Dims &strides, int64_t item_bytes) {
     require(shape.size() == strides.size() && shape.size() <= kRankMax,
             "a kernel has strides of another rank than its shape");
@@ -68,7 +68,7 @@ inline Reach reach_of(const Dims &shape, const Dims &strides, int64_t item_bytes
     return reach;
 }
 
-/// What is reached from everywhere in `first` by way of `then`.
+/// Returns the range of `then` applied from every position in `first`.
 inline Reach joined(Reach first, Reach then, int64_t item_bytes) {
     if (first.low == first.high || then.low == then.high)
         return {0, 0};

@@ -1,4 +1,4 @@
-/// How the rules that kernels are made from are written into recipes.
+/// Codecs of the rules that kernels are made from.
 #pragma once
 
 #include "tightship/kernels/attention/attention.hpp"
@@ -14,7 +14,7 @@ template <>
 struct Codec<kernels::Function>
     : EnumCodec<kernels::Function, kernels::Function::kThresholdedRelu> {};
 
-/// A plain struct, as the tuple of its members in their order.
+/// Codec of a plain struct, as its members in order.
 template <class T, class... Members> struct StructCodec {
     static T decode(Reader &reader) { return T{recipe::decode<Members>(reader)...}; }
 

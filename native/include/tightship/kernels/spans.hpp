@@ -1,11 +1,11 @@
-/// Rows of elements copied one by one, or together where both sides lie together.
+/// Copies of rows of elements, one by one, or as a whole if both sides are dense.
 #pragma once
 
 #include "tightship/kernels/item.hpp"
 
 namespace tightship::kernels {
 
-/// Bytes that lie together on both sides and do not overlap.
+/// Copies bytes that are adjacent on both sides and do not overlap.
 inline void copy_bytes(const char *from, char *to, int64_t size_bytes) {
     if (size_bytes >= 16) {
         std::memcpy(to, from, static_cast<size_t>(size_bytes));
@@ -20,15 +20,15 @@ template <class Item> void fill_span(const Item &item, char *to, int64_t length)
         store(to + index * static_cast<int64_t>(sizeof(Item)), item);
 }
 
-/// Every second item made a row, or a row made every second item: steps known here are loops of
-/// whole registers.
+/// Copies every second item to a dense row, or back: constant steps compile to loops over whole
+/// registers.
 template <class Item, int64_t kFrom, int64_t kTo>
 void copy_apart(const char *from, char *to, int64_t length) {
     for (int64_t index = 0; index < length; ++index)
         store(to + index * kTo, load<Item>(from + index * kFrom));
 }
 
-/// `length` items, a step apart on each side.
+/// Copies `length` items, a step apart on each side.
 template <class Item>
 void copy_span(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
     constexpr int64_t item = sizeof(Item);

@@ -1,5 +1,5 @@
-/// oneDNN opened at run time: its headers give types, `dlsym` gives the functions, so the
-/// package works with any libdnnl.so.3 from 3.2 on, and loads where there is none.
+/// oneDNN opened at run time: headers give the types, `dlsym` the functions, so the package
+/// works with any libdnnl.so.3 from 3.2 on, and loads without one.
 #pragma once
 
 #ifdef TIGHTSHIP_ONEDNN
@@ -12,26 +12,26 @@
 
 namespace tightship::onednn {
 
-/// The library is missing, misses a symbol, or has a version that cannot be used.
+/// The library is missing, lacks a symbol, or has an unsupported version.
 struct LibraryError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A call was refused; `status` is oneDNN's.
+/// oneDNN refused a call with `status`.
 struct Error : std::runtime_error {
     Error(const std::string &what, dnnl_status_t status_code)
         : std::runtime_error(what), status(status_code) {}
     dnnl_status_t status;
 };
 
-/// The library has no memory for a call: it says nothing of what can be described.
+/// The library had no memory for a call; the call itself may be valid.
 class OutOfMemory : public std::bad_alloc {
   public:
     explicit OutOfMemory(const char *wanted);
     const char *what() const noexcept override { return text_.data(); }
 
   private:
-    std::array<char, 128> text_; ///< no string: there is no memory
+    std::array<char, 128> text_; ///< not a string, which would allocate
 };
 
 #define TIGHTSHIP_ONEDNN_FUNCTIONS(X)                                                              \
@@ -101,14 +101,14 @@ class OutOfMemory : public std::bad_alloc {
     X(softmax_backward_primitive_desc_create)                                                      \
     X(layer_normalization_backward_primitive_desc_create)
 
-/// The functions of one opened libdnnl, an engine on the CPU, and its OpenMP runtime.
+/// Functions of one opened libdnnl, an engine on the CPU, and its OpenMP runtime.
 class Library {
   public:
     /// Opens `path` once for the process; later calls return the same library.
-    /// Throws LibraryError with the reason: not found, its OpenMP missing, version, symbol.
+    /// Throws LibraryError: not found, OpenMP missing, unsupported version, missing symbol.
     static Library &open(const std::string &path);
 
-    /// The library that `open` opened. Throws LibraryError before that.
+    /// Returns the library that `open` opened. Throws LibraryError before that.
     static Library &get();
 
     static bool is_open();
@@ -118,25 +118,25 @@ class Library {
 #undef TIGHTSHIP_DECLARE
 
     dnnl_engine_t engine = nullptr;
-    std::string path;       ///< of the file the functions come from
+    std::string path;       ///< file that the functions come from
     std::string version_id; ///< "3.2.0"
-    std::string openmp;     ///< whose threads it runs on: "tightship", or a file ("libgomp.so.1")
+    std::string openmp;     ///< owner of its threads: "tightship", or a file ("libgomp.so.1")
 
-    /// Threads of the next primitives made or run by the calling thread.
+    /// Sets the threads of the next primitives that the calling thread makes or runs.
     void set_threads(int count) const { omp_set_num_threads_(count); }
     int threads() const { return omp_get_max_threads_(); }
-    /// Whether each thread of the calling thread's next regions must be one of the system's.
+    /// Sets whether each thread of the caller's next regions must be a thread of the system.
     void meet(bool wanted) const {
         if (meet_ != nullptr)
             meet_(wanted ? 1 : 0);
     }
 
-    /// Whether a call has been served. Throws OutOfMemory, naming `what`, where memory was short.
+    /// Returns whether a call succeeded. Throws OutOfMemory naming `what` if memory ran out.
     static bool served(dnnl_status_t status, const char *what);
-    /// Throws OutOfMemory, naming `what`, unless there is room for whatever the library makes. It
-    /// looks at few of its own allocations: where one is refused, it writes to address 0.
+    /// Throws OutOfMemory naming `what` unless memory suffices for any object of the library, which
+    /// checks few of its own allocations: if one fails, it writes to address 0.
     static void require_room(const char *what);
-    /// Throws Error naming `what` unless it has; as `served`.
+    /// Throws Error naming `what` if a call failed, or OutOfMemory as `served` does.
     static void check(dnnl_status_t status, const char *what);
 
   private:
@@ -148,10 +148,10 @@ class Library {
     void *handle_ = nullptr;
     void (*omp_set_num_threads_)(int) = nullptr;
     int (*omp_get_max_threads_)() = nullptr;
-    void (*meet_)(int) = nullptr; ///< null where they always are
+    void (*meet_)(int) = nullptr; ///< null if they always are
 };
 
-/// Sets the thread count for a scope and puts the caller's back.
+/// Sets the thread count for a scope, then restores the caller's.
 class ThreadScope {
   public:
     explicit ThreadScope(int count) : before_(Library::get().threads()) {

@@ -13,14 +13,14 @@ namespace tightship::onednn {
 
 using Dims = std::vector<int64_t>;
 
-/// Owns a `dnnl_memory_desc_t`; a value type.
+/// Value type that owns a `dnnl_memory_desc_t`.
 class MemoryDesc {
   public:
-    MemoryDesc() = default; ///< of no operand: `is_null()`
+    MemoryDesc() = default; ///< null, as for an operand that is left out
     MemoryDesc(const Dims &dims, dnnl_data_type_t dtype, const Dims &strides);
-    /// The layout is left to the primitive.
+    /// Leaves the layout to the primitive.
     static MemoryDesc any(const Dims &dims, dnnl_data_type_t dtype);
-    /// A layout by its name, as `format` gives it; throws Error for one that has no name here.
+    /// Makes a layout from its name, as `format` returns it; throws Error for an unknown name.
     static MemoryDesc named(const Dims &dims, dnnl_data_type_t dtype, const std::string &format);
     static MemoryDesc adopt(dnnl_memory_desc_t owned);
     static MemoryDesc copy_of(const_dnnl_memory_desc_t other);
@@ -34,25 +34,25 @@ class MemoryDesc {
     ~MemoryDesc();
 
     bool operator==(const MemoryDesc &other) const;
-    size_t hash() const; ///< of shape and type, which equal layouts have in common
+    size_t hash() const; ///< of shape and type only, which equal layouts share
     bool is_null() const { return desc_ == nullptr; }
     const_dnnl_memory_desc_t get() const { return desc_; }
 
     Dims dims() const;
-    Dims strides() const; ///< of the outer blocks where the layout is blocked
+    Dims strides() const; ///< in elements; of the outer blocks of a blocked layout
     dnnl_data_type_t dtype() const;
     int64_t size_bytes() const;
-    /// Bytes from the operand's address to behind its last element, padding included.
+    /// Bytes from the operand's address to the end of its last element, padding included.
     int64_t end_bytes() const;
-    bool is_plain() const;        ///< strides alone describe it
-    int64_t offset_bytes() const; ///< of its first element, where it is a part of another
-    Dims blocks() const; ///< elements of each axis that an inner block holds; 1 where plain
-    /// oneDNN's way to write a layout: "acdb" is nhwc, "aBcd16b" is nChw16c.
+    bool is_plain() const;        ///< whether strides alone describe it
+    int64_t offset_bytes() const; ///< of its first element, if it is a part of another layout
+    Dims blocks() const;          ///< elements of each axis in an inner block; 1 if not blocked
+    /// oneDNN's name of the layout: "acdb" is nhwc, "aBcd16b" is nChw16c.
     std::string format() const;
-    /// Everything that tells it from another, as text.
+    /// Text that differs for different layouts.
     std::string signature() const;
 
-    MemoryDesc reshaped(const Dims &dims) const; ///< throws Error where the layout forbids it
+    MemoryDesc reshaped(const Dims &dims) const; ///< throws Error if the layout forbids it
     MemoryDesc permuted(const std::vector<int> &permutation) const;
     MemoryDesc part(const Dims &dims, const Dims &offsets) const;
 
@@ -60,7 +60,7 @@ class MemoryDesc {
     dnnl_memory_desc_t desc_ = nullptr;
 };
 
-/// Row-major strides, in elements.
+/// Computes row-major strides, in elements.
 Dims dense_strides(const Dims &dims);
 
 } // namespace tightship::onednn

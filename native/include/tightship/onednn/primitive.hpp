@@ -1,5 +1,5 @@
 /// Primitives: chosen and sized when a plan is made (PrimitiveDesc), compiled when it is
-/// loaded (Primitive). Scratchpads are always the caller's.
+/// loaded (Primitive). The caller always provides scratchpads.
 #pragma once
 
 #ifdef TIGHTSHIP_ONEDNN
@@ -13,11 +13,11 @@
 
 namespace tightship::onednn {
 
-/// Post-operations and scales of a primitive; scratchpad mode is user.
+/// Post-operations, scales and zero points of a primitive; the scratchpad mode is user.
 class Attributes {
   public:
     enum class Kind : uint8_t { kSum, kEltwise, kBinary, kScale, kZeroPoint };
-    /// One call of a method below: what it was given.
+    /// Arguments of one call of a method below.
     struct Operation {
         Kind kind;
         std::array<int, 2> numbers; ///< algorithm, or argument and mask
@@ -44,9 +44,9 @@ class Attributes {
 
     const_dnnl_primitive_attr_t get() const;
     const std::string &signature() const { return signature_; }
-    /// Arguments of the run that scales and zero points are, and the mask of each.
+    /// Run arguments that hold scales and zero points, with the mask of each.
     const std::vector<std::pair<int, int>> &factors() const { return factors_; }
-    /// The calls so far, where the thread recorded recipes.
+    /// Calls so far, if the thread records recipes.
     const std::vector<Operation> &operations() const { return operations_; }
 
   private:
@@ -60,7 +60,7 @@ class Attributes {
     std::vector<Operation> operations_;
 };
 
-/// An implementation chosen for fixed shapes and layouts; nothing is compiled yet.
+/// Implementation chosen for fixed shapes and layouts, not compiled yet.
 class PrimitiveDesc {
   public:
     PrimitiveDesc(dnnl_primitive_desc_t owned, std::string signature,
@@ -78,46 +78,46 @@ class PrimitiveDesc {
     /// "brgconv:avx512_core", "jit:avx2", "ref:any", "gemm:jit", ...
     std::string implementation() const;
     int64_t scratchpad_bytes() const;
-    /// Layout of the operand bound to a `DNNL_ARG_*`; null where the primitive has none.
+    /// Layout of the operand of a `DNNL_ARG_*`; null if the primitive has none.
     MemoryDesc operand(int argument) const;
-    /// Whether its threads wait for each other in loops of the library's own, so that each must be
-    /// one of the system's: sums of weights' gradients.
+    /// Whether its threads wait for each other in busy loops of the library, so that each must be a
+    /// thread of the system: sums of weight gradients.
     bool meets() const;
-    /// Moves on to the next implementation; false when there is none.
+    /// Moves on to the next implementation; returns false if none is left.
     bool next_implementation();
-    /// Every argument that a run reads or writes, its scratchpad left out, and the bytes from its
-    /// address on that it may touch.
+    /// Arguments that a run reads or writes, without the scratchpad, each with the bytes from its
+    /// address on that may be touched.
     std::vector<std::pair<int, int64_t>> reach() const;
-    /// Implementations that were moved on from.
+    /// Number of implementations skipped.
     int skipped() const { return skipped_; }
 
     const_dnnl_primitive_desc_t get() const { return desc_; }
-    /// Takes over the description that a backward one was made with, and may be asked for again.
+    /// Takes ownership of the forward description that this backward one refers to.
     void own_forward(dnnl_primitive_desc_t forward) { forward_ = forward; }
 
-    /// Primitives of equal signatures, described for the same threads, are interchangeable.
+    /// Text that is equal for interchangeable primitives, if described for equal thread counts.
     std::string signature() const { return signature_ + implementation(); }
 
-    /// How to make it again, up to the implementation, where that was recorded; else empty.
+    /// Bytes to make it again from, up to the implementation, if recorded; else empty.
     std::string recipe;
 
   private:
     dnnl_primitive_desc_t desc_;
-    dnnl_primitive_desc_t forward_ = nullptr; ///< what `next_implementation` looks into
+    dnnl_primitive_desc_t forward_ = nullptr; ///< read by `next_implementation`
     std::string signature_;
     std::vector<std::pair<int, int>> factors_;
     int skipped_ = 0;
 };
 
-/// Where a window (convolution, pooling) stands and how it moves; all of spatial rank.
+/// Position and movement of a window (convolution, pooling); one number per spatial axis.
 struct Window {
     Dims strides, dilations, padding_begin, padding_end;
 };
 
-/// A null bias means none.
+/// Describes a convolution; a null bias means none.
 PrimitiveDesc convolution(std::span<const MemoryDesc *const> src_weights_bias_dst,
                           const Window &window, bool transposed, const Attributes &attributes);
-/// A null bias means none.
+/// Describes a product of matrices; a null bias means none.
 PrimitiveDesc matmul(std::span<const MemoryDesc *const> src_weights_bias_dst,
                      const Attributes &attributes);
 PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
@@ -146,14 +146,15 @@ PrimitiveDesc shuffle(const MemoryDesc &src, const MemoryDesc &dst, int axis, in
                       const Attributes &attributes);
 PrimitiveDesc reorder(const MemoryDesc &src, const MemoryDesc &dst, const Attributes &attributes);
 
-/// Operands as of the forward convolution, gradients in place of what they are gradients of:
-/// of the source, weights, nothing, of the destination.
+/// Describes the gradient of a convolution's source. Operands in the order of the forward one: the
+/// source's gradient, weights, null, the destination's gradient.
 PrimitiveDesc convolution_data_gradient(std::span<const MemoryDesc *const> src_weights_bias_dst,
                                         const Window &window, const Attributes &attributes);
-/// As the other: the source, gradients of weights, bias and destination. A null bias means none.
+/// Describes the weights' gradient: the source, then gradients of weights, bias (may be null) and
+/// destination.
 PrimitiveDesc convolution_weights_gradient(std::span<const MemoryDesc *const> src_weights_bias_dst,
                                            const Window &window, const Attributes &attributes);
-/// `data` is what the algorithm reads beside the gradient: the operation's input or its output.
+/// `data` is the operand that the algorithm reads besides the gradient: the input or the output.
 PrimitiveDesc eltwise_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &data,
                                const MemoryDesc &diff, float alpha, float beta,
                                const Attributes &attributes);
@@ -162,7 +163,7 @@ PrimitiveDesc softmax_gradient(dnnl_alg_kind_t algorithm, const MemoryDesc &dst,
 PrimitiveDesc layer_normalization_gradient(const MemoryDesc &src, const MemoryDesc &diff,
                                            float epsilon, const Attributes &attributes);
 
-/// A compiled primitive; may run in several threads at once.
+/// Compiled primitive; may run in several threads at once.
 class Primitive {
   public:
     explicit Primitive(const PrimitiveDesc &desc);
@@ -177,8 +178,8 @@ class Primitive {
     dnnl_primitive_t primitive_ = nullptr;
 };
 
-/// Copies operands into other layouts; code generated for one serves the next of its kind and
-/// goes with the object. For one thread at a time.
+/// Copies operands into other layouts. Generated code is reused for equal layouts and released with
+/// the object. For one thread at a time.
 class Reorderer {
   public:
     Reorderer() = default;

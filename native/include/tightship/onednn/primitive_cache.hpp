@@ -1,4 +1,4 @@
-/// Compiled primitives, shared by every program of the process that describes the same.
+/// Cache of compiled primitives, shared by all programs of the process.
 #pragma once
 
 #include "tightship/primitive/built_once.hpp"
@@ -10,7 +10,7 @@
 
 namespace tightship::onednn {
 
-/// Everything that a compiled primitive depends on; the library is the process's one.
+/// Everything that a compiled primitive depends on, besides the library, of which there is one.
 struct PrimitiveKey {
     std::string signature; ///< operation, operands, attributes, implementation
     int threads;
@@ -24,7 +24,7 @@ struct PrimitiveKeyHash {
     }
 };
 
-/// A compiled primitive, and who hands out its scratch where no plan has it.
+/// Compiled primitive, with a manager of its scratch for runs without a plan.
 class CachedPrimitive {
   public:
     CachedPrimitive(const PrimitiveDesc &desc, std::shared_ptr<primitive::PoolManager> pools,
@@ -32,11 +32,11 @@ class CachedPrimitive {
 
     const_dnnl_primitive_t get() const { return primitive_.get(); }
     size_t scratch_bytes() const { return scratch_bytes_; }
-    /// Object 0 is its scratch.
+    /// Manager of its scratch, which is object 0.
     primitive::MemoryManager &memory() { return memory_; }
 
-    size_t size_bytes() const { return size_bytes_; } ///< of code and description, about
-    /// Returns its pools.
+    size_t size_bytes() const { return size_bytes_; } ///< of code and description, estimated
+    /// Gives its pools back.
     void retire() { memory_.retire(); }
 
   private:
@@ -49,16 +49,16 @@ class CachedPrimitive {
 class PrimitiveCache
     : public primitive::BuiltOnce<PrimitiveKey, CachedPrimitive, PrimitiveKeyHash> {
   public:
-    /// `pools` and `keep`: where scratch comes from, for primitives that are not planned.
+    /// `pools` and `keep` manage the scratch of primitives that run without a plan.
     PrimitiveCache(primitive::Capacity capacity, std::shared_ptr<primitive::PoolManager> pools,
                    primitive::Keep keep)
         : BuiltOnce(capacity), pools_(std::move(pools)), keep_(keep) {}
 
-    /// The one that programs share; it never ends.
+    /// Cache that programs share; it is never destroyed.
     static PrimitiveCache &of_process();
 
-    /// The primitive of a description that was made for so many threads. The calling thread
-    /// compiles it where it is not there.
+    /// Returns the primitive of a description that was made for `threads`. The calling thread
+    /// compiles it if the cache lacks it.
     Use obtain(const PrimitiveDesc &desc, int threads);
 
     const std::shared_ptr<primitive::PoolManager> &pools() const { return pools_; }

@@ -1,4 +1,4 @@
-/// The primitives of a program, and what binds them to one arena.
+/// Primitives of a program, and their binding to one arena.
 #pragma once
 
 #include "tightship/memory_space.hpp"
@@ -16,13 +16,13 @@ class PrimitiveSteps {
     PrimitiveSteps &operator=(const PrimitiveSteps &) = delete;
     ~PrimitiveSteps();
 
-    /// Index of an operand; equal descriptions at equal places are one operand.
+    /// Returns the index of an operand; equal descriptions at equal places are one operand.
     uint32_t operand(const MemoryDesc &desc, Place place);
-    /// REQUIRES: each operand index comes from `operand`; not compiled yet.
+    /// Adds a step. REQUIRES: each operand index comes from `operand`; not compiled yet.
     void add(std::shared_ptr<const PrimitiveDesc> desc,
              std::span<const std::pair<int, uint32_t>> arguments);
 
-    /// Has the process's cache compile for `threads` what it has not, and lets go of the
+    /// Obtains the primitives for `threads` from the cache of the process, and releases the
     /// descriptions.
     void compile(int threads);
     /// Binds operands that lie in the weights.
@@ -39,7 +39,7 @@ class PrimitiveSteps {
         Place place;
     };
     struct Step {
-        uint32_t primitive; ///< index of its description, then of what was compiled
+        uint32_t primitive; ///< index of its description, then of its compiled primitive
         uint32_t first, count;
         bool meets;
     };
@@ -51,7 +51,7 @@ class PrimitiveSteps {
     std::vector<dnnl_memory_t> weights_; ///< by operand index; null outside the weights
 };
 
-/// REQUIRES: the weights of the steps are bound; they outlive this.
+/// Primitives bound to an arena. REQUIRES: weights of the steps are bound; steps outlive this.
 class BoundPrimitives {
   public:
     BoundPrimitives(const PrimitiveSteps &steps, char *arena);
@@ -63,7 +63,7 @@ class BoundPrimitives {
     void bind_external(uint32_t slot, char *data);
     /// REQUIRES: the steps are compiled.
     void execute(uint32_t step) const;
-    /// Runs a step by a primitive of its description.
+    /// Runs a step with a primitive made from its description.
     void execute(uint32_t step, const_dnnl_primitive_t primitive) const;
 
   private:
@@ -81,7 +81,7 @@ class BoundPrimitives {
 
 namespace tightship::onednn {
 
-/// None: built without oneDNN.
+/// Empty, because the core is built without oneDNN.
 struct PrimitiveSteps {
     void compile(int) {}
     void bind_weights(char *) {}
@@ -94,7 +94,7 @@ struct BoundPrimitives {
     void execute(uint32_t) const {}
 };
 
-/// Nothing to set.
+/// Does nothing, because the core is built without oneDNN.
 struct ThreadScope {
     explicit ThreadScope(int) {}
 };

@@ -1,4 +1,4 @@
-/// How layouts and attributes of primitives are written into recipes.
+/// Codecs of layouts and attributes of primitives for recipes.
 #pragma once
 
 #ifdef TIGHTSHIP_ONEDNN
@@ -10,8 +10,8 @@
 
 namespace tightship::recipe {
 
-/// A layout is said by its strides, by one of oneDNN's tags, or as a part of such a one. Any other
-/// fails the recipe. What is read describes at most 2^46 bytes, along 12 axes or fewer.
+/// Encodes a layout by its strides, by one of oneDNN's tags, or as a part of one of these; any
+/// other fails the recipe. Decoding accepts at most 2^46 bytes and 12 axes.
 template <> struct Codec<onednn::MemoryDesc> {
     static void encode(Writer &writer, const onednn::MemoryDesc &desc);
     static onednn::MemoryDesc decode(Reader &reader);
@@ -22,7 +22,7 @@ template <> struct Codec<onednn::Attributes> {
     static onednn::Attributes decode(Reader &reader);
 };
 
-/// Operands that may be missing, which somebody has to own once they are read.
+/// Owner of decoded operands, some of which may be missing.
 class OwnedOperands {
   public:
     explicit OwnedOperands(std::vector<onednn::MemoryDesc> owned) : owned_(std::move(owned)) {

@@ -1,9 +1,9 @@
-/// Things built once for a key and kept, the least recently asked for let go first.
+/// Cache of values built once for a key; the least recently used are released first.
 ///
-///   key ── not there: the caller builds it, whoever else asks waits ──> Use, the right to it
-///       ── there ─────────────────────────────────────────────────────> Use
+///   key ── absent: one caller builds it, other callers wait ──> Use, a counted reference
+///       ── present ───────────────────────────────────────────> Use
 ///
-/// An entry that is let go while somebody has a `Use` of it lives until the last of them ends.
+/// An entry that is released while a `Use` of it exists lives until the last of them ends.
 #pragma once
 
 #include "tightship/resource/fork_guard.hpp"
@@ -22,31 +22,31 @@
 
 namespace tightship::primitive {
 
-/// `entries` 0 keeps nothing. `idle_bytes` bounds what entries hold that nobody uses.
+/// Limits of a cache: number of entries (0 keeps none), and bytes of unused entries.
 struct Capacity {
     size_t entries;
     size_t idle_bytes;
 };
 
-/// hits + waits + misses == calls of `obtain`; misses - failures == things built.
+/// Counters: hits + waits + misses == calls of `obtain`; misses - failures == values built.
 struct CacheStatistics {
     uint64_t hits = 0;
-    uint64_t waits = 0;     ///< found while somebody else was building it
-    uint64_t misses = 0;    ///< had to build it
-    uint64_t failures = 0;  ///< of those, could not
-    uint64_t evictions = 0; ///< let go for others, or for a capacity
+    uint64_t waits = 0;     ///< found while another thread was building it
+    uint64_t misses = 0;    ///< not found, so built
+    uint64_t failures = 0;  ///< misses whose building failed
+    uint64_t evictions = 0; ///< released for others, or for a lower capacity
     size_t entries = 0;
     size_t bytes = 0; ///< of all entries
     size_t idle_entries = 0;
-    size_t idle_bytes = 0; ///< of those that nobody uses
+    size_t idle_bytes = 0; ///< of unused entries
 };
 
-/// A `Value` has `size_bytes()`, which never changes, and `retire()`, called once when it is let
-/// go, perhaps while it is in use. Every method may be called from any thread.
+/// Cache of `Value`s, which have `size_bytes()`, constant, and `retire()`, called once when a value
+/// is released, perhaps while in use. Every method may be called from any thread.
 template <class Key, class Value, class Hash = std::hash<Key>>
 class BuiltOnce : private resource::Forkable {
     struct Entry;
-    using Entries = std::list<std::shared_ptr<Entry>>; ///< spliced: nothing is allocated to let go
+    using Entries = std::list<std::shared_ptr<Entry>>; ///< spliced: releasing allocates nothing
 
     struct Entry {
         explicit Entry(const Key &wanted) : key(wanted) {}
@@ -62,7 +62,7 @@ class BuiltOnce : private resource::Forkable {
   public:
     using Build = std::function<std::unique_ptr<Value>()>;
 
-    /// The right to an entry. REQUIRES: the cache outlives it.
+    /// Counted reference to an entry. REQUIRES: the cache outlives it.
     class Use {
       public:
         Use() = default;
@@ -93,8 +93,8 @@ class BuiltOnce : private resource::Forkable {
     BuiltOnce(const BuiltOnce &) = delete;
     BuiltOnce &operator=(const BuiltOnce &) = delete;
 
-    /// What `build` made for an equal key, now or earlier. Of several that ask at once one builds;
-    /// what it throws is thrown to all of them, and nothing is kept.
+    /// Returns the value that `build` made for an equal key, now or earlier. One of several
+    /// concurrent callers builds it; an error of `build` is thrown to all, and nothing is kept.
     Use obtain(const Key &key, const Build &build) {
         std::unique_lock lock(mutex_);
         const auto found = by_key_.find(&key);
@@ -127,7 +127,7 @@ class BuiltOnce : private resource::Forkable {
         return capacity_;
     }
 
-    /// What is beyond the new capacity is let go at once.
+    /// Sets the capacity; entries beyond it are released at once.
     void set_capacity(Capacity capacity) {
         Entries gone;
         {
@@ -138,7 +138,7 @@ class BuiltOnce : private resource::Forkable {
         retire(gone);
     }
 
-    /// Lets go of what nobody uses; returns its bytes.
+    /// Releases unused entries; returns their bytes.
     size_t release_idle() {
         Entries gone;
         size_t released = 0;
@@ -164,7 +164,7 @@ class BuiltOnce : private resource::Forkable {
         bool operator()(const Key *left, const Key *right) const { return *left == *right; }
     };
 
-    /// The right to an entry that is there, or will be.
+    /// Returns a reference to an entry that exists or is being built.
     Use joined(std::shared_ptr<Entry> entry, std::unique_lock<std::mutex> &lock) {
         if (entry->is_building) {
             ++statistics_.waits;
@@ -183,7 +183,7 @@ class BuiltOnce : private resource::Forkable {
         return Use(*this, std::move(entry));
     }
 
-    /// Takes in what was built, unless the capacity has become 0 meanwhile.
+    /// Adds a value that was built, unless the capacity has become 0 meanwhile.
     void keep(Entries &made, Entries &gone) {
         const std::shared_ptr<Entry> entry = made.front();
         entry->users = 1;
@@ -253,14 +253,14 @@ class BuiltOnce : private resource::Forkable {
         gone.splice(gone.end(), recent_, position);
     }
 
-    /// With no lock held: what goes gives memory back to resources that may call anybody.
+    /// Called without a lock, because values give memory back to resources that may run any code.
     static void retire(const Entries &gone) {
         for (const auto &entry : gone)
             entry->value->retire();
     }
 
     void before_fork() final { mutex_.lock(); }
-    /// A child has none of the threads that were building or waiting.
+    /// Drops entries under construction: a child lacks the threads that built or awaited them.
     void after_fork(bool is_child) final {
         if (is_child) {
             new (&built_) std::condition_variable;
@@ -273,7 +273,7 @@ class BuiltOnce : private resource::Forkable {
     std::condition_variable built_;
     Capacity capacity_;
     CacheStatistics statistics_;
-    Entries recent_; ///< cached ones, the last asked for first
+    Entries recent_; ///< cached entries, most recently used first
     std::unordered_map<const Key *, std::shared_ptr<Entry>, HashOfKey, EqualKeys> by_key_;
     resource::ForkGuard guard_{*this};
 };

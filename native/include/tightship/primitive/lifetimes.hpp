@@ -1,8 +1,8 @@
-/// Who is alive with whom among the temporaries of a primitive, and the memory they can share.
+/// Lifetimes of the temporaries of a primitive, and a layout in which they share memory.
 ///
 ///   start_lifetime ──> object 0 ┌─────────┐
-///   start_lifetime ──> object 1      ┌────────┐        end_lifetime says how large it was
-///   start_lifetime ──> object 2             ┌─────┐    0 and 2 never meet: one place for both
+///   start_lifetime ──> object 1      ┌────────┐        end_lifetime gives its size
+///   start_lifetime ──> object 2             ┌─────┐    0 and 2 never overlap: one place for both
 #pragma once
 
 #include "tightship/primitive/need.hpp"
@@ -12,8 +12,8 @@
 
 namespace tightship::primitive {
 
-/// What a pool must have, and the offset of each object in it. One block for all objects, so that a
-/// pool serves every layout that is not larger, whatever its objects are.
+/// Size and alignment of a pool, and the offset of each object in it. All objects share one block,
+/// so that a pool serves every layout that is not larger, whatever its objects are.
 struct PoolLayout {
     Temporary need;
     std::vector<size_t> offsets;
@@ -21,7 +21,7 @@ struct PoolLayout {
     size_t size_bytes() const { return need.size_bytes; }
 };
 
-/// Configured by one thread; afterwards it does not change.
+/// Records lifetimes. One thread configures it; afterwards it does not change.
 class LifetimeManager {
   public:
     LifetimeManager() = default;
@@ -29,13 +29,13 @@ class LifetimeManager {
     LifetimeManager &operator=(const LifetimeManager &) = delete;
     virtual ~LifetimeManager() = default;
 
-    /// The number of an object that is alive from now on.
+    /// Starts the lifetime of a new object; returns its number.
     uint32_t start_lifetime();
-    /// An object needs no memory any more. Throws `resource::Misuse` unless it is alive.
+    /// Ends the lifetime of an object. Throws `resource::Misuse` unless it is alive.
     void end_lifetime(uint32_t object, Temporary need);
     bool are_all_finalized() const { return alive_count_ == 0; }
 
-    /// Objects that are alive together apart. Throws `resource::Misuse` while one is alive.
+    /// Places objects that are alive together apart. Throws `resource::Misuse` while one is alive.
     PoolLayout layout() const;
 
   protected:
@@ -53,13 +53,13 @@ class LifetimeManager {
     size_t alive_count_ = 0;
 };
 
-/// A region for each of as few objects as are alive at once, as large as the largest it ever holds;
-/// regions follow one another.
+/// Uses as few regions as objects are alive at once, each as large as its largest object; regions
+/// follow one another.
 class BlobLifetimeManager final : public LifetimeManager {
     PoolLayout placed(const std::vector<Object> &objects) const override;
 };
 
-/// One region, objects at offsets that the planner chooses.
+/// Uses one region, with objects at offsets that the planner chooses.
 class OffsetLifetimeManager final : public LifetimeManager {
     PoolLayout placed(const std::vector<Object> &objects) const override;
 };

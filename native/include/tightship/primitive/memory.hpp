@@ -1,4 +1,4 @@
-/// Where a primitive's temporaries come from, run by run.
+/// Memory of a primitive's temporaries for each run.
 ///
 ///   create_resource ──> Resource: a pool of the primitive's own while it runs
 ///   destroy_resource ─> on demand: given back to its memory resource at once
@@ -13,7 +13,7 @@ namespace tightship::primitive {
 
 class MemoryManager;
 
-/// A pool reserved for one run of one primitive; destroyed with the object if not before.
+/// Pool reserved for one run of one primitive; given back with the object if not before.
 class Resource {
   public:
     Resource() = default;
@@ -29,7 +29,7 @@ class Resource {
     ~Resource();
 
     bool is_held() const { return manager_ != nullptr; }
-    /// Of an object of the manager's lifetimes. REQUIRES: it is held.
+    /// Address of an object of the manager's lifetimes. REQUIRES: the pool is held.
     char *address(uint32_t object) const;
     size_t object_count() const;
     const MemoryManager *manager() const { return manager_; } ///< null unless it is held
@@ -41,15 +41,15 @@ class Resource {
         : manager_(&manager), pool_(&pool), is_kept_(is_kept) {}
     MemoryManager *manager_ = nullptr;
     const Pool *pool_ = nullptr;
-    bool is_kept_ = false; ///< one of those that `reserve_pools` keeps reserved
+    bool is_kept_ = false; ///< whether `reserve_pools` keeps it reserved
 };
 
-/// What becomes of a pool whose run is over.
+/// Whether a pool is given back or kept when its run ends.
 enum class Keep { kOnDemand, kCached };
 
-/// The lifetimes of one primitive over pools that many share. From any thread: as many resources
-/// at once as there are runs, a pool each. Every method but `clear` and `retire` throws
-/// `resource::Misuse` while a lifetime has no end.
+/// Gives each run of one primitive a pool, from pools that primitives share. Usable from any
+/// thread, for any number of concurrent runs. Every method but `clear` and `retire` throws
+/// `resource::Misuse` while a lifetime has not ended.
 class MemoryManager {
   public:
     MemoryManager(std::shared_ptr<const LifetimeManager> lifetimes,
@@ -60,28 +60,28 @@ class MemoryManager {
     /// REQUIRES: no resource is held.
     ~MemoryManager() { retire(); }
 
-    /// Makes free pools for so many runs, as far as the budget goes; all of these, or none where
-    /// one is refused.
+    /// Makes free pools for `count` runs, as far as the budget allows: all of these, or none if one
+    /// is refused.
     void populate(const std::shared_ptr<resource::MemoryResource> &resource, size_t count);
     /// Gives every pool back. Throws `resource::Misuse` while one is reserved.
     void clear() { pools_->clear_pools(); }
 
-    /// Has so many pools more reserved for this primitive, until `unreserve_pools` or `retire`.
-    /// Throws `resource::Refused`, and has none more, where one of them cannot be had.
+    /// Reserves `count` further pools for this primitive, until `unreserve_pools` or `retire`.
+    /// Throws `resource::Refused`, and reserves none, if one of them is refused.
     void reserve_pools(const std::shared_ptr<resource::MemoryResource> &resource, size_t count);
-    /// Returns so many of its own. Throws `resource::Misuse`, and returns none, where fewer are
+    /// Returns `count` reserved pools. Throws `resource::Misuse`, and returns none, if fewer are
     /// reserved and not in use.
     void unreserve_pools(size_t count);
     /// Pools that are reserved and not in use.
     size_t reserved_count() const;
 
-    /// A pool for one run: one of those reserved, else a free one that is large enough, else a new
-    /// one. Throws `resource::Refused` where memory cannot be had.
+    /// Takes a pool for one run: a reserved one, else a free one that is large enough, else a new
+    /// one. Throws `resource::Refused` if memory is refused.
     Resource create_resource(const std::shared_ptr<resource::MemoryResource> &resource);
-    /// Ends a run. Throws `resource::Misuse` where the resource is not one of its own.
+    /// Ends a run. Throws `resource::Misuse` if the resource is another manager's.
     void destroy_resource(Resource &resource);
 
-    /// Returns what is reserved, and what is in use as soon as it is destroyed.
+    /// Returns reserved pools now, and pools in use when their runs end.
     void retire();
 
     const std::shared_ptr<PoolManager> &pools() const { return pools_; }
@@ -95,10 +95,10 @@ class MemoryManager {
     std::shared_ptr<PoolManager> pools_;
     const Keep keep_;
     mutable std::mutex mutex_;
-    PoolLayout layout_; ///< once it is known, it stays
+    PoolLayout layout_; ///< constant once computed
     bool is_laid_out_ = false;
     bool is_retired_ = false;
-    std::vector<const Pool *> reserved_; ///< its own, not in use; with room for all its own
+    std::vector<const Pool *> reserved_; ///< own pools not in use; capacity for all own pools
     size_t own_count_ = 0;
 };
 

@@ -1,4 +1,4 @@
-/// The two kinds of memory that a primitive needs; neither becomes the other.
+/// Two kinds of memory that a primitive needs; neither becomes the other.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,14 @@
 
 namespace tightship::primitive {
 
-/// Needed only while the primitive runs: from a pool, which the next primitive has then.
+/// Memory needed only while the primitive runs; from a pool, which the next primitive reuses.
 struct Temporary {
     size_t size_bytes = 0;
     size_t alignment = 64;
 };
 
-/// Owned as long as the primitive is used, as packed weights are; shared with whoever needs the
-/// same, and never in a pool.
+/// Memory kept as long as the primitive is used, such as packed weights; shared by users of the
+/// same data, and never in a pool.
 struct Persistent {
     std::shared_ptr<const void> owner;
     char *data = nullptr;

@@ -1,4 +1,4 @@
-/// The memory of the temporaries of one running primitive.
+/// Memory of the temporaries of one running primitive.
 #pragma once
 
 #include "tightship/primitive/lifetimes.hpp"
@@ -6,7 +6,7 @@
 
 namespace tightship::primitive {
 
-/// One block of a resource.
+/// Owner of one block of a resource.
 class Pool {
   public:
     /// Throws `resource::Refused`.
@@ -18,9 +18,9 @@ class Pool {
         return need.size_bytes <= need_.size_bytes && need.alignment <= need_.alignment;
     }
     char *address(size_t offset_bytes) const { return block_.start() + offset_bytes; }
-    const Temporary &need() const { return need_; } ///< that it was made for
+    const Temporary &need() const { return need_; } ///< size and alignment it was made for
 
-    uint64_t identity() const { return identity_; } ///< no other pool of the process ever has it
+    uint64_t identity() const { return identity_; } ///< unique in the process for all time
     size_t size_bytes() const { return need_.size_bytes; }
     const std::shared_ptr<resource::MemoryResource> &resource() const { return resource_; }
 

@@ -1,4 +1,4 @@
-/// Pools that run primitives and pools that wait for the next one.
+/// Pools reserved by running primitives, and free pools for the next ones.
 ///
 ///     create ──> reserved ──unreserve──> free ──reserve──> reserved
 ///                                         └── beyond the budget, or too small: given back
@@ -19,61 +19,61 @@ struct PoolStatistics {
     size_t free_bytes = 0;
     size_t reserved_count = 0;
     size_t reserved_bytes = 0;
-    size_t peak_bytes = 0; ///< the most that free and reserved ones have held together
+    size_t peak_bytes = 0; ///< most bytes of free and reserved pools together
     uint64_t created = 0;
     uint64_t reused = 0;
-    uint64_t trimmed = 0; ///< free ones given back, for the budget or for a larger one
+    uint64_t trimmed = 0; ///< free pools given back, for the budget or for a larger pool
 };
 
-/// Every pool is free or reserved, and reserved for one holder. Free ones hold at most the budget
-/// after each call. Every method may be called from any thread; pools are made and
-/// given back with no lock held.
+/// Manager of pools, each free or reserved by one holder. After each call free pools hold at most
+/// the budget. Every method may be called from any thread; pools are made and given back without a
+/// lock held.
 class PoolManager : private resource::Forkable {
   public:
     using ResourcePointer = std::shared_ptr<resource::MemoryResource>;
-    /// Another owner of a resource; one that is the manager's alone.
+    /// Function that returns another owner of a resource, used by the manager only.
     using Own = std::function<ResourcePointer(const ResourcePointer &)>;
 
-    /// Pools keep a resource by the owner that `own` makes once for all of them; without it, by the
-    /// one they are given.
+    /// Pools keep a resource alive through the owner that `own` makes once for all of them; without
+    /// `own`, through the pointer that they are given.
     explicit PoolManager(size_t budget_bytes, Own own = {})
         : budget_bytes_(budget_bytes), own_(std::move(own)) {}
     PoolManager(const PoolManager &) = delete;
     PoolManager &operator=(const PoolManager &) = delete;
 
-    /// Takes a pool in, free; free pools beyond the budget are given back.
+    /// Adds a free pool; free pools beyond the budget are given back.
     void register_pool(std::unique_ptr<Pool> pool);
 
-    /// The smallest free pool of the resource that holds so much, now reserved; null if none is.
+    /// Reserves the smallest free pool of the resource that fits; returns null if none does.
     const Pool *reserve_pool(const Temporary &need, const resource::MemoryResource &resource);
-    /// As `reserve_pool`, or else a new one in place of the largest free one of that resource, with
-    /// the size and alignment of the larger of both: what replaces a pool serves all that it did.
+    /// Reserves a free pool, or a new one that replaces the largest free one of the resource with
+    /// at least its size and alignment, so that it serves all that the replaced one did.
     /// Throws `resource::Refused`; free pools have then been given back.
     const Pool &reserve_or_create(const Temporary &need,
                                   const std::shared_ptr<resource::MemoryResource> &resource);
-    /// The reserved pool of that identity is free. Throws `resource::Misuse` where there is none.
+    /// Frees a reserved pool. Throws `resource::Misuse` if none has this identity.
     void unreserve_pool(uint64_t identity);
-    /// The reserved pool of that identity is given back, whatever the budget. Throws as above.
+    /// Gives a reserved pool back, whatever the budget. Throws as `unreserve_pool` does.
     void release_pool(uint64_t identity);
 
-    /// Gives free pools back, those that have been free for longest first, until they hold at most
-    /// so many bytes; returns the bytes given back.
+    /// Gives free pools back, the longest free first, until they hold at most `budget_bytes`;
+    /// returns the bytes given back.
     size_t trim(size_t budget_bytes);
     /// Gives every pool back. Throws `resource::Misuse` while one is reserved.
     void clear_pools();
 
     size_t budget_bytes() const;
-    /// Free pools beyond it are given back at once.
+    /// Sets the budget; free pools beyond it are given back at once.
     void set_budget_bytes(size_t budget_bytes);
     PoolStatistics statistics() const;
 
     /// Returns the pointer by which pools own a resource; registered pools must be made with it.
     ResourcePointer known(const ResourcePointer &resource);
-    /// Shows each resource that `own` made an owner of and that pools keep.
+    /// Calls `visit` for each resource that pools keep through an owner of `own`.
     void each_resource(const std::function<void(const resource::MemoryResource *)> &visit) const;
 
   private:
-    using Pools = std::list<std::unique_ptr<Pool>>; ///< spliced: nothing is allocated to return one
+    using Pools = std::list<std::unique_ptr<Pool>>; ///< spliced: returning allocates nothing
 
     const Pool *take(const Temporary &need, const resource::MemoryResource &resource);
     Pools largest_of(const resource::MemoryResource &resource);
@@ -94,9 +94,9 @@ class PoolManager : private resource::Forkable {
     mutable std::mutex mutex_;
     size_t budget_bytes_;
     const Own own_;
-    mutable std::mutex known_mutex_; ///< nothing is called while it is held
+    mutable std::mutex known_mutex_; ///< no other code is called while it is held
     std::map<const resource::MemoryResource *, std::weak_ptr<resource::MemoryResource>> known_;
-    Pools free_; ///< the one that has been free for longest first
+    Pools free_; ///< the longest free first
     Pools reserved_;
     PoolStatistics statistics_;
     resource::ForkGuard guard_{*this};

@@ -1,7 +1,7 @@
-/// Steps that run without Python: kernels of our own and primitives over planned bytes.
+/// Execution of steps without Python: native kernels and oneDNN primitives over planned bytes.
 ///
-///   Program   what runs and where its operands are, as (space, offset); immutable once compiled
-///   Context   one arena's worth of operands; one run at a time, as many contexts as threads
+///   Program   steps, and their operands as (space, offset); immutable once compiled
+///   Context   operands bound to one arena; runs once at a time, each thread has its own
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -21,18 +21,18 @@ namespace tightship {
 /// How a run ended, between two steps.
 enum class Outcome { kDone, kStopped, kDeadline };
 
-/// Says between two steps whether a run must end.
+/// Checks between two steps whether a run must end.
 class Watch {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// Looks at `stop`, at the deadline, and, every few milliseconds, calls `poll`, which may
-    /// throw. REQUIRES: `stop` and `poll` outlive it.
+    /// Checks `stop` and the deadline, and every few milliseconds calls `poll`, which may throw.
+    /// REQUIRES: `stop` and `poll` outlive it.
     Watch(const StopFlag &stop, std::optional<Clock::time_point> deadline,
           const std::function<void()> &poll)
         : stop_(stop), deadline_(deadline), poll_(poll) {}
 
-    /// `kDone` where the run goes on.
+    /// Returns `kDone` if the run may continue.
     Outcome look();
 
   private:
@@ -48,16 +48,16 @@ class Program {
     Program(const Program &) = delete;
     Program &operator=(const Program &) = delete;
 
-    /// REQUIRES: not compiled yet. Operands in the order that `Kernel::run` takes them.
+    /// Adds a step; operands in the order of `Kernel::run`. REQUIRES: not compiled yet.
     void add_kernel(std::shared_ptr<const Kernel> kernel, std::span<const Place> operands);
-    /// The next step is the primitive last added to `primitives`.
+    /// Adds a step that runs the primitive last added to `primitives`.
     void add_primitive();
 
     /// Generates the code of the primitives for `threads`.
     void compile(int threads);
-    /// Leaves it to each run to obtain primitives for `threads`, as `Stepwise` does.
+    /// Lets each run obtain primitives for `threads`, as `Stepwise` does.
     void defer(int threads) { threads_ = threads; }
-    /// Says where the weights are; REQUIRES `base` to outlive the program's runs.
+    /// Sets the address of the weights. REQUIRES: `base` outlives the program's runs.
     void bind_weights(void *base);
 
     size_t step_count() const { return steps_.size(); }
@@ -70,7 +70,7 @@ class Program {
     friend class Stepwise;
     struct Step {
         std::shared_ptr<const Kernel> kernel; ///< null for a primitive
-        uint32_t first; ///< of its places; the index of a primitive among the primitives
+        uint32_t first; ///< index of its first place; of a primitive, among the primitives
         uint32_t count;
     };
     std::vector<Step> steps_;
@@ -90,11 +90,11 @@ class Context {
     /// Points a slot at the caller's bytes for the next runs.
     void bind_external(uint32_t slot, void *data);
 
-    /// Runs steps [first, last), looking at `watch` before each. Where `ends_ns` is not null, the
-    /// time of the steady clock after each step goes there, one number for each.
+    /// Runs steps [first, last), checking `watch` before each. Unless `ends_ns` is null, the time
+    /// of the steady clock after each step is written to it.
     Outcome run(size_t first, size_t last, Watch watch, int64_t *ends_ns = nullptr);
 
-    /// Runs the steps of a graph, up to `workers` at once; otherwise as `run`.
+    /// Runs the steps of a graph, up to `workers` at once, otherwise like `run`.
     /// REQUIRES: the program is compiled for one thread.
     Outcome run_at_once(StepRun &steps, int workers, Watch watch);
 
@@ -104,7 +104,7 @@ class Context {
 
     const Program &program_;
     onednn::BoundPrimitives primitives_;
-    std::vector<char *> addresses_; ///< of the kernels' operands, as the program's places
+    std::vector<char *> addresses_; ///< of kernel operands, in the order of the program's places
 };
 
 } // namespace tightship

@@ -1,7 +1,7 @@
-/// A program whose primitives and memory are had anew for each call, as frameworks do it.
+/// Execution of a program with primitives and memory obtained for each call, as frameworks do.
 ///
-///   for each step: memory of the slots that begin ─ primitive ─ its scratch ─ run ─ all of that
-///   back
+///   each step: get memory of slots that begin, primitive, scratch ─ run ─ give scratch and slots
+///              that end back
 #pragma once
 
 #include "tightship/run/program.hpp"
@@ -10,26 +10,26 @@
 
 namespace tightship {
 
-/// Slots whose memory comes and goes together, that of object i of the lifetimes for `slots[i]`.
+/// Slots whose memory is obtained and given back together; `slots[i]` is object i of `lifetimes`.
 struct SlotGroup {
-    size_t first; ///< step before which it comes
-    size_t last;  ///< step after which it goes
+    size_t first; ///< step before which memory is obtained
+    size_t last;  ///< step after which it is given back
     std::shared_ptr<const primitive::LifetimeManager> lifetimes;
     std::vector<uint32_t> slots;
 };
 
-/// Nanoseconds of one run by what they went to; steps have the rest.
+/// Nanoseconds of one run by purpose; steps take the rest.
 struct StepwiseTimes {
-    int64_t memory_ns = 0;     ///< obtaining and giving back memory, without the faults of its use
+    int64_t memory_ns = 0;     ///< obtaining and giving back memory, without page faults on use
     int64_t primitives_ns = 0; ///< finding or compiling primitives
 };
 
-/// One run at a time, as many objects as threads. REQUIRES: the program is deferred and, as the
-/// cache, outlives it; every operand is in an external slot.
+/// Runs once at a time; each thread has an object of its own. REQUIRES: the program is deferred; it
+/// and the cache outlive this object; every operand is in an external slot.
 class Stepwise {
   public:
-    /// `scratch_slot` is that of the scratch of all primitives. Pools and what becomes of them are
-    /// the cache's. Throws `resource::Misuse` where a group has no such step.
+    /// `scratch_slot` holds the scratch of every primitive. Pools, and whether they are kept, are
+    /// those of the cache. Throws `resource::Misuse` if a group names a step that does not exist.
     Stepwise(const Program &program, onednn::PrimitiveCache &cache,
              std::shared_ptr<resource::MemoryResource> resource, std::vector<SlotGroup> groups,
              uint32_t scratch_slot);
@@ -38,7 +38,7 @@ class Stepwise {
 
     /// Points a slot at the caller's bytes for the next runs.
     void bind_external(uint32_t slot, void *data) { context_.bind_external(slot, data); }
-    /// Points a slot at memory that primitives own, and keeps it.
+    /// Points a slot at memory that primitives own, and keeps that alive.
     void bind_persistent(uint32_t slot, primitive::Persistent memory);
 
     Outcome run(Watch watch);
@@ -46,7 +46,7 @@ class Stepwise {
 
     const Program &program() const { return program_; }
     const onednn::PrimitiveCache &cache() const { return cache_; }
-    /// Shows everything else that it keeps.
+    /// Calls `visit` for everything else that it keeps alive.
     void each_held(const std::function<void(const std::shared_ptr<const void> &)> &visit) const;
 
   private:

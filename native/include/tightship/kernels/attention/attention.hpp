@@ -1,4 +1,4 @@
-/// Attention without its matrix of scores: a block of keys at a time.
+/// Attention that never stores its matrix of scores: it takes a block of keys at a time.
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -9,9 +9,9 @@
 
 namespace tightship::kernels {
 
-/// `softmax(scale * queries x keys, masked) x values` for every combination of `outer`.
+/// Lengths of `softmax(scale * queries x keys, masked) x values`, for each combination of `outer`.
 struct AttentionShape {
-    Dims outer; ///< batch, heads, ...: axes that every operand has, or repeats by a stride of 0
+    Dims outer; ///< batch, heads, ...: axes of every operand; it repeats along those of stride 0
     int64_t queries, keys;
     int64_t depth; ///< of a query and a key
     int64_t width; ///< of a value
@@ -20,16 +20,16 @@ struct AttentionShape {
 struct AttentionRule {
     float scale;
     Mask mask;
-    float fill; ///< score of what a boolean mask hides
-    /// Query i sees keys up to i + `ahead` only; negative: all.
+    float fill; ///< score of a key that a boolean mask hides
+    /// Query i sees keys up to i + `ahead` only; a negative number means all keys.
     int64_t ahead;
-    bool zero_if_undefined; ///< a query whose weights are NaN gives zeros
-    bool zero_if_unseen;    ///< one all of whose scores are minus infinity does
+    bool zero_if_undefined; ///< result is zero for a query whose weights are NaN
+    bool zero_if_unseen;    ///< likewise if all of its scores are minus infinity
 };
 
-/// Queries, keys, values, a mask where there is one, target, scratch. All but a boolean mask are
-/// float32. Strides in bytes, each of the outer axes and then two more: query, depth; key, depth;
-/// key, width; query, key; query, width. REQUIRES: the target's last is one element.
+/// Makes an attention. Operands: queries, keys, values[, mask], target, scratch; all but a boolean
+/// mask are float32. Strides in bytes, of the outer axes and then two more: query, depth; key,
+/// depth; key, width; query, key; query, width. REQUIRES: the target's last is one element.
 ///
 /// The softmax is taken over blocks of keys: each block's sum of `value * exp(score - maximum)`
 /// is added to that of the blocks before it, scaled by `exp(old maximum - maximum)`.

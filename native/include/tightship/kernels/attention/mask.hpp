@@ -1,9 +1,9 @@
-/// What stands between the scores of attention and their softmax.
+/// Masks that apply to the scores of attention before their softmax.
 #pragma once
 
 namespace tightship::kernels {
 
-/// Numbers to add, or one byte for each score that says whether it is kept, or hidden.
+/// Kind of a mask: numbers to add, or one byte per score, true if it is kept, or hidden.
 enum class Mask { kNone, kAdded, kKept, kHidden };
 
 } // namespace tightship::kernels

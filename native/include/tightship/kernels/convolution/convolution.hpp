@@ -10,30 +10,31 @@
 
 namespace tightship::kernels {
 
-/// A convolution over two spatial axes, channels last. A matrix product is one of a single tap.
+/// Convolution over two spatial axes, channels last. A matrix product is one with a single tap.
 struct ConvolutionShape {
     int64_t batch, channels, outputs;
     std::array<int64_t, 2> source, target;                   ///< height, width
     std::array<int64_t, 2> kernel, strides, dilations, pads; ///< pads before
 
-    int64_t depth; ///< channels of a tap that are taken at a time; divides their number
-    bool by_block; ///< whether weights of one block lie together, or those of one chunk of depth
+    int64_t depth; ///< channels of a tap in a chunk; divides their number
+    bool by_block; ///< whether weights are packed by block of outputs, or by chunk of depth
 
     int64_t rows() const { return batch * target[0] * target[1]; }
     int64_t taps() const { return kernel[0] * kernel[1]; }
-    /// Whether every row of the product is a row of the source as it lies.
+    /// Whether every row of the product is a row of the source, so that nothing is gathered.
     bool is_product() const;
     /// Bytes to gather the source's rows in, for `threads`; 0 for a product.
     int64_t scratch_bytes(int threads) const;
-    /// Throws std::invalid_argument where it is none, or the processor lacks what it takes.
+    /// Throws std::invalid_argument if the shape is invalid, or the processor lacks AVX-512.
     void check() const;
-    /// What a run reaches of source, weights, bias, addend and target, where they are.
+    /// Returns what a run may touch of source, weights[, bias][, addend], target.
     std::vector<Reach> reach(bool has_bias, bool has_addend) const;
 };
 
-/// Source, weights, [bias,] [addend,] target: `clamp(convolution + bias + addend, low, high)`.
+/// Makes `clamp(convolution + bias + addend, low, high)`. Operands: source, weights[, bias][,
+/// addend], target.
 ///
-/// Weights are [outputs / 32][taps][channels][32] by block, zeros behind the last output, and
+/// Weights are [outputs / 32][taps][channels][32] by block, zeros after the last output, and
 /// [taps][channels / depth][outputs / 32][depth][32] by chunk. They are streamed in this order,
 /// fetched ahead of their use; the target may take over the addend's bytes.
 /// REQUIRES: AVX-512.

@@ -9,9 +9,9 @@
 
 namespace tightship::kernels {
 
-/// Source, scales, target: target = source * scale, float32. `strides` are those of the three, in
-/// bytes; 0 repeats a scale.
-/// REQUIRES: Along the innermost axis, source and target lie together, and scales do or repeat.
+/// Makes target = source * scale in float32. Operands: source, scales, target; `strides` in bytes
+/// in this order, 0 repeats a scale.
+/// REQUIRES: Along the innermost axis source and target are dense, and scales are or repeat.
 std::shared_ptr<const Kernel> scale(const std::vector<int64_t> &shape,
                                     const std::array<std::vector<int64_t>, 3> &strides);
 

@@ -7,11 +7,11 @@
 
 namespace tightship::kernels {
 
-/// An integer's arithmetic without overflow: modulo two to the number of its bits.
+/// Type for an integer's arithmetic without overflow: modulo two to the number of its bits.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 
-/// The function of a family for an integer type, by `Family<T>::apply`; null for others.
+/// Returns `Family<T>::apply` for an integer type; null for other types.
 template <template <class> class Family> constexpr Operation::Apply for_integer(ElementType type) {
     switch (type) {
     case ElementType::kInt8:

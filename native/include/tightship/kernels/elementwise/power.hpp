@@ -1,4 +1,4 @@
-/// Powers in float32 by way of float64, without branches or tables, so that loops over them
+/// Powers in float32 computed in float64, without branches or tables, so that loops over them
 /// become vector instructions; in float64 they are the library's.
 ///
 /// log is the series of 2 artanh(f / (2 + f)) and exp a Taylor series after a reduction by
@@ -11,7 +11,7 @@ namespace tightship::kernels {
 
 constexpr double kRounding = 0x1.8p52; ///< added, leaves whole numbers in the lowest bits
 
-/// log(x) for x > 0 that is no denormal.
+/// log(x) for normal x > 0.
 TIGHTSHIP_INLINE double logarithm_of_normal(double x) {
     constexpr int64_t kRootHalf = 0x3FE6A09E667F3BCD;
     const int64_t bits = std::bit_cast<int64_t>(x);
@@ -24,7 +24,7 @@ TIGHTSHIP_INLINE double logarithm_of_normal(double x) {
     return n * 0.69314718055994530942 + s * series;
 }
 
-/// exp(x) as float32 sees it: for x beyond its range, something beyond its range.
+/// exp(x) rounded to float32 later: out of its range, any number out of its range.
 TIGHTSHIP_INLINE double exponential_of_narrow(double x) {
     const double limited = x > 90 ? 90. : (x < -110 ? -110. : x); // a NaN passes
     const double shifted = limited * 1.44269504088896340736 + kRounding;
@@ -34,7 +34,7 @@ TIGHTSHIP_INLINE double exponential_of_narrow(double x) {
     return y * std::bit_cast<double>((std::bit_cast<uint64_t>(shifted) + 1023) << 52);
 }
 
-/// To the rules of C for zeros, infinities, NaNs and negative bases.
+/// Follows the rules of C for zeros, infinities, NaNs and negative bases.
 TIGHTSHIP_INLINE float power(float x, float y) {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const float base = std::fabs(x);
@@ -58,7 +58,7 @@ TIGHTSHIP_INLINE double power(double x, double y) {
     return std::pow(x, y);
 }
 
-/// The square root, but for what powers make of a negative zero or infinity.
+/// Square root, except of negative zero and infinity, where powers give other results.
 template <class Real> TIGHTSHIP_INLINE Real root(Real x) {
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
     return std::sqrt(x == -infinity ? infinity : x + Real(0));

@@ -15,18 +15,19 @@ namespace tightship::kernels {
 /// all under one shape.
 using QuantizeStrides = std::array<Dims, 4>;
 
-/// x (float32), scale (float32)[, zero point], y: rounded to even and saturated. `dtype` is y's
-/// and the zero point's: int8, uint8, int16 or uint16. Throws std::invalid_argument for others.
+/// Makes a QuantizeLinear. Operands: x (float32), scale (float32)[, zero point], y, rounded to even
+/// and saturated. `dtype` is y's and the zero point's: int8, uint8, int16 or uint16; throws
+/// std::invalid_argument for others.
 std::shared_ptr<const Kernel> quantize(const std::string &dtype, const Dims &shape,
                                        const QuantizeStrides &strides, bool has_zero);
 
-/// x, scale (float32)[, zero point], y (float32). `dtype` is x's and the zero point's: those of
-/// `quantize`, or int32.
+/// Makes a DequantizeLinear. Operands: x, scale (float32)[, zero point], y (float32). `dtype` is
+/// x's and the zero point's: those of `quantize`, or int32.
 std::shared_ptr<const Kernel> dequantize(const std::string &dtype, const Dims &shape,
                                          const QuantizeStrides &strides, bool has_zero);
 
-/// x (float32), y (uint8), scale (float32), zero point (uint8), scratch: the scale and the zero
-/// point are those of x's own range, which is made to hold 0; `count` elements in any order.
+/// Makes a DynamicQuantizeLinear of `count` elements. Operands: x (float32), y (uint8), scale
+/// (float32), zero point (uint8), scratch; the scale covers x's range, extended to include 0.
 std::shared_ptr<const Kernel> dynamic_quantize(int64_t count);
 
 } // namespace tightship::kernels

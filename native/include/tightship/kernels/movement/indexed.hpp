@@ -1,4 +1,4 @@
-/// Kernels that read or write where an operand of indices says.
+/// Kernels that read or write at positions given by an operand of indices.
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -9,16 +9,16 @@
 
 namespace tightship::kernels {
 
-/// One index of a tuple: what it counts.
+/// Element of an index tuple, and the axis of the data that it indexes.
 struct Coordinate {
-    int64_t length;         ///< of the dimension; negative indices count from its end
-    int64_t index_step;     ///< bytes from the tuple's first index to this one
-    int64_t data_step;      ///< bytes from one element of the dimension to the next
-    int64_t block = 0;      ///< elements after which `data_step` starts again; 0 for none
+    int64_t length;         ///< of the axis; negative indices count from its end
+    int64_t index_step;     ///< bytes from the tuple's first element to this one
+    int64_t data_step;      ///< bytes from one element of the axis to the next
+    int64_t block = 0;      ///< elements in a block, within which `data_step` holds; 0 for none
     int64_t block_step = 0; ///< bytes from one block to the next
 };
 
-/// Tuples of indices of 4 or 8 bytes, and what they point into.
+/// Operand of tuples of indices of 4 or 8 bytes, and the axes that they index.
 struct Indexing {
     std::string node; ///< named by errors
     int64_t index_bytes;
@@ -27,25 +27,25 @@ struct Indexing {
     std::vector<Coordinate> coordinates;
 };
 
-/// Byte strides of operands under one shape, 0 along indexed dimensions of the data and along
-/// those of rows for the tuples.
+/// Walked shape, and byte strides of operands in it: of the data, 0 where an index selects the
+/// position; of the tuples, 0 along rows.
 struct Walk {
     Dims shape, data, tuples, other;
 };
 
-/// Data, indices, result: `walk.other` is the result's.
+/// Makes a gather. Operands: data, indices, result, whose strides are `walk.other`.
 std::shared_ptr<const Kernel> gather(int64_t item_bytes, const Indexing &indexing,
                                      const Walk &walk);
 
-/// The scattered data's own layout in, and in the result.
+/// Shape of scattered data, and its strides as an input and in the result.
 struct Whole {
     Dims shape, source, target;
 };
 
-/// Data, indices, updates, result, which may be the data's bytes: `walk.data` strides are the
-/// result's, `walk.other` those of the updates. `how` is none, add, mul, max or min; where
-/// tuples repeat under none, the last update stays. Null where elements of `dtype`, a number's
-/// name, cannot be combined.
+/// Makes a scatter; null if `how` cannot combine elements of `dtype`. Operands: data, indices,
+/// updates, result, which may be the data's bytes; `walk.data` are strides of the result,
+/// `walk.other` of the updates. `how` is none, add, mul, max or min; with none, the last update of
+/// repeated tuples stays.
 std::shared_ptr<const Kernel> scatter(int64_t item_bytes, const std::string &dtype,
                                       const std::string &how, const Indexing &indexing,
                                       const Walk &walk, const Whole &whole);

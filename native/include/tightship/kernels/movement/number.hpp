@@ -1,4 +1,4 @@
-/// Numbers of the processor's own, by the name NumPy gives their type.
+/// Number types of the processor, by their NumPy names.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tightship::kernels {
 
-/// Calls `body` with a zero of the type; whether the name is a number's.
+/// Calls `body` with a zero of the type; returns whether the name is a number type's.
 template <class Body> bool with_number(std::string_view name, const Body &body) {
     const auto call = [&](auto zero, std::string_view type) {
         if (type != name)
@@ -21,7 +21,7 @@ template <class Body> bool with_number(std::string_view name, const Body &body) 
            call(uint64_t{}, "uint64");
 }
 
-/// Integers wrap around, as NumPy's do.
+/// Adds; integers wrap around as in NumPy.
 template <class Number> Number sum(Number a, Number b) {
     if constexpr (std::is_integral_v<Number>)
         return static_cast<Number>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -36,7 +36,7 @@ template <class Number> Number product(Number a, Number b) {
         return a * b;
 }
 
-/// NaN if one of the two is.
+/// Returns the greater number, or NaN if one of the two is NaN.
 template <class Number> Number greater(Number a, Number b) {
     return a >= b || a != a ? a : b;
 }

@@ -1,4 +1,4 @@
-/// Kernels along the steps of sequences: reversed, appended to a cache.
+/// Kernels along the steps of sequences: reversal, and appending to a cache.
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -9,17 +9,17 @@
 
 namespace tightship::kernels {
 
-/// Data, lengths (one int64 for each sequence), target: the first elements of each sequence
-/// reversed, the others kept. `row_bytes` lie together for each step of each sequence.
+/// Reversal of the first elements of each sequence; the others stay. Operands: data, lengths (one
+/// int64 for each sequence), target. Each step of a sequence is `row_bytes` of adjacent bytes.
 struct Sequences {
     std::string node; ///< named by errors
     int64_t count, steps, row_bytes;
-    bool steps_first; ///< steps around sequences rather than within them
+    bool steps_first; ///< whether steps are the outer axis, rather than sequences
 };
 std::shared_ptr<const Kernel> reverse_sequences(const Sequences &sequences);
 
-/// Past, update, first steps (one int64 for each batch) if `has_firsts`, target, which may be
-/// the past: updates written from a step on, past the end at the beginning if `is_circular`.
+/// Update written into a cache from a step on, wrapping around if `is_circular`. Operands: past,
+/// update, first steps (one int64 for each batch) if `has_firsts`, target, which may be the past.
 struct Append {
     std::string node; ///< named by errors
     int64_t batches, groups, steps, new_steps, row_bytes;

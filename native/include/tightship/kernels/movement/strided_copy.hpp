@@ -1,12 +1,12 @@
-/// Elements from one layout into another of the same shape, near the speed of memory.
+/// Copies between two layouts of one shape, near the speed of memory.
 #pragma once
 
 #include "tightship/kernels/loop_nest.hpp"
 
 namespace tightship::kernels {
 
-/// Immutable. Axes are walked in the order in which they lie in the target, so the elements are
-/// the same whatever order the shape lists them in.
+/// Immutable copy. Axes are walked in the order of their strides in the target, whatever their
+/// order in the shape.
 class StridedCopy {
   public:
     /// REQUIRES: `item_bytes` is 1, 2, 4, 8 or 16; no two target elements overlap. Strides in
@@ -33,8 +33,8 @@ class StridedCopy {
 
     Reach source_reach_, target_reach_;
     int64_t item_bytes_ = 1;
-    bool is_streamed_ = false; ///< so many bytes in long rows that caches do not help
-    Tiles tiles_{};            ///< no columns where nothing is transposed
+    bool is_streamed_ = false; ///< whether rows are long and bytes exceed the caches
+    Tiles tiles_{};            ///< no columns if nothing is transposed
     LoopNest<2> rows_;
     LoopNest<4> tile_nest_; ///< source, target, first column, first row of a tile
 };

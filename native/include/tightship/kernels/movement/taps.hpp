@@ -1,4 +1,4 @@
-/// Axes resized or pooled: each position of one is made of a few that it was.
+/// Resizing and pooling along axes: each position is computed from a few of the source.
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -9,16 +9,17 @@
 
 namespace tightship::kernels {
 
-/// One axis, of `length` elements among (before, length, after). What each of its positions
-/// becomes: `indices` of what it reads and how much of each, both (taps, positions), a tap's after
-/// another's. Without `weights` the largest is taken.
+/// One axis of `length` elements among (before, length, after). Each of `positions` in the result
+/// reads source elements `indices` times `weights`, both of shape (taps, positions). Without
+/// `weights` it is the largest of them.
 struct Taps {
     int64_t before, length, after, positions;
     Dims indices;
     std::vector<float> weights;
 };
 
-/// Source, target of float32: one axis after another. Books scratch for what is between two.
+/// Makes a kernel of one axis after another. Operands: source, target (float32), scratch for
+/// intermediate results.
 std::shared_ptr<const Kernel> taps(const std::vector<Taps> &axes);
 
 } // namespace tightship::kernels

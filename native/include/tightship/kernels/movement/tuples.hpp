@@ -8,20 +8,20 @@ namespace tightship::kernels {
 
 class Tuples {
   public:
-    /// Throws std::invalid_argument where indices are of another size than 4 or 8 bytes.
+    /// Throws std::invalid_argument unless indices have 4 or 8 bytes.
     explicit Tuples(const Indexing &indexing);
 
-    /// Throws std::invalid_argument unless a walk reads tuples that `check` looks at.
+    /// Throws std::invalid_argument unless a walk reads only tuples that `check` checks.
     void require_checked(const Walk &walk) const;
 
-    /// How far the tuples reach into what they point into, and into their own operand.
+    /// Return what tuples may touch of the indexed data, and what of their own operand.
     Reach data_reach(Reach walked, int64_t item_bytes) const;
     Reach own_reach() const;
 
-    /// Throws KernelError where an index points outside its dimension.
+    /// Throws KernelError if an index is outside its axis.
     void check(const char *tuples) const;
 
-    /// Calls `body` with what turns the address of a tuple into an offset into the data.
+    /// Calls `body` with a function from the address of a tuple to an offset in the data.
     template <class Body> void with_offset(const Body &body) const {
         if (index_bytes_ == 4)
             with_offset_of<int32_t>(body);

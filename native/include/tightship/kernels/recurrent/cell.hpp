@@ -1,12 +1,12 @@
-/// What a recurrent layer computes at each step; plain data, which loops compiled for several
-/// instruction sets share.
+/// Rule of a recurrent layer's step: plain data, shared by loops compiled for several instruction
+/// sets.
 #pragma once
 
 #include <cstdint>
 
 namespace tightship::kernels {
 
-/// `kLinearGru` resets the product of the state, `kGru` the state.
+/// Kind of a cell; `kLinearGru` resets the product of the state, `kGru` the state itself.
 enum class Cell { kPlain, kGru, kLinearGru, kLstm };
 
 enum class Function {
@@ -27,10 +27,10 @@ struct Activation {
     float alpha, beta;
 };
 
-constexpr int64_t kUnitAlignment = 16; ///< hidden units are rounded up to a multiple of these
-constexpr int64_t kBlockColumns = 64;  ///< at most, of a block of weights
+constexpr int64_t kUnitAlignment = 16; ///< hidden units are padded to a multiple of it
+constexpr int64_t kBlockColumns = 64;  ///< most columns of a block of weights
 
-/// Units that a block of the weights of so many gates serves.
+/// Units in a block of the weights of `gates` gates.
 static constexpr int64_t recurrent_block_units(int64_t gates) {
     return kBlockColumns / gates / kUnitAlignment * kUnitAlignment;
 }

@@ -1,4 +1,4 @@
-/// Recurrent layers over the products of their inputs: one step after another.
+/// Recurrent layers, step by step, from precomputed products of their inputs.
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -16,15 +16,15 @@ struct RecurrentShape {
 
 struct RecurrentRule {
     Cell cell;
-    bool is_reversed; ///< the first direction goes from the last step to the first
-    bool is_coupled;  ///< an LSTM forgets as much as it takes in
-    float limit;      ///< what activations are given lies between minus this and this
+    bool is_reversed; ///< whether the first direction runs from the last step to the first
+    bool is_coupled;  ///< whether an LSTM's forget gate is one minus its input gate
+    float limit;      ///< bound of the magnitude of activations' inputs
     std::vector<Activation> activations; ///< of one direction after another
 };
 
-/// Operands that are there or not, in their order.
+/// Optional operands, in their order.
 enum class RecurrentPart {
-    kResetBias, ///< (directions, hidden): of a linear GRU, added to what is reset
+    kResetBias, ///< (directions, hidden): of a linear GRU, added before the reset
     kLengths,   ///< (batch), of int32: steps of each row
     kState,     ///< before the first step; zero without
     kCellState,
@@ -35,15 +35,15 @@ enum class RecurrentPart {
 };
 constexpr size_t kRecurrentParts = 8;
 
-/// Elements from one step, direction or row of the batch to the next; hidden units lie together.
+/// Elements from one step, direction or row of the batch to the next; hidden units are adjacent.
 struct RecurrentLayout {
     std::array<int64_t, 2> gates;    ///< step, row
     std::array<int64_t, 3> sequence; ///< step, direction, row
     std::array<int64_t, 2> state;    ///< direction, row; of all states
 };
 
-/// What each gate is given by the inputs, (steps, batch, directions * gates * hidden) with biases
-/// added; packed weights of the state; `parts`; scratch. Gates are in ONNX's order.
+/// Makes a recurrent layer. Operands: products of the inputs, (steps, batch, directions * gates *
+/// hidden), biases added; packed weights of the state; `parts`; scratch. Gates are in ONNX's order.
 ///
 /// Weights are packed by direction. Units are rounded up to multiples of 16 and cut into blocks of
 /// `recurrent_block_units`; a block has, for each element of the state, its units of each gate. A

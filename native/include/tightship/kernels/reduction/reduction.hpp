@@ -1,4 +1,4 @@
-/// Kernels that make one element of many.
+/// Reductions of axes.
 #pragma once
 
 #include "tightship/kernel.hpp"
@@ -10,17 +10,17 @@
 
 namespace tightship::kernels {
 
-/// Axes that are kept and axes that are reduced; strides in bytes.
+/// Kept and reduced axes; strides in bytes.
 struct ReductionSpec {
     std::string_view name;                     ///< of ONNX's operator
     ElementType type;                          ///< of source and target
-    Dims kept_shape, kept_source, kept_target; ///< the lengths and strides of axes that stay
+    Dims kept_shape, kept_source, kept_target; ///< lengths and strides of kept axes
     Dims reduced_shape, reduced_source;
 };
 
-/// Source, target. Sums are kept in float64, or in integers of 64 bits; a largest or smallest
-/// element in its own precision. Null where no kernel
-/// covers the operator with this type.
+/// Makes a reduction; null if no kernel covers the operator with this type. Operands: source,
+/// target. Sums are computed in float64 or 64-bit integers; a largest or smallest element in its
+/// own precision.
 std::shared_ptr<const Kernel> reduction(const ReductionSpec &spec);
 
 } // namespace tightship::kernels

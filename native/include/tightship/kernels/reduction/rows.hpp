@@ -8,9 +8,9 @@
 
 namespace tightship::kernels {
 
-/// Rows of `segments` parts of `segment_length` elements each. `scale` and `bias` have one
-/// element for each element of a row, or, if `by_segment`, one for each part; those of a row
-/// start at (row * segments) % `parameters` then.
+/// Normalization of rows of `segments` parts of `segment_length` elements each. `scale` and `bias`
+/// have one element for each element of a row, or, if `by_segment`, for each part; those of a row
+/// then start at (row * segments) % `parameters`.
 struct NormalizationSpec {
     ElementType type; ///< of everything but the statistics, which are float32 or float64
     int64_t rows, segments, segment_length;
@@ -21,12 +21,12 @@ struct NormalizationSpec {
     double epsilon;
 };
 
-/// Source, [scale], [bias], target, [means], [inverse deviations]. Target may be source. Null
-/// for types that are no floats.
+/// Makes a normalization; null for types other than floats. Operands: source[, scale][, bias],
+/// target, which may be the source[, means][, inverse deviations].
 std::shared_ptr<const Kernel> normalization(const NormalizationSpec &spec);
 
-/// Source, target, row-major as (before, along, after): softmax along the middle axis, or its
-/// logarithm. Target may be source. Null but for float32 and float64.
+/// Makes a softmax along the middle axis, or its logarithm; null except for float32 and float64.
+/// Operands: source, target, row-major (before, along, after); the target may be the source.
 std::shared_ptr<const Kernel> softmax(ElementType type, int64_t before, int64_t along,
                                       int64_t after, bool is_logarithm);
 
