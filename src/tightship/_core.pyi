@@ -8,33 +8,33 @@ from numpy.typing import NDArray
 
 
 def lower_bound(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> int:
-    """Bytes below which no placement of the buffers exists."""
+    """Return a lower bound of bytes for any placement of the buffers."""
 
 def place_first_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Offsets: each buffer as low as it goes."""
+    """Place each buffer, in order, as low as it fits."""
 
 def place_stacked(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Offsets: each buffer on those before it."""
+    """Place each buffer on top of those before it."""
 
 def place_best_gap(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Offsets: each buffer in its tightest gap."""
+    """Place each buffer in its tightest gap."""
 
 def place_best_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Offsets as an allocator hands them out, step after step."""
+    """Place buffers as a best-fit allocator does, step after step."""
 
 def place_shared_objects(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], match_range: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Offsets: whole blocks, recycled and stacked."""
+    """Place buffers in whole blocks, which are reused and stacked."""
 
 def place_lowest_first(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Offsets: always the buffer that can lie lowest."""
+    """Place next the buffer that fits lowest."""
 
 def place_promote(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: int, rounds: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """
-    Offsets: the best of several rounds, each blaming what ended above the target.
+    Place in rounds, each with the buffers that ended above the target moved forward.
     """
 
 class Fit:
-    """What the exact search found out."""
+    """Result of the exact search."""
 
     @property
     def verdict(self) -> str: ...
@@ -55,10 +55,10 @@ class Fit:
     def nodes(self) -> int: ...
 
 def search_fit(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], pins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int, effort: int, threads: int, stop: StopFlag | None) -> Fit:
-    """Whether buffers fit a capacity, and where."""
+    """Search offsets of buffers within a capacity."""
 
 class TableRefusal:
-    """Why a table is refused, and where."""
+    """Reason and position of a fault in a table."""
 
     @property
     def fault(self) -> int: ...
@@ -73,7 +73,7 @@ class TableRefusal:
     def text(self) -> bytes: ...
 
 class TableHeader:
-    """The first line of a table."""
+    """First line of a table."""
 
     @property
     def fields(self) -> list[bytes]: ...
@@ -85,43 +85,47 @@ class Table:
     """Rows of a table, by column."""
 
     def take_columns(self) -> list[Any]:
-        """Integers, or a pair of text and where its words stop; once only."""
+        """
+        Return integers, or text and the stops of its words, for each column; once only.
+        """
 
     def lines(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-        """The line of each row, from 1."""
+        """Return the line of each row, from 1."""
 
     @property
     def refusal(self) -> TableRefusal: ...
 
 def read_table_header(content: bytes) -> TableHeader:
-    """The fields of the first line that is not empty."""
+    """Read the fields of the first line that is not empty."""
 
 def read_table_rows(content: bytes, header: TableHeader, kinds: Sequence[int]) -> Table:
     """
-    The rows after the header: integer 0, the same or nothing 1, words 2, not kept 3.
+    Read the rows after the header. `kinds`: 0 integer, 1 integer or empty, 2 words, 3 ignored.
     """
 
 def first_repeated_word(text: bytes, stop: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
-    """The first word that is there before; their number if there is none."""
+    """
+    Return the index of the first word that repeats an earlier one; their number if all differ.
+    """
 
 def write_table_rows(columns: Sequence[tuple[bytes | None, Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> bytes:
-    """CSV of columns: text and where its words stop, or None and integers."""
+    """Write columns as CSV: (text, stops of its words), or (None, integers)."""
 
 def read_plan_rows(content: bytes) -> tuple[list[NDArray[numpy.int64]], tuple[bytes, NDArray[numpy.int64]] | None, int, int] | None:
     """
-    Columns of the array `buffers` of a plan file, its names, where it begins and ends; None if it is not plain.
+    Read the array `buffers` of a plan file: its columns, names, begin and end; None if it is not plain.
     """
 
 def write_plan_rows(columns: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], text: bytes | None, stops: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
-    """The elements of that array, from columns and names."""
+    """Write the elements of that array from columns and names."""
 
 def first_overlap(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> tuple[int, int] | None:
     """
-    Two of n rectangles that share a byte in a step; rows: sizes, starts, stops, offsets.
+    Find two rectangles that share a byte in a step. Rows: sizes, starts, stops, offsets.
     """
 
 class ItemFit:
-    """What the exact search for items found out."""
+    """Result of the exact search for items."""
 
     @property
     def found(self) -> Fit: ...
@@ -131,22 +135,24 @@ class ItemFit:
 
 def search_items(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(6, None), order='C', device='cpu', writable=False)], forbidden: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], bank_columns: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], within: tuple[int, int, int], threads: int, stop: StopFlag | None) -> ItemFit:
     """
-    Whether items fit their banks, within a cost, a peak and an effort, and where.
+    Search banks and bases for items, within limits on cost, peak and effort.
     """
 
 def place_items(rectangles: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(6, None), order='C', device='cpu', writable=False)], forbidden: Annotated[NDArray[numpy.int64], dict(shape=(None, 5), order='C', device='cpu', writable=False)], capacity: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], by_cost: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]]:
     """
-    Base and bank of each item: the first bank by cost and the lowest base it fits.
+    Return base and bank of each item: the first bank by cost, and the lowest base, that it fits.
     """
 
 def live_max(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """The largest load of a step of each lifetime."""
+    """Return the largest load of any step of each lifetime."""
 
 def sorted_rows(keys: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Rows by rising keys; the first counts most, ties go by index."""
+    """
+    Return row indices in ascending order of keys; the first key counts most, ties go by index.
+    """
 
 class StepOrder:
-    """Which steps come before which."""
+    """Order of steps."""
 
     def __init__(self, steps: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)]) -> None: ...
 
@@ -156,86 +162,90 @@ class StepOrder:
     def chains(self) -> int: ...
 
 class BufferOrder:
-    """Which buffers come before which."""
+    """Order of buffers: which of them end before others begin."""
 
     def __init__(self, steps: StepOrder, step: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], stop: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def implied(self, size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], alignment: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[tuple[int, int]]: ...
 
 class BufferConflicts:
-    """Which buffers must not share bytes."""
+    """Pairs of buffers that must not share bytes."""
 
     def __init__(self, order: BufferOrder, group: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def meet(self, arg0: int, arg1: int, /) -> bool: ...
 
     def place(self, size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], alignment: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], tightest: bool) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-        """Offsets: each buffer in a gap that those before leave it."""
+        """
+        Return offsets that put each buffer, in the given order, into a gap between those before it.
+        """
 
 def needed_edges(steps: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], added: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Those of the edges added that follow from no others."""
+    """Return the added edges that do not follow from others."""
 
 class StepTraffic:
-    """What steps do to bytes."""
+    """Bytes that steps read, write and need as scratch."""
 
     def __init__(self, cells: tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], touched: tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], scratch: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], over: tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None: ...
 
     def peak(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
-        """The largest load of steps that run in an order."""
+        """Return the largest load of any step if steps run in this order."""
 
     def least_order(self, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], effort: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')], int, bool]:
         """
-        An order with a peak as low as was found, that peak, and whether no order has less.
+        Return the order with the lowest peak found, that peak, and whether it is optimal.
         """
 
 def min_cut(nodes: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, None), order='C', device='cpu', writable=False)], capacity: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], source: int, sink: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """1 for each node on the source's side of the cheapest cut, else 0."""
+    """
+    Return 1 for each node on the source's side of the minimum cut, else 0.
+    """
 
 def reduce_reuse(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], penalties: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)], capacity: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """Offsets within a capacity at which fewer costly pairs share a byte."""
+    """
+    Return offsets within a capacity that lower the penalties of pairs that share bytes.
+    """
 
 def release_code(path: str) -> None:
     """
-    Drops the resident pages of a loaded library's code; they come back in small pieces as they run.
+    Drop the resident pages of a loaded library's code; they are read again as they run.
     """
 
 def release_heap() -> None:
-    """Gives whole free pages of the heap back to the system."""
+    """Give whole free pages of the heap back to the system."""
 
 def use_one_heap() -> None:
     """
-    Has every thread allocate from one heap, all free pages of which can be given back; threads that have allocated before keep theirs.
+    Make every thread allocate from one heap, whose free pages can all be given back; threads that have allocated already keep theirs.
     """
 
 class ResourceStatistics:
-    """
-    What a memory resource has given and holds; exact while no other call is in flight.
-    """
+    """Counters of a memory resource; exact while no other call is in flight."""
 
     @property
     def current_bytes(self) -> int:
-        """Bytes in live blocks, as the resource rounds them."""
+        """Bytes of live blocks, as rounded by the resource."""
 
     @property
     def current_count(self) -> int:
-        """Live blocks."""
+        """Number of live blocks."""
 
     @property
     def reserved_bytes(self) -> int:
-        """Bytes held to make blocks of, live ones included."""
+        """Bytes held to make blocks from, live blocks included."""
 
     @property
     def touched_bytes(self) -> int:
-        """Of those, what has ever been in blocks or between them."""
+        """Held bytes that have ever been in blocks or between them."""
 
 class MemoryResource:
     """
-    Gives and takes back blocks of memory, from any thread. Neither copied nor pickled.
+    Allocates and frees blocks of memory, from any thread. Cannot be copied or pickled.
     """
 
     def allocate(self, size_bytes: int, alignment: int = 16) -> int:
         """
-        Address of at least `size_bytes` bytes at a multiple of `alignment`.
+        Return the address of `size_bytes` bytes or more, a multiple of `alignment`.
 
         Raises OutOfMemoryError with the numbers, InputError for a size or an alignment that
         no resource serves.
@@ -243,42 +253,42 @@ class MemoryResource:
 
     def deallocate(self, address: int, size_bytes: int, alignment: int = 16) -> None:
         """
-        Takes a block back, with the size and alignment it was asked for by.
+        Free a block, given the size and alignment that it was allocated with.
 
-        Raises InputError with the address and both sizes, and changes nothing, where no block
-        of that size begins there or the address is not a multiple of `alignment`.
+        Raises InputError with the address and both sizes, and changes nothing, if no block of
+        that size begins there or the address is not a multiple of `alignment`.
         """
 
     def allocate_many(self, count: int, size_bytes: int, alignment: int = 16) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """
-        Addresses of `count` blocks: all of them, or OutOfMemoryError and none.
+        Return the addresses of `count` blocks; raises OutOfMemoryError and allocates none if one is refused.
         """
 
     def deallocate_many(self, addresses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size_bytes: int, alignment: int = 16) -> None:
         """
-        Takes blocks back; raises InputError where one is none, the others are taken.
+        Free blocks; raises InputError if an address is not a block's, but frees the others.
         """
 
     def owns(self, address: int) -> bool:
-        """Whether the byte lies in memory of this resource."""
+        """Whether the byte is in memory of this resource."""
 
     def trim(self) -> int:
-        """Gives unused memory back upstream; returns its bytes."""
+        """Give unused memory back upstream; return its bytes."""
 
     @property
     def supports_free(self) -> bool:
-        """Whether a block that is given back can be handed out again."""
+        """Whether a freed block can be allocated again."""
 
     @property
     def largest_bytes(self) -> int:
         """
-        No request for more can ever be met; 2**64 - 1 where only the system knows.
+        Bytes above which no request can ever be met; 2**64 - 1 if only the system knows.
         """
 
     def statistics(self) -> ResourceStatistics: ...
 
     def __eq__(self, other: object | None) -> bool:
-        """Whether blocks of one resource may be given back to the other."""
+        """Whether blocks of one resource may be freed through the other."""
 
     def __hash__(self) -> int: ...
 
@@ -290,15 +300,13 @@ class MemoryResource:
 
     def allocate_block(self, size_bytes: int, alignment: int = 16) -> Block:
         """
-        A block that is given back when the last view of it dies.
+        Allocate a block that is given back when the last view of it dies.
 
-        Raises as `allocate` does; a block of no bytes is one.
+        Raises as `allocate` does; a block may have 0 bytes.
         """
 
 class Block:
-    """
-    Bytes of a memory resource; given back when the last view of them dies.
-    """
+    """Block of a memory resource, given back when the last view of it dies."""
 
     @property
     def address(self) -> int: ...
@@ -313,7 +321,7 @@ class Block:
     def __array_interface__(self) -> dict[str, object]: ...
 
     def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
-        """The bytes as a uint8 array that keeps the block alive."""
+        """Return the bytes as a uint8 array that keeps the block alive."""
 
     def __dlpack__(self, **options: object) -> object: ...
 
@@ -328,7 +336,9 @@ class Block:
     def __deepcopy__(self, arg: object, /) -> None: ...
 
 def current_cpu() -> int:
-    """The processor that the calling thread runs on, as of now."""
+    """
+    Return the number of the processor that the calling thread runs on now.
+    """
 
 class PageResource(MemoryResource):
     """Whole pages, mapped for each block."""
@@ -341,10 +351,10 @@ class PageResource(MemoryResource):
 
     @property
     def allocation_count(self) -> int:
-        """Of all time."""
+        """Allocations since the resource was made."""
 
 class HostResource(PageResource):
-    """Zeroed pages of the process's own, huge ones where they fit."""
+    """Zeroed private pages, huge ones where they fit."""
 
     @overload
     def __init__(self) -> None: ...
@@ -352,19 +362,19 @@ class HostResource(PageResource):
     @overload
     def __init__(self, *, node: int = -1, is_filled: bool = False, is_locked: bool = False) -> None:
         """
-        Pages of NUMA node `node` while it has some, -1 for any; backed with memory at once,
-        and kept there as far as the process may.
+        Use pages of NUMA node `node` while it has some, -1 for any; `is_filled` backs them with
+        memory at once, `is_locked` keeps them there as far as the process may.
         """
 
     @property
     def locked_bytes(self) -> int:
-        """Of all blocks of all time, what could be locked."""
+        """Bytes that could be locked, of all blocks since the resource was made."""
 
 class SharedResource(PageResource):
-    """Pages of files, a file for each block; a fork shares them."""
+    """Pages of files, one file for each block; a forked child shares them."""
 
     def descriptor_of(self, address: int) -> int:
-        """The open file that a block is of, for another process to map."""
+        """Return the open file of a block, for another process to map."""
 
 class SegmentResource(SharedResource):
     """Shared memory without a name."""
@@ -377,20 +387,20 @@ class FileResource(SharedResource):
     def __init__(self, folder: str) -> None: ...
 
 class RegionResource(MemoryResource):
-    """Memory that the caller has: one block at a time of a writable buffer."""
+    """One block at a time in a writable buffer of the caller."""
 
     def __init__(self, buffer: object, *, is_shared: bool = False) -> None:
-        """`is_shared` says that a fork does not copy the memory."""
+        """Use a buffer; `is_shared` tells that a fork does not copy its memory."""
 
 class BumpResource(MemoryResource):
     """
-    Blocks that end together: a pointer that moves forward, one for each processor.
+    Blocks that are freed together: a pointer that moves forward, one for each processor.
     """
 
     def __init__(self, upstream: MemoryResource, size_bytes: int, part_count: int = 0, control: MemoryResource | None = None) -> None:
         """
-        Takes `size_bytes` of `upstream`, in one part for each processor unless `part_count`
-        says how many. `control` keeps the cursors, else the region itself does.
+        Take `size_bytes` of `upstream`, in `part_count` parts, 0 for one per processor.
+        `control` keeps the cursors, else the region itself does.
         """
 
     @property
@@ -400,23 +410,23 @@ class BumpResource(MemoryResource):
     def part_count(self) -> int: ...
 
     def reset(self) -> None:
-        """Every block ends, and every mark. No thread may be allocating."""
+        """Free every block and every mark. No thread may be allocating."""
 
     def mark(self) -> int:
-        """Now, to `rewind` to. No thread may be allocating."""
+        """Return a mark to `rewind` to. No thread may be allocating."""
 
     def rewind(self, mark: int) -> None:
         """
-        Every block since the mark ends, and the marks since. No thread may be allocating.
+        Free every block and mark made since this mark. No thread may be allocating.
         """
 
 class SlabResource(MemoryResource):
-    """Blocks of one size, a bit for each."""
+    """Blocks of one size, with a bit for each."""
 
     def __init__(self, upstream: MemoryResource, size_bytes: int, block_bytes: int, control: MemoryResource | None = None) -> None:
         """
-        Takes `size_bytes` of `upstream` and cuts them into blocks of `block_bytes`, a
-        multiple of 8. `control` keeps the bits, else the region itself does.
+        Take `size_bytes` of `upstream`, split into blocks of `block_bytes`, a multiple of 8.
+        `control` keeps the bits, else the region itself does.
         """
 
     @property
@@ -430,16 +440,16 @@ class SlabResource(MemoryResource):
 
     @property
     def alignment(self) -> int:
-        """The largest power of two that every block is at a multiple of."""
+        """Largest power of two that divides the address of every block."""
 
 class CommittedRange:
-    """Addresses of which the front is backed with zeroed private pages."""
+    """Range of addresses whose front is backed by zeroed private pages."""
 
     def __init__(self, capacity_bytes: int) -> None:
         """
-        Whole pages of addresses, none of them backed.
+        Reserve whole pages of addresses, none of them backed.
 
-        Raises MemoryError where the system has no such addresses.
+        Raises MemoryError if the system refuses.
         """
 
     @property
@@ -450,39 +460,39 @@ class CommittedRange:
 
     @property
     def size_bytes(self) -> int:
-        """Those that are backed."""
+        """Backed bytes."""
 
     def resize(self, size_bytes: int) -> bool:
         """
-        Back so many bytes, and give what is behind them back to the system; what stays keeps
-        its contents. False, and nothing changed, where the system refuses.
+        Back the first `size_bytes`, and give bytes after them back to the system; the others
+        keep their contents. Returns False, changing nothing, if the system refuses.
         """
 
     def discard(self, start: int, stop: int) -> int:
         """
-        Give back the huge pages that lie wholly in bytes [start, stop); they are zeros when they
-        are next touched. Returns how many bytes these are.
+        Give back the huge pages that lie wholly in bytes [start, stop); they are zeros when
+        next touched. Returns their bytes.
         """
 
     def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
         """
-        What is backed now, as a uint8 array that keeps the range alive. Bytes of it that are
+        Return the backed bytes as a uint8 array that keeps the range alive. Bytes that are
         given back later must not be touched.
         """
 
 def default_slabs() -> list[tuple[int, float]]:
-    """Block sizes and shares of a composite that is told of none."""
+    """Return the default block sizes and shares of a composite."""
 
 class FreeListResource(MemoryResource):
     """
-    Blocks of any size that were given back, joined and cut to serve others.
+    Serves requests from freed blocks of any size, which it joins and splits.
     """
 
     def __init__(self, upstream: MemoryResource, *, best_fit: bool = True, chunk_bytes: int = 0, upstream_first: bool = False) -> None:
         """
-        Serves from what came back, and asks `upstream` for the rest, at least `chunk_bytes`
-        at once. `best_fit` false takes the first block of the plain list that is large
-        enough; `upstream_first` uses the list only when upstream has no more.
+        Serve from freed blocks, then from `upstream`, at least `chunk_bytes` at once. Without
+        `best_fit` the first block of the list that is large enough is taken;
+        `upstream_first` uses the list only when upstream refuses.
         """
 
     @property
@@ -490,18 +500,18 @@ class FreeListResource(MemoryResource):
 
     @property
     def free_count(self) -> int:
-        """Blocks in the list."""
+        """Number of blocks in the list."""
 
 class CompositeResource(MemoryResource):
     """
-    Slabs of several sizes, a bump for the rest, and a free list of what came back of it.
+    Slabs of several sizes, a bump for other sizes, and a free list of its freed blocks.
     """
 
     def __init__(self, upstream: MemoryResource, size_bytes: int, *, slabs: Sequence[tuple[int, float]] | None = None, best_fit: bool = True, free_list_last: bool = False) -> None:
         """
-        Takes `size_bytes` of `upstream`. `slabs` are pairs of a block's bytes and the part of
-        the region for such blocks, by rising size; `free_list_last` serves from what came
-        back only when the bump is used up.
+        Take `size_bytes` of `upstream`. `slabs` are pairs of a block's bytes and its share of
+        the region, in ascending order; `free_list_last` serves from freed blocks only when
+        the bump is used up.
         """
 
     @property
@@ -514,17 +524,19 @@ class CompositeResource(MemoryResource):
     def free_list(self) -> FreeListResource: ...
 
 class Adaptor(MemoryResource):
-    """Changes how its upstream behaves; owns no memory."""
+    """
+    Base of resources that change the behaviour of their upstream and own no memory.
+    """
 
     @property
     def upstream(self) -> MemoryResource: ...
 
 class LimitingResource(Adaptor):
-    """No more than so many bytes at a time."""
+    """Limits the bytes that are live at a time."""
 
     def __init__(self, upstream: MemoryResource, limit_bytes: int, *, setting: str = '') -> None:
         """
-        Bytes count as they are asked for. Refusals name `setting` as what sets the limit.
+        Count requested bytes. Refusals name `setting` as the source of the limit.
         """
 
     @property
@@ -534,19 +546,19 @@ class LimitingResource(Adaptor):
     def limit_bytes(self) -> int: ...
 
 class AlignedResource(Adaptor):
-    """Coarser alignment than is asked for."""
+    """Aligns blocks more coarsely than requested."""
 
     def __init__(self, upstream: MemoryResource, alignment: int, threshold_bytes: int = 0) -> None:
-        """
-        Blocks of `threshold_bytes` and more are at multiples of `alignment` at least.
-        """
+        """Align blocks of `threshold_bytes` and more to `alignment` at least."""
 
 class ResourceCounters:
-    """Of blocks that came within a scope: live now, at most, and in all."""
+    """
+    Counters of blocks allocated within a scope: live now, at peak, and in total.
+    """
 
     @property
     def current_bytes(self) -> int:
-        """Below 0 where older blocks ended."""
+        """Live bytes; below 0 if blocks from before the scope were freed."""
 
     @property
     def current_count(self) -> int: ...
@@ -564,64 +576,68 @@ class ResourceCounters:
     def total_count(self) -> int: ...
 
 class StatisticsResource(Adaptor):
-    """Counts what is asked for, in scopes."""
+    """Counts requests in nested scopes."""
 
     def __init__(self, upstream: MemoryResource) -> None: ...
 
     def counters(self) -> ResourceCounters:
-        """Of the innermost scope."""
+        """Return the counters of the innermost scope."""
 
     def push(self) -> int:
-        """Begins a scope at zero; returns how many there are now."""
+        """Begin a scope at zero; return the number of open scopes."""
 
     def pop(self, depth: int) -> ResourceCounters:
         """
-        Ends the innermost scope, which `push` called `depth`, and adds it to the one around
-        it. Raises InputError where that is not the innermost.
+        End the innermost scope, for which `push` returned `depth`, and add it to the one
+        around it. Raises InputError if another scope is the innermost.
         """
 
 class TracingResource(Adaptor):
-    """A CSV line for each call: `Thread,Time,Action,Pointer,Size,Stream`."""
+    """
+    Writes a CSV line for each call: `Thread,Time,Action,Pointer,Size,Stream`.
+    """
 
     def __init__(self, upstream: MemoryResource, path: str) -> None:
         """
-        Writes over the file. Lines are held back until `flush`, or the resource's end.
+        Overwrite the file. Lines are buffered until `flush` or the resource's end.
         """
 
     def flush(self) -> None:
-        """Raises InputError where a line could not be written, ever."""
+        """
+        Write buffered lines; raises InputError if any line ever failed to be written.
+        """
 
     @property
     def path(self) -> str: ...
 
 class FailingResource(Adaptor):
-    """Refuses on purpose."""
+    """Refuses chosen allocations, to test how callers cope."""
 
     def __init__(self, upstream: MemoryResource, first: int, count: int = 1) -> None:
-        """Refuses `count` allocations from number `first` on, counted from 1."""
+        """Refuse `count` allocations from number `first` on, counted from 1."""
 
     @property
     def allocation_count(self) -> int:
-        """Asked for so far, refused ones included."""
+        """Requests so far, refused ones included."""
 
 class BinningResource(Adaptor):
-    """Sizes that go to resources of their own."""
+    """Serves sizes from different resources."""
 
     def __init__(self, upstream: MemoryResource, bins: Sequence[tuple[int, MemoryResource]]) -> None:
         """
-        `bins` are pairs of the largest size that goes to a resource, and the resource, by
-        rising size. What has no bin goes to `upstream`; a bin that is full refuses.
+        Use `bins`, pairs of a largest size and a resource for it, in ascending order.
+        Larger sizes go to `upstream`; a bin that is full refuses.
         """
 
 class FallbackResource(Adaptor):
-    """One resource, and another for what it refuses."""
+    """Serves from one resource, and from another what the first refuses."""
 
     def __init__(self, first: MemoryResource, second: MemoryResource) -> None:
         """
-        Asks `first`, and `second` where that has no block. Each block goes back to the one
-        that gave it.
+        Ask `first`, then `second` if that refuses. Each block goes back to the resource
+        that it came from.
 
-        Raises InputError where both are the same resource.
+        Raises InputError if both are the same resource.
         """
 
     @property
@@ -629,104 +645,104 @@ class FallbackResource(Adaptor):
 
     @property
     def second_count(self) -> int:
-        """Live blocks of the second one."""
+        """Live blocks of the second resource."""
 
 class CombiningResource(Adaptor):
     """
-    Threads that ask at the same time are served by one of them, with one call.
+    Combines concurrent requests: one of the threads serves all with one call.
     """
 
     def __init__(self, upstream: MemoryResource) -> None: ...
 
     @property
     def handed_count(self) -> int:
-        """Blocks that a thread was handed by another."""
+        """Blocks that one thread obtained for another."""
 
 class CallbackResource(MemoryResource):
-    """Blocks that Python functions give and take back."""
+    """Blocks that Python functions allocate and free."""
 
     def __init__(self, allocate: Callable[[int, int], int], deallocate: Callable[[int, int, int], None]) -> None:
         """
-        `allocate(size_bytes, alignment)` returns an address, 0 for none; what it raises is
-        a refusal, and so is an address that is not aligned. `deallocate(address,
-        size_bytes, alignment)` takes it back.
+        Call `allocate(size_bytes, alignment)`, which returns an address, or 0 to refuse; an
+        exception or an unaligned address is a refusal too. `deallocate(address, size_bytes,
+        alignment)` frees it.
         """
 
     def __del__(self) -> None: ...
 
 class FailureCallbackResource(Adaptor):
-    """Asks again where a function says so."""
+    """Repeats refused requests if a function says so."""
 
     def __init__(self, upstream: MemoryResource, callback: Callable[[int], bool]) -> None:
         """
-        `callback(size_bytes)` is called when memory is refused: True asks again, False (or
-        an exception, which is written to standard error) lets the refusal stand.
+        Call `callback(size_bytes)` when memory is refused: True asks again, False (or an
+        exception, which is written to standard error) lets the refusal stand.
         """
 
 class LiveBlock:
-    """A block that is out."""
+    """Record of a live block."""
 
     @property
     def address(self) -> int: ...
 
     @property
     def size_bytes(self) -> int:
-        """As asked for."""
+        """Requested bytes."""
 
     @property
     def alignment(self) -> int: ...
 
     @property
     def number(self) -> int:
-        """Counts from 1 in the order they came."""
+        """Number of the allocation, counted from 1."""
 
     @property
     def origin(self) -> str:
         """
-        Python frames that asked for it, a line each, the innermost first; or empty.
+        Python frames of the request, a line each, the innermost first; empty if not recorded.
         """
 
 class TrackingResource(Adaptor):
-    """Knows which blocks are out, and who asked for them."""
+    """Records live blocks, and the Python frames that requested them."""
 
     def __init__(self, upstream: MemoryResource, *, stacks: bool = False) -> None:
-        """`stacks` keeps the innermost 16 Python frames of each block."""
+        """
+        Record live blocks; with `stacks` also the innermost 16 Python frames of each.
+        """
 
     def live(self) -> list[LiveBlock]:
-        """The blocks that are out, the oldest first."""
+        """Return live blocks, the oldest first."""
 
     @property
     def live_bytes(self) -> int: ...
 
 class GuardedResource(Adaptor):
     """
-    Finds writes beside blocks and after their end: canaries and a quarantine.
+    Detects writes outside of blocks, or after they were freed, by canaries and a quarantine.
     """
 
     def __init__(self, upstream: MemoryResource, *, quarantine_bytes: int = 1048576) -> None:
         """
-        A block lies between canaries of 32 bytes; one that is damaged cannot be given back.
-        Of what came back, `quarantine_bytes` wait before they can be handed out again.
+        Put blocks between canaries of 32 bytes; a damaged block cannot be given back. Freed
+        blocks of up to `quarantine_bytes` wait before they can be allocated again.
         """
 
     def faults(self) -> list[str]:
-        """
-        A sentence for each damaged block, live or given back. No thread may be writing.
-        """
+        """Describe each damaged block, live or freed. No thread may be writing."""
 
     @property
     def quarantined_bytes(self) -> int: ...
 
 class GuardPageResource(Adaptor):
     """
-    Stops a program at the first access beside a block: pages without access.
+    Stops a program at the first access outside of a block, by pages without access rights.
     """
 
     def __init__(self, upstream: MemoryResource, *, quarantine_bytes: int = 1048576) -> None:
         """
-        A block ends where a page begins that nobody may touch, as near as its alignment
-        admits; who does is stopped by a signal. So is who touches one of the
-        `quarantine_bytes` that came back last. A block takes three pages at least.
+        End each block at a page without access rights, as closely as its alignment allows; a
+        signal stops a program that touches it, or one of the last `quarantine_bytes` freed.
+        A block takes three pages at least.
         """
 
     @property
@@ -734,16 +750,16 @@ class GuardPageResource(Adaptor):
 
 def process_mappings() -> tuple[int, int]:
     """
-    How many ranges of addresses the process has mapped, and how many the system lets it
-    have; 0 for what the system does not say.
+    Return the number of address ranges that the process has mapped, and the most that the
+    system allows; 0 if unknown.
     """
 
 class PagedDevice:
-    """Physical chunks and addresses of a device, to be joined."""
+    """Physical chunks and addresses of a device, and mappings between them."""
 
     @property
     def granularity_bytes(self) -> int:
-        """Sizes of chunks are multiples of it."""
+        """Bytes that sizes of chunks are multiples of."""
 
 class HostDevice(PagedDevice):
     """Private pages, moved from address to address without a copy."""
@@ -757,107 +773,107 @@ class SharedDevice(PagedDevice):
 
     @property
     def descriptor(self) -> int:
-        """Of the open file."""
+        """Number of the open file."""
 
 class FailingDevice(PagedDevice):
-    """Refuses some calls, to test what happens then."""
+    """Refuses chosen calls, to test how callers cope."""
 
     def __init__(self, device: PagedDevice, first: int, count: int = 1) -> None:
         """
-        Refuses `count` calls to create, reserve, map, unmap or grow, from number `first` on.
+        Refuse `count` calls to create, reserve, map, unmap or grow, from number `first` on.
         """
 
     def __del__(self) -> None: ...
 
     @property
     def call_count(self) -> int:
-        """Such calls so far."""
+        """Number of such calls so far."""
 
 class PythonDevice(PagedDevice):
-    """A device that is a pair of functions."""
+    """Device made of two Python functions."""
 
     def __init__(self, create_physical_memory: Callable[[int], object], create_virtual_memory: Callable[[int, int], object], *, granularity_bytes: int = 4096, maps_twice: bool = False) -> None:
         """
-        `create_physical_memory(size_bytes)` gives a chunk, any object;
-        `create_virtual_memory(size_bytes, alignment)` an object with `address` and the
+        Call `create_physical_memory(size_bytes)` for a chunk, any object, and
+        `create_virtual_memory(size_bytes, alignment)` for an object with `address` and the
         methods `map(offset_bytes, chunks)`, `unmap(offset_bytes, chunks)` and
         `extend(more_bytes)`, true when done. None, false or an exception is a refusal; an
-        object that is dropped gives back what it has.
+        object gives its memory back when it is dropped.
         """
 
 class Stream:
-    """Work done in order, beside the thread that asks for it."""
+    """Work done in order, concurrently to the thread that submits it."""
 
 class HostStream(Stream):
-    """A thread that runs functions in the order they were given."""
+    """Thread that runs functions in the order of submission."""
 
     def __init__(self) -> None: ...
 
     def submit(self, work: Callable[[], object]) -> None:
         """
-        Runs it after what was submitted before; what it raises goes to stderr.
+        Run a function after those submitted before; its exceptions are written to stderr.
         """
 
     def synchronize(self) -> None:
-        """Returns when everything submitted so far is done."""
+        """Wait until everything submitted so far is done."""
 
 class PythonStream(Stream):
-    """A stream that Python knows of."""
+    """Stream of work that Python code tracks."""
 
     def __init__(self, record: Callable[[], object]) -> None:
         """
-        `record()` gives a fence behind all work so far, an object with `is_signalled()`, or
-        None where all is done.
+        Call `record()` for a fence after all work so far: an object with `is_signalled()`, or
+        None if all is done.
         """
 
     def __del__(self) -> None: ...
 
 class VirtualStatistics:
-    """What a virtual resource has; exact while no call is in flight."""
+    """Counters of a virtual resource; exact while no call is in flight."""
 
     @property
     def requested_bytes(self) -> int:
-        """As asked for, in live blocks."""
+        """Requested bytes of live blocks."""
 
     @property
     def allocated_bytes(self) -> int:
-        """What live blocks take."""
+        """Bytes that live blocks take."""
 
     @property
     def peak_allocated_bytes(self) -> int:
-        """The most of it."""
+        """Maximum of these bytes so far."""
 
     @property
     def physical_bytes(self) -> int:
-        """Of all chunks, live and cached."""
+        """Bytes of all chunks, live and cached."""
 
     @property
     def peak_physical_bytes(self) -> int:
-        """The most of it."""
+        """Maximum of these bytes so far."""
 
     @property
     def cached_bytes(self) -> int:
-        """Of chunks that no live block has."""
+        """Bytes of chunks without a live block."""
 
     @property
     def address_bytes(self) -> int:
-        """Of reserved addresses."""
+        """Bytes of reserved addresses."""
 
     @property
     def waiting_count(self) -> int:
-        """Addresses kept for work that is not done."""
+        """Addresses kept for unfinished work."""
 
     @property
     def allocation_count(self) -> int:
-        """Of all time."""
+        """Allocations since the resource was made."""
 
     @property
     def exact_count(self) -> int:
-        """Of these, met by memory that was mapped as it was."""
+        """Allocations served by memory that was mapped already."""
 
     @property
     def remap_count(self) -> int:
-        """Of these, those for which chunks were mapped elsewhere."""
+        """Allocations for which chunks were mapped elsewhere."""
 
     @property
     def created_count(self) -> int:
@@ -880,38 +896,38 @@ class VirtualStatistics:
         """Requests that waited for a fence."""
 
 class VirtualResource(MemoryResource):
-    """Blocks at addresses that chunks are mapped to and moved between."""
+    """Blocks at addresses that chunks are mapped to, and moved between."""
 
     def allocate_on(self, size_bytes: int, stream: Stream | None, alignment: int = 16) -> int:
-        """As `allocate`, for use in the order of a stream."""
+        """Allocate as `allocate` does, for use in the order of a stream."""
 
     def deallocate_on(self, address: int, size_bytes: int, stream: Stream | None, alignment: int = 16) -> None:
         """
-        As `deallocate`, while work that the stream was given may still use the block: it
-        serves the same stream at once, others when that work is done.
+        Free as `deallocate` does, while work of the stream may still use the block: it serves
+        the same stream at once, others when that work is done.
         """
 
     def virtual_statistics(self) -> VirtualStatistics: ...
 
     def blocks(self) -> list[tuple[int, int, int, int, str]]:
         """
-        Every block that has memory where it lies: where its segment begins, its address,
-        size, bytes asked for (0 unless it is live) and `live`, `awaiting` (work may still
-        use it), `kept` (for a request of its size) or `free`.
+        List blocks that have memory: start of the segment, address, size, requested bytes (0
+        unless live), and `live`, `awaiting` (work may still use it), `kept` (for a request of
+        its size) or `free`.
         """
 
     def record_events(self, count: int) -> None:
-        """Keeps the last `count` events from now on; 0, as at first, keeps none."""
+        """Keep the last `count` events from now on; 0, the default, keeps none."""
 
     def events(self) -> list[tuple[str, int, int, int]]:
         """
-        The oldest first: `allocated`, `freed`, `mapped` or `unmapped`, address, bytes (of a
-        block, as asked for), nanoseconds since 1970.
+        List events, the oldest first: `allocated`, `freed`, `mapped` or `unmapped`, address,
+        bytes (of a block: the size requested), nanoseconds since 1970.
         """
 
 class ChunkedVirtualResource(VirtualResource):
     """
-    The virtual caching allocator as it was published: caches of chunks and of addresses.
+    Virtual caching allocator as published: with caches of chunks and of addresses.
     """
 
     def __init__(self, device: PagedDevice, chunk_bytes: int = 20971520) -> None: ...
@@ -922,53 +938,53 @@ class ChunkedVirtualResource(VirtualResource):
     def chunk_bytes(self) -> int: ...
 
     def set_chunk_size(self, chunk_bytes: int) -> None:
-        """Of chunks made from now on; what is cached goes back."""
+        """Set the size of chunks made from now on; cached chunks are given back."""
 
 class StealingVirtualResource(VirtualResource):
     """
-    Blocks of any size from one range of addresses; free pages move to where they are wanted.
+    Blocks of any size from one range of addresses; free pages move to where they are needed.
     """
 
     def __init__(self, device: PagedDevice, *, page_bytes: int = 2097152, max_bytes: int | None = None, keep_bytes: int = 0, idle_seconds: float = 10.0, patience_seconds: float = 1.0) -> None:
         """
-        Maps memory in pages, at most `max_bytes` of it. What was not needed for
-        `idle_seconds` goes back, but for `keep_bytes`. Work that is in the way is waited for
-        `patience_seconds` long before memory is made instead.
+        Map memory in pages, at most `max_bytes`. Memory not needed for `idle_seconds` is given
+        back, except `keep_bytes`. A request waits up to `patience_seconds` for unfinished work
+        before further memory is made.
         """
 
     def __del__(self) -> None: ...
 
 class PlannedResource(Adaptor):
-    """Serves requests that repeat at offsets that were planned."""
+    """Serves a repeated sequence of requests at planned offsets."""
 
     def __init__(self, upstream: MemoryResource) -> None: ...
 
     def restart(self) -> None:
-        """Begins an iteration: the plan's first request is expected next."""
+        """Begin an iteration: the plan's first request is expected next."""
 
     def recorded(self) -> list[tuple[int, int, int, int | None]]:
         """
-        Requests since `restart`: size, alignment, the step it came at, and the step it went
-        back at or None. Steps count requests and what went back.
+        List requests since `restart`: size, alignment, step of allocation, step of freeing or
+        None. Steps count allocations and frees.
         """
 
     def set_plan(self, requests: Sequence[tuple[int, int, int | None]], capacity_bytes: int, alignment: int) -> None:
         """
-        Expects requests of a size, an alignment and an offset each, None for one that
-        upstream is to serve, within `capacity_bytes` of upstream's.
+        Expect requests of a size, alignment and offset each (None: upstream serves it), within
+        `capacity_bytes` of upstream.
 
-        Raises OutOfMemoryError where upstream has not so much; InputError where a block of
-        the plan before is live, or a request lies outside.
+        Raises OutOfMemoryError if upstream refuses these; InputError if a block of the previous
+        plan is live, or a request is outside.
         """
 
     @property
     def hit_count(self) -> int:
-        """Requests that were as expected."""
+        """Requests that matched the plan."""
 
     @property
     def surprise_count(self) -> int:
         """
-        Requests that were not, or whose place was taken; upstream served them.
+        Requests that did not match, or whose place was taken; upstream served them.
         """
 
     @property
@@ -977,42 +993,46 @@ class PlannedResource(Adaptor):
 
     @property
     def capacity_bytes(self) -> int:
-        """Of the plan; 0 for none."""
+        """Bytes of the plan; 0 without one."""
 
 class CudaDevice(PagedDevice):
-    """Chunks of a CUDA device's memory and addresses of its driver's."""
+    """Chunks of a CUDA device's memory, at addresses of its driver."""
 
     def __init__(self, ordinal: int = 0, driver_library: str | None = None) -> None:
         """
-        `driver_library` names the driver, else `TIGHTSHIP_CUDA_DRIVER_LIBRARY` does, else
-        it is the system's. Raises LibraryError where there is no driver or no such device.
+        Open a device. The driver is `driver_library`, else `TIGHTSHIP_CUDA_DRIVER_LIBRARY`,
+        else the system's. Raises LibraryError if there is no driver or no such device.
         """
 
     @property
     def total_bytes(self) -> int:
-        """Of all the device's memory."""
+        """Bytes of the device's memory."""
 
 class CudaStream(Stream):
-    """A stream that somebody else made."""
+    """CUDA stream made elsewhere."""
 
     def __init__(self, device: CudaDevice, handle: int = 0) -> None:
-        """`handle` is the CUstream, 0 the default one; it must outlive this."""
+        """
+        Wrap the CUstream `handle`, 0 for the default one; it must outlive this object.
+        """
 
 def configure_cuda_pools(*, page_bytes: int = 2097152, max_bytes: int | None = None, patience_seconds: float = 1.0, driver_library: str | None = None) -> None:
-    """Refused while blocks are in use by other settings."""
+    """
+    Set the pools' settings; refused while blocks are in use under other settings.
+    """
 
 def cuda_pool_statistics(device: int) -> VirtualStatistics: ...
 
 def cuda_pool_live_count(device: int) -> int: ...
 
 def cuda_pool_stream_count(device: int) -> int:
-    """Handles of streams that are remembered."""
+    """Return the number of stream handles that the pool remembers."""
 
 def trim_cuda_pool(device: int) -> int: ...
 
 class NumpyBound:
     """
-    Within `with`, arrays the thread makes count against a bound; one too large raises MemoryError.
+    Bounds the arrays that a thread makes within `with`; one too large raises MemoryError.
     """
 
     def __init__(self, limit_bytes: int) -> None: ...
@@ -1029,10 +1049,10 @@ class NumpyBound:
 
     @property
     def refused_bytes(self) -> int:
-        """Live bytes that the last refused request would have made."""
+        """Live bytes that there would have been with the last refused request."""
 
 class NumpyScope:
-    """Within `with`, arrays the thread makes are blocks of a resource."""
+    """Makes a thread's arrays within `with` blocks of a resource."""
 
     def __init__(self, resource: MemoryResource) -> None: ...
 
@@ -1041,23 +1061,23 @@ class NumpyScope:
     def __exit__(self, *args: object) -> None: ...
 
 class Replayed:
-    """What a resource did with a recorded sequence."""
+    """Result of replaying a recorded sequence."""
 
     @property
     def peak_live_bytes(self) -> int:
-        """As they were asked for."""
+        """Largest sum of requested bytes of live blocks."""
 
     @property
     def peak_held_bytes(self) -> int:
-        """What the resource had touched at most; 0 where nobody looked."""
+        """Most bytes that the resource had touched; 0 if not measured."""
 
     @property
     def live_bytes(self) -> list[int]:
-        """The most in each part of the sequence."""
+        """Maximum in each part of the sequence."""
 
     @property
     def held_bytes(self) -> list[int]:
-        """The most in each part of the sequence."""
+        """Maximum in each part of the sequence."""
 
     @property
     def refused_count(self) -> int: ...
@@ -1068,27 +1088,27 @@ class Replayed:
 
 def replay(resource: MemoryResource, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, part_count: int) -> Replayed:
     """
-    Allocates `sizes[i]` bytes into slot `slots[i]`, or gives back what slot
-    `~slots[i]` has. A slot must be free when something comes to it. What is held is
-    looked at where `part_count` is not 0.
+    Allocate `sizes[i]` bytes into slot `slots[i]`, or free the block of slot `~slots[i]`.
+    A slot must be free when a block is put into it. Held bytes are measured unless
+    `part_count` is 0.
     """
 
 class MallocResource(MemoryResource):
     """
-    The C library's allocator, to compare with: it checks nothing that is given back.
+    The C library's allocator, for comparison; it does not check freed blocks.
     """
 
     def __init__(self) -> None: ...
 
 class CachingSimulation(MemoryResource):
     """
-    What PyTorch's caching allocator for devices would hold: a simulation to compare with.
+    Simulation of what PyTorch's caching allocator for devices would hold, for comparison.
     """
 
     def __init__(self) -> None: ...
 
 class StopFlag:
-    """Set from any thread to end a run between two steps."""
+    """Flag that any thread sets to end a run between two steps."""
 
     def __init__(self) -> None: ...
 
@@ -1099,26 +1119,24 @@ class StopFlag:
     def is_set(self) -> bool: ...
 
 class GuardedMapping:
-    """
-    A part of a file, read and written where it lies, that another may make shorter.
-    """
+    """Mapped part of a file that another process may truncate."""
 
     def __init__(self, file: int, offset_bytes: int, size_bytes: int) -> None:
         """
         Map bytes of a file that is open to read and write, from a multiple of the page size.
 
-        Raises MemoryError where the system refuses, or too many are mapped.
+        Raises MemoryError if the system refuses, or too many are mapped.
         """
 
     @property
     def is_lost(self) -> bool:
         """
-        Whether bytes were touched that the file no longer has, or for which the system had
-        no page: all of it is zeros since then, and nobody else's.
+        Whether bytes were touched that the file no longer has, or that the system had no page
+        for: the whole mapping is private zeros since then.
         """
 
     def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
-        """Its bytes, as a uint8 array that keeps it mapped."""
+        """Return its bytes as a uint8 array that keeps them mapped."""
 
 HAS_ONEDNN: bool = True
 
@@ -1130,7 +1148,7 @@ class OneDnnError(RuntimeError):
 
 def onednn_open(path: str) -> None:
     """
-    Opens the library once for the process; raises OneDnnLibraryError with the reason.
+    Open the library once for the process; raises OneDnnLibraryError with the reason.
     """
 
 def onednn_is_open() -> bool: ...
@@ -1139,7 +1157,7 @@ def onednn_version() -> str: ...
 
 def onednn_openmp() -> str:
     """
-    Whose threads it runs on: `tightship`, or the file of another OpenMP runtime.
+    Return the owner of its threads: `tightship`, or the file of another OpenMP runtime.
     """
 
 def onednn_path() -> str: ...
@@ -1147,17 +1165,23 @@ def onednn_path() -> str: ...
 def onednn_cpu_isa() -> int: ...
 
 def set_onednn_threads(count: int) -> None:
-    """Threads of primitives that the calling thread describes from now on."""
+    """
+    Set the threads of primitives that the calling thread describes from now on.
+    """
 
 def onednn_threads() -> int: ...
 
 class Reorderer:
-    """Copies operands into other layouts; keeps nothing when it goes."""
+    """
+    Copies operands into other layouts; its generated code is released with it.
+    """
 
     def __init__(self) -> None: ...
 
     def run(self, src: MemoryDesc, from_address: int, dst: MemoryDesc, to_address: int) -> None:
-        """The addresses must hold the operands."""
+        """
+        Copy an operand; both addresses must hold the bytes that their layouts describe.
+        """
 
 class MemoryDesc:
     """Shape, element type and layout of an operand."""
@@ -1166,11 +1190,11 @@ class MemoryDesc:
 
     @staticmethod
     def any(dims: Sequence[int], dtype: str = 'float32') -> MemoryDesc:
-        """A layout that the primitive chooses."""
+        """Leave the layout to the primitive."""
 
     @staticmethod
     def named(dims: Sequence[int], dtype: str, format: str) -> MemoryDesc:
-        """A layout as `format` writes it."""
+        """Make a layout from its name, as `format` returns it."""
 
     @property
     def dims(self) -> list[int]: ...
@@ -1186,7 +1210,9 @@ class MemoryDesc:
 
     @property
     def end_bytes(self) -> int:
-        """Bytes from the operand's address to behind its last element."""
+        """
+        Bytes from the operand's address to the end of its last element, padding included.
+        """
 
     @property
     def is_plain(self) -> bool: ...
@@ -1208,11 +1234,11 @@ class MemoryDesc:
 
     @property
     def recipe(self) -> bytes:
-        """How to make it again; empty where it cannot be said."""
+        """Bytes to make it again from; empty if the layout cannot be encoded."""
 
     @staticmethod
     def of_recipe(recipe: bytes) -> MemoryDesc:
-        """What a recipe says; raises RecipeError or OneDnnError."""
+        """Make a layout from a recipe; raises RecipeError or OneDnnError."""
 
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -1221,7 +1247,7 @@ class MemoryDesc:
     def __repr__(self) -> str: ...
 
 class Attributes:
-    """Post-operations and scales of a primitive."""
+    """Post-operations, scales and zero points of a primitive."""
 
     def __init__(self) -> None: ...
 
@@ -1236,7 +1262,7 @@ class Attributes:
     def zero_point(self, argument: int, mask: int) -> None: ...
 
 class PrimitiveDesc:
-    """An implementation chosen for fixed shapes and layouts."""
+    """Implementation chosen for fixed shapes and layouts, not compiled yet."""
 
     @staticmethod
     def convolution(src_weights_bias_dst: Sequence[MemoryDesc | None], window: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], transposed: bool, attributes: Attributes) -> PrimitiveDesc: ...
@@ -1309,187 +1335,209 @@ class PrimitiveDesc:
 
     def operand(self, argument: int) -> MemoryDesc:
         """
-        Layout of the operand bound to an argument number; null where it has none.
+        Return the layout of the operand of an argument number; null if it has none.
         """
 
     def next_implementation(self) -> bool: ...
 
     def reach(self) -> list[tuple[int, int]]:
         """
-        Arguments of a run, its scratchpad left out, and bytes that it may touch of each.
+        Return arguments of a run, without the scratchpad, each with the bytes that may be touched.
         """
 
     @property
     def skipped(self) -> int:
-        """Implementations that were moved on from."""
+        """Number of implementations skipped."""
 
     @property
     def recipe(self) -> bytes:
         """
-        How to make it again, up to the implementation, where that was recorded; else empty.
+        Bytes to make it again from, up to the implementation, if recorded; else empty.
         """
 
     @staticmethod
     def of_recipe(recipe: bytes) -> PrimitiveDesc:
-        """What a recipe says; raises RecipeError, or as its factory does."""
+        """
+        Make an object from a recipe; raises RecipeError, or as its factory does.
+        """
 
 class KernelError(RuntimeError):
     pass
 
 class NativeKernel:
     """
-    An operator of our own for fixed shapes, one constructor each; operands: inputs, outputs, scratch.
+    Native kernel of an operator for fixed shapes, with a factory for each; operands: inputs, outputs, scratch.
     """
 
     @staticmethod
     def of_recipe(recipe: bytes) -> NativeKernel:
-        """What a recipe says; raises RecipeError, or as its factory does."""
+        """
+        Make an object from a recipe; raises RecipeError, or as its factory does.
+        """
 
     def reach(self) -> list[tuple[int, int]]:
         """
-        Bytes of each operand that a run may touch, its scratch left out: from the first to behind the last, counted from the operand's address.
+        Return the byte range [low, high) of each operand, relative to its address, that a run may touch; scratch excluded.
         """
 
     @property
     def written(self) -> int:
-        """How many of its last operands a run writes; the others it only reads."""
+        """
+        Number of operands, counted from the last, that a run writes; it only reads the others.
+        """
 
     @property
     def recipe(self) -> bytes:
-        """How to make it again where that was recorded, else empty."""
+        """Bytes to make it again from, if recorded; else empty."""
 
     def scratch_bytes(self, threads: int) -> int:
-        """Room that it needs for itself, its last operand."""
+        """Return the bytes of its scratch, the last operand."""
 
     @staticmethod
     def elementwise(name: str, types: Sequence[str], shape: Sequence[int], strides: Sequence[Sequence[int]], parameters: Sequence[float]) -> NativeKernel | None:
         """
-        Inputs, output: an operator on each element; types and strides (bytes) of inputs, then of the output. None where there is no such kernel.
+        Make an elementwise operator. Operands: inputs, output; types and strides (bytes) in this order. None if no kernel has this name for these types.
         """
 
     @staticmethod
     def streamed_bytes(name: str, type: str) -> int | None:
         """
-        Dense results of an `elementwise` of operands of one shape from which on it writes around the caches; None where it never does on this processor.
+        Bytes of a dense result from which an `elementwise` of operands of one shape writes around the caches; None if it never does on this processor.
         """
 
     @staticmethod
     def reduction(name: str, dtype: str, kept: tuple[Sequence[int], Sequence[int], Sequence[int]], reduced: tuple[Sequence[int], Sequence[int]]) -> NativeKernel | None:
         """
-        Source, target: shape and strides (bytes) in both of the axes that stay, shape and strides of the axes that go. None where there is no such kernel.
+        Make a reduction. Operands: source, target. `kept`: shape of kept axes, strides (bytes) in both; `reduced`: shape and strides of reduced axes. None if no kernel has this name for the dtype.
         """
 
     @staticmethod
     def normalization(dtype: str, rows: tuple[int, int, int, int], by_segment: bool, present: Sequence[bool], is_centered: bool, epsilon: float) -> NativeKernel | None:
         """
-        Source, scale, bias, target, means, inverse deviations, where present. Rows: how many, parts of each, length of a part, parameters.
+        Make a normalization of rows. Operands, as far as `present`: source, scale, bias, target, means, inverse deviations. `rows`: count, parts of each, length of a part, parameters.
         """
 
     @staticmethod
     def softmax(dtype: str, rows: tuple[int, int, int], is_logarithm: bool) -> NativeKernel | None:
-        """Source, target, seen as (before, along, after) the axis."""
+        """
+        Make a softmax or its logarithm. Operands: source, target; `rows` is (before, along, after) the axis.
+        """
 
     @staticmethod
     def position(dtype: str, rows: tuple[int, int, int], is_largest: bool, takes_last: bool) -> NativeKernel | None:
-        """Source, target of int64, seen as (before, along, after) the axis."""
+        """
+        Make an ArgMax or ArgMin. Operands: source, target (int64); `rows` is (before, along, after) the axis.
+        """
 
     @staticmethod
     def hardmax(dtype: str, rows: tuple[int, int, int]) -> NativeKernel | None:
-        """Source, target, seen as (before, along, after) the axis."""
+        """
+        Make a Hardmax. Operands: source, target; `rows` is (before, along, after) the axis.
+        """
 
     @staticmethod
     def best(dtype: str, rows: tuple[int, int, int], count: int, is_largest: bool) -> NativeKernel | None:
-        """Source, values, indices, scratch: the best elements in order."""
+        """
+        Make a TopK of `count` sorted elements. Operands: source, values, indices, scratch.
+        """
 
     @staticmethod
     def running_sum(dtype: str, rows: tuple[int, int, int], is_exclusive: bool, is_reverse: bool) -> NativeKernel | None:
-        """Source, target, seen as (before, along, after) the axis."""
+        """
+        Make a CumSum. Operands: source, target; `rows` is (before, along, after) the axis.
+        """
 
     @staticmethod
     def copy(item_bytes: int, shape: Sequence[int], source_strides: Sequence[int], target_strides: Sequence[int]) -> NativeKernel:
         """
-        Source, target: elements into another layout of the same shape; strides in bytes.
+        Make a copy to another layout of the same shape. Operands: source, target; strides in bytes.
         """
 
     @staticmethod
     def moves(item_bytes: int, moves: Sequence[tuple[Sequence[int], tuple[int, int, Sequence[int]], tuple[int, int, Sequence[int]]]]) -> NativeKernel:
         """
-        Each move a shape, a source and a target; these two an operand's number, the byte of the first element, strides in bytes.
+        Make several copies in one kernel. Each move: shape, source and target, as (operand number, byte of the first element, strides in bytes).
         """
 
     @staticmethod
     def gather(item_bytes: int, indexing: tuple[str, int, Sequence[int], Sequence[int], Sequence[tuple[int, int, int]]], walk: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], blocks: tuple[int, int] = (0, 0)) -> NativeKernel:
         """
-        Data, indices, result. `indexing`: node, bytes of an index, shape and strides of the tuples, and for each of their indices (length, index step, data step). `walk`: shape; strides of data, tuples, result. `blocks`: elements after which a data step starts again, 0 for none, and bytes between these.
+        Make a gather. Operands: data, indices, result. `indexing`: node, bytes of an index, shape and strides of the tuples, and for each of their indices (length, index step, data step). `walk`: shape; strides of data, tuples, result. `blocks`: elements in a block of the data (0 for none) and bytes from block to block.
         """
 
     @staticmethod
     def scatter(type: tuple[int, str, str], indexing: tuple[str, int, Sequence[int], Sequence[int], Sequence[tuple[int, int, int]]], walk: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], whole: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel | None:
         """
-        Data, indices, updates, result. `type`: item bytes, dtype, reduction. `walk`: shape; strides of result, tuples, updates. `whole`: the data's shape and strides, and the result's strides. None where the reduction cannot be.
+        Make a scatter. Operands: data, indices, updates, result. `type`: item bytes, dtype, reduction. `walk`: shape; strides of result, tuples, updates. `whole`: the data's shape and strides, and the result's strides. None if the dtype has no such reduction.
         """
 
     @staticmethod
     def lookup(item_bytes: int, items: int, has_fill: bool, tables: Sequence[Sequence[int]]) -> NativeKernel:
         """
-        Source[, fill], target: each element the sum of its positions' entries, byte offsets into the source; a negative one fills. An entry stands for `items`.
+        Make a lookup. Operands: source[, fill], target. The source byte of an element is the sum of one entry per axis of `tables`; a negative entry fills. An entry stands for `items` elements.
         """
 
     @staticmethod
     def taps(axes: Sequence[tuple[Sequence[int], Sequence[Sequence[int]], Sequence[Sequence[float]]]]) -> NativeKernel:
         """
-        Source, target of float32, one axis after another: elements before, along and after it, then indices and weights by tap and position; no weights take the largest. Books scratch.
+        Make weighted sums of source elements, one axis after another. Operands: source, target (float32), scratch. `axes`: elements before, along and after the axis, then indices and weights by tap and position; without weights the largest element is taken.
         """
 
     @staticmethod
     def sample(how: Sequence[str], aligns_corners: bool, sizes: Sequence[int], lengths: Sequence[int], source_steps: Sequence[int], target_steps: Sequence[int]) -> NativeKernel:
         """
-        Source, grid, target of float32. `how`: nearest, linear or cubic; zeros, border or reflection. `sizes`: images, channels, positions. Steps in elements: of images, channels and spatial axes, or positions.
+        Make a GridSample. Operands: source, grid, target, of float32. `how`: nearest, linear or cubic; zeros, border or reflection. `sizes`: images, channels, positions. Steps in elements: of images, channels, then spatial axes (source) or positions (target).
         """
 
     @staticmethod
     def fills(fills: Sequence[tuple[bytes, int, Sequence[int], Sequence[int]]]) -> NativeKernel:
         """
-        Target: each fill an element as bytes, a byte offset, shape and strides.
+        Make fills of one target. Each fill: an element as bytes, a byte offset, shape, strides (bytes).
         """
 
     @staticmethod
     def triangle(item_bytes: int, upper: bool, has_diagonal: bool, shape: Sequence[int], source_strides: Sequence[int]) -> NativeKernel:
         """
-        Source[, diagonal], target: a triangle of each matrix, zeros elsewhere.
+        Make a Trilu. Operands: source[, diagonal], target; zeros outside the triangle of each matrix.
         """
 
     @staticmethod
     def one_hot(item_bytes: int, dtype: str, shape: tuple[int, int, int]) -> NativeKernel | None:
-        """Indices of `dtype`, off and on, target of (outer, depth, inner)."""
+        """
+        Make a OneHot. Operands: indices of `dtype`, off and on values, target; `shape` is (outer, depth, inner).
+        """
 
     @staticmethod
     def ramp(dtype: str, count: int) -> NativeKernel | None:
-        """Start, step, target: numbers that grow by the step."""
+        """Make a Range. Operands: start, step, target of `count` numbers."""
 
     @staticmethod
     def reverse_sequences(node: str, sizes: Sequence[int], steps_first: bool) -> NativeKernel:
-        """Data, lengths, target. `sizes`: sequences, steps, bytes of a step."""
+        """
+        Make a ReverseSequence. Operands: data, lengths, target. `sizes`: sequences, steps, bytes of a step.
+        """
 
     @staticmethod
     def append(node: str, sizes: Sequence[int], has_firsts: bool, is_circular: bool) -> NativeKernel:
         """
-        Past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step.
+        Make an append to a cache. Operands: past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step.
         """
 
     class AttentionRule:
-        """How scores become weights; `mask` is none, added, kept or hidden."""
+        """
+        Rule by which scores become weights; `mask` is none, added, kept or hidden.
+        """
 
         def __init__(self, scale: float, mask: str = 'none', fill: float = 0.0, ahead: int = -1, zero_if_undefined: bool = False, zero_if_unseen: bool = False) -> None: ...
 
     @staticmethod
     def attention(outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]]) -> NativeKernel:
         """
-        Queries, keys, values, mask where there is one, target, scratch; sizes are of queries, keys, depth, width; strides in bytes.
+        Make an attention. Operands: queries, keys, values[, mask], target, scratch. `sizes`: queries, keys, depth, width; `strides` in bytes.
         """
 
     class ConvolutionShape:
-        """A convolution over two spatial axes, channels last."""
+        """Shape of a convolution over two spatial axes, channels last."""
 
         def __init__(self, batch_channels_outputs: Sequence[int], source: Sequence[int], target: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int], depth: int, by_block: bool) -> None: ...
 
@@ -1498,113 +1546,129 @@ class NativeKernel:
     @staticmethod
     def streamed_convolution(shape: NativeKernel.ConvolutionShape, has_bias: bool, has_addend: bool, low: float, high: float) -> NativeKernel:
         """
-        Source, weights, [bias,] [addend,] target: a convolution whose weights, packed by block or by chunk, are streamed; needs AVX-512.
+        Make a convolution that streams weights packed by block or by chunk; needs AVX-512. Operands: source, weights[, bias][, addend], target.
         """
 
     @staticmethod
     def scale(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> NativeKernel:
         """
-        Source, scales, target: their product; strides in bytes, 0 where a scale is repeated. Along the innermost axis elements lie together.
+        Make a product of elements and scales. Operands: source, scales, target; strides in bytes, 0 where a scale repeats. The innermost axis is dense.
         """
 
     @staticmethod
     def depthwise(batch_channels: Sequence[int], sizes: Sequence[Sequence[int]], strides: tuple[Sequence[int], Sequence[int]], swishes: tuple[bool, bool], limits: tuple[float, float], has_means: bool) -> NativeKernel:
         """
-        Source, weights, bias, target, [means,] scratch: each channel convolved by itself. Sizes are the source's, the target's, the kernel's, strides, dilations, pads; strides of source and target in elements, by image, row, pixel, 16 channels; whether there is a Swish before and behind; limits that results without one are clamped to.
+        Make a depthwise convolution. Operands: source, weights, bias, target[, means], scratch. `sizes`: source, target, kernel, strides, dilations, pads. `strides`: of source and target in elements, for image, row, pixel, 16 channels. `swishes`: whether a Swish comes before and after; `limits` clamp results without one.
         """
 
     @staticmethod
     def split_product(rows_depth_columns: Sequence[int], has_bias: bool, has_addend: bool, activation: str, low: float, high: float) -> NativeKernel:
         """
-        Source, weights in panels of 64 columns, [bias,] [addend,] target, scratch: a product of float32 matrices from products of bfloat16, of which three make a float32. The activation is clip (to low and high), gelu_erf, gelu_tanh or swish.
+        Make a product of float32 matrices from products of bfloat16, three of which make a float32. Operands: source, weights in panels of 64 columns[, bias][, addend], target, scratch. `activation`: clip (to `low` and `high`), gelu_erf, gelu_tanh or swish.
         """
 
     @staticmethod
     def rotary(node: str, shape: Sequence[int], sizes: Sequence[int], strides: Sequence[Sequence[int]], along: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
         """
-        Source, cosines, sines[, positions], target, of float32: pairs turned by an angle. `sizes`: pairs of a row, elements after them, rows of the tables or 0; `strides` around rows; `along` a row: from element to element, pair to pair, within a pair. In bytes.
+        Make a rotation of pairs by angles. Operands: source, cosines, sines[, positions], target, of float32. `sizes`: pairs of a row, elements after them, rows of the tables or 0. `strides` around rows; `along` a row: from element to element, pair to pair, within a pair. In bytes.
         """
 
     class RecurrentRule:
-        """
-        What a recurrent layer computes; `cell` is plain, gru, linear_gru or lstm.
-        """
+        """Rule of a recurrent layer; `cell` is plain, gru, linear_gru or lstm."""
 
         def __init__(self, cell: str, activations: Sequence[tuple[str, float, float]], is_reversed: bool, is_coupled: bool, limit: float) -> None:
-            """Activations by name, alpha and beta, of one direction after another."""
+            """
+            Make a rule; `activations` are (name, alpha, beta) of one direction after another.
+            """
 
     @staticmethod
     def recurrent(sizes: Sequence[int], rule: NativeKernel.RecurrentRule, parts: Sequence[str], strides: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
         """
-        Products of the inputs, packed weights of the state, the parts named, scratch; sizes are steps, batch, directions, hidden; strides of the products, the sequence and the states, in elements.
+        Make a recurrent layer. Operands: products of the inputs, packed weights of the state, the named parts, scratch. `sizes`: steps, batch, directions, hidden. `strides`: of products, sequence and states, in elements.
         """
 
     @staticmethod
     def recurrent_gradient(cell: str, sizes: Sequence[int], is_reversed: bool, is_cut: bool, parts: Sequence[str]) -> NativeKernel:
-        """The parts named, scratch; sizes are steps, batch, hidden."""
+        """
+        Make the backward steps of a recurrent layer. Operands: the named parts, scratch. `sizes`: steps, batch, hidden.
+        """
 
     @staticmethod
     def recurrent_weights(cell: str, directions: int, hidden: int) -> NativeKernel:
-        """Weights of the state, the same packed."""
+        """
+        Make a packing of weights of the state. Operands: weights, packed weights.
+        """
 
     @staticmethod
     def quantize(dtype: str, shape: Sequence[int], strides: Sequence[Sequence[int]], has_zero: bool) -> NativeKernel:
-        """x, scale[, zero point], y of `dtype`; strides in bytes of the four."""
+        """
+        Make a QuantizeLinear. Operands: x, scale[, zero point], y of `dtype`; strides in bytes of the four.
+        """
 
     @staticmethod
     def dequantize(dtype: str, shape: Sequence[int], strides: Sequence[Sequence[int]], has_zero: bool) -> NativeKernel:
-        """x of `dtype`, scale[, zero point], y; strides in bytes of the four."""
+        """
+        Make a DequantizeLinear. Operands: x of `dtype`, scale[, zero point], y; strides in bytes of the four.
+        """
 
     @staticmethod
     def dynamic_quantize(count: int) -> NativeKernel:
-        """x, y (uint8), scale, zero point, scratch; of x's own range."""
+        """
+        Make a DynamicQuantizeLinear by the range of x. Operands: x, y (uint8), scale, zero point, scratch.
+        """
 
     @staticmethod
     def update(rule: str, elements: Sequence[int], has: Sequence[bool], numbers: Sequence[float]) -> NativeKernel | None:
         """
-        Weight, gradient, what is kept of it, step, rate, scale, then what is written. Elements: the first that changes, how many do, how many there are. Has: a rate, a scale. Numbers: rate, two of the rule's, epsilon, decay.
+        Make an optimizer's update. Operands: weight, gradient, optimizer state, step[, rate][, scale], then the results. `elements`: first and number of those updated, number of all. `has`: a rate, a scale. `numbers`: rate, two of the rule's, epsilon, decay.
         """
 
     @staticmethod
     def squares_added(count: int, has_total: bool) -> NativeKernel:
-        """Numbers, a total, the total with their squares."""
+        """
+        Make a sum of squares. Operands: numbers[, total], the total plus their squares.
+        """
 
     @staticmethod
     def clip_scale(limit: float, name: str) -> NativeKernel:
-        """A total of squares, the factor that its root is clipped by, the root."""
+        """
+        Make a clipping factor. Operands: total of squares, the factor that clips its root to `limit`, the root.
+        """
 
     @staticmethod
     def dropout(count: int, numbers: Sequence[float], stream: int, has_mask: bool) -> NativeKernel:
-        """Numbers, seed and step, result, a mask. Numbers: ratio, scale."""
+        """
+        Make a Dropout. Operands: numbers, seed and step, result[, mask]. `numbers`: ratio, scale.
+        """
 
     @staticmethod
     def batch_normalization(image: Sequence[int], epsilon: float) -> NativeKernel:
         """
-        Image as (outer, channels, inner), scale, bias, result, mean, variance.
+        Make a BatchNormalization in training mode. Operands: image as (outer, channels, inner), scale, bias, result, mean, variance.
         """
 
     @staticmethod
     def batch_normalization_gradient(image: Sequence[int], epsilon: float, is_given: bool) -> NativeKernel:
         """
-        The result's gradient, image, scale, mean, variance, gradients of image, scale and bias.
+        Make the gradient of a batch normalization. Operands: the result's gradient, image, scale, mean, variance, gradients of image, scale and bias.
         """
 
     @staticmethod
     def largest_gradient(images: Sequence[int], window: Sequence[Sequence[int]], is_last: bool) -> NativeKernel:
         """
-        The result's gradient, image, its gradient. Images: how many, channels. Window: source, target, kernel, strides, dilations, padding in front.
+        Make the gradient of a MaxPool. Operands: the result's gradient, image, its gradient. `images`: count, channels. `window`: source, target, kernel, strides, dilations, padding before.
         """
 
     @staticmethod
     def cross_entropy_gradient(scores: Sequence[int], has: Sequence[bool], ignored: int, name: str) -> NativeKernel:
         """
-        The loss' gradient, logarithms of probabilities, labels, weights of classes, the scores' gradient. Has: a mean, an ignored label, weights.
+        Make the gradient of a cross entropy. Operands: the loss's gradient, logarithms of probabilities, labels[, weights of classes], the scores' gradient. `has`: a mean, an ignored label, weights.
         """
 
     @staticmethod
     def gather_gradient(shape: Sequence[int], part: Sequence[int], count: int, is_wide: bool, name: str) -> NativeKernel:
         """
-        Gradient, indices of 32 or 64 bits, result (before, along, after), or of `part` along that axis: the first, and how many.
+        Make the gradient of a Gather. Operands: gradient, indices of 32 or 64 bits, result of `shape` (before, along, after). `part`: first index and length of the part of that axis that the result has.
         """
 
 class RecipeError(ValueError):
@@ -1612,33 +1676,33 @@ class RecipeError(ValueError):
 
 def record_recipes(wanted: bool) -> bool:
     """
-    Whether the thread keeps the recipes of what it makes from now on; returns what was.
+    Set whether the thread records recipes of objects that it makes; return the previous setting.
     """
 
 def kernel_cpu() -> str:
     """
-    Which instructions of this processor native kernels are made for, as `avx512`.
+    Return the instruction sets of this processor that native kernels use, such as `avx512`.
     """
 
 def multiplies_tiles() -> bool:
     """
-    Whether this processor multiplies tiles of bfloat16 (AMX), and the system lets us.
+    Whether this processor multiplies tiles of bfloat16 (AMX) and the system permits it.
     """
 
 class NativeProgram:
-    """Kernels and primitives over planned bytes."""
+    """Program of kernels and primitives over planned bytes."""
 
     def __init__(self) -> None: ...
 
     def add_primitive(self, desc: PrimitiveDesc, arguments: Sequence[tuple[int, MemoryDesc, tuple[int, int]]]) -> None:
-        """Arguments are numbers with the layout and place of each."""
+        """Add a primitive; arguments are (number, layout, place)."""
 
     def add_kernel(self, kernel: NativeKernel, operands: Sequence[tuple[int, int]]) -> None: ...
 
     def compile(self, threads: int) -> None: ...
 
     def defer(self, threads: int) -> None:
-        """Instead of `compile`: each run obtains its primitives."""
+        """Let each run obtain its primitives, instead of `compile`."""
 
     def bind_weights(self, address: int) -> None: ...
 
@@ -1646,27 +1710,31 @@ class NativeProgram:
     def step_count(self) -> int: ...
 
 class NativeStepGraph:
-    """Which of some native steps wait for which; for one run at a time."""
+    """
+    Dependencies between native steps, with the state of one run at a time.
+    """
 
     def __init__(self, first: int, last: int, edges: Sequence[tuple[int, int]]) -> None: ...
 
 class NativeContext:
-    """A program bound to one arena."""
+    """Program bound to one arena."""
 
     def __init__(self, program: NativeProgram, arena_address: int) -> None: ...
 
     def bind_external(self, slot: int, array: object) -> None:
         """
-        Read or write a C-contiguous array, which the caller keeps until the run is over.
+        Bind a slot to a C-contiguous array, which the caller keeps until the run is over.
         """
 
     def run(self, steps: tuple[int, int], stop: StopFlag, deadline_ns: int | None = None, ends_ns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')] | None = None) -> str:
         """
-        Runs steps [first, last) without the GIL; "done", "stopped" or "deadline".
+        Run steps [first, last) without the GIL; return "done", "stopped" or "deadline".
         """
 
     def run_at_once(self, steps: NativeStepGraph, workers: int, stop: StopFlag, deadline_ns: int | None = None) -> str:
-        """Runs steps as soon as they can; otherwise as `run`."""
+        """
+        Run steps concurrently, each once those that it waits for have ended; otherwise like `run`.
+        """
 
 class Place:
     """
@@ -1876,22 +1944,22 @@ class LentConnections:
         """Make every `next` return None."""
 
 class PrimitiveCacheStatistics:
-    """hits + waits + misses are the primitives that were asked for."""
+    """Counters; hits + waits + misses are the calls of `obtain`."""
 
     @property
     def hits(self) -> int: ...
 
     @property
     def waits(self) -> int:
-        """Found while another thread compiled it."""
+        """Calls that waited for another thread to compile the primitive."""
 
     @property
     def misses(self) -> int:
-        """Had to be compiled."""
+        """Calls that compiled the primitive."""
 
     @property
     def failures(self) -> int:
-        """Of those, could not be."""
+        """Misses whose compilation failed."""
 
     @property
     def evictions(self) -> int: ...
@@ -1902,44 +1970,44 @@ class PrimitiveCacheStatistics:
 
     @property
     def bytes(self) -> int:
-        """Of them, estimated."""
+        """Their estimated bytes."""
 
     @property
     def idle_entries(self) -> int:
-        """Of them, used by nobody."""
+        """Primitives held but not used."""
 
     @property
     def idle_bytes(self) -> int:
-        """Of those, estimated."""
+        """Estimated bytes of unused primitives."""
 
 class LifetimeManager:
-    """Who is alive with whom among the temporaries of a primitive."""
+    """Lifetimes of the temporaries of a primitive."""
 
     def start_lifetime(self) -> int:
-        """The number of an object that is alive from now on."""
+        """Start the lifetime of a new object; return its number."""
 
     def end_lifetime(self, object: int, size_bytes: int, alignment: int = 64) -> None:
-        """The object is needed no more; raises InputError unless it is alive."""
+        """End the lifetime of an object; raises InputError unless it is alive."""
 
     @property
     def are_all_finalized(self) -> bool: ...
 
     @property
     def size_bytes(self) -> int:
-        """Of a pool for them; raises InputError while an object is alive."""
+        """Bytes of a pool for all objects; raises InputError while one is alive."""
 
 class BlobLifetimeManager(LifetimeManager):
-    """A region for each of as few objects as live at once."""
+    """Lifetimes placed in as few regions as objects are alive at once."""
 
     def __init__(self) -> None: ...
 
 class OffsetLifetimeManager(LifetimeManager):
-    """One region, objects at planned offsets."""
+    """Lifetimes placed at planned offsets of one region."""
 
     def __init__(self) -> None: ...
 
 class PoolStatistics:
-    """Pools that are free and reserved."""
+    """Counts and bytes of free and reserved pools."""
 
     @property
     def free_count(self) -> int: ...
@@ -1955,7 +2023,7 @@ class PoolStatistics:
 
     @property
     def peak_bytes(self) -> int:
-        """The most of both together."""
+        """Most bytes of free and reserved pools together."""
 
     @property
     def created(self) -> int: ...
@@ -1965,13 +2033,15 @@ class PoolStatistics:
 
     @property
     def trimmed(self) -> int:
-        """Free ones that were given back."""
+        """Free pools that were given back."""
 
 class PoolManager:
-    """Pools of temporaries, free and reserved."""
+    """Manager of pools of temporaries, each free or reserved."""
 
     def __init__(self, budget_bytes: int) -> None:
-        """Free pools hold at most `budget_bytes`; 0 frees them at once."""
+        """
+        Make a manager whose free pools hold at most `budget_bytes`; 0 gives them back at once.
+        """
 
     def __del__(self) -> None: ...
 
@@ -1983,13 +2053,13 @@ class PoolManager:
 
     def trim(self, budget_bytes: int = 0) -> int:
         """
-        Gives free pools back until they hold at most so many bytes; returns what it gave.
+        Give free pools back until they hold at most `budget_bytes`; return the bytes given back.
         """
 
     def statistics(self) -> PoolStatistics: ...
 
 class PrimitiveResource:
-    """The memory of one run of a primitive."""
+    """Memory of one run of a primitive."""
 
     @property
     def is_held(self) -> bool: ...
@@ -1998,87 +2068,91 @@ class PrimitiveResource:
     def identity(self) -> int: ...
 
     def address(self, object: int = 0) -> int:
-        """Raises InputError where there is no such object."""
+        """
+        Return the address of an object; raises InputError if there is no such object.
+        """
 
 class MemoryManager:
-    """Where the temporaries of a primitive come from, run by run."""
+    """Gives each run of a primitive the memory of its temporaries."""
 
     def __init__(self, lifetimes: LifetimeManager, pools: PoolManager, *, is_cached: bool = True) -> None:
         """
-        On demand, unless `is_cached`: what a run had is given back when it is over.
+        Make a manager; unless `is_cached`, a run's pool is given back when the run ends.
         """
 
     def __del__(self) -> None: ...
 
     def populate(self, resource: MemoryResource, count: int) -> None:
         """
-        Makes free pools for so many runs, at most what the budget admits; all or none.
+        Make free pools for `count` runs, as far as the budget allows; all of these or none.
         """
 
     def clear(self) -> None:
-        """Gives every pool back; raises InputError while one is reserved."""
+        """Give every pool back; raises InputError while one is reserved."""
 
     def reserve_pools(self, resource: MemoryResource, count: int) -> None:
         """
-        Has so many more pools reserved for this primitive; all, or OutOfMemoryError and none.
+        Reserve `count` further pools for this primitive; raises OutOfMemoryError and reserves none if one is refused.
         """
 
     def unreserve_pools(self, count: int) -> None:
-        """Returns so many; raises InputError, and returns none, where fewer are."""
+        """
+        Return `count` reserved pools; raises InputError and returns none if fewer are reserved.
+        """
 
     @property
     def reserved_count(self) -> int:
         """Pools that are reserved and not in use."""
 
     def create_resource(self, resource: MemoryResource) -> PrimitiveResource:
-        """A pool for one run."""
+        """Take a pool for one run."""
 
     def destroy_resource(self, held: PrimitiveResource) -> None:
-        """
-        Ends a run; raises InputError where the resource is not this manager's.
-        """
+        """End a run; raises InputError if the resource is another manager's."""
 
 class CachedPrimitive:
-    """A compiled primitive, in use while this lives."""
+    """Counted reference to a compiled primitive."""
 
     @property
     def size_bytes(self) -> int:
-        """Of its code and description, estimated."""
+        """Estimated bytes of its code and description."""
 
     @property
     def scratch_bytes(self) -> int: ...
 
     @property
     def memory(self) -> MemoryManager:
-        """Where its scratch, object 0, comes from."""
+        """Manager of its scratch, which is object 0."""
 
     def is_same(self, other: CachedPrimitive) -> bool:
         """Whether both are one compiled primitive."""
 
 class PrimitiveCache:
-    """Compiled primitives by what they compute."""
+    """Cache of compiled primitives."""
 
     def __init__(self, entries: int, idle_bytes: int, pools: PoolManager, *, is_cached: bool = True) -> None:
-        """`pools` and `is_cached` are those of the primitives' memory managers."""
+        """
+        Make a cache; `pools` and `is_cached` configure the primitives' memory managers.
+        """
 
     def obtain(self, desc: PrimitiveDesc, threads: int = 1) -> CachedPrimitive:
         """
-        The primitive of a description made for so many threads, compiled if need be.
+        Return the primitive of a description made for `threads`, compiled if needed.
         """
 
     @property
     def entries(self) -> int:
-        """Most primitives that it holds; 0 holds none."""
+        """Most primitives that it holds; 0 for none."""
 
     @property
     def idle_bytes(self) -> int:
-        """Most bytes of primitives that nobody uses."""
+        """Most bytes of unused primitives."""
 
     def set_capacity(self, entries: int, idle_bytes: int) -> None:
-        """Lets go at once of what is beyond."""
+        """Set both limits; primitives beyond them are released at once."""
 
     def release_idle(self) -> int:
-        """Lets go of what nobody uses; returns its bytes, estimated."""
+        """Release unused primitives; return their estimated bytes."""
 
     @property
     def pools(self) -> PoolManager: ...
@@ -2086,32 +2160,36 @@ class PrimitiveCache:
     def statistics(self) -> PrimitiveCacheStatistics: ...
 
 def primitive_cache() -> PrimitiveCache:
-    """The cache that every program of the process shares."""
+    """Return the cache that all programs of the process share."""
 
 class NativeStepwise:
-    """A deferred program whose primitives and memory are had for each call."""
+    """Deferred program that obtains primitives and memory for each call."""
 
     def __init__(self, program: NativeProgram, cache: PrimitiveCache, resource: MemoryResource, groups: Sequence[tuple[int, int, LifetimeManager, Sequence[int]]], scratch_slot: int) -> None:
         """
-        Groups are first and last step, lifetimes, and a slot for each object of those.
+        Make a run; a group is first and last step, lifetimes, and the slot of each object.
         """
 
     def bind_external(self, slot: int, array: object) -> None:
-        """An array that the caller keeps until the run is over."""
+        """
+        Bind a slot to a C-contiguous array, which the caller keeps until the run is over.
+        """
 
     def bind_persistent(self, slot: int, array: object) -> None:
-        """An array of what primitives own; it is kept."""
+        """Bind a slot to an array that primitives own, and keep the array alive."""
 
     def run(self, stop: StopFlag, deadline_ns: int | None = None) -> str:
-        """Runs every step without the GIL; "done", "stopped" or "deadline"."""
+        """
+        Run every step without the GIL; return "done", "stopped" or "deadline".
+        """
 
     @property
     def memory_ns(self) -> int:
-        """Of the last run: obtaining memory and giving it back."""
+        """Time of the last run spent obtaining memory and giving it back."""
 
     @property
     def primitives_ns(self) -> int:
-        """Of the last run: finding primitives, or compiling them."""
+        """Time of the last run spent finding or compiling primitives."""
 
 def expect_leaks() -> None:
     """Keep the end of the process from listing objects that are still alive."""

@@ -16,7 +16,7 @@ namespace {
 using kernels::ElementType;
 using KernelPointer = std::shared_ptr<const Kernel>;
 
-/// None where kernels cannot compute with one of the types.
+/// Returns null if kernels cannot compute with one of the types.
 std::optional<std::vector<ElementType>> element_types(const std::vector<std::string> &names) {
     std::vector<ElementType> types;
     for (const std::string &name : names) {
@@ -53,11 +53,11 @@ void arithmetic_kernels(nb::class_<Kernel> &kernel) {
         nb::sig("def elementwise(name: str, types: Sequence[str], "
                 "shape: Sequence[int], strides: Sequence[Sequence[int]], "
                 "parameters: Sequence[float]) -> NativeKernel | None"),
-        "Inputs, output: an operator on each element; types and strides (bytes) of "
-        "inputs, then of the output. None where there is no such kernel.");
+        "Make an elementwise operator. Operands: inputs, output; types and strides (bytes) in this "
+        "order. None if no kernel has this name for these types.");
     kernel.def_static("streamed_bytes", &streamed_bytes, "name"_a, "type"_a,
-                      "Dense results of an `elementwise` of operands of one shape from which on it "
-                      "writes around the caches; None where it never does on this processor.");
+                      "Bytes of a dense result from which an `elementwise` of operands of one "
+                      "shape writes around the caches; None if it never does on this processor.");
 }
 
 } // namespace tightship::bind

@@ -28,15 +28,15 @@ kernels::Mask mask_named(std::string_view name) {
     for (const auto &[known, mask] : kMasks)
         if (known == name)
             return mask;
-    throw std::invalid_argument("There is no mask `" + std::string(name) + "`.");
+    throw std::invalid_argument("Unknown kind of mask `" + std::string(name) + "`.");
 }
 
 } // namespace
 
 void attention_kernels(nb::class_<Kernel> &kernel) {
-    nb::class_<kernels::AttentionRule>(kernel, "AttentionRule",
-                                       "How scores become weights; `mask` is none, added, kept "
-                                       "or hidden.")
+    nb::class_<kernels::AttentionRule>(
+        kernel, "AttentionRule",
+        "Rule by which scores become weights; `mask` is none, added, kept or hidden.")
         .def(
             "__init__",
             [](kernels::AttentionRule *self, float scale, std::string_view mask, float fill,
@@ -54,8 +54,8 @@ void attention_kernels(nb::class_<Kernel> &kernel) {
                                       strides);
         },
         "outer"_a, "sizes"_a, "rule"_a, "strides"_a,
-        "Queries, keys, values, mask where there is one, target, scratch; sizes are of queries, "
-        "keys, depth, width; strides in bytes.");
+        "Make an attention. Operands: queries, keys, values[, mask], target, scratch. `sizes`: "
+        "queries, keys, depth, width; `strides` in bytes.");
 }
 
 } // namespace tightship::bind

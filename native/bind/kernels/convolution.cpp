@@ -15,8 +15,8 @@ namespace tightship::bind {
 
 void convolution_kernels(nb::class_<Kernel> &kernel) {
     using Pair = std::array<int64_t, 2>;
-    nb::class_<kernels::ConvolutionShape>(kernel, "ConvolutionShape",
-                                          "A convolution over two spatial axes, channels last.")
+    nb::class_<kernels::ConvolutionShape>(
+        kernel, "ConvolutionShape", "Shape of a convolution over two spatial axes, channels last.")
         .def(
             "__init__",
             [](kernels::ConvolutionShape *self, const std::array<int64_t, 3> &counts, Pair source,
@@ -32,12 +32,12 @@ void convolution_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel).def_static(
         "streamed_convolution", &kernels::streamed_convolution, "shape"_a, "has_bias"_a,
         "has_addend"_a, "low"_a, "high"_a,
-        "Source, weights, [bias,] [addend,] target: a convolution whose weights, "
-        "packed by block or by chunk, are streamed; needs AVX-512.");
+        "Make a convolution that streams weights packed by block or by chunk; needs AVX-512. "
+        "Operands: source, weights[, bias][, addend], target.");
     recorded(kernel).def_static(
         "scale", &kernels::scale, "shape"_a, "strides"_a,
-        "Source, scales, target: their product; strides in bytes, 0 where a scale is "
-        "repeated. Along the innermost axis elements lie together.");
+        "Make a product of elements and scales. Operands: source, scales, target; strides in "
+        "bytes, 0 where a scale repeats. The innermost axis is dense.");
 }
 
 } // namespace tightship::bind

@@ -38,11 +38,10 @@ void depthwise_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel).def_static(
         "depthwise", &depthwise, "batch_channels"_a, "sizes"_a, "strides"_a, "swishes"_a,
         "limits"_a, "has_means"_a,
-        "Source, weights, bias, target, [means,] scratch: each channel convolved by "
-        "itself. Sizes are the source's, the target's, the kernel's, strides, "
-        "dilations, pads; strides of source and target in elements, by image, row, "
-        "pixel, 16 channels; whether there is a Swish before and behind; limits that "
-        "results without one are clamped to.");
+        "Make a depthwise convolution. Operands: source, weights, bias, target[, means], scratch. "
+        "`sizes`: source, target, kernel, strides, dilations, pads. `strides`: of source and "
+        "target in elements, for image, row, pixel, 16 channels. `swishes`: whether a Swish comes "
+        "before and after; `limits` clamp results without one.");
 }
 
 } // namespace tightship::bind

@@ -84,38 +84,45 @@ std::shared_ptr<const Kernel> sample(const std::array<std::string, 2> &how, bool
 void generate_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel)
         .def_static("lookup", &kernels::lookup, "item_bytes"_a, "items"_a, "has_fill"_a, "tables"_a,
-                    "Source[, fill], target: each element the sum of its positions' entries, byte "
-                    "offsets into the source; a negative one fills. An entry stands for `items`.")
+                    "Make a lookup. Operands: source[, fill], target. The source byte of an "
+                    "element is the sum of one entry per axis of `tables`; a negative entry fills. "
+                    "An entry stands for `items` elements.")
         .def_static("taps", &taps, "axes"_a,
-                    "Source, target of float32, one axis after another: elements before, along "
-                    "and after it, then indices and weights by tap and position; no weights take "
-                    "the largest. Books scratch.")
-        .def_static("sample", &sample, "how"_a, "aligns_corners"_a, "sizes"_a, "lengths"_a,
-                    "source_steps"_a, "target_steps"_a,
-                    "Source, grid, target of float32. `how`: nearest, linear or cubic; zeros, "
-                    "border or reflection. `sizes`: images, channels, positions. Steps in "
-                    "elements: of images, channels and spatial axes, or positions.")
+                    "Make weighted sums of source elements, one axis after another. Operands: "
+                    "source, target (float32), scratch. `axes`: elements before, along and after "
+                    "the axis, then indices and weights by tap and position; without weights the "
+                    "largest element is taken.")
+        .def_static(
+            "sample", &sample, "how"_a, "aligns_corners"_a, "sizes"_a, "lengths"_a,
+            "source_steps"_a, "target_steps"_a,
+            "Make a GridSample. Operands: source, grid, target, of float32. `how`: nearest, linear "
+            "or cubic; zeros, border or reflection. `sizes`: images, channels, positions. Steps in "
+            "elements: of images, channels, then spatial axes (source) or positions (target).")
         .def_static("fills", &fills, "fills"_a,
-                    "Target: each fill an element as bytes, a byte offset, shape and strides.")
+                    "Make fills of one target. Each fill: an element as bytes, a byte offset, "
+                    "shape, strides (bytes).")
         .def_static("triangle", &kernels::triangle, "item_bytes"_a, "upper"_a, "has_diagonal"_a,
                     "shape"_a, "source_strides"_a,
-                    "Source[, diagonal], target: a triangle of each matrix, zeros elsewhere.")
+                    "Make a Trilu. Operands: source[, diagonal], target; zeros outside the "
+                    "triangle of each matrix.")
         .def_static("one_hot", &kernels::one_hot, "item_bytes"_a, "dtype"_a, "shape"_a,
                     nb::sig("def one_hot(item_bytes: int, dtype: str, shape: tuple[int, int, "
                             "int]) -> NativeKernel | None"),
-                    "Indices of `dtype`, off and on, target of (outer, depth, inner).")
+                    "Make a OneHot. Operands: indices of `dtype`, off and on values, target; "
+                    "`shape` is (outer, depth, inner).")
         .def_static("ramp", &kernels::ramp, "dtype"_a, "count"_a,
                     nb::sig("def ramp(dtype: str, count: int) -> NativeKernel | None"),
-                    "Start, step, target: numbers that grow by the step.");
+                    "Make a Range. Operands: start, step, target of `count` numbers.");
 }
 
 void sequence_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel)
         .def_static("reverse_sequences", &reverse_sequences, "node"_a, "sizes"_a, "steps_first"_a,
-                    "Data, lengths, target. `sizes`: sequences, steps, bytes of a step.")
+                    "Make a ReverseSequence. Operands: data, lengths, target. `sizes`: sequences, "
+                    "steps, bytes of a step.")
         .def_static("append", &append, "node"_a, "sizes"_a, "has_firsts"_a, "is_circular"_a,
-                    "Past, update[, first steps], target. `sizes`: batches, groups, steps, new "
-                    "steps, bytes of a step.");
+                    "Make an append to a cache. Operands: past, update[, first steps], target. "
+                    "`sizes`: batches, groups, steps, new steps, bytes of a step.");
 }
 
 } // namespace tightship::bind

@@ -54,19 +54,20 @@ void indexed_kernels(nb::class_<Kernel> &kernel) {
         .def_static(
             "gather", &gather, "item_bytes"_a, "indexing"_a, "walk"_a,
             "blocks"_a = std::pair<int64_t, int64_t>(0, 0),
-            "Data, indices, result. `indexing`: node, bytes of an index, shape and "
-            "strides of the tuples, and for each of their indices (length, index step, "
-            "data step). `walk`: shape; strides of data, tuples, result. `blocks`: elements "
-            "after which a data step starts again, 0 for none, and bytes between these.")
+            "Make a gather. Operands: data, indices, result. `indexing`: node, bytes of an index, "
+            "shape and strides of the tuples, and for each of their indices (length, index step, "
+            "data step). `walk`: shape; strides of data, tuples, result. `blocks`: elements in a "
+            "block of the data (0 for none) and bytes from block to block.")
         .def_static("scatter", &scatter, "type"_a, "indexing"_a, "walk"_a, "whole"_a,
                     nb::sig("def scatter(type: tuple[int, str, str], indexing: tuple[str, int, "
                             "Sequence[int], Sequence[int], Sequence[tuple[int, int, int]]], walk: "
                             "tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], "
                             "whole: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> "
                             "NativeKernel | None"),
-                    "Data, indices, updates, result. `type`: item bytes, dtype, reduction. "
-                    "`walk`: shape; strides of result, tuples, updates. `whole`: the data's shape "
-                    "and strides, and the result's strides. None where the reduction cannot be.");
+                    "Make a scatter. Operands: data, indices, updates, result. `type`: item bytes, "
+                    "dtype, reduction. `walk`: shape; strides of result, tuples, updates. `whole`: "
+                    "the data's shape and strides, and the result's strides. None if the dtype has "
+                    "no such reduction.");
 }
 
 } // namespace tightship::bind

@@ -13,21 +13,23 @@ namespace tightship::bind {
 void kernels(nb::module_ &module) {
     nb::exception<KernelError>(module, "KernelError", PyExc_RuntimeError);
     nb::class_<Kernel> kernel(module, "NativeKernel",
-                              "An operator of our own for fixed shapes, one constructor each; "
-                              "operands: inputs, outputs, scratch.");
+                              "Native kernel of an operator for fixed shapes, with a factory for "
+                              "each; operands: inputs, outputs, scratch.");
     nb::exception<recipe::Error>(module, "RecipeError", PyExc_ValueError);
     module.def(
         "record_recipes", [](bool wanted) { return std::exchange(recipe::is_recording, wanted); },
         "wanted"_a,
-        "Whether the thread keeps the recipes of what it makes from now on; returns what was.");
-    module.def("kernel_cpu", &kernel_cpu,
-               "Which instructions of this processor native kernels are made for, as `avx512`.");
+        "Set whether the thread records recipes of objects that it makes; return the previous "
+        "setting.");
+    module.def(
+        "kernel_cpu", &kernel_cpu,
+        "Return the instruction sets of this processor that native kernels use, such as `avx512`.");
     kernel.def_static(
         "of_recipe",
         [](nb::bytes bytes) {
             return made_again<std::shared_ptr<const Kernel>>({bytes.c_str(), bytes.size()});
         },
-        "recipe"_a, "What a recipe says; raises RecipeError, or as its factory does.");
+        "recipe"_a, "Make an object from a recipe; raises RecipeError, or as its factory does.");
     kernel.def(
         "reach",
         [](const Kernel &self) {
@@ -36,17 +38,17 @@ void kernels(nb::module_ &module) {
                 all.emplace_back(each.low, each.high);
             return all;
         },
-        "Bytes of each operand that a run may touch, its scratch left out: from the first to "
-        "behind "
-        "the last, counted from the operand's address.");
-    kernel.def_prop_ro("written", &Kernel::written,
-                       "How many of its last operands a run writes; the others it only reads.");
+        "Return the byte range [low, high) of each operand, relative to its address, that a run "
+        "may touch; scratch excluded.");
+    kernel.def_prop_ro(
+        "written", &Kernel::written,
+        "Number of operands, counted from the last, that a run writes; it only reads the others.");
     kernel.def_prop_ro(
         "recipe",
         [](const Kernel &self) { return nb::bytes(self.recipe.data(), self.recipe.size()); },
-        "How to make it again where that was recorded, else empty.");
+        "Bytes to make it again from, if recorded; else empty.");
     kernel.def("scratch_bytes", &Kernel::scratch_bytes, "threads"_a,
-               "Room that it needs for itself, its last operand.");
+               "Return the bytes of its scratch, the last operand.");
     arithmetic_kernels(kernel);
     row_kernels(kernel);
     rank_kernels(kernel);

@@ -34,11 +34,11 @@ void movement_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel)
         .def_static("copy", &kernels::copy, "item_bytes"_a, "shape"_a, "source_strides"_a,
                     "target_strides"_a,
-                    "Source, target: elements into another layout of the same shape; strides in "
-                    "bytes.")
+                    "Make a copy to another layout of the same shape. Operands: source, target; "
+                    "strides in bytes.")
         .def_static("moves", &moves, "item_bytes"_a, "moves"_a,
-                    "Each move a shape, a source and a target; these two an operand's number, the "
-                    "byte of the first element, strides in bytes.");
+                    "Make several copies in one kernel. Each move: shape, source and target, as "
+                    "(operand number, byte of the first element, strides in bytes).");
 }
 
 } // namespace tightship::bind

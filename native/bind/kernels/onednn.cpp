@@ -34,21 +34,22 @@ void library(nb::module_ &module) {
     nb::exception<Error>(module, "OneDnnError", PyExc_RuntimeError);
     module.def(
         "onednn_open", [](const std::string &path) { Library::open(path); }, "path"_a,
-        "Opens the library once for the process; raises OneDnnLibraryError with the reason.");
+        "Open the library once for the process; raises OneDnnLibraryError with the reason.");
     module.def("onednn_is_open", &Library::is_open);
     module.def("onednn_version", [] { return Library::get().version_id; });
     module.def(
         "onednn_openmp", [] { return Library::get().openmp; },
-        "Whose threads it runs on: `tightship`, or the file of another OpenMP runtime.");
+        "Return the owner of its threads: `tightship`, or the file of another OpenMP runtime.");
     module.def("onednn_path", [] { return Library::get().path; });
     module.def("onednn_cpu_isa",
                [] { return static_cast<int>(Library::get().get_effective_cpu_isa()); });
     module.def(
         "set_onednn_threads", [](int count) { Library::get().set_threads(count); }, "count"_a,
-        "Threads of primitives that the calling thread describes from now on.");
+        "Set the threads of primitives that the calling thread describes from now on.");
     module.def("onednn_threads", [] { return Library::get().threads(); });
-    nb::class_<Reorderer>(module, "Reorderer",
-                          "Copies operands into other layouts; keeps nothing when it goes.")
+    nb::class_<Reorderer>(
+        module, "Reorderer",
+        "Copies operands into other layouts; its generated code is released with it.")
         .def(nb::init<>(), nb::call_guard<GilReleased>())
         .def(
             "run",
@@ -59,7 +60,7 @@ void library(nb::module_ &module) {
                          reinterpret_cast<void *>(to));
             },
             "src"_a, "from_address"_a, "dst"_a, "to_address"_a,
-            "The addresses must hold the operands.");
+            "Copy an operand; both addresses must hold the bytes that their layouts describe.");
 }
 
 void memory_desc(nb::module_ &module) {
@@ -76,19 +77,20 @@ void memory_desc(nb::module_ &module) {
             [](const Dims &dims, const std::string &dtype) {
                 return MemoryDesc::any(dims, dtype_of(dtype));
             },
-            "dims"_a, "dtype"_a = "float32", "A layout that the primitive chooses.")
+            "dims"_a, "dtype"_a = "float32", "Leave the layout to the primitive.")
         .def_static(
             "named",
             [](const Dims &dims, const std::string &dtype, const std::string &format) {
                 return MemoryDesc::named(dims, dtype_of(dtype), format);
             },
-            "dims"_a, "dtype"_a, "format"_a, "A layout as `format` writes it.")
+            "dims"_a, "dtype"_a, "format"_a, "Make a layout from its name, as `format` returns it.")
         .def_prop_ro("dims", &MemoryDesc::dims)
         .def_prop_ro("strides", &MemoryDesc::strides)
         .def_prop_ro("dtype", [](const MemoryDesc &self) { return name_of(self.dtype()); })
         .def_prop_ro("size_bytes", &MemoryDesc::size_bytes)
-        .def_prop_ro("end_bytes", &MemoryDesc::end_bytes,
-                     "Bytes from the operand's address to behind its last element.")
+        .def_prop_ro(
+            "end_bytes", &MemoryDesc::end_bytes,
+            "Bytes from the operand's address to the end of its last element, padding included.")
         .def_prop_ro("is_plain", &MemoryDesc::is_plain)
         .def_prop_ro("offset_bytes", &MemoryDesc::offset_bytes)
         .def_prop_ro("blocks", &MemoryDesc::blocks)
@@ -102,7 +104,7 @@ void memory_desc(nb::module_ &module) {
                 const std::string text = recipe::written<MemoryDesc>(self);
                 return nb::bytes(text.data(), text.size());
             },
-            "How to make it again; empty where it cannot be said.")
+            "Bytes to make it again from; empty if the layout cannot be encoded.")
         .def_static(
             "of_recipe",
             [](nb::bytes bytes) {
@@ -111,7 +113,7 @@ void memory_desc(nb::module_ &module) {
                 reader.expect_end();
                 return desc;
             },
-            "recipe"_a, "What a recipe says; raises RecipeError or OneDnnError.")
+            "recipe"_a, "Make a layout from a recipe; raises RecipeError or OneDnnError.")
         .def(
             "__eq__", [](const MemoryDesc &self, const MemoryDesc &other) { return self == other; },
             nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
@@ -122,7 +124,8 @@ void memory_desc(nb::module_ &module) {
 }
 
 void attributes(nb::module_ &module) {
-    nb::class_<Attributes>(module, "Attributes", "Post-operations and scales of a primitive.")
+    nb::class_<Attributes>(module, "Attributes",
+                           "Post-operations, scales and zero points of a primitive.")
         .def(nb::init<>())
         .def("add_sum", &Attributes::add_sum, "scale"_a = 1.0F)
         .def(
@@ -265,7 +268,8 @@ void other_gradients(nb::class_<PrimitiveDesc> &primitive) {
 
 void primitive_desc(nb::module_ &module) {
     auto primitive = nb::class_<PrimitiveDesc>(
-        module, "PrimitiveDesc", "An implementation chosen for fixed shapes and layouts.");
+        module, "PrimitiveDesc",
+        "Implementation chosen for fixed shapes and layouts, not compiled yet.");
     window_primitives(primitive);
     elementwise_primitives(primitive);
     normalizing_primitives(primitive);
@@ -301,23 +305,25 @@ void primitive_desc(nb::module_ &module) {
         .def_prop_ro("signature", &PrimitiveDesc::signature)
         .def_prop_ro("scratchpad_bytes", &PrimitiveDesc::scratchpad_bytes)
         .def("operand", &PrimitiveDesc::operand, "argument"_a,
-             "Layout of the operand bound to an argument number; null where it has none.")
+             "Return the layout of the operand of an argument number; null if it has none.")
         .def("next_implementation", &PrimitiveDesc::next_implementation)
         .def("reach", &PrimitiveDesc::reach,
-             "Arguments of a run, its scratchpad left out, and bytes that it may touch of each.")
-        .def_prop_ro("skipped", &PrimitiveDesc::skipped, "Implementations that were moved on from.")
+             "Return arguments of a run, without the scratchpad, each with the bytes that may be "
+             "touched.")
+        .def_prop_ro("skipped", &PrimitiveDesc::skipped, "Number of implementations skipped.")
         .def_prop_ro(
             "recipe",
             [](const PrimitiveDesc &self) {
                 return nb::bytes(self.recipe.data(), self.recipe.size());
             },
-            "How to make it again, up to the implementation, where that was recorded; else empty.")
+            "Bytes to make it again from, up to the implementation, if recorded; else empty.")
         .def_static(
             "of_recipe",
             [](nb::bytes bytes) {
                 return made_again<PrimitiveDesc>({bytes.c_str(), bytes.size()});
             },
-            "recipe"_a, "What a recipe says; raises RecipeError, or as its factory does.");
+            "recipe"_a,
+            "Make an object from a recipe; raises RecipeError, or as its factory does.");
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-/// What `_core` has where it is built without oneDNN: the same types, of which none can be made,
-/// so that code that names them needs no second version.
+/// Types of `_core` built without oneDNN: the same names, but no objects can be made, so that code
+/// that names them needs no second version.
 #include "bind.hpp"
 
 #ifndef TIGHTSHIP_ONEDNN

@@ -1,4 +1,4 @@
-/// Names under which Python knows oneDNN's element types and algorithms.
+/// Names of oneDNN's element types and algorithms in Python.
 #pragma once
 
 #ifdef TIGHTSHIP_ONEDNN
@@ -65,7 +65,7 @@ inline constexpr std::array<Name<dnnl_alg_kind_t>, 5> kReduction{{{"max", dnnl_r
                                                                   {"mul", dnnl_reduction_mul},
                                                                   {"mean", dnnl_reduction_mean}}};
 
-/// What gradients are computed from: with `_of_output` the operation's output, else its input.
+/// Gradients computed from the operation's output (`_of_output`), or else from its input.
 inline constexpr std::array<Name<dnnl_alg_kind_t>, 11> kEltwiseGradients{{
     {"relu_of_output", dnnl_eltwise_relu_use_dst_for_bwd},
     {"tanh_of_output", dnnl_eltwise_tanh_use_dst_for_bwd},
@@ -85,7 +85,7 @@ Code lookup(const std::array<Name<Code>, count> &names, const std::string &name)
     const auto found = std::find_if(names.begin(), names.end(),
                                     [&](const auto &entry) { return entry.first == name; });
     if (found == names.end())
-        throw std::invalid_argument("oneDNN knows nothing named `" + name + "` here.");
+        throw std::invalid_argument("Unknown oneDNN name `" + name + "` in this place.");
     return found->second;
 }
 

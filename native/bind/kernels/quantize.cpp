@@ -14,12 +14,15 @@ namespace tightship::bind {
 void quantize_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel)
         .def_static("quantize", &kernels::quantize, "dtype"_a, "shape"_a, "strides"_a, "has_zero"_a,
-                    "x, scale[, zero point], y of `dtype`; strides in bytes of the four.")
+                    "Make a QuantizeLinear. Operands: x, scale[, zero point], y of `dtype`; "
+                    "strides in bytes of the four.")
         .def_static("dequantize", &kernels::dequantize, "dtype"_a, "shape"_a, "strides"_a,
                     "has_zero"_a,
-                    "x of `dtype`, scale[, zero point], y; strides in bytes of the four.")
+                    "Make a DequantizeLinear. Operands: x of `dtype`, scale[, zero point], y; "
+                    "strides in bytes of the four.")
         .def_static("dynamic_quantize", &kernels::dynamic_quantize, "count"_a,
-                    "x, y (uint8), scale, zero point, scratch; of x's own range.");
+                    "Make a DynamicQuantizeLinear by the range of x. Operands: x, y (uint8), "
+                    "scale, zero point, scratch.");
 }
 
 } // namespace tightship::bind

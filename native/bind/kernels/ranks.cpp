@@ -48,20 +48,23 @@ void rank_kernels(nb::class_<Kernel> &kernel) {
         .def_static("position", &position, "dtype"_a, "rows"_a, "is_largest"_a, "takes_last"_a,
                     nb::sig("def position(dtype: str, rows: tuple[int, int, int], is_largest: "
                             "bool, takes_last: bool) -> NativeKernel | None"),
-                    "Source, target of int64, seen as (before, along, after) the axis.")
-        .def_static("hardmax", &hardmax, "dtype"_a, "rows"_a,
-                    nb::sig("def hardmax(dtype: str, rows: tuple[int, int, int]) "
-                            "-> NativeKernel | None"),
-                    "Source, target, seen as (before, along, after) the axis.")
-        .def_static("best", &best, "dtype"_a, "rows"_a, "count"_a, "is_largest"_a,
-                    nb::sig("def best(dtype: str, rows: tuple[int, int, int], count: int, "
-                            "is_largest: bool) -> NativeKernel | None"),
-                    "Source, values, indices, scratch: the best elements in order.")
-        .def_static("running_sum", &running_sum, "dtype"_a, "rows"_a, "is_exclusive"_a,
-                    "is_reverse"_a,
-                    nb::sig("def running_sum(dtype: str, rows: tuple[int, int, int], "
-                            "is_exclusive: bool, is_reverse: bool) -> NativeKernel | None"),
-                    "Source, target, seen as (before, along, after) the axis.");
+                    "Make an ArgMax or ArgMin. Operands: source, target (int64); `rows` is "
+                    "(before, along, after) the axis.")
+        .def_static(
+            "hardmax", &hardmax, "dtype"_a, "rows"_a,
+            nb::sig("def hardmax(dtype: str, rows: tuple[int, int, int]) "
+                    "-> NativeKernel | None"),
+            "Make a Hardmax. Operands: source, target; `rows` is (before, along, after) the axis.")
+        .def_static(
+            "best", &best, "dtype"_a, "rows"_a, "count"_a, "is_largest"_a,
+            nb::sig("def best(dtype: str, rows: tuple[int, int, int], count: int, "
+                    "is_largest: bool) -> NativeKernel | None"),
+            "Make a TopK of `count` sorted elements. Operands: source, values, indices, scratch.")
+        .def_static(
+            "running_sum", &running_sum, "dtype"_a, "rows"_a, "is_exclusive"_a, "is_reverse"_a,
+            nb::sig("def running_sum(dtype: str, rows: tuple[int, int, int], "
+                    "is_exclusive: bool, is_reverse: bool) -> NativeKernel | None"),
+            "Make a CumSum. Operands: source, target; `rows` is (before, along, after) the axis.");
 }
 
 } // namespace tightship::bind

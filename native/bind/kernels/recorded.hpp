@@ -1,4 +1,4 @@
-/// Factories that are bound so that what they make can be made again from its recipe.
+/// Binding of factories whose objects can be made again from their recipes.
 #pragma once
 
 #include "bind.hpp"
@@ -25,18 +25,18 @@ template <> struct Codec<nanobind::bytes> {
 
 namespace tightship::bind {
 
-/// The factories of a class by name; each reads its arguments and makes what they say.
+/// Factories of a class by name; each reads its arguments and makes the object.
 template <class Made> std::map<std::string, std::function<Made(recipe::Reader &)>> &factories() {
     static std::map<std::string, std::function<Made(recipe::Reader &)>> table;
     return table;
 }
 
-/// What a recipe says. Throws recipe::Error, or what the factory throws for such arguments.
+/// Makes an object from a recipe. Throws recipe::Error, or as the factory does.
 template <class Made> Made made_again(std::string_view bytes) {
     recipe::Reader reader(bytes);
     const auto found = factories<Made>().find(recipe::decode<std::string>(reader));
     if (found == factories<Made>().end())
-        throw recipe::Error("A recipe names a factory that there is not.");
+        throw recipe::Error("A recipe names an unknown factory.");
     return found->second(reader);
 }
 
@@ -51,7 +51,7 @@ inline void keep_recipe(onednn::PrimitiveDesc &primitive, std::string text) {
 }
 #endif
 
-/// `class_.def_static` for factories, whose arguments are recorded where the thread wants that.
+/// `class_.def_static` for factories, whose arguments are recorded if the thread records recipes.
 template <class Class> class Recorded {
   public:
     explicit Recorded(nanobind::class_<Class> &target) : target_(target) {}

@@ -72,7 +72,7 @@ Value named(const Names<Value, kCount> &names, std::string_view name) {
     for (const auto &[known, value] : names)
         if (known == name)
             return value;
-    throw std::invalid_argument("A recurrent layer knows no `" + std::string(name) + "`.");
+    throw std::invalid_argument("Unknown name `" + std::string(name) + "` in a recurrent layer.");
 }
 
 using Activations = std::vector<std::tuple<std::string_view, float, float>>;
@@ -117,9 +117,9 @@ std::shared_ptr<const Kernel> recurrent_weights(std::string_view cell, int64_t d
 } // namespace
 
 void recurrent_kernels(nb::class_<Kernel> &kernel) {
-    nb::class_<kernels::RecurrentRule>(kernel, "RecurrentRule",
-                                       "What a recurrent layer computes; `cell` is plain, gru, "
-                                       "linear_gru or lstm.")
+    nb::class_<kernels::RecurrentRule>(
+        kernel, "RecurrentRule",
+        "Rule of a recurrent layer; `cell` is plain, gru, linear_gru or lstm.")
         .def(
             "__init__",
             [](kernels::RecurrentRule *self, std::string_view cell, const Activations &activations,
@@ -128,18 +128,19 @@ void recurrent_kernels(nb::class_<Kernel> &kernel) {
                     rule_of(cell, activations, is_reversed, is_coupled, limit));
             },
             "cell"_a, "activations"_a, "is_reversed"_a, "is_coupled"_a, "limit"_a,
-            "Activations by name, alpha and beta, of one direction after another.");
+            "Make a rule; `activations` are (name, alpha, beta) of one direction after another.");
     recorded(kernel).def_static(
         "recurrent", &recurrent, "sizes"_a, "rule"_a, "parts"_a, "strides"_a,
-        "Products of the inputs, packed weights of the state, the parts named, "
-        "scratch; sizes are steps, batch, directions, hidden; strides of the "
-        "products, the sequence and the states, in elements.");
+        "Make a recurrent layer. Operands: products of the inputs, packed weights of the state, "
+        "the named parts, scratch. `sizes`: steps, batch, directions, hidden. `strides`: of "
+        "products, sequence and states, in elements.");
     recorded(kernel)
         .def_static("recurrent_gradient", &recurrent_gradient, "cell"_a, "sizes"_a, "is_reversed"_a,
                     "is_cut"_a, "parts"_a,
-                    "The parts named, scratch; sizes are steps, batch, hidden.")
+                    "Make the backward steps of a recurrent layer. Operands: the named parts, "
+                    "scratch. `sizes`: steps, batch, hidden.")
         .def_static("recurrent_weights", &recurrent_weights, "cell"_a, "directions"_a, "hidden"_a,
-                    "Weights of the state, the same packed.");
+                    "Make a packing of weights of the state. Operands: weights, packed weights.");
 }
 
 } // namespace tightship::bind

@@ -34,10 +34,10 @@ std::shared_ptr<const Kernel> rotary(const std::string &node, const kernels::Dim
 void rotary_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel).def_static(
         "rotary", &rotary, "node"_a, "shape"_a, "sizes"_a, "strides"_a, "along"_a,
-        "Source, cosines, sines[, positions], target, of float32: pairs turned by "
-        "an angle. `sizes`: pairs of a row, elements after them, rows of the tables "
-        "or 0; `strides` around rows; `along` a row: from element to element, pair "
-        "to pair, within a pair. In bytes.");
+        "Make a rotation of pairs by angles. Operands: source, cosines, sines[, positions], "
+        "target, of float32. `sizes`: pairs of a row, elements after them, rows of the tables or "
+        "0. `strides` around rows; `along` a row: from element to element, pair to pair, within a "
+        "pair. In bytes.");
 }
 
 } // namespace tightship::bind

@@ -44,24 +44,26 @@ KernelPointer softmax(const std::string &dtype, std::array<int64_t, 3> rows, boo
 
 void row_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel)
-        .def_static(
-            "reduction", &reduction, "name"_a, "dtype"_a, "kept"_a, "reduced"_a,
-            nb::sig("def reduction(name: str, dtype: str, kept: tuple[Sequence[int], "
-                    "Sequence[int], Sequence[int]], reduced: tuple[Sequence[int], "
-                    "Sequence[int]]) -> NativeKernel | None"),
-            "Source, target: shape and strides (bytes) in both of the axes that stay, shape "
-            "and strides of the axes that go. None where there is no such kernel.")
+        .def_static("reduction", &reduction, "name"_a, "dtype"_a, "kept"_a, "reduced"_a,
+                    nb::sig("def reduction(name: str, dtype: str, kept: tuple[Sequence[int], "
+                            "Sequence[int], Sequence[int]], reduced: tuple[Sequence[int], "
+                            "Sequence[int]]) -> NativeKernel | None"),
+                    "Make a reduction. Operands: source, target. `kept`: shape of kept axes, "
+                    "strides (bytes) in both; `reduced`: shape and strides of reduced axes. None "
+                    "if no kernel has this name for the dtype.")
         .def_static("normalization", &normalization, "dtype"_a, "rows"_a, "by_segment"_a,
                     "present"_a, "is_centered"_a, "epsilon"_a,
                     nb::sig("def normalization(dtype: str, rows: tuple[int, int, int, int], "
                             "by_segment: bool, present: Sequence[bool], is_centered: bool, "
                             "epsilon: float) -> NativeKernel | None"),
-                    "Source, scale, bias, target, means, inverse deviations, where present. Rows: "
-                    "how many, parts of each, length of a part, parameters.")
+                    "Make a normalization of rows. Operands, as far as `present`: source, scale, "
+                    "bias, target, means, inverse deviations. `rows`: count, parts of each, length "
+                    "of a part, parameters.")
         .def_static("softmax", &softmax, "dtype"_a, "rows"_a, "is_logarithm"_a,
                     nb::sig("def softmax(dtype: str, rows: tuple[int, int, int], "
                             "is_logarithm: bool) -> NativeKernel | None"),
-                    "Source, target, seen as (before, along, after) the axis.");
+                    "Make a softmax or its logarithm. Operands: source, target; `rows` is (before, "
+                    "along, after) the axis.");
 }
 
 } // namespace tightship::bind

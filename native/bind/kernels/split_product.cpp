@@ -41,13 +41,13 @@ std::shared_ptr<const Kernel> split_product(const std::array<int64_t, 3> &counts
 void split_product_kernels(nb::module_ &module, nb::class_<Kernel> &kernel) {
     module.def(
         "multiplies_tiles", &kernels::multiplies_tiles,
-        "Whether this processor multiplies tiles of bfloat16 (AMX), and the system lets us.");
+        "Whether this processor multiplies tiles of bfloat16 (AMX) and the system permits it.");
     recorded(kernel).def_static(
         "split_product", &split_product, "rows_depth_columns"_a, "has_bias"_a, "has_addend"_a,
         "activation"_a, "low"_a, "high"_a,
-        "Source, weights in panels of 64 columns, [bias,] [addend,] target, scratch: a product of "
-        "float32 matrices from products of bfloat16, of which three make a float32. The "
-        "activation is clip (to low and high), gelu_erf, gelu_tanh or swish.");
+        "Make a product of float32 matrices from products of bfloat16, three of which make a "
+        "float32. Operands: source, weights in panels of 64 columns[, bias][, addend], target, "
+        "scratch. `activation`: clip (to `low` and `high`), gelu_erf, gelu_tanh or swish.");
 }
 
 } // namespace tightship::bind

@@ -71,32 +71,40 @@ void training_kernels(nb::class_<Kernel> &kernel) {
         .def_static("update", &update, "rule"_a, "elements"_a, "has"_a, "numbers"_a,
                     nb::sig("def update(rule: str, elements: Sequence[int], has: Sequence[bool], "
                             "numbers: Sequence[float]) -> NativeKernel | None"),
-                    "Weight, gradient, what is kept of it, step, rate, scale, then what is "
-                    "written. Elements: the first that changes, how many do, how many there are. "
-                    "Has: a rate, a scale. Numbers: rate, two of the rule's, epsilon, decay.")
-        .def_static("squares_added", &squares_added, "count"_a, "has_total"_a,
-                    "Numbers, a total, the total with their squares.")
+                    "Make an optimizer's update. Operands: weight, gradient, optimizer state, "
+                    "step[, rate][, scale], then the results. `elements`: first and number of "
+                    "those updated, number of all. `has`: a rate, a scale. `numbers`: rate, two of "
+                    "the rule's, epsilon, decay.")
+        .def_static(
+            "squares_added", &squares_added, "count"_a, "has_total"_a,
+            "Make a sum of squares. Operands: numbers[, total], the total plus their squares.")
         .def_static("clip_scale", &clip_scale, "limit"_a, "name"_a,
-                    "A total of squares, the factor that its root is clipped by, the root.")
+                    "Make a clipping factor. Operands: total of squares, the factor that clips its "
+                    "root to `limit`, the root.")
         .def_static("dropout", &dropout, "count"_a, "numbers"_a, "stream"_a, "has_mask"_a,
-                    "Numbers, seed and step, result, a mask. Numbers: ratio, scale.")
+                    "Make a Dropout. Operands: numbers, seed and step, result[, mask]. `numbers`: "
+                    "ratio, scale.")
         .def_static("batch_normalization", &batch_normalization, "image"_a, "epsilon"_a,
-                    "Image as (outer, channels, inner), scale, bias, result, mean, variance.")
+                    "Make a BatchNormalization in training mode. Operands: image as (outer, "
+                    "channels, inner), scale, bias, result, mean, variance.")
         .def_static("batch_normalization_gradient", &batch_normalization_gradient, "image"_a,
                     "epsilon"_a, "is_given"_a,
-                    "The result's gradient, image, scale, mean, variance, gradients of image, "
-                    "scale and bias.")
+                    "Make the gradient of a batch normalization. Operands: the result's gradient, "
+                    "image, scale, mean, variance, gradients of image, scale and bias.")
         .def_static("largest_gradient", &largest_gradient, "images"_a, "window"_a, "is_last"_a,
-                    "The result's gradient, image, its gradient. Images: how many, channels. "
-                    "Window: source, target, kernel, strides, dilations, padding in front.")
+                    "Make the gradient of a MaxPool. Operands: the result's gradient, image, its "
+                    "gradient. `images`: count, channels. `window`: source, target, kernel, "
+                    "strides, dilations, padding before.")
         .def_static("cross_entropy_gradient", &cross_entropy_gradient, "scores"_a, "has"_a,
                     "ignored"_a, "name"_a,
-                    "The loss' gradient, logarithms of probabilities, labels, weights of classes, "
-                    "the scores' gradient. Has: a mean, an ignored label, weights.")
+                    "Make the gradient of a cross entropy. Operands: the loss's gradient, "
+                    "logarithms of probabilities, labels[, weights of classes], the scores' "
+                    "gradient. `has`: a mean, an ignored label, weights.")
         .def_static("gather_gradient", &gather_gradient, "shape"_a, "part"_a, "count"_a,
                     "is_wide"_a, "name"_a,
-                    "Gradient, indices of 32 or 64 bits, result (before, along, after), or of "
-                    "`part` along that axis: the first, and how many.");
+                    "Make the gradient of a Gather. Operands: gradient, indices of 32 or 64 bits, "
+                    "result of `shape` (before, along, after). `part`: first index and length of "
+                    "the part of that axis that the result has.");
 }
 
 } // namespace tightship::bind

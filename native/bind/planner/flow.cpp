@@ -17,7 +17,7 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-/// What buffers a program has, and which of them may hold bytes at the same time.
+/// Buffers of a program, and which of them may hold bytes at the same time.
 struct BufferOrder {
     std::shared_ptr<flow::Ancestors> ancestors;
     std::vector<std::int64_t> step, stop, kept;
@@ -78,7 +78,7 @@ Result place_buffers(const BufferConflicts &self, const Row &size, const Row &al
 } // namespace
 
 void flow(nb::module_ &module) {
-    nb::class_<flow::Ancestors>(module, "StepOrder", "Which steps come before which.")
+    nb::class_<flow::Ancestors>(module, "StepOrder", "Order of steps.")
         .def(
             "__init__",
             [](flow::Ancestors *self, std::size_t steps, const EdgeRows &edges) {
@@ -92,7 +92,8 @@ void flow(nb::module_ &module) {
                  return self.before(static_cast<flow::Step>(a), static_cast<flow::Step>(b));
              })
         .def_prop_ro("chains", &flow::Ancestors::chains);
-    nb::class_<BufferOrder>(module, "BufferOrder", "Which buffers come before which.")
+    nb::class_<BufferOrder>(module, "BufferOrder",
+                            "Order of buffers: which of them end before others begin.")
         .def(nb::init<std::shared_ptr<flow::Ancestors>, const Row &, const Row &, const Row &>(),
              "steps"_a, "step"_a, "stop"_a, "kept"_a)
         .def(
@@ -104,7 +105,8 @@ void flow(nb::module_ &module) {
                                      *self.ancestors);
             },
             "size"_a, "alignment"_a, "offsets"_a);
-    nb::class_<BufferConflicts>(module, "BufferConflicts", "Which buffers must not share bytes.")
+    nb::class_<BufferConflicts>(module, "BufferConflicts",
+                                "Pairs of buffers that must not share bytes.")
         .def(
             "__init__",
             [](BufferConflicts *self, std::shared_ptr<BufferOrder> order, const Row &group) {
@@ -122,13 +124,14 @@ void flow(nb::module_ &module) {
                  return self.conflicts.meet(a, b);
              })
         .def("place", &place_buffers, "size"_a, "alignment"_a, "order"_a, "tightest"_a,
-             "Offsets: each buffer in a gap that those before leave it.");
+             "Return offsets that put each buffer, in the given order, into a gap between those "
+             "before it.");
     module.def(
         "needed_edges",
         [](std::size_t steps, const EdgeRows &edges, const EdgeRows &added) {
             return to_numpy(flow::needed(steps, edges_of(edges, steps), edges_of(added, steps)));
         },
-        "steps"_a, "edges"_a, "added"_a, "Those of the edges added that follow from no others.");
+        "steps"_a, "edges"_a, "added"_a, "Return the added edges that do not follow from others.");
 }
 
 } // namespace tightship::bind

@@ -66,7 +66,7 @@ std::pair<Result, Result> place_items(const Rows &rectangles, const ItemColumns 
     return {to_numpy(std::move(places.base)), to_numpy(std::move(places.bank))};
 }
 
-/// What is to be stayed within: cost above the cheapest bank's, the sum of peaks, and the effort.
+/// Limits: cost above the cheapest bank's, the sum of peaks, and the effort.
 using Within = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 search::ItemAnswer search_items(const Rows &rectangles, const ItemColumns &columns,
@@ -95,7 +95,7 @@ search::ItemAnswer search_items(const Rows &rectangles, const ItemColumns &colum
 } // namespace
 
 void items(nb::module_ &module) {
-    nb::class_<search::ItemAnswer>(module, "ItemFit", "What the exact search for items found out.")
+    nb::class_<search::ItemAnswer>(module, "ItemFit", "Result of the exact search for items.")
         .def_ro("found", &search::ItemAnswer::found)
         .def_prop_ro(
             "banks", [](const search::ItemAnswer &answer) { return to_numpy(answer.banks); },
@@ -103,10 +103,11 @@ void items(nb::module_ &module) {
     module.def("search_items", search_items, nb::arg("rectangles"), nb::arg("columns"),
                nb::arg("forbidden"), nb::arg("bank_columns"), nb::arg("within"), nb::arg("threads"),
                nb::arg("stop").none(),
-               "Whether items fit their banks, within a cost, a peak and an effort, and where.");
+               "Search banks and bases for items, within limits on cost, peak and effort.");
     module.def("place_items", place_items, nb::arg("rectangles"), nb::arg("columns"),
                nb::arg("forbidden"), nb::arg("capacity"), nb::arg("by_cost"), nb::arg("order"),
-               "Base and bank of each item: the first bank by cost and the lowest base it fits.");
+               "Return base and bank of each item: the first bank by cost, and the lowest base, "
+               "that it fits.");
 }
 
 } // namespace tightship::bind

@@ -91,7 +91,8 @@ Result reached_side(std::size_t nodes, const EdgeRows &rows, const Row &capacity
 } // namespace
 
 void least_order(nb::module_ &module) {
-    nb::class_<StepTraffic>(module, "StepTraffic", "What steps do to bytes.")
+    nb::class_<StepTraffic>(module, "StepTraffic",
+                            "Bytes that steps read, write and need as scratch.")
         .def(nb::init<const std::pair<Row, Row> &, const std::pair<Row, Row> &, const Row &,
                       const std::tuple<Row, Row, Row> &>(),
              "cells"_a, "touched"_a, "scratch"_a, "over"_a)
@@ -101,11 +102,11 @@ void least_order(nb::module_ &module) {
                 check_range(span_of(order), self.traffic.steps(), "there is no such step");
                 return flow::peak_of(self.traffic, span_of(order));
             },
-            "order"_a, "The largest load of steps that run in an order.")
+            "order"_a, "Return the largest load of any step if steps run in this order.")
         .def("least_order", &found_order, "edges"_a, "effort"_a,
-             "An order with a peak as low as was found, that peak, and whether no order has less.");
+             "Return the order with the lowest peak found, that peak, and whether it is optimal.");
     module.def("min_cut", &reached_side, "nodes"_a, "edges"_a, "capacity"_a, "source"_a, "sink"_a,
-               "1 for each node on the source's side of the cheapest cut, else 0.");
+               "Return 1 for each node on the source's side of the minimum cut, else 0.");
 }
 
 } // namespace tightship::bind

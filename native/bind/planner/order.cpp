@@ -43,7 +43,7 @@ void order(nb::module_ &module) {
             return column_of(
                 [&] { return packing::live_max(place::Buffers{row(0), row(1), row(2), row(3)}); });
         },
-        nb::arg("columns"), "The largest load of a step of each lifetime.");
+        nb::arg("columns"), "Return the largest load of any step of each lifetime.");
     module.def(
         "sorted_rows",
         [](const std::vector<Key> &keys) {
@@ -55,7 +55,9 @@ void order(nb::module_ &module) {
             }
             return column_of([&] { return packing::sorted_rows(columns); });
         },
-        nb::arg("keys"), "Rows by rising keys; the first counts most, ties go by index.");
+        nb::arg("keys"),
+        "Return row indices in ascending order of keys; the first key counts most, ties go by "
+        "index.");
 }
 
 } // namespace tightship::bind

@@ -14,7 +14,7 @@ namespace {
 
 namespace nb = nanobind;
 
-/// The columns, names (text and stops) if there are any, and where the array begins and ends.
+/// Columns, names (text and stops) if there are any, begin and end of the array.
 nb::object read_rows(const nb::bytes &content) {
     std::optional<plan_rows::Rows> rows;
     {
@@ -62,10 +62,10 @@ void plan_file_rows(nb::module_ &module) {
     module.def("read_plan_rows", read_rows, nb::arg("content"),
                nb::sig("def read_plan_rows(content: bytes) -> tuple[list[NDArray[numpy.int64]], "
                        "tuple[bytes, NDArray[numpy.int64]] | None, int, int] | None"),
-               "Columns of the array `buffers` of a plan file, its names, where it begins and "
-               "ends; None if it is not plain.");
+               "Read the array `buffers` of a plan file: its columns, names, begin and end; None "
+               "if it is not plain.");
     module.def("write_plan_rows", write_rows, nb::arg("columns"), nb::arg("text").none(),
-               nb::arg("stops"), "The elements of that array, from columns and names.");
+               nb::arg("stops"), "Write the elements of that array from columns and names.");
 }
 
 } // namespace tightship::bind

@@ -37,34 +37,34 @@ void planner(nb::module_ &module) {
     module.def(
         "lower_bound",
         [](const Columns &columns) { return place::lower_bound(buffers_of(columns)); },
-        nb::arg("columns"), "Bytes below which no placement of the buffers exists.");
+        nb::arg("columns"), "Return a lower bound of bytes for any placement of the buffers.");
     module.def(
         "place_first_fit",
         [](const Columns &columns, const Indices &order) {
             const place::Order checked = order_of(columns, order);
             return placed([&] { return place::first_fit(buffers_of(columns), checked); });
         },
-        nb::arg("columns"), nb::arg("order"), "Offsets: each buffer as low as it goes.");
+        nb::arg("columns"), nb::arg("order"), "Place each buffer, in order, as low as it fits.");
     module.def(
         "place_stacked",
         [](const Columns &columns, const Indices &order) {
             const place::Order checked = order_of(columns, order);
             return placed([&] { return place::stacked(buffers_of(columns), checked); });
         },
-        nb::arg("columns"), nb::arg("order"), "Offsets: each buffer on those before it.");
+        nb::arg("columns"), nb::arg("order"), "Place each buffer on top of those before it.");
     module.def(
         "place_best_gap",
         [](const Columns &columns, const Indices &order) {
             const place::Order checked = order_of(columns, order);
             return placed([&] { return place::best_gap(buffers_of(columns), checked); });
         },
-        nb::arg("columns"), nb::arg("order"), "Offsets: each buffer in its tightest gap.");
+        nb::arg("columns"), nb::arg("order"), "Place each buffer in its tightest gap.");
     module.def(
         "place_best_fit",
         [](const Columns &columns) {
             return placed([&] { return place::best_fit(buffers_of(columns)); });
         },
-        nb::arg("columns"), "Offsets as an allocator hands them out, step after step.");
+        nb::arg("columns"), "Place buffers as a best-fit allocator does, step after step.");
     module.def(
         "place_shared_objects",
         [](const Columns &columns, std::int64_t match_range) {
@@ -72,14 +72,15 @@ void planner(nb::module_ &module) {
                 throw nb::value_error("match_range is negative");
             return placed([&] { return place::shared_objects(buffers_of(columns), match_range); });
         },
-        nb::arg("columns"), nb::arg("match_range"), "Offsets: whole blocks, recycled and stacked.");
+        nb::arg("columns"), nb::arg("match_range"),
+        "Place buffers in whole blocks, which are reused and stacked.");
     module.def(
         "place_lowest_first",
         [](const Columns &columns, const Indices &order) {
             const place::Order checked = order_of(columns, order);
             return placed([&] { return place::lowest_first(buffers_of(columns), checked); });
         },
-        nb::arg("columns"), nb::arg("order"), "Offsets: always the buffer that can lie lowest.");
+        nb::arg("columns"), nb::arg("order"), "Place next the buffer that fits lowest.");
     module.def(
         "place_promote",
         [](const Columns &columns, const Indices &order, std::int64_t target, std::int64_t rounds) {
@@ -90,7 +91,7 @@ void planner(nb::module_ &module) {
                 [&] { return place::promote(buffers_of(columns), checked, target, rounds); });
         },
         nb::arg("columns"), nb::arg("order"), nb::arg("target"), nb::arg("rounds"),
-        "Offsets: the best of several rounds, each blaming what ended above the target.");
+        "Place in rounds, each with the buffers that ended above the target moved forward.");
 }
 
 } // namespace tightship::bind

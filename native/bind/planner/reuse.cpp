@@ -51,9 +51,10 @@ Result reduce_reuse(const Columns &columns, const Rows &penalties, std::int64_t 
 } // namespace
 
 void reuse(nb::module_ &module) {
-    module.def("reduce_reuse", reduce_reuse, nb::arg("columns"), nb::arg("penalties"),
-               nb::arg("capacity"), nb::arg("offsets"), nb::arg("moves"),
-               "Offsets within a capacity at which fewer costly pairs share a byte.");
+    module.def(
+        "reduce_reuse", reduce_reuse, nb::arg("columns"), nb::arg("penalties"), nb::arg("capacity"),
+        nb::arg("offsets"), nb::arg("moves"),
+        "Return offsets within a capacity that lower the penalties of pairs that share bytes.");
 }
 
 } // namespace tightship::bind

@@ -36,7 +36,7 @@ search::Answer fit(const Columns &columns, const Row &pins, std::int64_t capacit
 } // namespace
 
 void search(nb::module_ &module) {
-    nb::class_<search::Answer>(module, "Fit", "What the exact search found out.")
+    nb::class_<search::Answer>(module, "Fit", "Result of the exact search.")
         .def_prop_ro("verdict",
                      [](const search::Answer &answer) { return name_of(answer.verdict); })
         .def_prop_ro(
@@ -50,7 +50,7 @@ void search(nb::module_ &module) {
         .def_ro("nodes", &search::Answer::nodes);
     module.def("search_fit", &fit, nb::arg("columns"), nb::arg("pins"), nb::arg("capacity"),
                nb::arg("effort"), nb::arg("threads"), nb::arg("stop").none(),
-               "Whether buffers fit a capacity, and where.");
+               "Search offsets of buffers within a capacity.");
 }
 
 } // namespace tightship::bind

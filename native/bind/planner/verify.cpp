@@ -24,7 +24,7 @@ void verifier(nb::module_ &module) {
             return verify::first_overlap({row(0), row(1), row(2), row(3)});
         },
         nb::arg("rectangles"),
-        "Two of n rectangles that share a byte in a step; rows: sizes, starts, stops, offsets.");
+        "Find two rectangles that share a byte in a step. Rows: sizes, starts, stops, offsets.");
 }
 
 } // namespace tightship::bind

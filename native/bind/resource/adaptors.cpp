@@ -38,7 +38,7 @@ using Upstream = std::shared_ptr<MemoryResource>;
 
 void limiting(nb::module_ &module) {
     nb::class_<LimitingResource, Adaptor>(module, "LimitingResource",
-                                          "No more than so many bytes at a time.")
+                                          "Limits the bytes that are live at a time.")
         .def(
             "__init__",
             [](LimitingResource *self, Upstream upstream, Count limit, std::string setting) {
@@ -46,11 +46,11 @@ void limiting(nb::module_ &module) {
                                             std::move(setting));
             },
             "upstream"_a, "limit_bytes"_a, nb::kw_only(), "setting"_a = "",
-            "Bytes count as they are asked for. Refusals name `setting` as what sets the limit.")
+            "Count requested bytes. Refusals name `setting` as the source of the limit.")
         .def_prop_ro("current_bytes", &LimitingResource::current_bytes)
         .def_prop_ro("limit_bytes", &LimitingResource::limit_bytes);
     nb::class_<AlignedResource, Adaptor>(module, "AlignedResource",
-                                         "Coarser alignment than is asked for.")
+                                         "Aligns blocks more coarsely than requested.")
         .def(
             "__init__",
             [](AlignedResource *self, Upstream upstream, Count alignment, Count threshold) {
@@ -59,47 +59,51 @@ void limiting(nb::module_ &module) {
                                     at_least(0, "threshold_bytes", threshold));
             },
             "upstream"_a, "alignment"_a, "threshold_bytes"_a = 0,
-            "Blocks of `threshold_bytes` and more are at multiples of `alignment` at least.");
+            "Align blocks of `threshold_bytes` and more to `alignment` at least.");
 }
 
 void counting(nb::module_ &module) {
-    nb::class_<Counters>(module, "ResourceCounters",
-                         "Of blocks that came within a scope: live now, at most, and in all.")
-        .def_ro("current_bytes", &Counters::current_bytes, "Below 0 where older blocks ended.")
+    nb::class_<Counters>(
+        module, "ResourceCounters",
+        "Counters of blocks allocated within a scope: live now, at peak, and in total.")
+        .def_ro("current_bytes", &Counters::current_bytes,
+                "Live bytes; below 0 if blocks from before the scope were freed.")
         .def_ro("current_count", &Counters::current_count)
         .def_ro("peak_bytes", &Counters::peak_bytes)
         .def_ro("peak_count", &Counters::peak_count)
         .def_ro("total_bytes", &Counters::total_bytes)
         .def_ro("total_count", &Counters::total_count);
     nb::class_<StatisticsResource, Adaptor>(module, "StatisticsResource",
-                                            "Counts what is asked for, in scopes.")
+                                            "Counts requests in nested scopes.")
         .def(nb::init<Upstream>(), "upstream"_a)
-        .def("counters", &StatisticsResource::counters, "Of the innermost scope.")
+        .def("counters", &StatisticsResource::counters,
+             "Return the counters of the innermost scope.")
         .def("push", &StatisticsResource::push,
-             "Begins a scope at zero; returns how many there are now.")
+             "Begin a scope at zero; return the number of open scopes.")
         .def(
             "pop",
             [](StatisticsResource &self, Count depth) {
                 return self.pop(at_least(0, "depth", depth));
             },
             "depth"_a,
-            "Ends the innermost scope, which `push` called `depth`, and adds it to the one around\n"
-            "it. Raises InputError where that is not the innermost.");
+            "End the innermost scope, for which `push` returned `depth`, and add it to the "
+            "one\naround it. Raises InputError if another scope is the innermost.");
 }
 
 void tracing(nb::module_ &module) {
     nb::class_<TracingResource, Adaptor>(
         module, "TracingResource",
-        "A CSV line for each call: `Thread,Time,Action,Pointer,Size,Stream`.")
+        "Writes a CSV line for each call: `Thread,Time,Action,Pointer,Size,Stream`.")
         .def(nb::init<Upstream, const std::string &>(), "upstream"_a, "path"_a,
-             "Writes over the file. Lines are held back until `flush`, or the resource's end.")
+             "Overwrite the file. Lines are buffered until `flush` or the resource's end.")
         .def("flush", &TracingResource::flush,
-             "Raises InputError where a line could not be written, ever.")
+             "Write buffered lines; raises InputError if any line ever failed to be written.")
         .def_prop_ro("path", &TracingResource::path);
 }
 
 void failing(nb::module_ &module) {
-    nb::class_<FailingResource, Adaptor>(module, "FailingResource", "Refuses on purpose.")
+    nb::class_<FailingResource, Adaptor>(module, "FailingResource",
+                                         "Refuses chosen allocations, to test how callers cope.")
         .def(
             "__init__",
             [](FailingResource *self, Upstream upstream, Count first, Count count) {
@@ -107,24 +111,24 @@ void failing(nb::module_ &module) {
                                            at_least(0, "count", count));
             },
             "upstream"_a, "first"_a, "count"_a = 1,
-            "Refuses `count` allocations from number `first` on, counted from 1.")
+            "Refuse `count` allocations from number `first` on, counted from 1.")
         .def_prop_ro("allocation_count", &FailingResource::allocation_count,
-                     "Asked for so far, refused ones included.");
+                     "Requests so far, refused ones included.");
 }
 
 void combining(nb::module_ &module) {
     nb::class_<CombiningResource, Adaptor>(
         module, "CombiningResource",
-        "Threads that ask at the same time are served by one of them, with one call.")
+        "Combines concurrent requests: one of the threads serves all with one call.")
         .def(nb::init<Upstream>(), "upstream"_a)
         .def_prop_ro("handed_count", &CombiningResource::handed_count,
-                     "Blocks that a thread was handed by another.");
+                     "Blocks that one thread obtained for another.");
 }
 
 void binning(nb::module_ &module) {
     using Bins = std::vector<std::pair<Count, Upstream>>;
     nb::class_<BinningResource, Adaptor>(module, "BinningResource",
-                                         "Sizes that go to resources of their own.")
+                                         "Serves sizes from different resources.")
         .def(
             "__init__",
             [](BinningResource *self, Upstream upstream, const Bins &bins) {
@@ -134,27 +138,28 @@ void binning(nb::module_ &module) {
                 new (self) BinningResource(std::move(upstream), std::move(made));
             },
             "upstream"_a, "bins"_a,
-            "`bins` are pairs of the largest size that goes to a resource, and the resource, by\n"
-            "rising size. What has no bin goes to `upstream`; a bin that is full refuses.");
+            "Use `bins`, pairs of a largest size and a resource for it, in ascending "
+            "order.\nLarger sizes go to `upstream`; a bin that is full refuses.");
 }
 
 void fallback(nb::module_ &module) {
-    nb::class_<FallbackResource, Adaptor>(module, "FallbackResource",
-                                          "One resource, and another for what it refuses.")
+    nb::class_<FallbackResource, Adaptor>(
+        module, "FallbackResource",
+        "Serves from one resource, and from another what the first refuses.")
         .def(nb::init<Upstream, Upstream>(), "first"_a, "second"_a,
-             "Asks `first`, and `second` where that has no block. Each block goes back to the one\n"
-             "that gave it.\n\n"
-             "Raises InputError where both are the same resource.")
+             "Ask `first`, then `second` if that refuses. Each block goes back to the "
+             "resource\nthat it came from.\n\nRaises InputError if both are the same resource.")
         .def_prop_ro("second", &FallbackResource::second)
         .def_prop_ro("second_count", &FallbackResource::second_count,
-                     "Live blocks of the second one.");
+                     "Live blocks of the second resource.");
 }
 
 } // namespace
 
 void adaptors(nb::module_ &module) {
-    nb::class_<Adaptor, MemoryResource>(module, "Adaptor",
-                                        "Changes how its upstream behaves; owns no memory.")
+    nb::class_<Adaptor, MemoryResource>(
+        module, "Adaptor",
+        "Base of resources that change the behaviour of their upstream and own no memory.")
         .def_prop_ro("upstream", &Adaptor::upstream);
     limiting(module);
     counting(module);

@@ -67,16 +67,16 @@ PyType_Slot block_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)
 void resource_blocks(nb::module_ &module, nb::class_<MemoryResource> &base) {
     base.def("allocate_block", &allocate_block, "size_bytes"_a,
              "alignment"_a = resource::kDefaultAlignment,
-             "A block that is given back when the last view of it dies.\n\n"
-             "Raises as `allocate` does; a block of no bytes is one.");
+             "Allocate a block that is given back when the last view of it dies.\n\nRaises as "
+             "`allocate` does; a block may have 0 bytes.");
     nb::class_<Block>(module, "Block", nb::type_slots(block_slots),
-                      "Bytes of a memory resource; given back when the last view of them dies.")
+                      "Block of a memory resource, given back when the last view of it dies.")
         .def_prop_ro("address", &Block::address)
         .def_prop_ro("size_bytes", &Block::size_bytes)
         .def_prop_ro("resource", &Block::resource)
         .def_prop_ro("__array_interface__", &array_interface,
                      nb::sig("def __array_interface__(self) -> dict[str, object]"))
-        .def("array", &array, "The bytes as a uint8 array that keeps the block alive.")
+        .def("array", &array, "Return the bytes as a uint8 array that keeps the block alive.")
         .def(
             "__dlpack__",
             [](nb::handle_t<Block> self, nb::kwargs options) {

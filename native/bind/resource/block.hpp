@@ -1,4 +1,4 @@
-/// A live block with an owner: it goes back to its resource when the last view of it dies.
+/// Live block with an owner: it goes back to its resource when the last view of it dies.
 #pragma once
 
 #include "long_call.hpp"
@@ -11,7 +11,7 @@ namespace tightship::bind {
 
 class Block {
   public:
-    /// Throws `Refused` where the resource has no such block.
+    /// Throws `Refused` if the resource has no such block.
     Block(std::shared_ptr<resource::MemoryResource> resource, size_t size_bytes, size_t alignment)
         : resource_(std::move(resource)), size_bytes_(size_bytes), alignment_(alignment),
           pointer_(

@@ -23,7 +23,7 @@ using resource::MemoryResource;
 using resource::Range;
 using resource::Statistics;
 
-/// Blocks that Python functions give. What they raise is a refusal, or is written to stderr.
+/// Blocks that Python functions allocate. Their exceptions are refusals, or are written to stderr.
 class CallbackResource final : public MemoryResource {
   public:
     CallbackResource(nb::callable allocate, nb::callable deallocate)
@@ -106,7 +106,7 @@ class CallbackResource final : public MemoryResource {
 
 using resource::FailureCallbackResource;
 
-/// What a function raises means that it does not want to try again.
+/// An exception of the function means that it does not ask again.
 struct Retry {
     HeldCallable function;
 
@@ -153,17 +153,17 @@ PyType_Slot failure_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(travers
 void callback_resources(nb::module_ &module) {
     nb::class_<CallbackResource, MemoryResource>(module, "CallbackResource",
                                                  nb::type_slots(callback_slots),
-                                                 "Blocks that Python functions give and take back.")
+                                                 "Blocks that Python functions allocate and free.")
         .def("__del__", collect_callback, nb::sig(kCollectedSignature))
         .def(nb::init<nb::callable, nb::callable>(), "allocate"_a, "deallocate"_a,
              nb::sig("def __init__(self, allocate: collections.abc.Callable[[int, int], int], "
                      "deallocate: collections.abc.Callable[[int, int, int], None]) -> None"),
-             "`allocate(size_bytes, alignment)` returns an address, 0 for none; what it raises is\n"
-             "a refusal, and so is an address that is not aligned. `deallocate(address,\n"
-             "size_bytes, alignment)` takes it back.");
-    nb::class_<FailureCallbackResource, resource::Adaptor>(module, "FailureCallbackResource",
-                                                           nb::type_slots(failure_slots),
-                                                           "Asks again where a function says so.")
+             "Call `allocate(size_bytes, alignment)`, which returns an address, or 0 to refuse; "
+             "an\nexception or an unaligned address is a refusal too. `deallocate(address, "
+             "size_bytes,\nalignment)` frees it.");
+    nb::class_<FailureCallbackResource, resource::Adaptor>(
+        module, "FailureCallbackResource", nb::type_slots(failure_slots),
+        "Repeats refused requests if a function says so.")
         .def(
             "__init__",
             [](FailureCallbackResource *self, std::shared_ptr<MemoryResource> upstream,
@@ -174,8 +174,8 @@ void callback_resources(nb::module_ &module) {
             "upstream"_a, "callback"_a,
             nb::sig("def __init__(self, upstream: MemoryResource, "
                     "callback: collections.abc.Callable[[int], bool]) -> None"),
-            "`callback(size_bytes)` is called when memory is refused: True asks again, False (or\n"
-            "an exception, which is written to standard error) lets the refusal stand.");
+            "Call `callback(size_bytes)` when memory is refused: True asks again, False (or "
+            "an\nexception, which is written to standard error) lets the refusal stand.");
 }
 
 } // namespace tightship::bind

@@ -46,15 +46,17 @@ std::string python_frames() {
 }
 
 void tracking(nb::module_ &module) {
-    nb::class_<LiveBlock>(module, "LiveBlock", "A block that is out.")
+    nb::class_<LiveBlock>(module, "LiveBlock", "Record of a live block.")
         .def_ro("address", &LiveBlock::start)
-        .def_ro("size_bytes", &LiveBlock::size_bytes, "As asked for.")
+        .def_ro("size_bytes", &LiveBlock::size_bytes, "Requested bytes.")
         .def_ro("alignment", &LiveBlock::alignment)
-        .def_ro("number", &LiveBlock::number, "Counts from 1 in the order they came.")
+        .def_ro("number", &LiveBlock::number, "Number of the allocation, counted from 1.")
         .def_ro("origin", &LiveBlock::origin,
-                "Python frames that asked for it, a line each, the innermost first; or empty.");
-    nb::class_<TrackingResource, Adaptor>(module, "TrackingResource",
-                                          "Knows which blocks are out, and who asked for them.")
+                "Python frames of the request, a line each, the innermost first; empty if not "
+                "recorded.");
+    nb::class_<TrackingResource, Adaptor>(
+        module, "TrackingResource",
+        "Records live blocks, and the Python frames that requested them.")
         .def(
             "__init__",
             [](TrackingResource *self, Upstream upstream, bool stacks) {
@@ -62,15 +64,15 @@ void tracking(nb::module_ &module) {
                                             stacks ? python_frames : TrackingResource::Origin{});
             },
             "upstream"_a, nb::kw_only(), "stacks"_a = false,
-            "`stacks` keeps the innermost 16 Python frames of each block.")
-        .def("live", &TrackingResource::live, "The blocks that are out, the oldest first.")
+            "Record live blocks; with `stacks` also the innermost 16 Python frames of each.")
+        .def("live", &TrackingResource::live, "Return live blocks, the oldest first.")
         .def_prop_ro("live_bytes", &TrackingResource::live_bytes);
 }
 
 void guarded(nb::module_ &module) {
     nb::class_<GuardedResource, Adaptor>(
         module, "GuardedResource",
-        "Finds writes beside blocks and after their end: canaries and a quarantine.")
+        "Detects writes outside of blocks, or after they were freed, by canaries and a quarantine.")
         .def(
             "__init__",
             [](GuardedResource *self, Upstream upstream, Count quarantine) {
@@ -78,17 +80,17 @@ void guarded(nb::module_ &module) {
                                            at_least(0, "quarantine_bytes", quarantine));
             },
             "upstream"_a, nb::kw_only(), "quarantine_bytes"_a = 1 << 20,
-            "A block lies between canaries of 32 bytes; one that is damaged cannot be given back.\n"
-            "Of what came back, `quarantine_bytes` wait before they can be handed out again.")
+            "Put blocks between canaries of 32 bytes; a damaged block cannot be given back. "
+            "Freed\nblocks of up to `quarantine_bytes` wait before they can be allocated again.")
         .def("faults", &GuardedResource::faults,
-             "A sentence for each damaged block, live or given back. No thread may be writing.")
+             "Describe each damaged block, live or freed. No thread may be writing.")
         .def_prop_ro("quarantined_bytes", &GuardedResource::quarantined_bytes);
 }
 
 void guard_pages(nb::module_ &module) {
     nb::class_<GuardPageResource, Adaptor>(
         module, "GuardPageResource",
-        "Stops a program at the first access beside a block: pages without access.")
+        "Stops a program at the first access outside of a block, by pages without access rights.")
         .def(
             "__init__",
             [](GuardPageResource *self, Upstream upstream, Count quarantine) {
@@ -96,9 +98,9 @@ void guard_pages(nb::module_ &module) {
                                              at_least(0, "quarantine_bytes", quarantine));
             },
             "upstream"_a, nb::kw_only(), "quarantine_bytes"_a = 1 << 20,
-            "A block ends where a page begins that nobody may touch, as near as its alignment\n"
-            "admits; who does is stopped by a signal. So is who touches one of the\n"
-            "`quarantine_bytes` that came back last. A block takes three pages at least.")
+            "End each block at a page without access rights, as closely as its alignment allows; "
+            "a\nsignal stops a program that touches it, or one of the last `quarantine_bytes` "
+            "freed.\nA block takes three pages at least.")
         .def_prop_ro("quarantined_bytes", &GuardPageResource::quarantined_bytes);
 }
 

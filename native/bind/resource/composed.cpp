@@ -27,7 +27,7 @@ using Shares = std::vector<std::pair<Count, double>>;
 void free_list(nb::module_ &module) {
     nb::class_<FreeListResource, MemoryResource>(
         module, "FreeListResource",
-        "Blocks of any size that were given back, joined and cut to serve others.")
+        "Serves requests from freed blocks of any size, which it joins and splits.")
         .def(
             "__init__",
             [](FreeListResource *self, Upstream upstream, bool best_fit, Count chunk, bool first) {
@@ -37,11 +37,11 @@ void free_list(nb::module_ &module) {
             },
             "upstream"_a, nb::kw_only(), "best_fit"_a = true, "chunk_bytes"_a = 0,
             "upstream_first"_a = false,
-            "Serves from what came back, and asks `upstream` for the rest, at least `chunk_bytes`\n"
-            "at once. `best_fit` false takes the first block of the plain list that is large\n"
-            "enough; `upstream_first` uses the list only when upstream has no more.")
+            "Serve from freed blocks, then from `upstream`, at least `chunk_bytes` at once. "
+            "Without\n`best_fit` the first block of the list that is large enough is "
+            "taken;\n`upstream_first` uses the list only when upstream refuses.")
         .def_prop_ro("free_bytes", &FreeListResource::free_bytes)
-        .def_prop_ro("free_count", &FreeListResource::free_count, "Blocks in the list.");
+        .def_prop_ro("free_count", &FreeListResource::free_count, "Number of blocks in the list.");
 }
 
 CompositeResource::Settings settings(const std::optional<Shares> &shares, bool best_fit,
@@ -60,7 +60,7 @@ CompositeResource::Settings settings(const std::optional<Shares> &shares, bool b
 void composite(nb::module_ &module) {
     nb::class_<CompositeResource, MemoryResource>(
         module, "CompositeResource",
-        "Slabs of several sizes, a bump for the rest, and a free list of what came back of it.")
+        "Slabs of several sizes, a bump for other sizes, and a free list of its freed blocks.")
         .def(
             "__init__",
             [](CompositeResource *self, Upstream upstream, Count size,
@@ -70,10 +70,9 @@ void composite(nb::module_ &module) {
             },
             "upstream"_a, "size_bytes"_a, nb::kw_only(), "slabs"_a.none() = nb::none(),
             "best_fit"_a = true, "free_list_last"_a = false,
-            "Takes `size_bytes` of `upstream`. `slabs` are pairs of a block's bytes and the part "
-            "of\n"
-            "the region for such blocks, by rising size; `free_list_last` serves from what came\n"
-            "back only when the bump is used up.")
+            "Take `size_bytes` of `upstream`. `slabs` are pairs of a block's bytes and its share "
+            "of\nthe region, in ascending order; `free_list_last` serves from freed blocks only "
+            "when\nthe bump is used up.")
         .def_prop_ro("slabs", &CompositeResource::slabs)
         .def_prop_ro("bump", &CompositeResource::bump)
         .def_prop_ro("free_list", &CompositeResource::free_list);
@@ -90,7 +89,7 @@ void composed_resources(nb::module_ &module) {
                 shares.emplace_back(block_bytes, share);
             return shares;
         },
-        "Block sizes and shares of a composite that is told of none.");
+        "Return the default block sizes and shares of a composite.");
     free_list(module);
     composite(module);
 }

@@ -30,17 +30,18 @@ int ordinal_of(Count ordinal) {
 
 void cuda_resources(nb::module_ &module) {
     nb::class_<CudaDevice, PagedDevice>(
-        module, "CudaDevice", "Chunks of a CUDA device's memory and addresses of its driver's.")
+        module, "CudaDevice", "Chunks of a CUDA device's memory, at addresses of its driver.")
         .def(
             "__init__",
             [](CudaDevice *self, Count ordinal, const std::optional<std::string> &driver) {
                 new (self) CudaDevice(ordinal_of(ordinal), driver.value_or(""));
             },
             "ordinal"_a = 0, "driver_library"_a = nb::none(),
-            "`driver_library` names the driver, else `TIGHTSHIP_CUDA_DRIVER_LIBRARY` does, else\n"
-            "it is the system's. Raises LibraryError where there is no driver or no such device.")
-        .def_prop_ro("total_bytes", &CudaDevice::total_bytes, "Of all the device's memory.");
-    nb::class_<CudaStream, Stream>(module, "CudaStream", "A stream that somebody else made.")
+            "Open a device. The driver is `driver_library`, else "
+            "`TIGHTSHIP_CUDA_DRIVER_LIBRARY`,\nelse the system's. Raises LibraryError if there is "
+            "no driver or no such device.")
+        .def_prop_ro("total_bytes", &CudaDevice::total_bytes, "Bytes of the device's memory.");
+    nb::class_<CudaStream, Stream>(module, "CudaStream", "CUDA stream made elsewhere.")
         .def(
             "__init__",
             [](CudaStream *self, const CudaDevice &device, uintptr_t handle) {
@@ -51,7 +52,7 @@ void cuda_resources(nb::module_ &module) {
                                       reinterpret_cast<resource::cuda::StreamHandle>(handle));
             },
             "device"_a, "handle"_a = 0,
-            "`handle` is the CUstream, 0 the default one; it must outlive this.");
+            "Wrap the CUstream `handle`, 0 for the default one; it must outlive this object.");
     cuda_pools(module);
 }
 

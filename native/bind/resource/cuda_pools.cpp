@@ -19,7 +19,7 @@ using tightship::resource::cuda::StreamHandle;
 
 namespace {
 
-/// Who gives memory back cannot be told that it is none: they are in the midst of an end.
+/// Reports to stderr, because callers that free memory, often while they end, cannot be told.
 void give_back(const void *pointer, auto deallocate) noexcept {
     try {
         if (pointer == nullptr || deallocate() == Freed::done)
@@ -41,7 +41,7 @@ void *quiet(auto allocate) noexcept {
 
 } // namespace
 
-/// For callers of C++: throws where there is no memory, with the numbers.
+/// For callers in C++: throws with the numbers if memory is refused.
 TIGHTSHIP_EXPORTED void *tightship_torch_allocate(ssize_t size_bytes, int device,
                                                   StreamHandle stream) {
     if (size_bytes < 0)
@@ -62,7 +62,7 @@ TIGHTSHIP_EXPORTED void tightship_torch_record_stream(void *pointer, StreamHandl
     CudaPools::get().record_stream(pointer, stream);
 }
 
-/// For callers of C: null where there is no memory. `stream` is that of all work with the block.
+/// For callers in C: null if memory is refused. All work with the block is in `stream`.
 TIGHTSHIP_EXPORTED void *tightship_cupy_allocate(void *stream, size_t size_bytes,
                                                  int device) noexcept {
     return quiet([&] {
@@ -98,7 +98,8 @@ void cuda_pools(nb::module_ &module) {
         },
         nb::kw_only(), "page_bytes"_a = CudaPools::Settings{}.page_bytes,
         "max_bytes"_a.none() = nb::none(), "patience_seconds"_a = 1.0,
-        "driver_library"_a = nb::none(), "Refused while blocks are in use by other settings.");
+        "driver_library"_a = nb::none(),
+        "Set the pools' settings; refused while blocks are in use under other settings.");
     module.def(
         "cuda_pool_statistics",
         [](int device) { return CudaPools::get().virtual_statistics(device); }, "device"_a);
@@ -107,7 +108,7 @@ void cuda_pools(nb::module_ &module) {
         "device"_a);
     module.def(
         "cuda_pool_stream_count", [](int device) { return CudaPools::get().stream_count(device); },
-        "device"_a, "Handles of streams that are remembered.");
+        "device"_a, "Return the number of stream handles that the pool remembers.");
     module.def(
         "trim_cuda_pool", [](int device) { return CudaPools::get().trim(device); }, "device"_a);
 }

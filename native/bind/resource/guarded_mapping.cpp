@@ -13,9 +13,8 @@ namespace tightship::bind {
 using os::GuardedMapping;
 
 void guarded_mapping(nb::module_ &module) {
-    nb::class_<GuardedMapping>(
-        module, "GuardedMapping",
-        "A part of a file, read and written where it lies, that another may make shorter.")
+    nb::class_<GuardedMapping>(module, "GuardedMapping",
+                               "Mapped part of a file that another process may truncate.")
         .def(
             "__init__",
             [](GuardedMapping *self, int file, Count offset, Count size) {
@@ -24,12 +23,10 @@ void guarded_mapping(nb::module_ &module) {
             },
             "file"_a, "offset_bytes"_a, "size_bytes"_a,
             "Map bytes of a file that is open to read and write, from a multiple of the page "
-            "size.\n\n"
-            "Raises MemoryError where the system refuses, or too many are mapped.")
+            "size.\n\nRaises MemoryError if the system refuses, or too many are mapped.")
         .def_prop_ro("is_lost", &GuardedMapping::is_lost,
-                     "Whether bytes were touched that the file no longer has, or for which the "
-                     "system had\n"
-                     "no page: all of it is zeros since then, and nobody else's.")
+                     "Whether bytes were touched that the file no longer has, or that the system "
+                     "had no page\nfor: the whole mapping is private zeros since then.")
         .def(
             "array",
             [](nb::handle_t<GuardedMapping> self) {
@@ -37,7 +34,7 @@ void guarded_mapping(nb::module_ &module) {
                 return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(mapping.start(),
                                                                     {mapping.size_bytes()}, self);
             },
-            "Its bytes, as a uint8 array that keeps it mapped.");
+            "Return its bytes as a uint8 array that keeps them mapped.");
 }
 
 } // namespace tightship::bind

@@ -33,7 +33,7 @@ class HeldCallable {
     std::shared_ptr<PyObject> function_;
 };
 
-/// What a function raised last, in words, for whoever was refused because of it.
+/// Text of the last exception of a function, for the refusal that it caused.
 class Raised {
   public:
     /// REQUIRES: the GIL is held.

@@ -111,9 +111,9 @@ class NumpyBound {
 } // namespace
 
 void numpy_bound(nb::module_ &module) {
-    nb::class_<NumpyBound>(module, "NumpyBound",
-                           "Within `with`, arrays the thread makes count against a bound; one "
-                           "too large raises MemoryError.")
+    nb::class_<NumpyBound>(
+        module, "NumpyBound",
+        "Bounds the arrays that a thread makes within `with`; one too large raises MemoryError.")
         .def(nb::init<int64_t>(), "limit_bytes"_a)
         .def("__enter__",
              [](nb::handle_t<NumpyBound> self) {
@@ -127,7 +127,7 @@ void numpy_bound(nb::module_ &module) {
         .def_prop_ro("peak_bytes", [](const NumpyBound &self) { return self.bound().peak_bytes(); })
         .def_prop_ro(
             "refused_bytes", [](const NumpyBound &self) { return self.bound().refused_bytes(); },
-            "Live bytes that the last refused request would have made.");
+            "Live bytes that there would have been with the last refused request.");
 }
 
 } // namespace tightship::bind

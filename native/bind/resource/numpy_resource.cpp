@@ -71,7 +71,7 @@ PyType_Slot scope_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_
 
 void numpy_resource(nb::module_ &module) {
     nb::class_<NumpyScope>(module, "NumpyScope", nb::type_slots(scope_slots),
-                           "Within `with`, arrays the thread makes are blocks of a resource.")
+                           "Makes a thread's arrays within `with` blocks of a resource.")
         .def(
             "__init__",
             [](NumpyScope *self, std::shared_ptr<MemoryResource> resource) {

@@ -52,7 +52,7 @@ int visit_device(const std::shared_ptr<resource::PagedDevice> &device, visitproc
 /// The garbage collector takes such a device.
 void collect_device(const std::shared_ptr<resource::PagedDevice> &device);
 
-/// Takes a lock without the GIL: who holds it may be waiting for that.
+/// Takes a lock without the GIL, which the thread that holds the lock may be waiting for.
 std::unique_lock<std::mutex> lock_without_gil(std::mutex &mutex);
 
 /// A function that returns the fence behind all work so far, or None where all is done. A fence

@@ -40,25 +40,26 @@ Replayed replay(MemoryResource &resource, Column slots, Column sizes, Count part
 } // namespace
 
 void replaying(nb::module_ &module) {
-    nb::class_<Replayed>(module, "Replayed", "What a resource did with a recorded sequence.")
-        .def_ro("peak_live_bytes", &Replayed::peak_live_bytes, "As they were asked for.")
+    nb::class_<Replayed>(module, "Replayed", "Result of replaying a recorded sequence.")
+        .def_ro("peak_live_bytes", &Replayed::peak_live_bytes,
+                "Largest sum of requested bytes of live blocks.")
         .def_ro("peak_held_bytes", &Replayed::peak_held_bytes,
-                "What the resource had touched at most; 0 where nobody looked.")
-        .def_ro("live_bytes", &Replayed::live_bytes, "The most in each part of the sequence.")
-        .def_ro("held_bytes", &Replayed::held_bytes, "The most in each part of the sequence.")
+                "Most bytes that the resource had touched; 0 if not measured.")
+        .def_ro("live_bytes", &Replayed::live_bytes, "Maximum in each part of the sequence.")
+        .def_ro("held_bytes", &Replayed::held_bytes, "Maximum in each part of the sequence.")
         .def_ro("refused_count", &Replayed::refused_count)
         .def_ro("duration_ns", &Replayed::duration_ns, "Processor time of the thread.");
     module.def("replay", &replay, "resource"_a, "slots"_a, "sizes"_a, nb::kw_only(), "part_count"_a,
-               "Allocates `sizes[i]` bytes into slot `slots[i]`, or gives back what slot\n"
-               "`~slots[i]` has. A slot must be free when something comes to it. What is held is\n"
-               "looked at where `part_count` is not 0.");
+               "Allocate `sizes[i]` bytes into slot `slots[i]`, or free the block of slot "
+               "`~slots[i]`.\nA slot must be free when a block is put into it. Held bytes are "
+               "measured unless\n`part_count` is 0.");
     nb::class_<MallocResource, MemoryResource>(
         module, "MallocResource",
-        "The C library's allocator, to compare with: it checks nothing that is given back.")
+        "The C library's allocator, for comparison; it does not check freed blocks.")
         .def(nb::init<>());
     nb::class_<CachingSimulation, MemoryResource>(
         module, "CachingSimulation",
-        "What PyTorch's caching allocator for devices would hold: a simulation to compare with.")
+        "Simulation of what PyTorch's caching allocator for devices would hold, for comparison.")
         .def(nb::init<>());
 }
 

@@ -62,7 +62,7 @@ void translate(const std::exception_ptr &thrown, void *) {
     PyErr_SetObject(error.type().ptr(), error.ptr());
 }
 
-/// What is wrong with giving back a block, for the end of a sentence that names its address.
+/// Reason why a block cannot be freed, to end a sentence that names its address.
 std::string fault_of(const MemoryResource &self, Freed freed, const void *pointer,
                      size_t alignment) {
     switch (freed) {
@@ -170,15 +170,14 @@ void deallocate_many(MemoryResource &self, GivenAddresses blocks, Count size, Co
 
 void statistics_class(nb::module_ &module) {
     nb::class_<Statistics>(module, "ResourceStatistics",
-                           "What a memory resource has given and holds; exact while no other call "
-                           "is in flight.")
+                           "Counters of a memory resource; exact while no other call is in flight.")
         .def_ro("current_bytes", &Statistics::current_bytes,
-                "Bytes in live blocks, as the resource rounds them.")
-        .def_ro("current_count", &Statistics::current_count, "Live blocks.")
+                "Bytes of live blocks, as rounded by the resource.")
+        .def_ro("current_count", &Statistics::current_count, "Number of live blocks.")
         .def_ro("reserved_bytes", &Statistics::reserved_bytes,
-                "Bytes held to make blocks of, live ones included.")
+                "Bytes held to make blocks from, live blocks included.")
         .def_ro("touched_bytes", &Statistics::touched_bytes,
-                "Of those, what has ever been in blocks or between them.");
+                "Held bytes that have ever been in blocks or between them.");
 }
 
 void refuse_copies(nb::class_<MemoryResource> &base) {
@@ -218,48 +217,47 @@ int traverse_resource(PyObject *self, visitproc visit, void *arg) {
 }
 
 void resource(nb::module_ &module) {
-    module.def("release_code", &os::release_code, "path"_a,
-               "Drops the resident pages of a loaded library's code; they come back in small "
-               "pieces as they run.");
+    module.def(
+        "release_code", &os::release_code, "path"_a,
+        "Drop the resident pages of a loaded library's code; they are read again as they run.");
     module.def("release_heap", &os::release_heap, nb::call_guard<GilReleased>(),
-               "Gives whole free pages of the heap back to the system.");
+               "Give whole free pages of the heap back to the system.");
     module.def("use_one_heap", &os::use_one_heap,
-               "Has every thread allocate from one heap, all free pages of which can be given "
-               "back; threads that have allocated before keep theirs.");
+               "Make every thread allocate from one heap, whose free pages can all be given back; "
+               "threads that have allocated already keep theirs.");
     nb::register_exception_translator(translate);
     statistics_class(module);
     nb::class_<MemoryResource> base(
         module, "MemoryResource", nb::type_slots(slots),
-        "Gives and takes back blocks of memory, from any thread. Neither copied nor pickled.");
+        "Allocates and frees blocks of memory, from any thread. Cannot be copied or pickled.");
     constexpr size_t alignment = resource::kDefaultAlignment;
-    base.def(
-            "allocate", &allocate, "size_bytes"_a, "alignment"_a = alignment,
-            "Address of at least `size_bytes` bytes at a multiple of `alignment`.\n\n"
-            "Raises OutOfMemoryError with the numbers, InputError for a size or an alignment that\n"
-            "no resource serves.")
+    base.def("allocate", &allocate, "size_bytes"_a, "alignment"_a = alignment,
+             "Return the address of `size_bytes` bytes or more, a multiple of "
+             "`alignment`.\n\nRaises OutOfMemoryError with the numbers, InputError for a size or "
+             "an alignment that\nno resource serves.")
         .def("deallocate", &deallocate, "address"_a, "size_bytes"_a, "alignment"_a = alignment,
-             "Takes a block back, with the size and alignment it was asked for by.\n\n"
-             "Raises InputError with the address and both sizes, and changes nothing, where no "
-             "block\n"
-             "of that size begins there or the address is not a multiple of `alignment`.")
+             "Free a block, given the size and alignment that it was allocated with.\n\nRaises "
+             "InputError with the address and both sizes, and changes nothing, if no block "
+             "of\nthat size begins there or the address is not a multiple of `alignment`.")
         .def("allocate_many", &allocate_many, "count"_a, "size_bytes"_a, "alignment"_a = alignment,
-             "Addresses of `count` blocks: all of them, or OutOfMemoryError and none.")
+             "Return the addresses of `count` blocks; raises OutOfMemoryError and allocates none "
+             "if one is refused.")
         .def("deallocate_many", &deallocate_many, "addresses"_a, "size_bytes"_a,
              "alignment"_a = alignment,
-             "Takes blocks back; raises InputError where one is none, the others are taken.")
+             "Free blocks; raises InputError if an address is not a block's, but frees the others.")
         .def(
             "owns",
             [](const MemoryResource &self, uintptr_t address) {
                 return self.owns(reinterpret_cast<void *>(address));
             },
-            "address"_a, "Whether the byte lies in memory of this resource.")
+            "address"_a, "Whether the byte is in memory of this resource.")
         .def("trim", &MemoryResource::trim, nb::call_guard<GilReleased>(),
-             "Gives unused memory back upstream; returns its bytes.")
+             "Give unused memory back upstream; return its bytes.")
         .def_prop_ro("supports_free", &MemoryResource::supports_free,
-                     "Whether a block that is given back can be handed out again.")
+                     "Whether a freed block can be allocated again.")
         .def_prop_ro(
             "largest_bytes", [](const MemoryResource &self) { return self.reach().size_bytes; },
-            "No request for more can ever be met; 2**64 - 1 where only the system knows.")
+            "Bytes above which no request can ever be met; 2**64 - 1 if only the system knows.")
         .def("statistics", &MemoryResource::statistics)
         .def(
             "__eq__",
@@ -269,7 +267,7 @@ void resource(nb::module_ &module) {
                        self.is_equal(*resource);
             },
             nb::arg("other").none(),
-            "Whether blocks of one resource may be given back to the other.")
+            "Whether blocks of one resource may be freed through the other.")
         .def("__hash__",
              [](const MemoryResource &self) { return reinterpret_cast<uintptr_t>(&self) >> 4; });
     refuse_copies(base);

@@ -58,7 +58,8 @@ PyType_Slot region_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse
 
 void shared(nb::module_ &module) {
     nb::class_<SharedResource, PageResource>(
-        module, "SharedResource", "Pages of files, a file for each block; a fork shares them.")
+        module, "SharedResource",
+        "Pages of files, one file for each block; a forked child shares them.")
         .def(
             "descriptor_of",
             [](const SharedResource &self, uintptr_t address) {
@@ -68,7 +69,7 @@ void shared(nb::module_ &module) {
                                            std::to_string(address) + ".");
                 return file;
             },
-            "address"_a, "The open file that a block is of, for another process to map.");
+            "address"_a, "Return the open file of a block, for another process to map.");
     nb::class_<SegmentResource, SharedResource>(module, "SegmentResource",
                                                 "Shared memory without a name.")
         .def(nb::init<>());
@@ -83,9 +84,10 @@ void page_resources(nb::module_ &module) {
         .def_prop_ro("current_bytes",
                      [](const PageResource &self) { return self.statistics().current_bytes; })
         .def_prop_ro("peak_bytes", &PageResource::peak_bytes)
-        .def_prop_ro("allocation_count", &PageResource::allocation_count, "Of all time.");
-    nb::class_<HostResource, PageResource>(
-        module, "HostResource", "Zeroed pages of the process's own, huge ones where they fit.")
+        .def_prop_ro("allocation_count", &PageResource::allocation_count,
+                     "Allocations since the resource was made.");
+    nb::class_<HostResource, PageResource>(module, "HostResource",
+                                           "Zeroed private pages, huge ones where they fit.")
         .def(nb::init<>())
         .def(
             "__init__",
@@ -93,14 +95,14 @@ void page_resources(nb::module_ &module) {
                 new (self) HostResource({node, is_filled, is_locked});
             },
             nb::kw_only(), "node"_a = -1, "is_filled"_a = false, "is_locked"_a = false,
-            "Pages of NUMA node `node` while it has some, -1 for any; backed with memory at once,\n"
-            "and kept there as far as the process may.")
+            "Use pages of NUMA node `node` while it has some, -1 for any; `is_filled` backs them "
+            "with\nmemory at once, `is_locked` keeps them there as far as the process may.")
         .def_prop_ro("locked_bytes", &HostResource::locked_bytes,
-                     "Of all blocks of all time, what could be locked.");
+                     "Bytes that could be locked, of all blocks since the resource was made.");
     shared(module);
     nb::class_<RegionOfBuffer, MemoryResource>(
         module, "RegionResource", nb::type_slots(region_slots),
-        "Memory that the caller has: one block at a time of a writable buffer.")
+        "One block at a time in a writable buffer of the caller.")
         .def(
             "__init__",
             [](RegionOfBuffer *self, nb::object buffer, bool is_shared) {
@@ -110,13 +112,13 @@ void page_resources(nb::module_ &module) {
                 new (self) RegionOfBuffer(view, is_shared);
             },
             "buffer"_a, nb::kw_only(), "is_shared"_a = false,
-            "`is_shared` says that a fork does not copy the memory.");
+            "Use a buffer; `is_shared` tells that a fork does not copy its memory.");
 }
 
 void bump(nb::module_ &module) {
     nb::class_<BumpResource, MemoryResource>(
         module, "BumpResource",
-        "Blocks that end together: a pointer that moves forward, one for each processor.")
+        "Blocks that are freed together: a pointer that moves forward, one for each processor.")
         .def(
             "__init__",
             [](BumpResource *self, Upstream upstream, Count size, Count parts, Upstream control) {
@@ -124,13 +126,14 @@ void bump(nb::module_ &module) {
                                         at_least(0, "part_count", parts), std::move(control));
             },
             "upstream"_a, "size_bytes"_a, "part_count"_a = 0, "control"_a.none() = nb::none(),
-            "Takes `size_bytes` of `upstream`, in one part for each processor unless `part_count`\n"
-            "says how many. `control` keeps the cursors, else the region itself does.")
+            "Take `size_bytes` of `upstream`, in `part_count` parts, 0 for one per "
+            "processor.\n`control` keeps the cursors, else the region itself does.")
         .def_prop_ro("capacity_bytes", &BumpResource::capacity_bytes)
         .def_prop_ro("part_count", &BumpResource::part_count)
         .def("reset", &BumpResource::reset,
-             "Every block ends, and every mark. No thread may be allocating.")
-        .def("mark", &BumpResource::mark, "Now, to `rewind` to. No thread may be allocating.")
+             "Free every block and every mark. No thread may be allocating.")
+        .def("mark", &BumpResource::mark,
+             "Return a mark to `rewind` to. No thread may be allocating.")
         .def(
             "rewind",
             [](BumpResource &self, uint64_t mark) {
@@ -140,12 +143,12 @@ void bump(nb::module_ &module) {
                                            "earlier mark.");
             },
             "mark"_a,
-            "Every block since the mark ends, and the marks since. No thread may be allocating.");
+            "Free every block and mark made since this mark. No thread may be allocating.");
 }
 
 void slab(nb::module_ &module) {
     nb::class_<SlabResource, MemoryResource>(module, "SlabResource",
-                                             "Blocks of one size, a bit for each.")
+                                             "Blocks of one size, with a bit for each.")
         .def(
             "__init__",
             [](SlabResource *self, Upstream upstream, Count size, Count block, Upstream control) {
@@ -153,20 +156,20 @@ void slab(nb::module_ &module) {
                                         at_least(1, "block_bytes", block), std::move(control));
             },
             "upstream"_a, "size_bytes"_a, "block_bytes"_a, "control"_a.none() = nb::none(),
-            "Takes `size_bytes` of `upstream` and cuts them into blocks of `block_bytes`, a\n"
-            "multiple of 8. `control` keeps the bits, else the region itself does.")
+            "Take `size_bytes` of `upstream`, split into blocks of `block_bytes`, a multiple of "
+            "8.\n`control` keeps the bits, else the region itself does.")
         .def_prop_ro("capacity_bytes", &SlabResource::capacity_bytes)
         .def_prop_ro("block_bytes", &SlabResource::block_bytes)
         .def_prop_ro("block_count", &SlabResource::block_count)
         .def_prop_ro("alignment", &SlabResource::alignment,
-                     "The largest power of two that every block is at a multiple of.");
+                     "Largest power of two that divides the address of every block.");
 }
 
 } // namespace
 
 void resource_kinds(nb::module_ &module) {
     module.def("current_cpu", &os::current_cpu,
-               "The processor that the calling thread runs on, as of now.");
+               "Return the number of the processor that the calling thread runs on now.");
     page_resources(module);
     bump(module);
     slab(module);

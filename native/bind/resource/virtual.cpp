@@ -97,19 +97,19 @@ PyType_Slot virtual_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(travers
 
 void devices(nb::module_ &module) {
     nb::class_<PagedDevice>(module, "PagedDevice",
-                            "Physical chunks and addresses of a device, to be joined.")
+                            "Physical chunks and addresses of a device, and mappings between them.")
         .def_prop_ro("granularity_bytes", &PagedDevice::granularity_bytes,
-                     "Sizes of chunks are multiples of it.");
+                     "Bytes that sizes of chunks are multiples of.");
     nb::class_<HostDevice, PagedDevice>(
         module, "HostDevice", "Private pages, moved from address to address without a copy.")
         .def(nb::init<>());
     nb::class_<SharedDevice, PagedDevice>(module, "SharedDevice",
                                           "Pages of a file in memory that other processes can map.")
         .def(nb::init<>())
-        .def_prop_ro("descriptor", &SharedDevice::descriptor, "Of the open file.");
+        .def_prop_ro("descriptor", &SharedDevice::descriptor, "Number of the open file.");
     nb::class_<FailingDevice, PagedDevice>(module, "FailingDevice",
                                            nb::type_slots(failing_device_slots),
-                                           "Refuses some calls, to test what happens then.")
+                                           "Refuses chosen calls, to test how callers cope.")
         .def("__del__", collect_failing_device, nb::sig(kCollectedSignature))
         .def(
             "__init__",
@@ -118,11 +118,11 @@ void devices(nb::module_ &module) {
                                          at_least(0, "count", count));
             },
             "device"_a, "first"_a, "count"_a = 1,
-            "Refuses `count` calls to create, reserve, map, unmap or grow, from number `first` on.")
-        .def_prop_ro("call_count", &FailingDevice::call_count, "Such calls so far.");
+            "Refuse `count` calls to create, reserve, map, unmap or grow, from number `first` on.")
+        .def_prop_ro("call_count", &FailingDevice::call_count, "Number of such calls so far.");
     nb::class_<PythonDevice, PagedDevice>(module, "PythonDevice",
                                           nb::type_slots(python_device_slots),
-                                          "A device that is a pair of functions.")
+                                          "Device made of two Python functions.")
         .def(
             "__init__",
             [](PythonDevice *self, nb::callable create_physical, nb::callable create_virtual,
@@ -136,31 +136,31 @@ void devices(nb::module_ &module) {
                     "collections.abc.Callable[[int], object], create_virtual_memory: "
                     "collections.abc.Callable[[int, int], object], *, "
                     "granularity_bytes: int = 4096, maps_twice: bool = False) -> None"),
-            "`create_physical_memory(size_bytes)` gives a chunk, any object;\n"
-            "`create_virtual_memory(size_bytes, alignment)` an object with `address` and the\n"
-            "methods `map(offset_bytes, chunks)`, `unmap(offset_bytes, chunks)` and\n"
-            "`extend(more_bytes)`, true when done. None, false or an exception is a refusal; an\n"
-            "object that is dropped gives back what it has.");
+            "Call `create_physical_memory(size_bytes)` for a chunk, any object, "
+            "and\n`create_virtual_memory(size_bytes, alignment)` for an object with `address` and "
+            "the\nmethods `map(offset_bytes, chunks)`, `unmap(offset_bytes, chunks)` "
+            "and\n`extend(more_bytes)`, true when done. None, false or an exception is a refusal; "
+            "an\nobject gives its memory back when it is dropped.");
 }
 
 void streams(nb::module_ &module) {
-    nb::class_<Stream>(module, "Stream", "Work done in order, beside the thread that asks for it.");
-    nb::class_<PythonHostStream, Stream>(
-        module, "HostStream", "A thread that runs functions in the order they were given.")
+    nb::class_<Stream>(module, "Stream",
+                       "Work done in order, concurrently to the thread that submits it.");
+    nb::class_<PythonHostStream, Stream>(module, "HostStream",
+                                         "Thread that runs functions in the order of submission.")
         .def(nb::init<>())
         .def("submit", &PythonHostStream::submit, "work"_a,
              nb::sig("def submit(self, work: collections.abc.Callable[[], object]) -> None"),
-             "Runs it after what was submitted before; what it raises goes to stderr.")
+             "Run a function after those submitted before; its exceptions are written to stderr.")
         .def("synchronize", &PythonHostStream::synchronize, nb::call_guard<GilReleased>(),
-             "Returns when everything submitted so far is done.");
+             "Wait until everything submitted so far is done.");
     nb::class_<PythonStream, Stream>(module, "PythonStream", nb::type_slots(python_stream_slots),
-                                     "A stream that Python knows of.")
+                                     "Stream of work that Python code tracks.")
         .def("__del__", collect_python_stream, nb::sig(kCollectedSignature))
-        .def(
-            nb::init<nb::callable>(), "record"_a,
-            nb::sig("def __init__(self, record: collections.abc.Callable[[], object]) -> None"),
-            "`record()` gives a fence behind all work so far, an object with `is_signalled()`, or\n"
-            "None where all is done.");
+        .def(nb::init<nb::callable>(), "record"_a,
+             nb::sig("def __init__(self, record: collections.abc.Callable[[], object]) -> None"),
+             "Call `record()` for a fence after all work so far: an object with `is_signalled()`, "
+             "or\nNone if all is done.");
 }
 
 uintptr_t allocate_on(VirtualResource &self, Count size, const std::shared_ptr<Stream> &stream,
@@ -209,25 +209,30 @@ std::vector<EventRow> events(const VirtualResource &self) {
 }
 
 void statistics(nb::module_ &module) {
-    nb::class_<VirtualStatistics>(module, "VirtualStatistics",
-                                  "What a virtual resource has; exact while no call is in flight.")
+    nb::class_<VirtualStatistics>(
+        module, "VirtualStatistics",
+        "Counters of a virtual resource; exact while no call is in flight.")
         .def_ro("requested_bytes", &VirtualStatistics::requested_bytes,
-                "As asked for, in live blocks.")
-        .def_ro("allocated_bytes", &VirtualStatistics::allocated_bytes, "What live blocks take.")
-        .def_ro("peak_allocated_bytes", &VirtualStatistics::peak_allocated_bytes, "The most of it.")
+                "Requested bytes of live blocks.")
+        .def_ro("allocated_bytes", &VirtualStatistics::allocated_bytes,
+                "Bytes that live blocks take.")
+        .def_ro("peak_allocated_bytes", &VirtualStatistics::peak_allocated_bytes,
+                "Maximum of these bytes so far.")
         .def_ro("physical_bytes", &VirtualStatistics::physical_bytes,
-                "Of all chunks, live and cached.")
-        .def_ro("peak_physical_bytes", &VirtualStatistics::peak_physical_bytes, "The most of it.")
+                "Bytes of all chunks, live and cached.")
+        .def_ro("peak_physical_bytes", &VirtualStatistics::peak_physical_bytes,
+                "Maximum of these bytes so far.")
         .def_ro("cached_bytes", &VirtualStatistics::cached_bytes,
-                "Of chunks that no live block has.")
-        .def_ro("address_bytes", &VirtualStatistics::address_bytes, "Of reserved addresses.")
+                "Bytes of chunks without a live block.")
+        .def_ro("address_bytes", &VirtualStatistics::address_bytes, "Bytes of reserved addresses.")
         .def_ro("waiting_count", &VirtualStatistics::waiting_count,
-                "Addresses kept for work that is not done.")
-        .def_ro("allocation_count", &VirtualStatistics::allocation_count, "Of all time.")
+                "Addresses kept for unfinished work.")
+        .def_ro("allocation_count", &VirtualStatistics::allocation_count,
+                "Allocations since the resource was made.")
         .def_ro("exact_count", &VirtualStatistics::exact_count,
-                "Of these, met by memory that was mapped as it was.")
+                "Allocations served by memory that was mapped already.")
         .def_ro("remap_count", &VirtualStatistics::remap_count,
-                "Of these, those for which chunks were mapped elsewhere.")
+                "Allocations for which chunks were mapped elsewhere.")
         .def_ro("created_count", &VirtualStatistics::created_count, "Chunks made.")
         .def_ro("moved_count", &VirtualStatistics::moved_count, "Chunks mapped elsewhere.")
         .def_ro("released_count", &VirtualStatistics::released_count,
@@ -241,31 +246,31 @@ void resources(nb::module_ &module) {
     constexpr size_t alignment = resource::kDefaultAlignment;
     nb::class_<VirtualResource, MemoryResource>(
         module, "VirtualResource",
-        "Blocks at addresses that chunks are mapped to and moved between.")
+        "Blocks at addresses that chunks are mapped to, and moved between.")
         .def("allocate_on", &allocate_on, "size_bytes"_a, "stream"_a.none(),
-             "alignment"_a = alignment, "As `allocate`, for use in the order of a stream.")
+             "alignment"_a = alignment,
+             "Allocate as `allocate` does, for use in the order of a stream.")
         .def("deallocate_on", &deallocate_on, "address"_a, "size_bytes"_a, "stream"_a.none(),
              "alignment"_a = alignment,
-             "As `deallocate`, while work that the stream was given may still use the block: it\n"
-             "serves the same stream at once, others when that work is done.")
+             "Free as `deallocate` does, while work of the stream may still use the block: it "
+             "serves\nthe same stream at once, others when that work is done.")
         .def("virtual_statistics", &VirtualResource::virtual_statistics)
         .def("blocks", &blocks,
-             "Every block that has memory where it lies: where its segment begins, its address,\n"
-             "size, bytes asked for (0 unless it is live) and `live`, `awaiting` (work may still\n"
-             "use it), `kept` (for a request of its size) or `free`.")
+             "List blocks that have memory: start of the segment, address, size, requested bytes "
+             "(0\nunless live), and `live`, `awaiting` (work may still use it), `kept` (for a "
+             "request of\nits size) or `free`.")
         .def(
             "record_events",
             [](VirtualResource &self, Count count) {
                 self.record_events(at_least(0, "count", count));
             },
-            "count"_a, "Keeps the last `count` events from now on; 0, as at first, keeps none.")
-        .def(
-            "events", &events,
-            "The oldest first: `allocated`, `freed`, `mapped` or `unmapped`, address, bytes (of a\n"
-            "block, as asked for), nanoseconds since 1970.");
+            "count"_a, "Keep the last `count` events from now on; 0, the default, keeps none.")
+        .def("events", &events,
+             "List events, the oldest first: `allocated`, `freed`, `mapped` or `unmapped`, "
+             "address,\nbytes (of a block: the size requested), nanoseconds since 1970.");
     nb::class_<ChunkedVirtualResource, VirtualResource>(
         module, "ChunkedVirtualResource", nb::type_slots(virtual_slots),
-        "The virtual caching allocator as it was published: caches of chunks and of addresses.")
+        "Virtual caching allocator as published: with caches of chunks and of addresses.")
         .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
         .def(
             "__init__",
@@ -280,7 +285,8 @@ void resources(nb::module_ &module) {
             [](ChunkedVirtualResource &self, Count chunk) {
                 self.set_chunk_bytes(at_least(1, "chunk_bytes", chunk));
             },
-            "chunk_bytes"_a, "Of chunks made from now on; what is cached goes back.");
+            "chunk_bytes"_a,
+            "Set the size of chunks made from now on; cached chunks are given back.");
 }
 
 void stealing_resource(nb::module_ &module) {
@@ -292,7 +298,7 @@ void stealing_resource(nb::module_ &module) {
     };
     nb::class_<StealingVirtualResource, VirtualResource>(
         module, "StealingVirtualResource", nb::type_slots(virtual_slots),
-        "Blocks of any size from one range of addresses; free pages move to where they are wanted.")
+        "Blocks of any size from one range of addresses; free pages move to where they are needed.")
         .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
         .def(
             "__init__",
@@ -309,10 +315,9 @@ void stealing_resource(nb::module_ &module) {
             "device"_a, nb::kw_only(), "page_bytes"_a = Settings{}.page_bytes,
             "max_bytes"_a.none() = nb::none(), "keep_bytes"_a = Settings{}.keep_bytes,
             "idle_seconds"_a = 10.0, "patience_seconds"_a = 1.0,
-            "Maps memory in pages, at most `max_bytes` of it. What was not needed for\n"
-            "`idle_seconds` goes back, but for `keep_bytes`. Work that is in the way is waited "
-            "for\n"
-            "`patience_seconds` long before memory is made instead.");
+            "Map memory in pages, at most `max_bytes`. Memory not needed for `idle_seconds` is "
+            "given\nback, except `keep_bytes`. A request waits up to `patience_seconds` for "
+            "unfinished work\nbefore further memory is made.");
 }
 
 using resource::PlannedRequest;
@@ -343,26 +348,24 @@ void set_plan(PlannedResource &self, const std::vector<Row> &rows, Count capacit
 
 void planned_resource(nb::module_ &module) {
     nb::class_<PlannedResource, resource::Adaptor>(
-        module, "PlannedResource", "Serves requests that repeat at offsets that were planned.")
+        module, "PlannedResource", "Serves a repeated sequence of requests at planned offsets.")
         .def(nb::init<std::shared_ptr<MemoryResource>>(), "upstream"_a)
         .def("restart", &PlannedResource::restart,
-             "Begins an iteration: the plan's first request is expected next.")
-        .def(
-            "recorded", &recorded,
-            "Requests since `restart`: size, alignment, the step it came at, and the step it went\n"
-            "back at or None. Steps count requests and what went back.")
+             "Begin an iteration: the plan's first request is expected next.")
+        .def("recorded", &recorded,
+             "List requests since `restart`: size, alignment, step of allocation, step of freeing "
+             "or\nNone. Steps count allocations and frees.")
         .def("set_plan", &set_plan, "requests"_a, "capacity_bytes"_a, "alignment"_a,
-             "Expects requests of a size, an alignment and an offset each, None for one that\n"
-             "upstream is to serve, within `capacity_bytes` of upstream's.\n\n"
-             "Raises OutOfMemoryError where upstream has not so much; InputError where a block of\n"
-             "the plan before is live, or a request lies outside.")
-        .def_prop_ro("hit_count", &PlannedResource::hit_count, "Requests that were as expected.")
+             "Expect requests of a size, alignment and offset each (None: upstream serves it), "
+             "within\n`capacity_bytes` of upstream.\n\nRaises OutOfMemoryError if upstream refuses "
+             "these; InputError if a block of the previous\nplan is live, or a request is outside.")
+        .def_prop_ro("hit_count", &PlannedResource::hit_count, "Requests that matched the plan.")
         .def_prop_ro("surprise_count", &PlannedResource::surprise_count,
-                     "Requests that were not, or whose place was taken; upstream served them.")
+                     "Requests that did not match, or whose place was taken; upstream served them.")
         .def_prop_ro("planned_count", &PlannedResource::planned_count,
                      "Live blocks at planned offsets.")
         .def_prop_ro("capacity_bytes", &PlannedResource::capacity_bytes,
-                     "Of the plan; 0 for none.");
+                     "Bytes of the plan; 0 without one.");
 }
 
 } // namespace
@@ -371,8 +374,8 @@ void virtual_resources(nb::module_ &module) {
     resource::wait_for_lock = &lock_without_gil;
     module.def(
         "process_mappings", [] { return std::tuple(os::map_count(), os::map_limit()); },
-        "How many ranges of addresses the process has mapped, and how many the system lets it\n"
-        "have; 0 for what the system does not say.");
+        "Return the number of address ranges that the process has mapped, and the most that "
+        "the\nsystem allows; 0 if unknown.");
     devices(module);
     streams(module);
     statistics(module);

@@ -65,14 +65,14 @@ PyType_Slot stepwise_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traver
 
 void primitives(nb::module_ &module) {
     nb::class_<Use>(module, "CachedPrimitive", nb::type_slots(use_slots),
-                    "A compiled primitive, in use while this lives.")
+                    "Counted reference to a compiled primitive.")
         .def_prop_ro(
             "size_bytes", [](const Use &self) { return self->size_bytes(); },
-            "Of its code and description, estimated.")
+            "Estimated bytes of its code and description.")
         .def_prop_ro("scratch_bytes", [](const Use &self) { return self->scratch_bytes(); })
         .def_prop_ro(
             "memory", [](const Use &self) -> primitive::MemoryManager & { return self->memory(); },
-            nb::rv_policy::reference_internal, "Where its scratch, object 0, comes from.")
+            nb::rv_policy::reference_internal, "Manager of its scratch, which is object 0.")
         .def(
             "is_same", [](const Use &self, const Use &other) { return &*self == &*other; },
             "other"_a, "Whether both are one compiled primitive.");
@@ -84,7 +84,7 @@ primitive::Capacity capacity_of(Count entries, Count idle) {
 
 void cache(nb::module_ &module) {
     nb::class_<PrimitiveCache>(module, "PrimitiveCache", nb::type_slots(cache_slots),
-                               "Compiled primitives by what they compute.")
+                               "Cache of compiled primitives.")
         .def(
             "__init__",
             [](PrimitiveCache *self, Count entries, Count idle,
@@ -94,7 +94,7 @@ void cache(nb::module_ &module) {
                                                     : primitive::Keep::kOnDemand);
             },
             "entries"_a, "idle_bytes"_a, "pools"_a, nb::kw_only(), "is_cached"_a = true,
-            "`pools` and `is_cached` are those of the primitives' memory managers.")
+            "Make a cache; `pools` and `is_cached` configure the primitives' memory managers.")
         .def(
             "obtain",
             [](PrimitiveCache &self, const onednn::PrimitiveDesc &desc, Count threads) {
@@ -103,25 +103,26 @@ void cache(nb::module_ &module) {
                 return self.obtain(desc, count);
             },
             "desc"_a, "threads"_a = 1, nb::keep_alive<0, 1>(),
-            "The primitive of a description made for so many threads, compiled if need be.")
+            "Return the primitive of a description made for `threads`, compiled if needed.")
         .def_prop_ro(
             "entries", [](const PrimitiveCache &self) { return self.capacity().entries; },
-            "Most primitives that it holds; 0 holds none.")
+            "Most primitives that it holds; 0 for none.")
         .def_prop_ro(
             "idle_bytes", [](const PrimitiveCache &self) { return self.capacity().idle_bytes; },
-            "Most bytes of primitives that nobody uses.")
+            "Most bytes of unused primitives.")
         .def(
             "set_capacity",
             [](PrimitiveCache &self, Count entries, Count idle) {
                 self.set_capacity(capacity_of(entries, idle));
             },
-            "entries"_a, "idle_bytes"_a, "Lets go at once of what is beyond.")
+            "entries"_a, "idle_bytes"_a,
+            "Set both limits; primitives beyond them are released at once.")
         .def("release_idle", &PrimitiveCache::release_idle,
-             "Lets go of what nobody uses; returns its bytes, estimated.")
+             "Release unused primitives; return their estimated bytes.")
         .def_prop_ro("pools", &PrimitiveCache::pools)
         .def("statistics", &PrimitiveCache::statistics);
     module.def("primitive_cache", &PrimitiveCache::of_process, nb::rv_policy::reference,
-               "The cache that every program of the process shares.");
+               "Return the cache that all programs of the process share.");
 }
 
 /// First and last step, lifetimes, and the slot of each object.
@@ -137,7 +138,7 @@ std::vector<SlotGroup> groups_of(const std::vector<Group> &given) {
 
 void stepwise(nb::module_ &module) {
     nb::class_<Stepwise>(module, "NativeStepwise", nb::type_slots(stepwise_slots),
-                         "A deferred program whose primitives and memory are had for each call.")
+                         "Deferred program that obtains primitives and memory for each call.")
         .def(
             "__init__",
             [](Stepwise *self, const Program &program, PrimitiveCache &cache, Upstream resource,
@@ -147,13 +148,14 @@ void stepwise(nb::module_ &module) {
             },
             "program"_a, "cache"_a, "resource"_a, "groups"_a, "scratch_slot"_a,
             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
-            "Groups are first and last step, lifetimes, and a slot for each object of those.")
+            "Make a run; a group is first and last step, lifetimes, and the slot of each object.")
         .def(
             "bind_external",
             [](Stepwise &self, uint32_t slot, nb::handle array) {
                 self.bind_external(slot, first_byte(array));
             },
-            "slot"_a, "array"_a, "An array that the caller keeps until the run is over.")
+            "slot"_a, "array"_a,
+            "Bind a slot to a C-contiguous array, which the caller keeps until the run is over.")
         .def(
             "bind_persistent",
             [](Stepwise &self, uint32_t slot, nb::object array) {
@@ -161,7 +163,8 @@ void stepwise(nb::module_ &module) {
                 const std::shared_ptr<const void> owner(array.release().ptr(), drop);
                 self.bind_persistent(slot, {owner, data});
             },
-            "slot"_a, "array"_a, "An array of what primitives own; it is kept.")
+            "slot"_a, "array"_a,
+            "Bind a slot to an array that primitives own, and keep the array alive.")
         .def(
             "run",
             [](Stepwise &self, const StopFlag &stop, std::optional<int64_t> deadline_ns) {
@@ -170,13 +173,13 @@ void stepwise(nb::module_ &module) {
                 return std::string(name_of(self.run({stop, time_of(deadline_ns), poll})));
             },
             "stop"_a, "deadline_ns"_a = nb::none(),
-            "Runs every step without the GIL; \"done\", \"stopped\" or \"deadline\".")
+            "Run every step without the GIL; return \"done\", \"stopped\" or \"deadline\".")
         .def_prop_ro(
             "memory_ns", [](const Stepwise &self) { return self.times().memory_ns; },
-            "Of the last run: obtaining memory and giving it back.")
+            "Time of the last run spent obtaining memory and giving it back.")
         .def_prop_ro(
             "primitives_ns", [](const Stepwise &self) { return self.times().primitives_ns; },
-            "Of the last run: finding primitives, or compiling them.");
+            "Time of the last run spent finding or compiling primitives.");
 }
 
 } // namespace

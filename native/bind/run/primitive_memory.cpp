@@ -30,7 +30,7 @@ uint32_t object_of(Count object) {
     return static_cast<uint32_t>(std::min<size_t>(at_least(0, "object", object), UINT32_MAX));
 }
 
-/// A reference of its own to the Python object that keeps a resource alive.
+/// Makes another reference to the Python object that keeps a resource alive.
 Upstream own(const Upstream &resource) {
     return with_gil([&] { return for_any_thread(resource); });
 }
@@ -46,7 +46,7 @@ int traverse_pools(PyObject *self, visitproc visit, void *arg) {
     return stopped;
 }
 
-/// While the resources' functions can still be called: pools go at once, now and when they return.
+/// Gives pools back, now and as they return, while the resources' functions can still be called.
 void collect_pools(nb::handle self) {
     if (auto *pools = owned_by<PoolManager>(self.ptr()))
         pools->set_budget_bytes(0);
@@ -80,9 +80,9 @@ PyType_Slot run_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_ru
 
 void lifetimes(nb::module_ &module) {
     nb::class_<LifetimeManager>(module, "LifetimeManager",
-                                "Who is alive with whom among the temporaries of a primitive.")
+                                "Lifetimes of the temporaries of a primitive.")
         .def("start_lifetime", &LifetimeManager::start_lifetime,
-             "The number of an object that is alive from now on.")
+             "Start the lifetime of a new object; return its number.")
         .def(
             "end_lifetime",
             [](LifetimeManager &self, Count object, Count size, Count alignment) {
@@ -90,38 +90,43 @@ void lifetimes(nb::module_ &module) {
                                                       power_of_two("alignment", alignment)});
             },
             "object"_a, "size_bytes"_a, "alignment"_a = 64,
-            "The object is needed no more; raises InputError unless it is alive.")
+            "End the lifetime of an object; raises InputError unless it is alive.")
         .def_prop_ro("are_all_finalized", &LifetimeManager::are_all_finalized)
         .def_prop_ro(
             "size_bytes", [](const LifetimeManager &self) { return self.layout().size_bytes(); },
-            "Of a pool for them; raises InputError while an object is alive.");
+            "Bytes of a pool for all objects; raises InputError while one is alive.");
     nb::class_<BlobLifetimeManager, LifetimeManager>(
-        module, "BlobLifetimeManager", "A region for each of as few objects as live at once.")
+        module, "BlobLifetimeManager",
+        "Lifetimes placed in as few regions as objects are alive at once.")
         .def(nb::init<>());
-    nb::class_<OffsetLifetimeManager, LifetimeManager>(module, "OffsetLifetimeManager",
-                                                       "One region, objects at planned offsets.")
+    nb::class_<OffsetLifetimeManager, LifetimeManager>(
+        module, "OffsetLifetimeManager", "Lifetimes placed at planned offsets of one region.")
         .def(nb::init<>());
 }
 
 void pools(nb::module_ &module) {
-    nb::class_<PoolStatistics>(module, "PoolStatistics", "Pools that are free and reserved.")
+    nb::class_<PoolStatistics>(module, "PoolStatistics",
+                               "Counts and bytes of free and reserved pools.")
         .def_ro("free_count", &PoolStatistics::free_count)
         .def_ro("free_bytes", &PoolStatistics::free_bytes)
         .def_ro("reserved_count", &PoolStatistics::reserved_count)
         .def_ro("reserved_bytes", &PoolStatistics::reserved_bytes)
-        .def_ro("peak_bytes", &PoolStatistics::peak_bytes, "The most of both together.")
+        .def_ro("peak_bytes", &PoolStatistics::peak_bytes,
+                "Most bytes of free and reserved pools together.")
         .def_ro("created", &PoolStatistics::created)
         .def_ro("reused", &PoolStatistics::reused)
-        .def_ro("trimmed", &PoolStatistics::trimmed, "Free ones that were given back.");
+        .def_ro("trimmed", &PoolStatistics::trimmed, "Free pools that were given back.");
     nb::class_<PoolManager>(module, "PoolManager", nb::type_slots(pools_slots),
-                            "Pools of temporaries, free and reserved.")
+                            "Manager of pools of temporaries, each free or reserved.")
         .def("__del__", collect_pools, nb::sig(kCollectedSignature))
         .def(
             "__init__",
             [](PoolManager *self, Count budget) {
                 new (self) PoolManager(at_least(0, "budget_bytes", budget), own);
             },
-            "budget_bytes"_a, "Free pools hold at most `budget_bytes`; 0 frees them at once.")
+            "budget_bytes"_a,
+            "Make a manager whose free pools hold at most `budget_bytes`; 0 gives them back at "
+            "once.")
         .def_prop_rw("budget_bytes", &PoolManager::budget_bytes,
                      [](PoolManager &self, Count budget) {
                          self.set_budget_bytes(at_least(0, "budget_bytes", budget));
@@ -132,13 +137,14 @@ void pools(nb::module_ &module) {
                 return self.trim(at_least(0, "budget_bytes", budget));
             },
             "budget_bytes"_a = 0,
-            "Gives free pools back until they hold at most so many bytes; returns what it gave.")
+            "Give free pools back until they hold at most `budget_bytes`; return the bytes given "
+            "back.")
         .def("statistics", &PoolManager::statistics);
 }
 
 void resources(nb::module_ &module) {
     nb::class_<primitive::Resource>(module, "PrimitiveResource", nb::type_slots(run_slots),
-                                    "The memory of one run of a primitive.")
+                                    "Memory of one run of a primitive.")
         .def_prop_ro("is_held", &primitive::Resource::is_held)
         .def_prop_ro("identity",
                      [](const primitive::Resource &self) {
@@ -151,16 +157,17 @@ void resources(nb::module_ &module) {
             [](const primitive::Resource &self, Count object) {
                 const size_t count = self.is_held() ? self.object_count() : 0;
                 if (object_of(object) >= count)
-                    throw resource::Misuse(shown("object", object) + " is none of the " +
-                                           std::to_string(count) + " that the resource holds.");
+                    throw resource::Misuse(shown("object", object) + " is not one of the " +
+                                           std::to_string(count) + " objects of the resource.");
                 return reinterpret_cast<uintptr_t>(self.address(object_of(object)));
             },
-            "object"_a = 0, "Raises InputError where there is no such object.");
+            "object"_a = 0,
+            "Return the address of an object; raises InputError if there is no such object.");
 }
 
 void managers(nb::module_ &module) {
     nb::class_<MemoryManager>(module, "MemoryManager", nb::type_slots(manager_slots),
-                              "Where the temporaries of a primitive come from, run by run.")
+                              "Gives each run of a primitive the memory of its temporaries.")
         .def("__del__", collect_manager, nb::sig(kCollectedSignature))
         .def(
             "__init__",
@@ -170,52 +177,56 @@ void managers(nb::module_ &module) {
                                          is_cached ? Keep::kCached : Keep::kOnDemand);
             },
             "lifetimes"_a, "pools"_a, nb::kw_only(), "is_cached"_a = true,
-            "On demand, unless `is_cached`: what a run had is given back when it is over.")
+            "Make a manager; unless `is_cached`, a run's pool is given back when the run ends.")
         .def(
             "populate",
             [](MemoryManager &self, Upstream resource, Count count) {
                 self.populate(resource, at_least(0, "count", count));
             },
             "resource"_a, "count"_a,
-            "Makes free pools for so many runs, at most what the budget admits; all or none.")
+            "Make free pools for `count` runs, as far as the budget allows; all of these or none.")
         .def("clear", &MemoryManager::clear,
-             "Gives every pool back; raises InputError while one is reserved.")
+             "Give every pool back; raises InputError while one is reserved.")
         .def(
             "reserve_pools",
             [](MemoryManager &self, Upstream resource, Count count) {
                 self.reserve_pools(resource, at_least(0, "count", count));
             },
             "resource"_a, "count"_a,
-            "Has so many more pools reserved for this primitive; all, or OutOfMemoryError and "
-            "none.")
+            "Reserve `count` further pools for this primitive; raises OutOfMemoryError and "
+            "reserves none if one is refused.")
         .def(
             "unreserve_pools",
             [](MemoryManager &self, Count count) {
                 self.unreserve_pools(at_least(0, "count", count));
             },
-            "count"_a, "Returns so many; raises InputError, and returns none, where fewer are.")
+            "count"_a,
+            "Return `count` reserved pools; raises InputError and returns none if fewer are "
+            "reserved.")
         .def_prop_ro("reserved_count", &MemoryManager::reserved_count,
                      "Pools that are reserved and not in use.")
         .def("create_resource", &MemoryManager::create_resource, "resource"_a,
-             nb::keep_alive<0, 1>(), "A pool for one run.")
+             nb::keep_alive<0, 1>(), "Take a pool for one run.")
         .def(
             "destroy_resource",
             [](MemoryManager &self, primitive::Resource &held) { self.destroy_resource(held); },
-            "held"_a, "Ends a run; raises InputError where the resource is not this manager's.");
+            "held"_a, "End a run; raises InputError if the resource is another manager's.");
 }
 
 void statistics(nb::module_ &module) {
     nb::class_<CacheStatistics>(module, "PrimitiveCacheStatistics",
-                                "hits + waits + misses are the primitives that were asked for.")
+                                "Counters; hits + waits + misses are the calls of `obtain`.")
         .def_ro("hits", &CacheStatistics::hits)
-        .def_ro("waits", &CacheStatistics::waits, "Found while another thread compiled it.")
-        .def_ro("misses", &CacheStatistics::misses, "Had to be compiled.")
-        .def_ro("failures", &CacheStatistics::failures, "Of those, could not be.")
+        .def_ro("waits", &CacheStatistics::waits,
+                "Calls that waited for another thread to compile the primitive.")
+        .def_ro("misses", &CacheStatistics::misses, "Calls that compiled the primitive.")
+        .def_ro("failures", &CacheStatistics::failures, "Misses whose compilation failed.")
         .def_ro("evictions", &CacheStatistics::evictions)
         .def_ro("entries", &CacheStatistics::entries, "Primitives held now.")
-        .def_ro("bytes", &CacheStatistics::bytes, "Of them, estimated.")
-        .def_ro("idle_entries", &CacheStatistics::idle_entries, "Of them, used by nobody.")
-        .def_ro("idle_bytes", &CacheStatistics::idle_bytes, "Of those, estimated.");
+        .def_ro("bytes", &CacheStatistics::bytes, "Their estimated bytes.")
+        .def_ro("idle_entries", &CacheStatistics::idle_entries, "Primitives held but not used.")
+        .def_ro("idle_bytes", &CacheStatistics::idle_bytes,
+                "Estimated bytes of unused primitives.");
 }
 
 } // namespace

@@ -36,7 +36,7 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
         context.run(steps.first, steps.second, {stop, time_of(deadline_ns), poll}, ends));
 }
 
-/// A graph, and the room of one run of it at a time.
+/// Dependencies, with the state of one run at a time.
 struct GraphRun {
     StepGraph graph;
     StepRun run;
@@ -51,7 +51,8 @@ struct GraphRun {
         for (const auto &[before, after] : edges)
             if (before < static_cast<int64_t>(first) || before >= after ||
                 after >= static_cast<int64_t>(last))
-                throw std::invalid_argument("An edge does not lead to a later step.");
+                throw std::invalid_argument(
+                    "An edge must lead from a step to a later one, both in [first, last).");
         return edges;
     }
 };
@@ -74,10 +75,10 @@ void primitives(nb::class_<Program> &program) {
             std::vector<std::pair<int, uint32_t>> bound;
             for (const auto &[number, layout, address] : arguments)
                 bound.emplace_back(number, self.primitives.operand(*layout, place(address)));
-            self.primitives.add(for_any_thread(desc), bound); // `compile` lets go of it
+            self.primitives.add(for_any_thread(desc), bound); // `compile` releases it
             self.add_primitive();
         },
-        "desc"_a, "arguments"_a, "Arguments are numbers with the layout and place of each.");
+        "desc"_a, "arguments"_a, "Add a primitive; arguments are (number, layout, place).");
 }
 #endif
 
@@ -85,7 +86,7 @@ void primitives(nb::class_<Program> &program) {
 
 void program(nb::module_ &module) {
     nb::class_<Program> program(module, "NativeProgram",
-                                "Kernels and primitives over planned bytes.");
+                                "Program of kernels and primitives over planned bytes.");
 #ifdef TIGHTSHIP_ONEDNN
     primitives(program);
 #endif
@@ -102,7 +103,7 @@ void program(nb::module_ &module) {
             "kernel"_a, "operands"_a)
         .def("compile", &Program::compile, "threads"_a, nb::call_guard<GilReleased>())
         .def("defer", &Program::defer, "threads"_a,
-             "Instead of `compile`: each run obtains its primitives.")
+             "Let each run obtain its primitives, instead of `compile`.")
         .def(
             "bind_weights",
             [](Program &self, uintptr_t base) {
@@ -111,10 +112,10 @@ void program(nb::module_ &module) {
             "address"_a)
         .def_prop_ro("step_count", &Program::step_count);
     nb::class_<GraphRun>(module, "NativeStepGraph",
-                         "Which of some native steps wait for which; for one run at a time.")
+                         "Dependencies between native steps, with the state of one run at a time.")
         .def(nb::init<size_t, size_t, const std::vector<std::pair<int64_t, int64_t>> &>(),
              "first"_a, "last"_a, "edges"_a);
-    nb::class_<Context>(module, "NativeContext", "A program bound to one arena.")
+    nb::class_<Context>(module, "NativeContext", "Program bound to one arena.")
         .def(
             "__init__",
             [](Context *self, const Program &program, uintptr_t arena) {
@@ -127,12 +128,15 @@ void program(nb::module_ &module) {
                 self.bind_external(slot, first_byte(array));
             },
             "slot"_a, "array"_a,
-            "Read or write a C-contiguous array, which the caller keeps until the run is over.")
+            "Bind a slot to a C-contiguous array, which the caller keeps until the run is over.")
         .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
              "ends_ns"_a = nb::none(),
-             "Runs steps [first, last) without the GIL; \"done\", \"stopped\" or \"deadline\".")
+             "Run steps [first, last) without the GIL; return \"done\", \"stopped\" or "
+             "\"deadline\".")
         .def("run_at_once", &run_at_once, "steps"_a, "workers"_a, "stop"_a,
-             "deadline_ns"_a = nb::none(), "Runs steps as soon as they can; otherwise as `run`.");
+             "deadline_ns"_a = nb::none(),
+             "Run steps concurrently, each once those that it waits for have ended; otherwise like "
+             "`run`.");
 }
 
 } // namespace tightship::bind

@@ -1,4 +1,4 @@
-/// What calls that run native steps have in common.
+/// Helpers of calls that run native steps.
 #pragma once
 
 #include "gil.hpp"
@@ -14,7 +14,7 @@ inline std::optional<Watch::Clock::time_point> time_of(std::optional<int64_t> de
     return Watch::Clock::time_point(std::chrono::nanoseconds(*deadline_ns));
 }
 
-/// Lets Python raise what a signal asks for.
+/// Runs pending signal handlers; throws what they raise.
 inline void check_signals() {
     with_gil([] {
         if (PyErr_CheckSignals() != 0)
@@ -34,7 +34,7 @@ inline const char *name_of(Outcome outcome) {
     return "done";
 }
 
-/// Of an object with a C-contiguous buffer.
+/// Returns the address of an object's C-contiguous buffer.
 inline void *first_byte(nanobind::handle array) {
     Py_buffer view;
     if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0)

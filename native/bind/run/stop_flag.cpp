@@ -7,7 +7,8 @@ namespace nb = nanobind;
 namespace tightship::bind {
 
 void stop_flag(nb::module_ &module) {
-    nb::class_<StopFlag>(module, "StopFlag", "Set from any thread to end a run between two steps.")
+    nb::class_<StopFlag>(module, "StopFlag",
+                         "Flag that any thread sets to end a run between two steps.")
         .def("__init__", [](StopFlag *self) { new (self) StopFlag(false); })
         .def("set", [](StopFlag &self) { self = true; })
         .def("clear", [](StopFlag &self) { self = false; })

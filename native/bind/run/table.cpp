@@ -79,14 +79,14 @@ nb::bytes write_rows(const std::vector<std::pair<std::optional<nb::bytes>, Given
 } // namespace
 
 void table(nb::module_ &module) {
-    nb::class_<table::Refusal>(module, "TableRefusal", "Why a table is refused, and where.")
+    nb::class_<table::Refusal>(module, "TableRefusal", "Reason and position of a fault in a table.")
         .def_prop_ro("fault", [](const table::Refusal &self) { return int(self.fault); })
         .def_ro("line", &table::Refusal::line)
         .def_ro("column", &table::Refusal::column)
         .def_prop_ro("text", [](const table::Refusal &self) {
             return nb::bytes(self.text.data(), self.text.size());
         });
-    nb::class_<table::Header>(module, "TableHeader", "The first line of a table.")
+    nb::class_<table::Header>(module, "TableHeader", "First line of a table.")
         .def_prop_ro("fields",
                      [](const table::Header &self) -> nb::typed<nb::list, nb::bytes> {
                          nb::list fields;
@@ -97,15 +97,15 @@ void table(nb::module_ &module) {
         .def_ro("refusal", &table::Header::refusal);
     nb::class_<table::Table>(module, "Table", "Rows of a table, by column.")
         .def("take_columns", columns_of,
-             "Integers, or a pair of text and where its words stop; once only.")
+             "Return integers, or text and the stops of its words, for each column; once only.")
         .def(
             "lines", [](const table::Table &self) { return to_numpy(self.line); },
-            "The line of each row, from 1.")
+            "Return the line of each row, from 1.")
         .def_ro("refusal", &table::Table::refusal);
     module.def(
         "read_table_header",
         [](const nb::bytes &content) { return table::read_header(view(content)); },
-        nb::arg("content"), "The fields of the first line that is not empty.");
+        nb::arg("content"), "Read the fields of the first line that is not empty.");
     module.def(
         "read_table_rows",
         [](const nb::bytes &content, const table::Header &header, const std::vector<int> &kinds) {
@@ -116,7 +116,8 @@ void table(nb::module_ &module) {
             return table::read_rows(view(content), header, checked);
         },
         nb::arg("content"), nb::arg("header"), nb::arg("kinds"),
-        "The rows after the header: integer 0, the same or nothing 1, words 2, not kept 3.");
+        "Read the rows after the header. `kinds`: 0 integer, 1 integer or empty, 2 words, 3 "
+        "ignored.");
     module.def(
         "first_repeated_word",
         [](const nb::bytes &text, const Given &stop) {
@@ -124,9 +125,10 @@ void table(nb::module_ &module) {
             return table::first_repeat(view(text), span(stop));
         },
         nb::arg("text"), nb::arg("stop"),
-        "The first word that is there before; their number if there is none.");
+        "Return the index of the first word that repeats an earlier one; their number if all "
+        "differ.");
     module.def("write_table_rows", write_rows, nb::arg("columns"),
-               "CSV of columns: text and where its words stop, or None and integers.");
+               "Write columns as CSV: (text, stops of its words), or (None, integers).");
 }
 
 } // namespace tightship::bind

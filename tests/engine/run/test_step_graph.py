@@ -144,5 +144,5 @@ def test_workers_that_cannot_be_are_refused(workers, threads, message):
 
 @pytest.mark.parametrize("edge", [(1, 1), (2, 1), (0, 4), (-1, 2)])
 def test_edges_that_lead_nowhere_are_refused(edge):
-    with pytest.raises(ValueError, match="later step"):
+    with pytest.raises(ValueError, match="from a step to a later one"):
         NativeStepGraph(0, 4, [edge])

@@ -111,5 +111,5 @@ def test_keys_may_come_turned_and_operands_repeated():
 
 
 def test_an_unknown_mask_is_refused():
-    with pytest.raises(ValueError, match="no mask `tall`"):
+    with pytest.raises(ValueError, match="Unknown kind of mask `tall`"):
         Rule(1.0, "tall")
