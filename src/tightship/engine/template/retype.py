@@ -7,12 +7,12 @@ import numpy as np
 
 from tightship.engine.kernels import evaluate
 from tightship.engine.lower.passes.fold_constants import recipe_of
-from tightship.engine.template.rules import RULES
-from tightship.engine.template.shape_context import NoRuleError, Shape, ShapeContext, product
 from tightship.engine.template.values import EVALUATE, Array
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
 from tightship.graph.length import Trace, is_length, value_of
 from tightship.graph.operands import Operands, misfit
+from tightship.graph.operators.shapes.rules import RULES
+from tightship.graph.operators.shapes.shape_context import NoRuleError, Shape, ShapeContext, product
 from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
 
 ELEMENTS_MAX = 256

@@ -12,7 +12,6 @@ from tightship.engine.lower.passes.affine import Scaled
 from tightship.engine.lower.passes.fold_constants import reshaped
 from tightship.engine.lower.steps.alike_layers import alike_layers
 from tightship.engine.template.retype import Retyper
-from tightship.engine.template.shape_context import NoRuleError
 from tightship.graph import (
     AttributeValue,
     Constant,
@@ -28,6 +27,7 @@ from tightship.graph import (
 )
 from tightship.graph.constant import Array
 from tightship.graph.length import Trace, is_length, length_of
+from tightship.graph.operators.shapes.shape_context import NoRuleError
 from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
 from tightship.graph.symbolic_graph import SymbolicGraph, Symbols
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.template.shape_context import NoRuleError, ShapeContext
+from tightship.graph.operators.shapes.shape_context import NoRuleError, ShapeContext
 
 Array = NDArray[Any]
 """Array of integers and symbolic lengths."""

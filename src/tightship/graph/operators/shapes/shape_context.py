@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tightship.graph import Constant, Node
+from tightship.graph.constant import Constant
+from tightship.graph.ir import Node
 
 Shape = tuple[int, ...]
 Elements = tuple[int, ...]

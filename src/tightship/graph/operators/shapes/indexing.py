@@ -1,6 +1,6 @@
 """Symbolic shape rules of indexing operators, TopK and ArgMax."""
 
-from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext
+from tightship.graph.operators.shapes.shape_context import NoRuleError, Rule, Shape, ShapeContext
 
 
 def _gather(context: ShapeContext) -> list[Shape]:

@@ -1,7 +1,8 @@
 """Symbolic shape rules: shapes of outputs from shapes of inputs, by operator."""
 
-from tightship.engine.template.indexing import INDEXING
-from tightship.engine.template.shape_context import (
+from tightship.graph.length import quotient
+from tightship.graph.operators.shapes.indexing import INDEXING
+from tightship.graph.operators.shapes.shape_context import (
     NoRuleError,
     Rule,
     Shape,
@@ -9,9 +10,8 @@ from tightship.engine.template.shape_context import (
     broadcast,
     product,
 )
-from tightship.engine.template.stacks import STACKS
-from tightship.engine.template.windows import WINDOWS
-from tightship.graph.length import quotient
+from tightship.graph.operators.shapes.stacks import STACKS
+from tightship.graph.operators.shapes.windows import WINDOWS
 
 UNEVEN_FROM = 18
 """First opset in which the last part of a Split may be shorter than the others."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tightship.engine.template.shape_context import NoRuleError, Rule, Shape, ShapeContext
 from tightship.graph.length import quotient
+from tightship.graph.operators.shapes.shape_context import NoRuleError, Rule, Shape, ShapeContext
 
 
 def _windowed(context: ShapeContext, channels: int, kernel: Sequence[int]) -> list[Shape]:
@@ -34,7 +34,7 @@ def _windowed(context: ShapeContext, channels: int, kernel: Sequence[int]) -> li
 
 
 def _parts_of(length: int, step: int) -> int:
-    """Count the steps that cover a length."""
+    """Count the steps that it takes to pass a length."""
     return length if step == 1 else -(-length // step)
 
 
@@ -58,7 +58,7 @@ def _transposed_convolution(context: ShapeContext) -> list[Shape]:
 
 
 def _resize(context: ShapeContext) -> list[Shape]:
-    """Compute the shape of a Resize with known sizes or factors."""
+    """Scale by sizes or factors that are known."""
     node, shape = context.node, context.shape()
     if node.version < 11 or not {"axes", "keep_aspect_ratio_policy"}.isdisjoint(node.attributes):
         raise NoRuleError
@@ -74,7 +74,7 @@ def _resize(context: ShapeContext) -> list[Shape]:
 
 
 def _scaled(length: int, factor: float) -> int:
-    """Scale a length by a whole factor or the inverse of a power of two, exact in floats."""
+    """Scale by a whole factor, or the inverse of a power of two: exact in floats."""
     if factor >= 1 and factor == int(factor):
         return length * int(factor)
     parts = int(1 / factor) if 0 < factor < 1 else 0

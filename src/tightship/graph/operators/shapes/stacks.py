@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from tightship.engine.template.shape_context import (
+from tightship.graph.operators.shapes.shape_context import (
     NoRuleError,
     Rule,
     Shape,
@@ -30,7 +30,7 @@ def _gemm(context: ShapeContext) -> list[Shape]:
 
 
 def _einsum(context: ShapeContext) -> list[Shape]:
-    """Compute the shape of an equation with explicit axes and an explicit result."""
+    """Require every axis to be named, and the result to be written out."""
     equation = context.node.attributes.get("equation", "")
     if not isinstance(equation, str) or "->" not in equation or "." in equation:
         raise NoRuleError

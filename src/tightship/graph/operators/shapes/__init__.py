@@ -1,0 +1,1 @@
+"""Shapes of outputs from shapes of inputs, by operator; dimensions may be symbolic lengths."""
