@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tightship.graph.operators.table import FAMILIES, PACKAGES, rows
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("src", "tests", "benchmarks", "native", "docs", ".ci")
 CODE = {".py", ".cpp", ".hpp", ".js"}
@@ -204,11 +206,24 @@ def imported(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value  # as in `python -m tests.frontend.mutation`
             yield f"{package}.{node.value}".rpartition(".")[0]  # as in a table of `OnDemand`
+            yield from (f"{package}.{word}" for word in node.value.split())  # as in `FAMILIES`
+
+
+def named_by_rows() -> Iterator[str]:
+    """Modules with bodies of the operator table."""
+    for domain in FAMILIES:
+        for row in rows(domain).values():
+            for column, package in PACKAGES.items():
+                place = getattr(row, column)
+                if isinstance(place, str) and place:
+                    module = place.partition(":")[0].rpartition(".")[0]
+                    yield f"tightship.{package}.{module}"
 
 
 @pytest.mark.parametrize("folder", ["src", "tests"])
 def test_every_module_is_imported_somewhere(folder: str) -> None:
     everything = {name for path in files(".py", folders=(folder,)) for name in imported(path)}
+    everything.update(named_by_rows())
     loose = {"__init__.py", "conftest.py"}
     dead = [
         named(path)

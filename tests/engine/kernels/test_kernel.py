@@ -8,14 +8,18 @@ import pytest
 
 from tests.engine.kernels.node_suite import poisoned, scratch_for
 from tests.engine.kernels.typed import Typed, typed
-from tightship.engine.kernels.activation import PASSES
-from tightship.engine.kernels.elementwise import UFUNCS
-from tightship.engine.kernels.select import BUILDERS
+from tightship.graph.operators import named, rows
 
 LIMIT_BYTES = 128 * 1024
 """NumPy's own buffers, 8192 elements of three float32 operands, and some Python objects; a
 tensor here takes 1 MiB, a mask of one 256 KiB."""
 RANDOM = np.random.default_rng(7)
+UFUNCS = {
+    name: getattr(np, row.numpy.partition(":")[2])
+    for name, row in rows().items()
+    if row.numpy.startswith("elementwise.ufunc:")
+}
+ACTIVATIONS = [name for name, row in rows().items() if row.numpy.startswith("activation.")]
 BITS = frozenset(("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"))
 LOGIC = frozenset(("And", "Not", "Or", "Xor"))
 
@@ -67,7 +71,7 @@ def _recurrent(name: str, gates: int, states: int) -> Typed:
 
 CASES = {
     **{name: [_elementwise(name)] for name in UFUNCS},
-    **{name: [typed(name, X, version=24)] for name in (*PASSES, "Relu", "Erf", "Gelu")},
+    **{name: [typed(name, X, version=24)] for name in ACTIVATIONS},
     "ArgMax": [typed("ArgMax", X, axis=1), typed("ArgMax", X, axis=3, select_last_index=1)],
     "ArgMin": [typed("ArgMin", X, axis=1), typed("ArgMin", X, axis=3)],
     "AveragePool": [typed("AveragePool", X, kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
@@ -143,7 +147,7 @@ CASES = {
     "Range": [typed("Range", *[np.float32(v).reshape(()) for v in (0, 262144, 1)])],
     **{
         name: [typed(name, X, ints(1, 3)), typed(name, X, ints(0))]
-        for name in BUILDERS
+        for name in named("numpy")
         if name.startswith("Reduce")
     },
     "Reshape": [typed("Reshape", X, ints(512, 512))],
@@ -175,7 +179,7 @@ CASES = {
 
 
 def test_every_operator_is_measured():
-    assert set(CASES) == set(BUILDERS)
+    assert set(CASES) == named("numpy")
 
 
 @pytest.mark.parametrize("operator", CASES)

@@ -1,6 +1,7 @@
 """Activations, computed in several passes over one block of elements, which stays in cache."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -19,8 +20,8 @@ Arrays x and y (n) and t (n or 2n) are distinct; all three may be overwritten.
 """
 
 
-def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
-    """Make a kernel that applies `passes` by block, in float32 if the dtype is narrower."""
+def blocked(passes: Passes, *, temporaries: int = 1) -> Builder:
+    """Apply `passes` block by block, in float32 where the dtype is narrower."""
 
     def build(context: KernelContext) -> Kernel:
         dtype = context.dtype(0)
@@ -40,12 +41,12 @@ def blocked(name: str, passes: Passes, *, temporaries: int = 1) -> Builder:
                 passes(context, x[:count], y[:count], t[: count * temporaries])
                 np.copyto(target[start : start + count], y[:count], casting="unsafe")
 
-        return Kernel(name, run, layout.size_bytes, context.same_type(0))
+        return Kernel(context.node.operator, run, layout.size_bytes, context.same_type(0))
 
     return build
 
 
-def _relu(context: KernelContext) -> Kernel:
+def relu(context: KernelContext) -> Kernel:
     require(is_number(context.dtype(0)) or is_brain_float(context.dtype(0)))
     zero = np.zeros((), context.dtype(0))
 
@@ -55,18 +56,21 @@ def _relu(context: KernelContext) -> Kernel:
     return Kernel("Relu", run, in_place=context.same_type(0))
 
 
-def _leaky_relu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def leaky_relu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     np.minimum(x, 0, out=t)
     np.multiply(t, context.number("alpha", 0.01), out=t)
     np.maximum(x, 0, out=y)
     np.add(y, t, out=y)
 
 
-def _sigmoid(_: KernelContext, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
+@blocked
+def sigmoid(_: KernelContext, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
     logistic(x, y)
 
 
-def _swish(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def swish(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     np.multiply(x, context.number("alpha", 1.0), out=t)
     logistic(t, y)
     np.multiply(y, x, out=y)
@@ -81,18 +85,21 @@ def _add_exponential_part(x: Array, y: Array, t: Array, scale: float) -> None:
     np.add(y, t, out=y)
 
 
-def _elu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def elu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     _add_exponential_part(x, y, t, context.number("alpha", 1.0))
 
 
-def _selu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def selu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     old = context.version < 6
     alpha = context.number("alpha", 1.6732 if old else 1.67326319217681884765625)
     _add_exponential_part(x, y, t, alpha)
     np.multiply(y, context.number("gamma", 1.0507 if old else 1.05070102214813232421875), out=y)
 
 
-def _celu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def celu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     alpha = context.number("alpha", 1.0)
     np.minimum(x, 0, out=t)
     np.divide(t, alpha, out=t)
@@ -109,11 +116,13 @@ def _hard_sigmoid_of(x: Array, y: Array, alpha: float, beta: float) -> None:
     np.minimum(y, 1, out=y)
 
 
-def _hard_sigmoid(context: KernelContext, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
+@blocked
+def hard_sigmoid(context: KernelContext, x: Array, y: Array, t: Array) -> None:  # noqa: ARG001
     _hard_sigmoid_of(x, y, context.number("alpha", 0.2), context.number("beta", 0.5))
 
 
-def _hard_swish(_: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def hard_swish(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     _hard_sigmoid_of(x, t, 1 / 6, 0.5)
     np.multiply(x, t, out=y)
 
@@ -128,30 +137,35 @@ def _softplus_of(x: Array, y: Array, t: Array) -> None:
     np.add(y, t, out=y)
 
 
-def _softplus(_: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def softplus(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     _softplus_of(x, y, t)
 
 
-def _mish(_: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def mish(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     _softplus_of(x, y, t)
     np.tanh(y, out=y)
     np.multiply(x, y, out=y)
 
 
-def _softsign(_: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def softsign(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     np.absolute(x, out=t)
     np.add(t, 1, out=t)
     np.divide(x, t, out=y)
 
 
-def _thresholded_relu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def thresholded_relu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     above = t.view(np.bool_)[: x.size]
     np.greater(x, context.number("alpha", 1.0), out=above)
     y.fill(0)
     np.copyto(y, x, where=above)
 
 
-def _shrink(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+@blocked
+def shrink(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     bias, limit = context.number("bias", 0.0), context.number("lambd", 0.5)
     chosen = t.view(np.bool_)[: x.size]
     y.fill(0)
@@ -161,11 +175,13 @@ def _shrink(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     np.subtract(x, bias, out=y, where=chosen)
 
 
-def _erf(_: KernelContext, x: Array, y: Array, t: Array) -> None:
+@partial(blocked, temporaries=2)
+def error(_: KernelContext, x: Array, y: Array, t: Array) -> None:
     erf(x, y, t)
 
 
-def _gelu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
+@partial(blocked, temporaries=2)
+def gelu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     if context.text("approximate", "none") == "tanh":
         np.square(x, out=y)
         np.multiply(y, 0.044715, out=y)
@@ -182,25 +198,21 @@ def _gelu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     np.multiply(y, x, out=y)
 
 
-PASSES: Mapping[str, Passes] = {
-    "Celu": _celu,
-    "Elu": _elu,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
-    "LeakyRelu": _leaky_relu,
-    "Mish": _mish,
-    "Selu": _selu,
-    "Shrink": _shrink,
-    "Sigmoid": _sigmoid,
-    "Softplus": _softplus,
-    "Softsign": _softsign,
-    "Swish": _swish,
-    "ThresholdedRelu": _thresholded_relu,
-}
-
 ACTIVATIONS: Mapping[str, Builder] = {
-    **{name: blocked(name, passes) for name, passes in PASSES.items()},
-    "Erf": blocked("Erf", _erf, temporaries=2),
-    "Gelu": blocked("Gelu", _gelu, temporaries=2),
-    "Relu": _relu,
+    "Celu": celu,
+    "Elu": elu,
+    "HardSigmoid": hard_sigmoid,
+    "HardSwish": hard_swish,
+    "LeakyRelu": leaky_relu,
+    "Mish": mish,
+    "Selu": selu,
+    "Shrink": shrink,
+    "Sigmoid": sigmoid,
+    "Softplus": softplus,
+    "Softsign": softsign,
+    "Swish": swish,
+    "ThresholdedRelu": thresholded_relu,
+    "Erf": error,
+    "Gelu": gelu,
+    "Relu": relu,
 }

@@ -15,8 +15,8 @@ SCALES = "float8_e8m0fnu"
 """Unsigned powers of two, which have rounding rules of their own."""
 
 
-def _cast(context: KernelContext) -> Kernel:
-    """Convert to integers by truncation, to bool by `x != 0`, to float8 saturated if asked for."""
+def cast_kernel(context: KernelContext) -> Kernel:
+    """To integers by truncation, to bool by `x != 0`, to float8 saturated if the node says so."""
     source, target = context.dtype(0), context.output_dtype()
     require(source.kind != "c" and target.kind != "c" and target.name != SCALES)
     if is_narrow_float(target) and context.integer("saturate", 1) and source != target:
@@ -46,8 +46,8 @@ def _saturating(context: KernelContext) -> Kernel:
     return Kernel("Cast", run, layout.size_bytes)
 
 
-def _bit_cast(context: KernelContext) -> Kernel:
-    """Reinterpret the bytes as another type."""
+def bit_cast(context: KernelContext) -> Kernel:
+    """The same bytes under another type."""
     source, target = context.dtype(0), context.output_dtype()
     require(source.itemsize == target.itemsize)
 
@@ -57,4 +57,4 @@ def _bit_cast(context: KernelContext) -> Kernel:
     return Kernel("BitCast", run, in_place=((0, 0),))
 
 
-CAST: Mapping[str, Builder] = {"BitCast": _bit_cast, "Cast": _cast, "CastLike": _cast}
+CAST: Mapping[str, Builder] = {"BitCast": bit_cast, "Cast": cast_kernel, "CastLike": cast_kernel}

@@ -31,7 +31,7 @@ def _split(node: Node, operands: Sequence[Any]) -> tuple[list[Any], Captured]:
     return list(operands[:count]), dict(zip(names, operands[count:], strict=True))
 
 
-def _if(node: Node, make_run: MakeRun) -> ReferenceRun:
+def if_kernel(node: Node, make_run: MakeRun) -> ReferenceRun:
     branches = [_body(node, name, make_run) for name in ("else_branch", "then_branch")]
 
     def run(operands: Sequence[Any]) -> list[Any]:
@@ -42,7 +42,7 @@ def _if(node: Node, make_run: MakeRun) -> ReferenceRun:
     return run
 
 
-def _loop(node: Node, make_run: MakeRun) -> ReferenceRun:
+def loop(node: Node, make_run: MakeRun) -> ReferenceRun:
     body = _body(node, "body", make_run)
     state_count = len(node.inputs) - 2
 
@@ -71,7 +71,7 @@ def _loop(node: Node, make_run: MakeRun) -> ReferenceRun:
     return run
 
 
-def _scan(node: Node, make_run: MakeRun) -> ReferenceRun:
+def scan(node: Node, make_run: MakeRun) -> ReferenceRun:
     body = _body(node, "body", make_run)
     once = _scan_once(node, body)
     if node.version > _BATCHED_SCAN_VERSION:
@@ -143,7 +143,7 @@ def _scan_once(node: Node, body: Body) -> Callable[..., list[Any]]:
     return once
 
 
-def _sequence_map(node: Node, make_run: MakeRun) -> ReferenceRun:
+def sequence_map(node: Node, make_run: MakeRun) -> ReferenceRun:
     body = _body(node, "body", make_run)
 
     def run(operands: Sequence[Any]) -> list[Any]:
@@ -199,9 +199,9 @@ def _integers(node: Node, name: str, count: int) -> tuple[int, ...]:
 
 
 CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = {
-    "If": _if,
-    "Loop": _loop,
-    "Scan": _scan,
-    "SequenceMap": _sequence_map,
+    "If": if_kernel,
+    "Loop": loop,
+    "Scan": scan,
+    "SequenceMap": sequence_map,
 }
 """Functions that make a node ready to run; operands are its inputs, then its graphs' captures."""

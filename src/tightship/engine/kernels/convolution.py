@@ -53,7 +53,7 @@ class Columns:
         return flat.reshape((self.height, count))
 
 
-def _convolution(context: KernelContext) -> Kernel:
+def conv(context: KernelContext) -> Kernel:
     dtype, weights = context.dtype(0), context.shape(1)
     require(is_real(dtype) and len(weights) >= 3)
     window = window_of(context, weights[2:])
@@ -80,7 +80,7 @@ def _convolution(context: KernelContext) -> Kernel:
     return Kernel("Conv", run, layout.size_bytes)
 
 
-def _transposed(context: KernelContext) -> Kernel:
+def transposed(context: KernelContext) -> Kernel:
     weights = context.shape(1)
     require(len(weights) >= 3)
     return spread_kernel(context, _spread(context, weights[2:]))
@@ -151,6 +151,6 @@ def _spread(context: KernelContext, kernel: tuple[int, ...]) -> Window:
 
 
 CONVOLUTION: Mapping[str, Builder] = {
-    "Conv": _convolution,
-    "ConvTranspose": _transposed,
+    "Conv": conv,
+    "ConvTranspose": transposed,
 }

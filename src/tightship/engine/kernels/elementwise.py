@@ -42,12 +42,13 @@ def _aligned(inputs: Operands, context: KernelContext) -> Operands:
     return left, right.reshape(right.shape + (1,) * trailing)
 
 
-def _single(ufunc: np.ufunc) -> Builder:
-    return lambda context: _ufunc_kernel(context, ufunc)
+def ufunc(name: str) -> Builder:
+    """Make the kernels of a function of NumPy's, by its name there."""
+    return lambda context: _ufunc_kernel(context, getattr(np, name))
 
 
-def _divide(context: KernelContext) -> Kernel:
-    """Divide; quotients of integers are truncated toward zero."""
+def divide(context: KernelContext) -> Kernel:
+    """Quotients; those of integers are truncated toward zero."""
     dtype = context.dtype(0)
     if not is_integer(dtype):
         return _ufunc_kernel(context, np.true_divide)
@@ -63,8 +64,8 @@ def _divide(context: KernelContext) -> Kernel:
     return Kernel("Div", run)
 
 
-def _power(context: KernelContext) -> Kernel:
-    """Compute powers in the dtype of the base; negative powers of integers are not covered."""
+def power(context: KernelContext) -> Kernel:
+    """Powers in the dtype of the base; negative integer powers of integers are not covered."""
     base, exponent, output = context.dtype(0), context.dtype(1), context.output_dtype()
     require(base == output and is_number(base) and is_number(exponent))
     if is_integer(base) and exponent.kind == "i":
@@ -79,18 +80,19 @@ def _power(context: KernelContext) -> Kernel:
     return Kernel("Pow", run, in_place=context.same_type(0, 1))
 
 
-def _modulo(context: KernelContext) -> Kernel:
-    """Compute remainders with the sign of the divisor, or with `fmod` that of the dividend."""
+def modulo(context: KernelContext) -> Kernel:
+    """Remainders with the sign of the divisor, or with `fmod` that of the dividend."""
     return _ufunc_kernel(context, np.fmod if context.integer("fmod", 0) else np.remainder)
 
 
-def _bit_shift(context: KernelContext) -> Kernel:
+def bit_shift(context: KernelContext) -> Kernel:
     right = context.text("direction", "") == "RIGHT"
     return _ufunc_kernel(context, np.right_shift if right else np.left_shift)
 
 
-def _folded(ufunc: np.ufunc, *, mean: bool = False) -> Builder:
-    """Make kernels that fold any number of inputs from the left."""
+def folded(name: str, *, mean: bool = False) -> Builder:
+    """Fold any number of inputs from the left by a function of NumPy's."""
+    ufunc: np.ufunc = getattr(np, name)
 
     def build(context: KernelContext) -> Kernel:
         types = [context.dtype(index) for index in range(len(context.inputs))]
@@ -115,7 +117,7 @@ def _folded(ufunc: np.ufunc, *, mean: bool = False) -> Builder:
     return build
 
 
-def _where(context: KernelContext) -> Kernel:
+def where_kernel(context: KernelContext) -> Kernel:
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         condition, chosen, other = inputs
         np.copyto(outputs[0], other)
@@ -124,8 +126,8 @@ def _where(context: KernelContext) -> Kernel:
     return Kernel("Where", run, in_place=context.read_once(2))
 
 
-def _clip(context: KernelContext) -> Kernel:
-    """Clip by attributes before opset 11, by inputs since; a NaN stays NaN."""
+def clip(context: KernelContext) -> Kernel:
+    """Limits from attributes before opset 11, from inputs since; a NaN stays NaN."""
     dtype = context.dtype(0)
     require(is_number(dtype) or is_brain_float(dtype))
     if context.version >= 11:
@@ -153,7 +155,7 @@ def _clip_by_inputs(inputs: Operands, outputs: Operands, _: Array | None) -> Non
         np.minimum(out, high.reshape(()), out=out)
 
 
-def _is_infinite(context: KernelContext) -> Kernel:
+def is_infinite(context: KernelContext) -> Kernel:
     positive = bool(context.integer("detect_positive", 1))
     negative = bool(context.integer("detect_negative", 1))
     if positive and negative:
@@ -170,8 +172,8 @@ def _is_infinite(context: KernelContext) -> Kernel:
     return Kernel("IsInf", run)
 
 
-def _prelu(context: KernelContext) -> Kernel:
-    """Compute `x` if positive, else `slope * x`."""
+def prelu(context: KernelContext) -> Kernel:
+    """`x` where it is positive, `slope * x` elsewhere."""
     require(context.dtype(0) == context.dtype(1) == context.output_dtype())
     rank, slope_shape = len(context.shape(0)), context.shape(1)
     if context.version < 7 and len(slope_shape) == 1 and rank > 1:
@@ -189,6 +191,8 @@ def _prelu(context: KernelContext) -> Kernel:
 
     return Kernel("PRelu", run, layout.size_bytes, context.read_once(0))
 
+
+mean = folded("add", mean=True)
 
 UFUNCS: Mapping[str, np.ufunc] = {
     "Abs": np.absolute,
@@ -233,17 +237,17 @@ UFUNCS: Mapping[str, np.ufunc] = {
 }
 
 ELEMENTWISE: Mapping[str, Builder] = {
-    **{name: _single(ufunc) for name, ufunc in UFUNCS.items()},
-    "BitShift": _bit_shift,
-    "Clip": _clip,
-    "Div": _divide,
-    "IsInf": _is_infinite,
-    "Max": _folded(np.maximum),
-    "Mean": _folded(np.add, mean=True),
-    "Min": _folded(np.minimum),
-    "Mod": _modulo,
-    "PRelu": _prelu,
-    "Pow": _power,
-    "Sum": _folded(np.add),
-    "Where": _where,
+    **{name: ufunc(function.__name__) for name, function in UFUNCS.items()},
+    "BitShift": bit_shift,
+    "Clip": clip,
+    "Div": divide,
+    "IsInf": is_infinite,
+    "Max": folded("maximum"),
+    "Mean": mean,
+    "Min": folded("minimum"),
+    "Mod": modulo,
+    "PRelu": prelu,
+    "Pow": power,
+    "Sum": folded("add"),
+    "Where": where_kernel,
 }

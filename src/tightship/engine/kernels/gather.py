@@ -36,7 +36,7 @@ def _check(name: str, indices: Array, length: int) -> None:
         )
 
 
-def _gather(context: KernelContext) -> Kernel:
+def gather_kernel(context: KernelContext) -> Kernel:
     name, shape, indices = context.node.name, context.shape(0), context.shape(1)
     axis = axis_of(context.integer("axis", 0), len(shape))
     is_wide = context.dtype(1) == np.int64
@@ -107,7 +107,7 @@ def _by_tuples(context: KernelContext, layout: ScratchLayout) -> Locate:
     return locate
 
 
-def _gather_elements(context: KernelContext) -> Kernel:
+def gather_elements(context: KernelContext) -> Kernel:
     layout = ScratchLayout()
     locate = _along_axis(context, layout)
 
@@ -118,7 +118,7 @@ def _gather_elements(context: KernelContext) -> Kernel:
     return Kernel("GatherElements", run, layout.size_bytes)
 
 
-def _gather_tuples(context: KernelContext) -> Kernel:
+def gather_tuples(context: KernelContext) -> Kernel:
     layout = ScratchLayout()
     locate = _by_tuples(context, layout)
     rows = _row_shape(context, context.integer("batch_dims", 0))
@@ -170,11 +170,14 @@ def _scatter(
     return build
 
 
+scatter = _scatter(_along_axis, tuples=False)
+scatter_nd = _scatter(_by_tuples, tuples=True)
+
 GATHER: Mapping[str, Builder] = {
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_tuples,
-    "Scatter": _scatter(_along_axis, tuples=False),
-    "ScatterElements": _scatter(_along_axis, tuples=False),
-    "ScatterND": _scatter(_by_tuples, tuples=True),
+    "Gather": gather_kernel,
+    "GatherElements": gather_elements,
+    "GatherND": gather_tuples,
+    "Scatter": scatter,
+    "ScatterElements": scatter,
+    "ScatterND": scatter_nd,
 }

@@ -21,7 +21,7 @@ def count_up(out: Array, step: int = 1) -> None:
         done += more
 
 
-def _shape(context: KernelContext) -> Kernel:
+def shape_kernel(context: KernelContext) -> Kernel:
     shape = context.shape(0)
     end = context.node.attributes.get("end")
     require(end is None or isinstance(end, int))
@@ -33,7 +33,7 @@ def _shape(context: KernelContext) -> Kernel:
     return Kernel("Shape", run)
 
 
-def _size(context: KernelContext) -> Kernel:
+def size(context: KernelContext) -> Kernel:
     count = int(np.prod(context.shape(0), dtype=np.int64))
 
     def run(_inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -42,7 +42,7 @@ def _size(context: KernelContext) -> Kernel:
     return Kernel("Size", run)
 
 
-def _filled(context: KernelContext) -> Kernel:
+def filled(context: KernelContext) -> Kernel:
     value = context.tensor("value")
     element = np.zeros((), np.float32) if value is None else value.reshape(())
 
@@ -52,7 +52,7 @@ def _filled(context: KernelContext) -> Kernel:
     return Kernel("ConstantOfShape", run)
 
 
-def _constant(context: KernelContext) -> Kernel:
+def constant(context: KernelContext) -> Kernel:
     attributes = context.node.attributes
     tensor = context.tensor("value")
     names = ("value_float", "value_floats", "value_int", "value_ints")
@@ -66,7 +66,7 @@ def _constant(context: KernelContext) -> Kernel:
     return Kernel("Constant", run)
 
 
-def _range(context: KernelContext) -> Kernel:
+def range_kernel(context: KernelContext) -> Kernel:
     require(is_number(context.output_dtype()))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -78,7 +78,7 @@ def _range(context: KernelContext) -> Kernel:
     return Kernel("Range", run)
 
 
-def _eye_like(context: KernelContext) -> Kernel:
+def eye_like(context: KernelContext) -> Kernel:
     rows, columns = context.output_shape()
     shift = context.integer("k", 0)
     start = shift if shift >= 0 else -shift * columns
@@ -91,8 +91,8 @@ def _eye_like(context: KernelContext) -> Kernel:
     return Kernel("EyeLike", run)
 
 
-def _triangle(context: KernelContext) -> Kernel:
-    """Copy the upper or lower triangle of each matrix, row by row; zero elsewhere."""
+def triangle(context: KernelContext) -> Kernel:
+    """The upper or lower triangle of each matrix, row by row; zero elsewhere."""
     *_, rows, columns = context.shape(0)
     upper = bool(context.integer("upper", 1))
 
@@ -110,8 +110,8 @@ def _triangle(context: KernelContext) -> Kernel:
     return Kernel("Trilu", run)
 
 
-def _one_hot(context: KernelContext) -> Kernel:
-    """Write `on` where the indices give the position, else `off`; indices may be negative."""
+def one_hot(context: KernelContext) -> Kernel:
+    """`on` where an element of the indices names the position; indices may be negative."""
     shape = context.shape(0)
     rank = len(shape) + 1
     axis = axis_of(context.integer("axis", -1), rank)
@@ -158,15 +158,18 @@ def _running(ufunc: np.ufunc, first: int) -> Builder:
     return build
 
 
+cum_prod = _running(np.multiply, 1)
+cum_sum = _running(np.add, 0)
+
 GENERATE: Mapping[str, Builder] = {
-    "Constant": _constant,
-    "ConstantOfShape": _filled,
-    "CumProd": _running(np.multiply, 1),
-    "CumSum": _running(np.add, 0),
-    "EyeLike": _eye_like,
-    "OneHot": _one_hot,
-    "Range": _range,
-    "Shape": _shape,
-    "Size": _size,
-    "Trilu": _triangle,
+    "Constant": constant,
+    "ConstantOfShape": filled,
+    "CumProd": cum_prod,
+    "CumSum": cum_sum,
+    "EyeLike": eye_like,
+    "OneHot": one_hot,
+    "Range": range_kernel,
+    "Shape": shape_kernel,
+    "Size": size,
+    "Trilu": triangle,
 }

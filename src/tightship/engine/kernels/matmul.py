@@ -10,7 +10,7 @@ from tightship.engine.kernels.numbers import is_integer, is_number, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 
 
-def _matmul(context: KernelContext) -> Kernel:
+def mat_mul(context: KernelContext) -> Kernel:
     dtype = context.output_dtype()
     require(context.dtype(0) == context.dtype(1) == dtype and is_number(dtype))
 
@@ -20,8 +20,8 @@ def _matmul(context: KernelContext) -> Kernel:
     return Kernel("MatMul", run)
 
 
-def _gemm(context: KernelContext) -> Kernel:
-    """Compute alpha * A' B' + beta * C; integers only if alpha and beta are 1."""
+def gemm(context: KernelContext) -> Kernel:
+    """Alpha * A' B' + beta * C; integers only where alpha and beta are 1."""
     dtype = context.output_dtype()
     alpha, beta = context.number("alpha", 1.0), context.number("beta", 1.0)
     require(is_real(dtype) or (is_integer(dtype) and alpha == beta == 1))
@@ -45,8 +45,8 @@ def _gemm(context: KernelContext) -> Kernel:
     return Kernel("Gemm", run, layout.size_bytes)
 
 
-def _matmul_integer(context: KernelContext) -> Kernel:
-    """Multiply 8-bit integers less their zero points, in int32."""
+def matmul_integer(context: KernelContext) -> Kernel:
+    """Products of 8-bit integers less their zero points, in int32."""
     shape_a, shape_b = context.shape(0), context.shape(1)
     layout = ScratchLayout()
     wide_a, wide_b = layout.slot(np.int32, shape_a), layout.slot(np.int32, shape_b)
@@ -76,8 +76,8 @@ def subtract_zero_point(x: Array, zero: Array | None, wide: Array, *, per_row: b
     np.subtract(x, zero, out=wide, dtype=wide.dtype, casting="unsafe")
 
 
-def _qlinear_matmul(context: KernelContext) -> Kernel:
-    """Multiply quantized matrices exactly in int32, then rescale and saturate."""
+def qlinear_matmul(context: KernelContext) -> Kernel:
+    """A quantized product: exact in int32, then rescaled and saturated."""
     target = context.output_dtype()
     require(is_integer(target) and context.dtype(1) == np.float32)
     layout = ScratchLayout()
@@ -112,7 +112,7 @@ def _per(parameter: Array, *, rows: bool) -> Array:
     return parameter.reshape(-1, 1) if rows and parameter.ndim == 1 else parameter
 
 
-def _einsum(context: KernelContext) -> Kernel:
+def einsum(context: KernelContext) -> Kernel:
     equation = context.text("equation", "")
     dtype = context.output_dtype()
     require(is_number(dtype) and all(v is not None for v in context.inputs))
@@ -125,9 +125,9 @@ def _einsum(context: KernelContext) -> Kernel:
 
 
 MATMUL: Mapping[str, Builder] = {
-    "Einsum": _einsum,
-    "Gemm": _gemm,
-    "MatMul": _matmul,
-    "MatMulInteger": _matmul_integer,
-    "QLinearMatMul": _qlinear_matmul,
+    "Einsum": einsum,
+    "Gemm": gemm,
+    "MatMul": mat_mul,
+    "MatMulInteger": matmul_integer,
+    "QLinearMatMul": qlinear_matmul,
 }

@@ -8,8 +8,8 @@ from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
 
 
-def _copy(context: KernelContext) -> Kernel:
-    """Copy the elements in order, under another shape."""
+def copy(context: KernelContext) -> Kernel:
+    """The same elements in the same order, under another shape."""
     require(context.dtype(0) == context.output_dtype())
     pairs = ((0, 0),)
     return Kernel(context.node.operator, _copy_all, in_place=pairs)
@@ -19,8 +19,8 @@ def _copy_all(inputs: Operands, outputs: Operands, _: Array | None) -> None:
     np.copyto(outputs[0].reshape(-1), inputs[0].reshape(-1))
 
 
-def _dropout(context: KernelContext) -> Kernel:
-    """Copy, because only inference is covered; the optional mask keeps every element."""
+def dropout(context: KernelContext) -> Kernel:
+    """A copy: only inference is covered. The mask, where asked for, keeps every element."""
     if context.version >= 12:
         training = context.parameter(2)
         require(training is None or not bool(training))
@@ -35,7 +35,7 @@ def _dropout(context: KernelContext) -> Kernel:
     return Kernel("Dropout", run, in_place=context.same_type(0))
 
 
-def _transpose(context: KernelContext) -> Kernel:
+def transpose(context: KernelContext) -> Kernel:
     rank = len(context.shape(0))
     permutation = context.integers("perm") or tuple(range(rank))[::-1]
 
@@ -45,15 +45,15 @@ def _transpose(context: KernelContext) -> Kernel:
     return Kernel("Transpose", run)
 
 
-def _expand(context: KernelContext) -> Kernel:
+def expand(context: KernelContext) -> Kernel:
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
         np.copyto(outputs[0], inputs[0])
 
     return Kernel("Expand", run, in_place=context.same_type(0))
 
 
-def _tile(context: KernelContext) -> Kernel:
-    """Repeat as often as the two shapes imply."""
+def tile(context: KernelContext) -> Kernel:
+    """Repeats follow from the two shapes."""
     source, target = context.shape(0), context.output_shape()
     repeats = [long // max(short, 1) for long, short in zip(target, source, strict=True)]
     grid = [length for pair in zip(repeats, source, strict=True) for length in pair]
@@ -65,7 +65,7 @@ def _tile(context: KernelContext) -> Kernel:
     return Kernel("Tile", run)
 
 
-def _concat(context: KernelContext) -> Kernel:
+def concat(context: KernelContext) -> Kernel:
     rank = len(context.output_shape())
     axis = axis_of(context.integer("axis", 1), rank)
     parts = _consecutive([context.shape(i)[axis] for i in range(len(context.inputs))], axis)
@@ -77,8 +77,8 @@ def _concat(context: KernelContext) -> Kernel:
     return Kernel("Concat", run)
 
 
-def _split(context: KernelContext) -> Kernel:
-    """Split by the lengths of the outputs, none of which may be left out."""
+def split(context: KernelContext) -> Kernel:
+    """Lengths are those of the outputs, which must all be there."""
     axis = axis_of(context.integer("axis", 0), len(context.shape(0)))
     lengths = [context.output_shape(index)[axis] for index in range(len(context.outputs))]
     parts = _consecutive(lengths, axis)
@@ -100,7 +100,7 @@ def _consecutive(lengths: list[int], axis: int) -> list[tuple[slice, ...]]:
     return parts
 
 
-def _take_slice(context: KernelContext) -> Kernel:
+def take_slice(context: KernelContext) -> Kernel:
     part = taken(context)
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -143,7 +143,7 @@ def _clamped(start: int, end: int, step: int, length: int) -> slice:
     return slice(start, None if end < 0 else end, step) if length else slice(0, 0, step)
 
 
-def _depth_to_space(context: KernelContext) -> Kernel:
+def depth_to_space(context: KernelContext) -> Kernel:
     batch, depth, height, width = context.shape(0)
     block = context.integer("blocksize", 1)
     channels = depth // (block * block)
@@ -161,7 +161,7 @@ def _depth_to_space(context: KernelContext) -> Kernel:
     return Kernel("DepthToSpace", run)
 
 
-def _space_to_depth(context: KernelContext) -> Kernel:
+def space_to_depth(context: KernelContext) -> Kernel:
     batch, channels, height, width = context.shape(0)
     block = context.integer("blocksize", 1)
     rows, columns = height // block, width // block
@@ -181,18 +181,18 @@ def _space_to_depth(context: KernelContext) -> Kernel:
 
 
 MOVEMENT: Mapping[str, Builder] = {
-    "Concat": _concat,
-    "DepthToSpace": _depth_to_space,
-    "Dropout": _dropout,
-    "Expand": _expand,
-    "Flatten": _copy,
-    "Identity": _copy,
-    "Reshape": _copy,
-    "Slice": _take_slice,
-    "SpaceToDepth": _space_to_depth,
-    "Split": _split,
-    "Squeeze": _copy,
-    "Tile": _tile,
-    "Transpose": _transpose,
-    "Unsqueeze": _copy,
+    "Concat": concat,
+    "DepthToSpace": depth_to_space,
+    "Dropout": dropout,
+    "Expand": expand,
+    "Flatten": copy,
+    "Identity": copy,
+    "Reshape": copy,
+    "Slice": take_slice,
+    "SpaceToDepth": space_to_depth,
+    "Split": split,
+    "Squeeze": copy,
+    "Tile": tile,
+    "Transpose": transpose,
+    "Unsqueeze": copy,
 }

@@ -88,15 +88,15 @@ def _over_trailing(context: KernelContext, *, center: bool) -> Kernel:
     return Kernel(context.node.operator, run, layout.size_bytes, context.read_once(0))
 
 
-def _layer(context: KernelContext) -> Kernel:
+def layer(context: KernelContext) -> Kernel:
     return _over_trailing(context, center=True)
 
 
-def _root_mean_square(context: KernelContext) -> Kernel:
+def root_mean_square(context: KernelContext) -> Kernel:
     return _over_trailing(context, center=False)
 
 
-def _instance(context: KernelContext) -> Kernel:
+def instance(context: KernelContext) -> Kernel:
     batch, channels, *spatial = context.shape(0)
     rows = (batch * channels, element_count(spatial))
     per_channel = (channels,) + (1,) * len(spatial)
@@ -111,8 +111,8 @@ def _instance(context: KernelContext) -> Kernel:
     return Kernel("InstanceNormalization", run, layout.size_bytes, context.read_once(0))
 
 
-def _group(context: KernelContext) -> Kernel:
-    """Normalize groups; scale and bias are per group before opset 21, per channel since."""
+def group(context: KernelContext) -> Kernel:
+    """Scale and bias are one for each group before opset 21, for each channel since."""
     batch, channels, *spatial = context.shape(0)
     groups = context.integer("num_groups", 1)
     inner = channels // groups * element_count(spatial)
@@ -130,8 +130,8 @@ def _group(context: KernelContext) -> Kernel:
     return Kernel("GroupNormalization", run, layout.size_bytes, context.read_once(0))
 
 
-def _batch(context: KernelContext) -> Kernel:
-    """Normalize at inference, by a given mean and variance for each channel."""
+def batch_normalization(context: KernelContext) -> Kernel:
+    """Inference only: the mean and variance are given, one for each channel."""
     shape = context.shape(0)
     require(is_real(context.dtype(0)) and len(shape) >= 2)
     require(not context.integer("training_mode", 0) and bool(context.integer("spatial", 1)))
@@ -157,8 +157,8 @@ def _batch(context: KernelContext) -> Kernel:
     return Kernel("BatchNormalization", run, layout.size_bytes, context.read_once(0))
 
 
-def _local_response(context: KernelContext) -> Kernel:
-    """Compute x / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
+def local_response(context: KernelContext) -> Kernel:
+    """X / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
     shape, dtype = context.shape(0), context.dtype(0)
     require(is_real(dtype) and len(shape) >= 2)
     size = context.integer("size", 1)
@@ -185,8 +185,8 @@ def _local_response(context: KernelContext) -> Kernel:
     return Kernel("LRN", run, layout.size_bytes, context.same_type(0))
 
 
-def _lp(context: KernelContext) -> Kernel:
-    """Compute x / norm along an axis; 0 where the norm is 0."""
+def lp(context: KernelContext) -> Kernel:
+    """X / norm along an axis; 0 where the norm is 0."""
     shape, dtype = context.shape(0), context.dtype(0)
     order = context.integer("p", 2)
     require(is_real(dtype) and order in (1, 2))
@@ -210,11 +210,11 @@ def _lp(context: KernelContext) -> Kernel:
 
 
 NORMALIZATION: Mapping[str, Builder] = {
-    "BatchNormalization": _batch,
-    "GroupNormalization": _group,
-    "InstanceNormalization": _instance,
-    "LRN": _local_response,
-    "LayerNormalization": _layer,
-    "LpNormalization": _lp,
-    "RMSNormalization": _root_mean_square,
+    "BatchNormalization": batch_normalization,
+    "GroupNormalization": group,
+    "InstanceNormalization": instance,
+    "LRN": local_response,
+    "LayerNormalization": layer,
+    "LpNormalization": lp,
+    "RMSNormalization": root_mean_square,
 }

@@ -13,15 +13,15 @@ def _first(operands: Sequence[Any]) -> Any:  # noqa: ANN401
     return operands[0] if operands else None
 
 
-def _optional(operands: Sequence[Any]) -> list[Any]:
+def optional_kernel(operands: Sequence[Any]) -> list[Any]:
     return [_first(operands)]
 
 
-def _has_element(operands: Sequence[Any]) -> list[Any]:
+def has_element(operands: Sequence[Any]) -> list[Any]:
     return [np.array(_first(operands) is not None)]
 
 
-def _get_element(operands: Sequence[Any]) -> list[Any]:
+def get_element(operands: Sequence[Any]) -> list[Any]:
     value = _first(operands)
     if value is None:
         raise GraphError("OptionalGetElement was given an empty optional; it needs a value.")
@@ -29,7 +29,7 @@ def _get_element(operands: Sequence[Any]) -> list[Any]:
 
 
 OPTIONAL: Mapping[str, ReferenceRun] = {
-    "Optional": _optional,
-    "OptionalGetElement": _get_element,
-    "OptionalHasElement": _has_element,
+    "Optional": optional_kernel,
+    "OptionalGetElement": get_element,
+    "OptionalHasElement": has_element,
 }

@@ -29,7 +29,7 @@ def padding(context: KernelContext) -> tuple[str, list[tuple[int, int]]]:
     return context.text("mode", "constant"), _by_axis(given or (), axes, rank)
 
 
-def _pad(context: KernelContext) -> Kernel:
+def pad_kernel(context: KernelContext) -> Kernel:
     mode, pads = padding(context)
     parts = [list(_parts(mode, d, *pad)) for d, pad in zip(context.shape(0), pads, strict=True)]
     fill = context.number("value", 0.0)
@@ -98,4 +98,4 @@ def _periods(mode: str, length: int, before: int, low: int, high: int) -> Iterat
         start = stop
 
 
-PADDING: Mapping[str, Builder] = {"Pad": _pad}
+PADDING: Mapping[str, Builder] = {"Pad": pad_kernel}

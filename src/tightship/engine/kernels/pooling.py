@@ -18,8 +18,8 @@ def pool_window(context: KernelContext) -> Window:
     return window_of(context, context.integers("kernel_shape") or ())
 
 
-def _largest(context: KernelContext) -> Kernel:
-    """Find the largest element of each window, and its index if that is an output."""
+def largest(context: KernelContext) -> Kernel:
+    """The largest element of each window, the first of equal ones, and where it is if asked."""
     require(is_number(context.dtype(0)))
     window = pool_window(context)
     start = lowest(context.dtype(0))
@@ -74,8 +74,8 @@ def _largest_and_where(context: KernelContext, window: Window) -> Kernel:
     return Kernel("MaxPool", run, layout.size_bytes)
 
 
-def _average(context: KernelContext) -> Kernel:
-    """Average each window; padding counts if `count_include_pad` is set."""
+def average(context: KernelContext) -> Kernel:
+    """The mean of each window; padding counts where `count_include_pad` says so."""
     require(is_real(context.dtype(0)))
     window = pool_window(context)
     regions = list(equal_counts(window, limits_of_average(context, window)))
@@ -123,8 +123,8 @@ def _runs(window: Window, axis: int, limit: tuple[int, int]) -> Iterator[tuple[s
         start = stop
 
 
-def _power_mean(context: KernelContext) -> Kernel:
-    """Compute the p-norm of each window."""
+def power_mean(context: KernelContext) -> Kernel:
+    """The p-norm of each window."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     window, order = pool_window(context), context.integer("p", 2)
@@ -161,10 +161,13 @@ def _global(ufunc: np.ufunc, *, mean: bool) -> Builder:
     return build
 
 
+global_average_pool = _global(np.add, mean=True)
+global_max_pool = _global(np.maximum, mean=False)
+
 POOLING: Mapping[str, Builder] = {
-    "AveragePool": _average,
-    "GlobalAveragePool": _global(np.add, mean=True),
-    "GlobalMaxPool": _global(np.maximum, mean=False),
-    "LpPool": _power_mean,
-    "MaxPool": _largest,
+    "AveragePool": average,
+    "GlobalAveragePool": global_average_pool,
+    "GlobalMaxPool": global_max_pool,
+    "LpPool": power_mean,
+    "MaxPool": largest,
 }

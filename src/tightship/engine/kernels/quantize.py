@@ -39,7 +39,7 @@ class Grid:
         return np.broadcast_to(parameter.reshape(self.parameters), self.shape)
 
 
-def _dequantize(context: KernelContext) -> Kernel:
+def dequantize(context: KernelContext) -> Kernel:
     source, target = context.dtype(0), context.output_dtype()
     is_integral = source.name in INTEGERS
     require(target == np.float32 or (target == np.float16 and source.itemsize == 1))
@@ -59,8 +59,8 @@ def _dequantize(context: KernelContext) -> Kernel:
     return Kernel("DequantizeLinear", run)
 
 
-def _quantize(context: KernelContext) -> Kernel:
-    """Round to even and saturate; float8 does not saturate if the node says so."""
+def quantize_linear(context: KernelContext) -> Kernel:
+    """Rounded to even and saturated; float8 does not saturate where the node says so."""
     source, target = context.dtype(0), context.output_dtype()
     is_integral = target.name in INTEGERS and target.name != "int32"
     require(is_integral or is_narrow_float(target))
@@ -96,8 +96,8 @@ def _fits_half(source: np.dtype[np.generic], target: np.dtype[np.generic]) -> bo
     return is_real(source) and source.itemsize == 2 and target.itemsize == 1
 
 
-def _dynamic_quantize(context: KernelContext) -> Kernel:
-    """Quantize to uint8, by the range of the tensor."""
+def dynamic_quantize(context: KernelContext) -> Kernel:
+    """To uint8, with the scale and zero point of the tensor's own range."""
     shape = context.shape(0)
     require(context.dtype(0) == np.float32)
     layout = ScratchLayout()
@@ -123,7 +123,7 @@ def _dynamic_quantize(context: KernelContext) -> Kernel:
 
 
 QUANTIZE: Mapping[str, Builder] = {
-    "DequantizeLinear": _dequantize,
-    "DynamicQuantizeLinear": _dynamic_quantize,
-    "QuantizeLinear": _quantize,
+    "DequantizeLinear": dequantize,
+    "DynamicQuantizeLinear": dynamic_quantize,
+    "QuantizeLinear": quantize_linear,
 }

@@ -150,8 +150,12 @@ def _run_direction(
             np.copyto(last, current)
 
 
+gru = _recurrent(_GRU)
+lstm = _recurrent(_LSTM)
+rnn = _recurrent(_RNN)
+
 RECURRENT: Mapping[str, Builder] = {
-    "GRU": _recurrent(_GRU),
-    "LSTM": _recurrent(_LSTM),
-    "RNN": _recurrent(_RNN),
+    "GRU": gru,
+    "LSTM": lstm,
+    "RNN": rnn,
 }

@@ -92,8 +92,8 @@ def _log_of_sum(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> Non
     np.log(out, out=out, casting="unsafe")
 
 
-def _log_sum_exp(context: KernelContext) -> Kernel:
-    """Shift by the largest element, so that nothing overflows."""
+def log_sum_exp(context: KernelContext) -> Kernel:
+    """Shifted by the largest element, so that nothing overflows."""
     dtype, shape = context.dtype(0), context.shape(0)
     require(dtype == context.output_dtype() and is_real(dtype))
     axes = reduced_axes(context)
@@ -152,17 +152,29 @@ def _position(*, largest: bool) -> Builder:
     return build
 
 
+arg_max = _position(largest=True)
+arg_min = _position(largest=False)
+reduce_l1 = _reduction(_sum_of_magnitudes, needs_work=True)
+reduce_l2 = _reduction(_euclidean, needs_work=True)
+reduce_log_sum = _reduction(_log_of_sum)
+reduce_max = _reduction(_largest, allow_bool=True)
+reduce_mean = _reduction(_mean)
+reduce_min = _reduction(_smallest, allow_bool=True)
+reduce_prod = _reduction(_product)
+reduce_sum = _reduction(_sum)
+reduce_sum_square = _reduction(_sum_of_squares, needs_work=True)
+
 REDUCTION: Mapping[str, Builder] = {
-    "ArgMax": _position(largest=True),
-    "ArgMin": _position(largest=False),
-    "ReduceL1": _reduction(_sum_of_magnitudes, needs_work=True),
-    "ReduceL2": _reduction(_euclidean, needs_work=True),
-    "ReduceLogSum": _reduction(_log_of_sum),
-    "ReduceLogSumExp": _log_sum_exp,
-    "ReduceMax": _reduction(_largest, allow_bool=True),
-    "ReduceMean": _reduction(_mean),
-    "ReduceMin": _reduction(_smallest, allow_bool=True),
-    "ReduceProd": _reduction(_product),
-    "ReduceSum": _reduction(_sum),
-    "ReduceSumSquare": _reduction(_sum_of_squares, needs_work=True),
+    "ArgMax": arg_max,
+    "ArgMin": arg_min,
+    "ReduceL1": reduce_l1,
+    "ReduceL2": reduce_l2,
+    "ReduceLogSum": reduce_log_sum,
+    "ReduceLogSumExp": log_sum_exp,
+    "ReduceMax": reduce_max,
+    "ReduceMean": reduce_mean,
+    "ReduceMin": reduce_min,
+    "ReduceProd": reduce_prod,
+    "ReduceSum": reduce_sum,
+    "ReduceSumSquare": reduce_sum_square,
 }

@@ -172,8 +172,8 @@ def resize_taps(context: KernelContext) -> list[Taps]:
     ]
 
 
-def _resize(context: KernelContext) -> Kernel:
-    """Resize; elements outside repeat those at the edge, and cropping by `roi` is not covered."""
+def resize_kernel(context: KernelContext) -> Kernel:
+    """Elements outside count as those at the edge; cropping by `roi` is not covered."""
     require(is_real(context.dtype(0)) or context.text("mode", "nearest") == "nearest")
     passes = resize_taps(context)
     layout = ScratchLayout()
@@ -206,4 +206,4 @@ def _book(
     return stages, terms
 
 
-RESIZE: Mapping[str, Builder] = {"Resize": _resize, "Upsample": _resize}
+RESIZE: Mapping[str, Builder] = {"Resize": resize_kernel, "Upsample": resize_kernel}

@@ -27,7 +27,7 @@ def normalized_rows(context: KernelContext) -> tuple[int, int, int]:
     return before, shape[axis], element_count(shape[axis + 1 :])
 
 
-def _softmax(context: KernelContext) -> Kernel:
+def softmax_kernel(context: KernelContext) -> Kernel:
     require(is_real(context.dtype(0)))
     rows = normalized_rows(context)
     layout = ScratchLayout()
@@ -44,7 +44,7 @@ def _softmax(context: KernelContext) -> Kernel:
     return Kernel("Softmax", run, layout.size_bytes, context.same_type(0))
 
 
-def _log_softmax(context: KernelContext) -> Kernel:
+def log_softmax(context: KernelContext) -> Kernel:
     dtype = context.dtype(0)
     require(is_real(dtype))
     rows = normalized_rows(context)
@@ -66,8 +66,8 @@ def _log_softmax(context: KernelContext) -> Kernel:
     return Kernel("LogSoftmax", run, layout.size_bytes, context.same_type(0))
 
 
-def _hardmax(context: KernelContext) -> Kernel:
-    """Write one at the first largest element, zero elsewhere."""
+def hardmax(context: KernelContext) -> Kernel:
+    """One at the first largest element, zero elsewhere."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     rows = normalized_rows(context)
@@ -88,7 +88,7 @@ def _hardmax(context: KernelContext) -> Kernel:
 
 
 SOFTMAX: Mapping[str, Builder] = {
-    "Hardmax": _hardmax,
-    "LogSoftmax": _log_softmax,
-    "Softmax": _softmax,
+    "Hardmax": hardmax,
+    "LogSoftmax": log_softmax,
+    "Softmax": softmax_kernel,
 }

@@ -13,7 +13,7 @@ from tightship.graph import Node
 from tightship.graph.texts import joined
 
 
-def _concat(_: Node) -> ReferenceRun:
+def string_concat(_: Node) -> ReferenceRun:
     concat = np.frompyfunc(joined, 2, 1)
 
     def run(operands: Sequence[Any]) -> list[Any]:
@@ -22,7 +22,7 @@ def _concat(_: Node) -> ReferenceRun:
     return run
 
 
-def _split(node: Node) -> ReferenceRun:
+def split(node: Node) -> ReferenceRun:
     delimiter = node.attributes.get("delimiter") or None
     limit = node.attributes.get("maxsplit", -1)
     assert isinstance(delimiter, str | None), delimiter
@@ -41,4 +41,4 @@ def _split(node: Node) -> ReferenceRun:
     return run
 
 
-STRINGS: Mapping[str, MakeRun] = {"StringConcat": _concat, "StringSplit": _split}
+STRINGS: Mapping[str, MakeRun] = {"StringConcat": string_concat, "StringSplit": split}

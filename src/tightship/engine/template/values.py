@@ -15,25 +15,25 @@ Array = NDArray[Any]
 Evaluate = Callable[[ShapeContext, list[Array]], Array]
 
 
-def _cast(context: ShapeContext, arrays: list[Array]) -> Array:
+def cast(context: ShapeContext, arrays: list[Array]) -> Array:
     if context.integer("to", 0) not in (6, 7):
         raise NoRuleError
     return arrays[0]
 
 
-def _concat(context: ShapeContext, arrays: list[Array]) -> Array:
+def concat(context: ShapeContext, arrays: list[Array]) -> Array:
     return np.concatenate(arrays, context.integer("axis", 0))
 
 
-def _gather(context: ShapeContext, arrays: list[Array]) -> Array:
+def gather(context: ShapeContext, arrays: list[Array]) -> Array:
     return np.take(arrays[0], arrays[1].astype(np.int64), axis=context.integer("axis", 0))
 
 
-def _reshape(_: ShapeContext, arrays: list[Array]) -> Array:
+def reshape(_: ShapeContext, arrays: list[Array]) -> Array:
     return arrays[0].reshape([int(length) for length in arrays[1]])
 
 
-def _slice(context: ShapeContext, arrays: list[Array]) -> Array:
+def slice_value(context: ShapeContext, arrays: list[Array]) -> Array:
     starts, ends = context.integers("starts", 1), context.integers("ends", 2)
     steps = context.integers("steps", 4) or (1,)
     if starts is None or ends is None or arrays[0].ndim != 1 or len(starts) != 1:
@@ -41,26 +41,26 @@ def _slice(context: ShapeContext, arrays: list[Array]) -> Array:
     return arrays[0][int(starts[0]) : int(ends[0]) : int(steps[0])]
 
 
-def _squeeze(context: ShapeContext, arrays: list[Array]) -> Array:
+def squeeze(context: ShapeContext, arrays: list[Array]) -> Array:
     return np.squeeze(arrays[0], context.integers("axes", 1))
 
 
-def _unsqueeze(context: ShapeContext, arrays: list[Array]) -> Array:
+def unsqueeze(context: ShapeContext, arrays: list[Array]) -> Array:
     axes = context.integers("axes", 1)
     if axes is None:
         raise NoRuleError
     return np.expand_dims(arrays[0], axes)
 
 
-def _divide(_: ShapeContext, arrays: list[Array]) -> Array:
-    """Divide; ONNX truncates and this floors, which agree if nothing is negative."""
+def divide(_: ShapeContext, arrays: list[Array]) -> Array:
+    """Truncated in ONNX, floored here: the same where nothing is negative."""
     left, right = np.broadcast_arrays(arrays[0], arrays[1])
     if any(value < 0 for value in left.flat) or any(value < 1 for value in right.flat):
         raise NoRuleError
     return np.floor_divide(arrays[0], arrays[1])
 
 
-def _where(_: ShapeContext, arrays: list[Array]) -> Array:
+def where(_: ShapeContext, arrays: list[Array]) -> Array:
     chosen, left, right = np.broadcast_arrays(*arrays)
     pairs = zip(chosen.flat, left.flat, right.flat, strict=True)
     found = np.empty(chosen.size, object)
@@ -69,13 +69,13 @@ def _where(_: ShapeContext, arrays: list[Array]) -> Array:
     return found.reshape(chosen.shape)
 
 
-def _equal(_: ShapeContext, arrays: list[Array]) -> Array:
+def equal(_: ShapeContext, arrays: list[Array]) -> Array:
     left, right = np.broadcast_arrays(arrays[0], arrays[1])
     found = [bool(one == other) for one, other in zip(left.flat, right.flat, strict=True)]
     return np.array(found, object).reshape(left.shape)
 
 
-def _product(context: ShapeContext, arrays: list[Array]) -> Array:
+def product(context: ShapeContext, arrays: list[Array]) -> Array:
     if context.integers("axes", 1) not in (None, (), (0,)) or arrays[0].ndim != 1:
         raise NoRuleError
     found = np.multiply.reduce(arrays[0])
@@ -84,23 +84,37 @@ def _product(context: ShapeContext, arrays: list[Array]) -> Array:
     return result
 
 
+def identity(_: ShapeContext, arrays: list[Array]) -> Array:
+    return arrays[0]
+
+
+def ufunc(name: str) -> Evaluate:
+    """Evaluate by a function of two arrays of NumPy's."""
+    return lambda _, arrays: getattr(np, name)(arrays[0], arrays[1])
+
+
+def folded(name: str) -> Evaluate:
+    """Fold all arrays by a function of NumPy's."""
+    return lambda _, arrays: reduce(getattr(np, name), arrays)
+
+
 EVALUATE: dict[str, Evaluate] = {
-    "Add": lambda _, arrays: np.add(arrays[0], arrays[1]),
-    "Cast": _cast,
-    "Concat": _concat,
-    "Div": _divide,
-    "Equal": _equal,
-    "Gather": _gather,
-    "Identity": lambda _, arrays: arrays[0],
-    "Max": lambda _, arrays: reduce(np.maximum, arrays),
-    "Min": lambda _, arrays: reduce(np.minimum, arrays),
-    "Mul": lambda _, arrays: np.multiply(arrays[0], arrays[1]),
-    "ReduceProd": _product,
-    "Reshape": _reshape,
-    "Slice": _slice,
-    "Squeeze": _squeeze,
-    "Sub": lambda _, arrays: np.subtract(arrays[0], arrays[1]),
-    "Unsqueeze": _unsqueeze,
-    "Where": _where,
+    "Add": ufunc("add"),
+    "Cast": cast,
+    "Concat": concat,
+    "Div": divide,
+    "Equal": equal,
+    "Gather": gather,
+    "Identity": identity,
+    "Max": folded("maximum"),
+    "Min": folded("minimum"),
+    "Mul": ufunc("multiply"),
+    "ReduceProd": product,
+    "Reshape": reshape,
+    "Slice": slice_value,
+    "Squeeze": squeeze,
+    "Sub": ufunc("subtract"),
+    "Unsqueeze": unsqueeze,
+    "Where": where,
 }
 """Evaluators by operator; each raises `NoRuleError` for a form that it does not know."""

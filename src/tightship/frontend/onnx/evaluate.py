@@ -53,14 +53,14 @@ class Call:
 Evaluator = Callable[[Call], Array | list[Array]]
 
 
-def _cast(call: Call) -> Array:
+def cast(call: Call) -> Array:
     array, dtype = call.input(), DTYPES[call.integer("to", 0)]
     if dtype not in _CASTS or array.dtype.kind not in "bifu":
         raise NotEvaluatedError
     return array.astype(dtype.numpy)
 
 
-def _clip(call: Call) -> Array:
+def clip(call: Call) -> Array:
     array, low, high = call.input(), call.optional(1), call.optional(2)
     if "min" in call.attributes or "max" in call.attributes:
         raise NotEvaluatedError
@@ -68,12 +68,12 @@ def _clip(call: Call) -> Array:
     return array if high is None else np.minimum(array, high)
 
 
-def _concat(call: Call) -> Array:
+def concat(call: Call) -> Array:
     arrays = [call.input(index) for index in range(len(call.inputs))]
     return np.concatenate(arrays, call.integer("axis", 0))
 
 
-def _divide(call: Call) -> Array:
+def divide(call: Call) -> Array:
     left, right = call.input(0), call.input(1)
     if left.dtype.kind == "f":
         return np.divide(left, right)
@@ -84,7 +84,7 @@ def _divide(call: Call) -> Array:
     return np.where(inexact & (quotient < 0), quotient + 1, quotient).astype(left.dtype)
 
 
-def _modulo(call: Call) -> Array:
+def modulo(call: Call) -> Array:
     left, right = call.input(0), call.input(1)
     truncated = bool(call.integer("fmod", 0))
     if left.dtype.kind == "f" and truncated:
@@ -94,21 +94,21 @@ def _modulo(call: Call) -> Array:
     return np.fmod(left, right) if truncated else np.mod(left, right)
 
 
-def _power(call: Call) -> Array:
+def power(call: Call) -> Array:
     base = call.input(0)
     return np.power(base, call.input(1)).astype(base.dtype)
 
 
-def _expand(call: Call) -> Array:
+def expand(call: Call) -> Array:
     shape = tuple(int(length) for length in call.input(1))
     return np.broadcast_to(call.input(), np.broadcast_shapes(call.input().shape, shape))
 
 
-def _gather(call: Call) -> Array:
+def gather(call: Call) -> Array:
     return np.take(call.input(0), call.input(1).astype(np.int64), axis=call.integer("axis", 0))
 
 
-def _reshape(call: Call) -> Array:
+def reshape(call: Call) -> Array:
     array, lengths = call.input(), call.integers("shape", 1)
     if lengths is None:
         raise NotEvaluatedError
@@ -117,12 +117,12 @@ def _reshape(call: Call) -> Array:
     return array.reshape(lengths)
 
 
-def _range(call: Call) -> Array:
+def range_value(call: Call) -> Array:
     start, limit, delta = (call.input(index).item() for index in range(3))
     return np.arange(start, limit, delta, dtype=call.input().dtype)
 
 
-def _slice(call: Call) -> Array:
+def slice_value(call: Call) -> Array:
     array = call.input()
     starts, ends = call.integers("starts", 1), call.integers("ends", 2)
     if starts is None or ends is None:
@@ -137,37 +137,40 @@ def _slice(call: Call) -> Array:
     return array[tuple(index)]
 
 
-def _split(call: Call) -> list[Array]:
+def split(call: Call) -> list[Array]:
     array, axis, lengths = call.input(), call.integer("axis", 0), call.integers("split", 1)
     if lengths is None or sum(lengths) != array.shape[axis]:
         raise NotEvaluatedError
     return list(np.split(array, np.cumsum(lengths)[:-1], axis))
 
 
-def _squeeze(call: Call) -> Array:
+def squeeze(call: Call) -> Array:
     return np.squeeze(call.input(), call.integers("axes", 1))
 
 
-def _unsqueeze(call: Call) -> Array:
+def unsqueeze(call: Call) -> Array:
     axes = call.integers("axes", 1)
     if axes is None:
         raise NotEvaluatedError
     return np.expand_dims(call.input(), axes)
 
 
-def _tile(call: Call) -> Array:
+def tile(call: Call) -> Array:
     return np.tile(call.input(0), tuple(int(count) for count in call.input(1)))
 
 
-def _transpose(call: Call) -> Array:
+def transpose(call: Call) -> Array:
     return np.transpose(call.input(), call.integers("perm", len(call.inputs)))
 
 
-def _where(call: Call) -> Array:
+def where(call: Call) -> Array:
     return np.where(call.input(0), call.input(1), call.input(2))
 
 
-def _reduction(function: Callable[..., Array]) -> Evaluator:
+def reduction(name: str) -> Evaluator:
+    """Evaluate by a function of NumPy's."""
+    function = getattr(np, name)
+
     def evaluate(call: Call) -> Array:
         array, axes = call.input(), call.integers("axes", 1)
         if not axes and call.integer("noop_with_empty_axes", 0):
@@ -178,15 +181,20 @@ def _reduction(function: Callable[..., Array]) -> Evaluator:
     return evaluate
 
 
-def _unary(function: Callable[[Array], Array]) -> Evaluator:
-    return lambda call: function(call.input())
+def unary(name: str) -> Evaluator:
+    """Evaluate by NumPy's function of a name."""
+    return lambda call: getattr(np, name)(call.input())
 
 
-def _binary(function: Callable[[Array, Array], Array]) -> Evaluator:
-    return lambda call: function(call.input(0), call.input(1))
+def binary(name: str) -> Evaluator:
+    """Evaluate by NumPy's function of a name."""
+    return lambda call: getattr(np, name)(call.input(0), call.input(1))
 
 
-def _variadic(function: Callable[[Array, Array], Array]) -> Evaluator:
+def variadic(name: str) -> Evaluator:
+    """Evaluate by a function of NumPy's."""
+    function = getattr(np, name)
+
     def evaluate(call: Call) -> Array:
         result = call.input()
         for index in range(1, len(call.inputs)):
@@ -207,51 +215,56 @@ _CASTS = frozenset(
     )
 ) | {DType.FLOAT16, DType.UINT8}
 
+
+def non_zero(call: Call) -> Array:
+    return np.array(np.nonzero(call.input()), np.int64)
+
+
 EVALUATORS: dict[str, Evaluator] = {
-    "Abs": _unary(np.abs),
-    "Add": _binary(np.add),
-    "And": _binary(np.logical_and),
-    "Cast": _cast,
-    "Ceil": _unary(np.ceil),
-    "Clip": _clip,
-    "Concat": _concat,
-    "Div": _divide,
-    "Equal": _binary(np.equal),
-    "Expand": _expand,
-    "Floor": _unary(np.floor),
-    "Gather": _gather,
-    "Greater": _binary(np.greater),
-    "GreaterOrEqual": _binary(np.greater_equal),
-    "Less": _binary(np.less),
-    "LessOrEqual": _binary(np.less_equal),
-    "Max": _variadic(np.maximum),
-    "Min": _variadic(np.minimum),
-    "Mod": _modulo,
-    "Mul": _binary(np.multiply),
-    "Neg": _unary(np.negative),
-    "NonZero": _unary(lambda array: np.array(np.nonzero(array), np.int64)),
-    "Not": _unary(np.logical_not),
-    "Or": _binary(np.logical_or),
-    "Pow": _power,
-    "Range": _range,
-    "Reciprocal": _unary(np.reciprocal),
-    "ReduceMax": _reduction(np.max),
-    "ReduceMin": _reduction(np.min),
-    "ReduceProd": _reduction(np.prod),
-    "ReduceSum": _reduction(np.sum),
-    "Reshape": _reshape,
-    "Round": _unary(np.rint),
-    "Sign": _unary(np.sign),
-    "Slice": _slice,
-    "Split": _split,
-    "Sqrt": _unary(np.sqrt),
-    "Squeeze": _squeeze,
-    "Sub": _binary(np.subtract),
-    "Sum": _variadic(np.add),
-    "Tile": _tile,
-    "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
-    "Where": _where,
-    "Xor": _binary(np.logical_xor),
+    "Abs": unary("abs"),
+    "Add": binary("add"),
+    "And": binary("logical_and"),
+    "Cast": cast,
+    "Ceil": unary("ceil"),
+    "Clip": clip,
+    "Concat": concat,
+    "Div": divide,
+    "Equal": binary("equal"),
+    "Expand": expand,
+    "Floor": unary("floor"),
+    "Gather": gather,
+    "Greater": binary("greater"),
+    "GreaterOrEqual": binary("greater_equal"),
+    "Less": binary("less"),
+    "LessOrEqual": binary("less_equal"),
+    "Max": variadic("maximum"),
+    "Min": variadic("minimum"),
+    "Mod": modulo,
+    "Mul": binary("multiply"),
+    "Neg": unary("negative"),
+    "NonZero": non_zero,
+    "Not": unary("logical_not"),
+    "Or": binary("logical_or"),
+    "Pow": power,
+    "Range": range_value,
+    "Reciprocal": unary("reciprocal"),
+    "ReduceMax": reduction("max"),
+    "ReduceMin": reduction("min"),
+    "ReduceProd": reduction("prod"),
+    "ReduceSum": reduction("sum"),
+    "Reshape": reshape,
+    "Round": unary("rint"),
+    "Sign": unary("sign"),
+    "Slice": slice_value,
+    "Split": split,
+    "Sqrt": unary("sqrt"),
+    "Squeeze": squeeze,
+    "Sub": binary("subtract"),
+    "Sum": variadic("add"),
+    "Tile": tile,
+    "Transpose": transpose,
+    "Unsqueeze": unsqueeze,
+    "Where": where,
+    "Xor": binary("logical_xor"),
 }
 """Functions that return the output of an operator, or a list of its outputs."""

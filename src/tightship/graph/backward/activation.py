@@ -15,18 +15,18 @@ OF_INPUT = (
 """Activations whose gradient reads the input."""
 
 
-def _of_output(at: GradientContext) -> _Gradients:
+def of_output(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.y)[0]
 
 
-def _of_input(at: GradientContext) -> _Gradients:
+def of_input(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.x())[0]
 
 
-def _clip(at: GradientContext) -> _Gradients:
-    """Read the input; a limit has the gradient of what is beyond it."""
+def clip(at: GradientContext) -> _Gradients:
+    """Reads the input; a limit has the gradient of what is beyond it."""
     if at.wants(0):
         yield 0, at.own("ClipGrad", at.dy, at.x(), at.optional(1), at.optional(2))[0]
     for index, operator in ((1, "Less"), (2, "Greater")):
@@ -45,8 +45,8 @@ def _over(at: GradientContext, name: str, limit: float = 0.0) -> str:
     return at.op("Greater", name, at.number(limit, name), dtype=DType.BOOL)
 
 
-def _prelu(at: GradientContext) -> _Gradients:
-    """Read the input and the slope."""
+def prelu(at: GradientContext) -> _Gradients:
+    """Reads the input and the slope."""
     is_over = _over(at, at.x())
     if at.wants(1):
         below = _where(at, is_over, at.number(0, at.dy), at.op("Mul", at.dy, at.x()))
@@ -62,20 +62,20 @@ def _exponential(at: GradientContext, above: float, scale: float, shift: float) 
     return at.op("Mul", at.dy, slope)
 
 
-def _selu(at: GradientContext) -> _Gradients:
+def selu(at: GradientContext) -> _Gradients:
     if at.wants(0):
         gamma = at.real("gamma", 1.0507009873554805)
         shift = gamma * at.real("alpha", 1.6732632423543772)
         yield 0, _exponential(at, gamma, 1.0, shift)
 
 
-def _celu(at: GradientContext) -> _Gradients:
+def celu(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, _exponential(at, 1.0, 1 / at.real("alpha", 1.0), 1.0)
 
 
-def _mish(at: GradientContext) -> _Gradients:
-    """Read the input: `t + x * sigmoid(x) * (1 - t * t)`, where `t` is `y / x`."""
+def mish(at: GradientContext) -> _Gradients:
+    """Reads the input: `t + x * sigmoid(x) * (1 - t * t)`, where `t` is `y / x`."""
     if not at.wants(0):
         return
     x = at.x()
@@ -85,28 +85,28 @@ def _mish(at: GradientContext) -> _Gradients:
     yield 0, at.op("Mul", at.dy, at.op("Add", t, bent))
 
 
-def _softsign(at: GradientContext) -> _Gradients:
-    """Read the input."""
+def softsign(at: GradientContext) -> _Gradients:
+    """Reads the input."""
     if at.wants(0):
         below = at.op("Add", at.op("Abs", at.x()), at.number(1, at.x()))
         yield 0, at.op("Div", at.op("Div", at.dy, below), below)
 
 
-def _thresholded(at: GradientContext) -> _Gradients:
-    """Read the input."""
+def thresholded(at: GradientContext) -> _Gradients:
+    """Reads the input."""
     if at.wants(0):
         is_over = _over(at, at.x(), at.real("alpha", 1.0))
         yield 0, _where(at, is_over, at.dy, at.number(0, at.dy))
 
 
-def _softmax(at: GradientContext) -> _Gradients:
-    """Read the output."""
+def softmax(at: GradientContext) -> _Gradients:
+    """Reads the output."""
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.y)[0]
 
 
-def _dropout(at: GradientContext) -> _Gradients:
-    """Read the mask of kept elements; nothing if no element is dropped."""
+def dropout(at: GradientContext) -> _Gradients:
+    """Reads the mask of what was kept; nothing where nothing is dropped."""
     if not at.wants(0):
         return
     is_training = at.node.version >= 12 and at.has(2)
@@ -126,16 +126,16 @@ def _flag(at: GradientContext) -> bool:
 
 
 ACTIVATIONS: Mapping[str, Rule] = {
-    **dict.fromkeys(OF_OUTPUT, _of_output),
-    **dict.fromkeys(OF_INPUT, _of_input),
-    "Celu": _celu,
-    "Clip": _clip,
-    "Dropout": _dropout,
-    "LogSoftmax": _softmax,
-    "Mish": _mish,
-    "PRelu": _prelu,
-    "Selu": _selu,
-    "Softmax": _softmax,
-    "Softsign": _softsign,
-    "ThresholdedRelu": _thresholded,
+    **dict.fromkeys(OF_OUTPUT, of_output),
+    **dict.fromkeys(OF_INPUT, of_input),
+    "Celu": celu,
+    "Clip": clip,
+    "Dropout": dropout,
+    "LogSoftmax": softmax,
+    "Mish": mish,
+    "PRelu": prelu,
+    "Selu": selu,
+    "Softmax": softmax,
+    "Softsign": softsign,
+    "ThresholdedRelu": thresholded,
 }

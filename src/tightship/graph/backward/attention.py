@@ -27,8 +27,8 @@ class _Heads:
     """Queries of one head."""
 
 
-def _attention(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Read queries, keys, values and the mask."""
+def attention_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
+    """Reads queries, keys, values and the mask."""
     windows = [at.integer(f"{side}_window_size", -1) for side in ("left", "right")]
     is_other = any(at.has(place) for place in _PAST) or windows != [-1, -1]
     if is_other or at.real("softcap", 0.0) or any(at.gradients[1:]):
@@ -122,4 +122,4 @@ def _own(at: GradientContext, operator: str, a: str, b: str, attributes: Attribu
     return at.tape.write(operator, (a, b), types, attributes, (DOMAIN, at.node.version))[0]
 
 
-ATTENTIONS: Mapping[str, Rule] = {"Attention": _attention}
+ATTENTIONS: Mapping[str, Rule] = {"Attention": attention_rule}

@@ -8,8 +8,8 @@ from tightship.graph.backward.loop_gradient import differentiate_iterations
 from tightship.graph.ir import Graph
 
 
-def _if(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
-    """Write an If of the branches' gradients, which recompute what they read of the branches.
+def if_rule(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
+    """An If of the branches' gradients, which compute anew what they read of the branches.
 
     It reads the condition, and what the branches read.
     """
@@ -29,7 +29,7 @@ def _if(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str,
 
 
 CONTROL: Mapping[tuple[str, str], ControlRule] = {
-    ("", "If"): _if,
+    ("", "If"): if_rule,
     ("", "Loop"): differentiate_iterations,
     ("", "Scan"): differentiate_iterations,
 }

@@ -7,8 +7,8 @@ from tightship.graph.backward.gradient_context import GradientContext, Rule
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _convolution(at: GradientContext) -> _Gradients:
-    """Read the image for the weights' gradient, and the weights for the image's."""
+def conv(at: GradientContext) -> _Gradients:
+    """The weights' gradient reads the image, the image's the weights."""
     if at.wants(1) or at.wants(2):
         keep = (at.wants(1), at.wants(2))
         weights, bias = at.own(
@@ -22,8 +22,8 @@ def _convolution(at: GradientContext) -> _Gradients:
         yield 0, at.own("ConvGradData", at.dy, at.x(1), shape=at.shape(at.x(0)))[0]
 
 
-def _transposed(at: GradientContext) -> _Gradients:
-    """Write the image's gradient as a convolution; the weights' has the two images swapped."""
+def transposed(at: GradientContext) -> _Gradients:
+    """The image's gradient is a convolution; in the weights' the two images change places."""
     attributes = at.node.attributes
     if {"output_shape", "auto_pad"} & attributes.keys():
         raise at.refusal("is known for explicit pads only, not for `auto_pad` or `output_shape`")
@@ -37,24 +37,24 @@ def _transposed(at: GradientContext) -> _Gradients:
         yield 0, at.op("Conv", at.dy, at.x(1), shape=at.shape(at.x(0)), attributes=kept)
 
 
-def _largest(at: GradientContext) -> _Gradients:
-    """Read the input: the first of equal elements has the gradient."""
+def largest(at: GradientContext) -> _Gradients:
+    """Reads the input: the first of equal elements has the gradient."""
     if at.wants(0):
         yield 0, at.own("MaxPoolGrad", at.dy, at.x())[0]
 
 
-def _global_largest(at: GradientContext) -> _Gradients:
-    """Write the gradient of a window over the whole image."""
+def global_largest(at: GradientContext) -> _Gradients:
+    """As of a window over the whole image."""
     if at.wants(0):
         yield 0, at.own("MaxPoolGrad", at.dy, at.x(), kernel_shape=at.shape(at.x())[2:])[0]
 
 
-def _average(at: GradientContext) -> _Gradients:
+def average(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.own("AveragePoolGrad", at.dy, shape=at.shape(at.x()))[0]
 
 
-def _global_average(at: GradientContext) -> _Gradients:
+def global_average(at: GradientContext) -> _Gradients:
     if at.wants(0):
         shape = at.shape(at.x())
         count = 1
@@ -64,10 +64,10 @@ def _global_average(at: GradientContext) -> _Gradients:
 
 
 CONVOLUTIONS: Mapping[str, Rule] = {
-    "AveragePool": _average,
-    "Conv": _convolution,
-    "ConvTranspose": _transposed,
-    "GlobalAveragePool": _global_average,
-    "GlobalMaxPool": _global_largest,
-    "MaxPool": _largest,
+    "AveragePool": average,
+    "Conv": conv,
+    "ConvTranspose": transposed,
+    "GlobalAveragePool": global_average,
+    "GlobalMaxPool": global_largest,
+    "MaxPool": largest,
 }

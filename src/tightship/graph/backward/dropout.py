@@ -146,10 +146,10 @@ class _Change:
         return found
 
 
-def _dropout(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Write the gradient, which reads nothing of the forward pass."""
+def dropout_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
+    """Reads nothing of the forward pass."""
     if at.wants(0):
         yield 0, at.own(TRAINING_FORM, at.dy, at.x(1))[0]
 
 
-DROPOUTS: Mapping[str, Rule] = {TRAINING_FORM: _dropout}
+DROPOUTS: Mapping[str, Rule] = {TRAINING_FORM: dropout_rule}

@@ -18,28 +18,28 @@ def _unary(write: Callable[[GradientContext], str]) -> Rule:
     return rule
 
 
-def _add(at: GradientContext) -> _Gradients:
+def add(at: GradientContext) -> _Gradients:
     for index in reversed(range(len(at.node.inputs))):
         if at.wants(index):
             yield index, at.summed_to(at.dy, at.x(index))
 
 
-def _subtract(at: GradientContext) -> _Gradients:
+def subtract(at: GradientContext) -> _Gradients:
     if at.wants(1):
         yield 1, at.op("Neg", at.summed_to(at.dy, at.x(1)))
     if at.wants(0):
         yield 0, at.summed_to(at.dy, at.x(0))
 
 
-def _multiply(at: GradientContext) -> _Gradients:
-    """Read the other factor."""
+def multiply(at: GradientContext) -> _Gradients:
+    """Reads the other factor."""
     for index in (1, 0):
         if at.wants(index):
             yield index, at.summed_to(at.op("Mul", at.dy, at.x(1 - index)), at.x(index))
 
 
-def _divide(at: GradientContext) -> _Gradients:
-    """Read the divisor; for the divisor's gradient the quotient as well."""
+def divide(at: GradientContext) -> _Gradients:
+    """Reads the divisor; for the divisor's gradient the quotient as well."""
     if at.wants(1):
         ratio = at.op("Div", at.op("Mul", at.dy, at.y), at.x(1))
         yield 1, at.op("Neg", at.summed_to(ratio, at.x(1)))
@@ -47,15 +47,15 @@ def _divide(at: GradientContext) -> _Gradients:
         yield 0, at.summed_to(at.op("Div", at.dy, at.x(1)), at.x(0))
 
 
-def _mean(at: GradientContext) -> _Gradients:
+def mean(at: GradientContext) -> _Gradients:
     share = at.scaled(at.dy, 1 / len(at.node.inputs))
     for index in reversed(range(len(at.node.inputs))):
         if at.wants(index):
             yield index, at.summed_to(share, at.x(index))
 
 
-def _extreme(at: GradientContext) -> _Gradients:
-    """Read inputs and output; equal inputs share the gradient evenly."""
+def extreme(at: GradientContext) -> _Gradients:
+    """Reads inputs and output; equal inputs share the gradient evenly."""
     kind = at.dtype(at.y)
     hits = [
         at.cast(at.op("Equal", at.x(index), at.y, dtype=DType.BOOL), kind)
@@ -68,8 +68,8 @@ def _extreme(at: GradientContext) -> _Gradients:
             yield index, at.summed_to(at.op("Mul", share, hits[index]), at.x(index))
 
 
-def _power(at: GradientContext) -> _Gradients:
-    """Read the base; for the exponent's gradient the power as well."""
+def power(at: GradientContext) -> _Gradients:
+    """Reads the base; for the exponent's gradient the power as well."""
     if at.wants(1):
         logarithm = at.op("Mul", at.y, at.op("Log", at.x(0)))
         yield 1, at.summed_to(at.op("Mul", at.dy, logarithm), at.x(1))
@@ -100,8 +100,8 @@ def _number(at: GradientContext, index: int) -> float | None:
     return float(known.array().reshape(()))
 
 
-def _where(at: GradientContext) -> _Gradients:
-    """Read the condition."""
+def where(at: GradientContext) -> _Gradients:
+    """Reads the condition."""
     zero, kind = at.number(0, at.dy), at.dtype(at.dy)
     if at.wants(2):
         yield 2, at.summed_to(at.op("Where", at.x(0), zero, at.dy, dtype=kind), at.x(2))
@@ -119,24 +119,34 @@ def _root(at: GradientContext) -> str:
     return at.op("Div", at.scaled(at.dy, 0.5), at.y)
 
 
+abs_rule = _unary(lambda at: at.op("Mul", at.dy, at.op("Sign", at.x())))
+cast = _unary(lambda at: at.cast(at.dy, at.dtype(at.x())))
+cos = _unary(lambda at: at.op("Neg", at.op("Mul", at.dy, at.op("Sin", at.x()))))
+exp = _unary(lambda at: at.op("Mul", at.dy, at.y))
+log = _unary(lambda at: at.op("Div", at.dy, at.x()))
+neg = _unary(lambda at: at.op("Neg", at.dy))
+reciprocal = _unary(_reciprocal)
+sin = _unary(lambda at: at.op("Mul", at.dy, at.op("Cos", at.x())))
+sqrt = _unary(_root)
+
 ELEMENTWISE: Mapping[str, Rule] = {
-    "Abs": _unary(lambda at: at.op("Mul", at.dy, at.op("Sign", at.x()))),
-    "Add": _add,
-    "Cast": _unary(lambda at: at.cast(at.dy, at.dtype(at.x()))),
-    "Cos": _unary(lambda at: at.op("Neg", at.op("Mul", at.dy, at.op("Sin", at.x())))),
-    "Div": _divide,
-    "Exp": _unary(lambda at: at.op("Mul", at.dy, at.y)),
-    "Log": _unary(lambda at: at.op("Div", at.dy, at.x())),
-    "Max": _extreme,
-    "Mean": _mean,
-    "Min": _extreme,
-    "Mul": _multiply,
-    "Neg": _unary(lambda at: at.op("Neg", at.dy)),
-    "Pow": _power,
-    "Reciprocal": _unary(_reciprocal),
-    "Sin": _unary(lambda at: at.op("Mul", at.dy, at.op("Cos", at.x()))),
-    "Sqrt": _unary(_root),
-    "Sub": _subtract,
-    "Sum": _add,
-    "Where": _where,
+    "Abs": abs_rule,
+    "Add": add,
+    "Cast": cast,
+    "Cos": cos,
+    "Div": divide,
+    "Exp": exp,
+    "Log": log,
+    "Max": extreme,
+    "Mean": mean,
+    "Min": extreme,
+    "Mul": multiply,
+    "Neg": neg,
+    "Pow": power,
+    "Reciprocal": reciprocal,
+    "Sin": sin,
+    "Sqrt": sqrt,
+    "Sub": subtract,
+    "Sum": add,
+    "Where": where,
 }

@@ -13,8 +13,8 @@ from tightship.graph.layout import DType, element_count
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _cross_entropy(at: GradientContext) -> _Gradients:
-    """Read the log probabilities, which the gradient may overwrite."""
+def cross_entropy(at: GradientContext) -> _Gradients:
+    """Reads the logarithms of the probabilities, over which the gradient may be written."""
     if not at.wants(0):
         return
     log = at.tape.save(at.node, 1, at.type(at.x(0)))
@@ -27,8 +27,8 @@ def _cross_entropy(at: GradientContext) -> _Gradients:
         yield 0, at.own("SoftmaxCrossEntropyLossGrad", *operands)[0]
 
 
-def _likelihood(at: GradientContext) -> _Gradients:
-    """Read only the labels."""
+def likelihood(at: GradientContext) -> _Gradients:
+    """Reads the labels alone."""
     if at.wants(0):
         operands = (at.dy, *at.node.inputs[1:])
         shape = at.shape(at.x(0))
@@ -36,8 +36,8 @@ def _likelihood(at: GradientContext) -> _Gradients:
 
 
 LOSSES: Mapping[str, Rule] = {
-    "NegativeLogLikelihoodLoss": _likelihood,
-    "SoftmaxCrossEntropyLoss": _cross_entropy,
+    "NegativeLogLikelihoodLoss": likelihood,
+    "SoftmaxCrossEntropyLoss": cross_entropy,
 }
 
 

@@ -11,12 +11,12 @@ from tightship.graph.constant import Fill
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _reshape(at: GradientContext) -> _Gradients:
+def reshape(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.reshaped(at.dy, at.shape(at.x()))
 
 
-def _transpose(at: GradientContext) -> _Gradients:
+def transpose(at: GradientContext) -> _Gradients:
     if at.wants(0):
         perm = at.node.attributes.get("perm")
         rank = len(at.shape(at.x()))
@@ -24,12 +24,12 @@ def _transpose(at: GradientContext) -> _Gradients:
         yield 0, at.transposed(at.dy, tuple(np.argsort([int(axis) for axis in order]).tolist()))
 
 
-def _expand(at: GradientContext) -> _Gradients:
+def expand(at: GradientContext) -> _Gradients:
     if at.wants(0):
         yield 0, at.summed_to(at.dy, at.x())
 
 
-def _tile(at: GradientContext) -> _Gradients:
+def tile(at: GradientContext) -> _Gradients:
     if not at.wants(0):
         return
     shape = at.shape(at.x())
@@ -40,8 +40,8 @@ def _tile(at: GradientContext) -> _Gradients:
     yield 0, at.reshaped(at.summed(tiled, range(0, len(apart), 2)), shape)
 
 
-def _concat(at: GradientContext) -> _Gradients:
-    """Write an interval of the gradient for each operand; all of them by one Split."""
+def concat(at: GradientContext) -> _Gradients:
+    """A stretch of the gradient for each operand; all of them by one Split."""
     axis = at.integer("axis", 0) % len(at.shape(at.dy))
     lengths = [at.shape(name)[axis] for name in at.node.inputs]
     starts = [0, *np.cumsum(lengths).tolist()]
@@ -64,8 +64,8 @@ def _stretch(at: GradientContext, axis: int, start: int, stop: int) -> str:
     return at.op("Slice", at.dy, *limits, shape=shape)
 
 
-def _split(at: GradientContext) -> _Gradients:
-    """Join the parts' gradients, with zeros for a part that has none."""
+def split(at: GradientContext) -> _Gradients:
+    """The parts' gradients joined; zeros for a part that has none."""
     if not at.wants(0):
         return
     shape = at.shape(at.x())
@@ -83,8 +83,8 @@ def _zeros(at: GradientContext, like: str) -> str:
     return at.tape.hold(f"d({like})", Fill(np.zeros((), dtype.numpy), shape))
 
 
-def _slice(at: GradientContext) -> _Gradients:
-    """Pad the gradient if the slice is contiguous; limits must be constants."""
+def slice_rule(at: GradientContext) -> _Gradients:
+    """Padding, where no element is left out between; limits are constants."""
     if not at.wants(0):
         return
     shape = at.shape(at.x())
@@ -118,8 +118,8 @@ def _limits(at: GradientContext, rank: int) -> tuple[list[int], list[int], list[
     return starts, ends, chosen, [1] * len(starts) if steps is None else steps
 
 
-def _pad(at: GradientContext) -> _Gradients:
-    """Slice the padded interval; other modes than constant repeat elements."""
+def pad(at: GradientContext) -> _Gradients:
+    """The stretch that was padded; other modes than constant repeat elements."""
     if not at.wants(0):
         return
     mode = at.node.attributes.get("mode", "constant")
@@ -140,15 +140,15 @@ def _pad(at: GradientContext) -> _Gradients:
     yield 0, at.op("Pad", at.dy, turned, shape=shape)
 
 
-def _gather(at: GradientContext) -> _Gradients:
-    """Read the indices; elements gathered more than once have the sum."""
+def gather(at: GradientContext) -> _Gradients:
+    """Reads the indices; elements gathered more than once have the sum."""
     if at.wants(0):
         shape = at.shape(at.x(0))
         operator = f"{at.node.operator}Grad"
         yield 0, at.own(operator, at.dy, at.x(1), shape=shape)[0]
 
 
-def _triangle(at: GradientContext) -> _Gradients:
+def triangle(at: GradientContext) -> _Gradients:
     if at.wants(0):
         shape = at.shape(at.dy)
         yield (
@@ -157,8 +157,8 @@ def _triangle(at: GradientContext) -> _Gradients:
         )
 
 
-def _depth_to_space(at: GradientContext) -> _Gradients:
-    """Turn each block of positions back into channels, as the mode has them."""
+def depth_to_space(at: GradientContext) -> _Gradients:
+    """Each block of places is channels again, as the mode has them."""
     if not at.wants(0):
         return
     shape, size = at.shape(at.x()), at.integer("blocksize", 1)
@@ -169,8 +169,8 @@ def _depth_to_space(at: GradientContext) -> _Gradients:
     yield 0, at.reshaped(at.transposed(apart, order), shape)
 
 
-def _space_to_depth(at: GradientContext) -> _Gradients:
-    """Turn channels back into blocks of positions."""
+def space_to_depth(at: GradientContext) -> _Gradients:
+    """Channels are blocks of places again."""
     if at.wants(0):
         shape, size = at.shape(at.x()), at.integer("blocksize", 1)
         batch, channels, rows, columns = shape
@@ -182,21 +182,21 @@ def _space_to_depth(at: GradientContext) -> _Gradients:
 
 
 MOVEMENTS: Mapping[str, Rule] = {
-    "Concat": _concat,
-    "DepthToSpace": _depth_to_space,
-    "Expand": _expand,
-    "Flatten": _reshape,
-    "Gather": _gather,
-    "GatherElements": _gather,
-    "Identity": _reshape,
-    "Pad": _pad,
-    "Reshape": _reshape,
-    "Slice": _slice,
-    "SpaceToDepth": _space_to_depth,
-    "Split": _split,
-    "Squeeze": _reshape,
-    "Tile": _tile,
-    "Transpose": _transpose,
-    "Trilu": _triangle,
-    "Unsqueeze": _reshape,
+    "Concat": concat,
+    "DepthToSpace": depth_to_space,
+    "Expand": expand,
+    "Flatten": reshape,
+    "Gather": gather,
+    "GatherElements": gather,
+    "Identity": reshape,
+    "Pad": pad,
+    "Reshape": reshape,
+    "Slice": slice_rule,
+    "SpaceToDepth": space_to_depth,
+    "Split": split,
+    "Squeeze": reshape,
+    "Tile": tile,
+    "Transpose": transpose,
+    "Trilu": triangle,
+    "Unsqueeze": reshape,
 }

@@ -9,8 +9,8 @@ from tightship.graph.backward.operators import DOMAIN, Attributes
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _given(at: GradientContext) -> _Gradients:
-    """Differentiate a batch normalization by given statistics."""
+def given(at: GradientContext) -> _Gradients:
+    """Batch normalization by statistics that are given."""
     if at.integer("training_mode", 0):
         raise at.refusal("needs the statistics of the batch; see `with_batch_statistics`")
     mean, variance = at.x(3), at.x(4)
@@ -27,8 +27,8 @@ def _given(at: GradientContext) -> _Gradients:
         yield 4, at.scaled(at.op("Div", at.op("Mul", found[1], at.x(1)), raised), -0.5)
 
 
-def _by_batch(at: GradientContext) -> _Gradients:
-    """Differentiate a batch normalization by the batch's statistics, which it writes."""
+def by_batch(at: GradientContext) -> _Gradients:
+    """Batch normalization by the statistics of the batch, which it writes."""
     _, mean, variance = at.node.outputs
     if at.wants(0):
         yield from _through_statistics(at, mean)
@@ -62,8 +62,8 @@ def _batch(
     yield from ((index, found[index]) for index in (2, 1, 0) if found[index])
 
 
-def _layer(at: GradientContext) -> _Gradients:
-    """Read the input, its means and inverse deviations."""
+def layer(at: GradientContext) -> _Gradients:
+    """Reads the input, its means and inverse deviations."""
     if any(at.gradients[1:]):
         raise at.refusal("is known for its first output only")
     keep = (at.wants(0), at.wants(1), at.wants(2))
@@ -77,8 +77,8 @@ def _layer(at: GradientContext) -> _Gradients:
     yield from ((index, found[index]) for index in (2, 1, 0) if found[index])
 
 
-def _root_mean_square(at: GradientContext) -> _Gradients:
-    """Read the input, whose root mean squares are recomputed."""
+def root_mean_square(at: GradientContext) -> _Gradients:
+    """Reads the input; its root mean squares are computed anew."""
     x, dy = at.x(0), at.dy
     shape = at.shape(x)
     axes = range(at.integer("axis", -1) % len(shape), len(shape))
@@ -95,13 +95,13 @@ def _root_mean_square(at: GradientContext) -> _Gradients:
         yield 0, at.op("Mul", rest, inverse)
 
 
-def _instance(at: GradientContext) -> _Gradients:
-    """Differentiate by groups of one channel."""
+def instance(at: GradientContext) -> _Gradients:
+    """Each channel of a sample is a group."""
     yield from _by_groups(at, at.shape(at.x(0))[1])
 
 
-def _group(at: GradientContext) -> _Gradients:
-    """Differentiate by groups with a scale for each channel."""
+def group(at: GradientContext) -> _Gradients:
+    """There is a scale for each channel."""
     yield from _by_groups(at, at.integer("num_groups", 1))
 
 
@@ -150,8 +150,8 @@ def _mean(at: GradientContext, name: str, axes: Sequence[int]) -> str:
     )
 
 
-def _local_response(at: GradientContext) -> _Gradients:
-    """Read the input, whose means of squares over neighbouring channels are recomputed."""
+def local_response(at: GradientContext) -> _Gradients:
+    """Reads the input; the means of squares of neighbouring channels are computed anew."""
     if not at.wants(0):
         return
     x, dy, size = at.x(), at.dy, at.integer("size", 1)
@@ -178,12 +178,12 @@ def _near(at: GradientContext, name: str, before: int, after: int) -> str:
 
 
 NORMALIZATIONS: Mapping[str, Rule] = {
-    "BatchNormalization": _given,
-    "GroupNormalization": _group,
-    "InstanceNormalization": _instance,
-    "LRN": _local_response,
-    "LayerNormalization": _layer,
-    "RMSNormalization": _root_mean_square,
+    "BatchNormalization": given,
+    "GroupNormalization": group,
+    "InstanceNormalization": instance,
+    "LRN": local_response,
+    "LayerNormalization": layer,
+    "RMSNormalization": root_mean_square,
 }
-OWN_NORMALIZATIONS: Mapping[str, Rule] = {"BatchNormalizationTraining": _by_batch}
-"""Rules by operator of `DOMAIN`."""
+OWN_NORMALIZATIONS: Mapping[str, Rule] = {"BatchNormalizationTraining": by_batch}
+"""Of `DOMAIN`."""

@@ -12,8 +12,8 @@ from tightship.graph.ir import AttributeValue
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _matmul(at: GradientContext) -> _Gradients:
-    """Read the other operand for each operand's gradient.
+def matmul(at: GradientContext) -> _Gradients:
+    """Each operand's gradient reads the other operand.
 
     Leading axes of a left operand count as rows if the right one is a matrix: the gradient of a
     weight is one product, not a sum of products.
@@ -65,8 +65,8 @@ def _gemm_of(at: GradientContext, a: str, b: str, attributes: Mapping[str, Attri
     return at.op("Gemm", a, b, shape=(rows, columns), attributes=attributes)
 
 
-def _gemm(at: GradientContext) -> _Gradients:
-    """Read the other operand for each operand's gradient, and nothing for C's."""
+def gemm(at: GradientContext) -> _Gradients:
+    """Each operand's gradient reads the other operand; C's nothing."""
     a, b, dy = at.x(0), at.x(1), at.dy
     is_a, is_b = at.integer("transA", 0), at.integer("transB", 0)
     alpha = {"alpha": at.real("alpha", 1.0)}
@@ -80,8 +80,8 @@ def _gemm(at: GradientContext) -> _Gradients:
         yield 0, _gemm_of(at, *operands, {"transA": flags[0], "transB": flags[1], **alpha})
 
 
-def _contraction(at: GradientContext) -> _Gradients:
-    """Differentiate Einsum: contract the gradient with the other operands, for each operand.
+def contraction(at: GradientContext) -> _Gradients:
+    """Einsum: a contraction of the gradient with the other operands, for each operand.
 
     An axis of only one operand was summed over; its gradient is repeated along it.
     """
@@ -133,4 +133,4 @@ def _labels(at: GradientContext) -> tuple[list[str], str]:
     return written, right.replace("...", spread)
 
 
-PRODUCTS: Mapping[str, Rule] = {"Einsum": _contraction, "Gemm": _gemm, "MatMul": _matmul}
+PRODUCTS: Mapping[str, Rule] = {"Einsum": contraction, "Gemm": gemm, "MatMul": matmul}

@@ -9,8 +9,8 @@ _PLAIN = ("activations", "activation_alpha", "activation_beta", "clip", "input_f
 _LENGTHS, _PEEPHOLES = 4, 7
 
 
-def _recurrent(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Read all operands but lengths, and the states of all times; gates are recomputed."""
+def recurrent_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
+    """Reads all operands but lengths, and the states of all times; gates are computed anew."""
     places = (0, 1, 2, 3, 5, 6)
     keep = [at.wants(place) for place in places]
     if not any(keep):
@@ -41,4 +41,8 @@ def _is_known_rnn(at: GradientContext) -> bool:
     return at.node.operator == "RNN" and set(given) in ({"Tanh"}, {"Relu"})
 
 
-RECURRENT: Mapping[str, Rule] = {"GRU": _recurrent, "LSTM": _recurrent, "RNN": _recurrent}
+RECURRENT: Mapping[str, Rule] = {
+    "GRU": recurrent_rule,
+    "LSTM": recurrent_rule,
+    "RNN": recurrent_rule,
+}

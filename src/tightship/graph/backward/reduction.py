@@ -74,13 +74,21 @@ def _extreme(at: GradientContext, dy: str, y: str) -> str:
     return at.op("Mul", hits, at.op("Div", dy, at.summed(hits, axes)))
 
 
+reduce_l1 = _reduction(_absolute)
+reduce_l2 = _reduction(_norm)
+reduce_log_sum_exp = _reduction(_log_of_exponentials)
+reduce_extreme = _reduction(_extreme)
+reduce_mean = _reduction(_mean)
+reduce_sum = _reduction(_sum)
+reduce_sum_square = _reduction(_sum_of_squares)
+
 REDUCTIONS: Mapping[str, Rule] = {
-    "ReduceL1": _reduction(_absolute),
-    "ReduceL2": _reduction(_norm),
-    "ReduceLogSumExp": _reduction(_log_of_exponentials),
-    "ReduceMax": _reduction(_extreme),
-    "ReduceMean": _reduction(_mean),
-    "ReduceMin": _reduction(_extreme),
-    "ReduceSum": _reduction(_sum),
-    "ReduceSumSquare": _reduction(_sum_of_squares),
+    "ReduceL1": reduce_l1,
+    "ReduceL2": reduce_l2,
+    "ReduceLogSumExp": reduce_log_sum_exp,
+    "ReduceMax": reduce_extreme,
+    "ReduceMean": reduce_mean,
+    "ReduceMin": reduce_extreme,
+    "ReduceSum": reduce_sum,
+    "ReduceSumSquare": reduce_sum_square,
 }

@@ -21,8 +21,8 @@ _ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
 }
 
 
-def _resize(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Sum if whole factors repeat elements; else multiply along each axis."""
+def resize_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
+    """Sums where whole factors repeat elements; a product along each axis otherwise."""
     if not at.wants(0):
         return
     shape, whole = at.shape(at.x()), at.shape(at.dy)
@@ -127,4 +127,4 @@ def _text(at: GradientContext, name: str, default: str) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-RESIZES: Mapping[str, Rule] = {"Resize": _resize}
+RESIZES: Mapping[str, Rule] = {"Resize": resize_rule}

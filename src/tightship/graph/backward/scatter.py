@@ -12,8 +12,8 @@ from tightship.graph.layout import DType
 _Gradients = Iterator[tuple[int, str]]
 
 
-def _largest(at: GradientContext) -> _Gradients:
-    """Read the positions that the forward node chose."""
+def largest(at: GradientContext) -> _Gradients:
+    """Reads the places that the forward node chose."""
     if at.wants(0):
         places = at.tape.save(at.node, 1, (DType.INT64, at.shape(at.y)))
         shape, axis = at.shape(at.x()), at.integer("axis", -1)
@@ -22,8 +22,8 @@ def _largest(at: GradientContext) -> _Gradients:
         yield 0, at.tape.write("GatherElementsGrad", (at.dy, places), types, attributes, source)[0]
 
 
-def _gather_tuples(at: GradientContext) -> _Gradients:
-    """Read the indices; elements gathered more than once have the sum."""
+def gather_tuples(at: GradientContext) -> _Gradients:
+    """Reads the indices; elements gathered more than once have the sum."""
     if not at.wants(0):
         return
     if at.integer("batch_dims", 0):
@@ -34,12 +34,12 @@ def _gather_tuples(at: GradientContext) -> _Gradients:
     yield 0, at.op("ScatterND", zeros, at.x(1), at.dy, shape=shape, attributes=attributes)
 
 
-def _scatter_elements(at: GradientContext) -> _Gradients:
+def scatter_elements(at: GradientContext) -> _Gradients:
     axis = at.integer("axis", 0)
     yield from _scatter(at, "ScatterElements", "GatherElements", {"axis": axis})
 
 
-def _scatter_tuples(at: GradientContext) -> _Gradients:
+def scatter_tuples(at: GradientContext) -> _Gradients:
     yield from _scatter(at, "ScatterND", "GatherND", {})
 
 
@@ -63,16 +63,16 @@ def _scatter(
     yield 0, at.op(scatter, at.dy, at.x(1), nought, shape=at.shape(at.dy), attributes=along)
 
 
-def _running_sum(at: GradientContext) -> _Gradients:
+def running_sum(at: GradientContext) -> _Gradients:
     if at.wants(0):
         turned = {**at.node.attributes, "reverse": 1 - at.integer("reverse", 0)}
         yield 0, at.op("CumSum", at.dy, at.x(1), shape=at.shape(at.dy), attributes=turned)
 
 
 SCATTERS: Mapping[str, Rule] = {
-    "CumSum": _running_sum,
-    "GatherND": _gather_tuples,
-    "ScatterElements": _scatter_elements,
-    "ScatterND": _scatter_tuples,
-    "TopK": _largest,
+    "CumSum": running_sum,
+    "GatherND": gather_tuples,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_tuples,
+    "TopK": largest,
 }

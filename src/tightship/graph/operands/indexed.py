@@ -7,11 +7,11 @@ from tightship.graph.layout import Dimension, Shape
 from tightship.graph.operands.operands import MisfitError, Operands, text
 
 
-def _gather_elements(at: Operands) -> None:
+def gather_elements(at: Operands) -> None:
     _along_axis(at, at.shape(0, 1), at.shape(1))
 
 
-def _scatter_elements(at: Operands) -> None:
+def scatter_elements(at: Operands) -> None:
     indices = at.shape(1)
     _along_axis(at, at.shape(0, 1), indices)
     at.require(2, indices)
@@ -26,7 +26,7 @@ def _along_axis(at: Operands, data: Shape, indices: Shape) -> None:
             at.refuse(1, f"dimension {place} may be at most {most}, as of `{at.names[0]}`")
 
 
-def _gather_nd(at: Operands) -> None:
+def gather_nd(at: Operands) -> None:
     data, indices = at.shape(0, 1), at.shape(1, 1)
     batch = at.integer("batch_dims", 0)
     if not 0 <= batch < min(len(data), len(indices)):
@@ -40,7 +40,7 @@ def _gather_nd(at: Operands) -> None:
         at.refuse(1, "the last dimension must be at least 1")
 
 
-def _scatter_nd(at: Operands) -> None:
+def scatter_nd(at: Operands) -> None:
     data, indices = at.shape(0, 1), at.shape(1, 1)
     count = indices[-1]
     if isinstance(count, int):
@@ -53,18 +53,18 @@ def _tuples(at: Operands, count: Dimension, most: int) -> None:
         at.refuse(1, f"the last dimension may be at most {most}")
 
 
-def _loss(at: Operands) -> None:
+def loss(at: Operands) -> None:
     scores = at.shape(0, 2)
     at.require(1, (scores[0], *scores[2:]))
     at.require(2, (scores[1],))
 
 
-def _reverse_sequence(at: Operands) -> None:
+def reverse_sequence(at: Operands) -> None:
     x = at.shape(0, 2)
     at.require(1, (x[at.axis("batch_axis", 1, len(x))],))
 
 
-def _tensor_scatter(at: Operands) -> None:
+def tensor_scatter(at: Operands) -> None:
     past = at.shape(0, 1)
     axis = at.axis("axis", -2, len(past))
     at.require(1, (*past[:axis], None, *past[axis + 1 :]))
@@ -75,24 +75,24 @@ def _tensor_scatter(at: Operands) -> None:
     at.require(2, past[:1])
 
 
-def _non_max_suppression(at: Operands) -> None:
+def non_max_suppression(at: Operands) -> None:
     boxes = at.shape(0)
     at.require(0, (None, None, 4))
     at.require(1, (boxes[0], None, boxes[1]))
     at.require_one(2, 3, 4)
 
 
-def _one_hot(at: Operands) -> None:
+def one_hot(at: Operands) -> None:
     at.require_one(1)
     at.require(2, (2,))
 
 
-def _compress(at: Operands) -> None:
+def compress(at: Operands) -> None:
     at.require_rank(1, 1)
 
 
-def _einsum(at: Operands) -> None:
-    """Require that each letter stands for one length; axes of length 1 broadcast."""
+def einsum(at: Operands) -> None:
+    """Require that each letter stands for one length; axes of length 1 are repeated."""
     equation = at.attributes.get("equation", "")
     terms = str(equation).replace(" ", "").partition("->")[0].split(",")
     if len(terms) != len(at.names):
@@ -114,8 +114,8 @@ def _einsum(at: Operands) -> None:
                 at.refuse(place, f"`{letter}` must be {lengths[letter]}, as before it")
 
 
-def _same_lengths(at: Operands) -> None:
-    """Require that starts, ends, axes and steps of a Slice are lists of one length."""
+def same_lengths(at: Operands) -> None:
+    """Slice: starts, ends, axes and steps are lists of one length."""
     given = [place for place in range(1, len(at.names)) if at.find(place) is not None]
     for place in given:
         at.require_rank(place, 1)
@@ -124,19 +124,19 @@ def _same_lengths(at: Operands) -> None:
 
 
 INDEXED: Mapping[str, Callable[[Operands], None]] = {
-    "Compress": _compress,
-    "Einsum": _einsum,
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_nd,
-    "NegativeLogLikelihoodLoss": _loss,
-    "NonMaxSuppression": _non_max_suppression,
-    "OneHot": _one_hot,
-    "ReverseSequence": _reverse_sequence,
-    "Scatter": _scatter_elements,
-    "ScatterElements": _scatter_elements,
-    "ScatterND": _scatter_nd,
-    "Slice": _same_lengths,
-    "SoftmaxCrossEntropyLoss": _loss,
-    "TensorScatter": _tensor_scatter,
+    "Compress": compress,
+    "Einsum": einsum,
+    "GatherElements": gather_elements,
+    "GatherND": gather_nd,
+    "NegativeLogLikelihoodLoss": loss,
+    "NonMaxSuppression": non_max_suppression,
+    "OneHot": one_hot,
+    "ReverseSequence": reverse_sequence,
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "Slice": same_lengths,
+    "SoftmaxCrossEntropyLoss": loss,
+    "TensorScatter": tensor_scatter,
 }
 """Rules by operator."""

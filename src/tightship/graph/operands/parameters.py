@@ -10,20 +10,20 @@ CHANNEL_SCALES = 21
 """First opset in which GroupNormalization has a scale for each channel."""
 
 
-def _batch_normalization(at: Operands) -> None:
+def batch_normalization(at: Operands) -> None:
     x = at.shape(0)
     channels = x[1] if len(x) > 1 else 1
     for place in range(1, 5):
         at.require(place, (channels,))
 
 
-def _instance_normalization(at: Operands) -> None:
+def instance_normalization(at: Operands) -> None:
     channels = at.shape(0, 2)[1]
     at.require(1, (channels,))
     at.require(2, (channels,))
 
 
-def _group_normalization(at: Operands) -> None:
+def group_normalization(at: Operands) -> None:
     x = at.shape(0, 2)
     groups, channels = at.integer("num_groups", 1), x[1]
     if groups < 1 or (isinstance(channels, int) and channels % groups):
@@ -33,23 +33,23 @@ def _group_normalization(at: Operands) -> None:
     at.require(2, (count,))
 
 
-def _layer_normalization(at: Operands) -> None:
+def layer_normalization(at: Operands) -> None:
     x = at.shape(0, 1)
     at.axis("axis", -1, len(x))
     at.require_spread(1, x)
     at.require_spread(2, x)
 
 
-def _along_axis(at: Operands) -> None:
+def along_axis(at: Operands) -> None:
     at.axis("axis", -1, len(at.shape(0)))
 
 
-def _prelu(at: Operands) -> None:
+def prelu(at: Operands) -> None:
     if at.version >= BROADCASTING:
         at.require_spread(1, at.shape(0))
 
 
-def _gemm(at: Operands) -> None:
+def gemm(at: Operands) -> None:
     at.require_rank(0, 2)
     at.require_rank(1, 2)
     left, right = at.shape(0), at.shape(1)
@@ -61,12 +61,12 @@ def _gemm(at: Operands) -> None:
         at.require_spread(2, (rows, columns))
 
 
-def _cumulative(at: Operands) -> None:
+def cumulative(at: Operands) -> None:
     at.shape(0, 1)
     at.require_one(1)
 
 
-def _depth_to_space(at: Operands) -> None:
+def depth_to_space(at: Operands) -> None:
     block = at.integer("blocksize", 1)
     at.require_rank(0, 4)
     channels = at.shape(0)[1]
@@ -74,14 +74,14 @@ def _depth_to_space(at: Operands) -> None:
         at.refuse(0, f"dimension 1 must be a multiple of blocksize * blocksize = {block * block}")
 
 
-def _space_to_depth(at: Operands) -> None:
+def space_to_depth(at: Operands) -> None:
     block = at.integer("blocksize", 1)
     at.require_rank(0, 4)
     if block < 1 or any(isinstance(n, int) and n % block for n in at.shape(0)[2:]):
         at.refuse(0, f"dimensions 2 and 3 must be multiples of blocksize={block}")
 
 
-def _transpose(at: Operands) -> None:
+def transpose(at: Operands) -> None:
     order, x = at.integers("perm"), at.shape(0)
     if order is not None and sorted(order) != list(range(len(x))):
         raise MisfitError(
@@ -90,21 +90,21 @@ def _transpose(at: Operands) -> None:
         )
 
 
-def _axes(at: Operands) -> None:
-    """Require a list of axes for a reduction."""
+def axes(at: Operands) -> None:
+    """Require a list of axes."""
     found = at.find(1)
     if found is not None and len(found) > 1:
         at.refuse(1, "a list is needed")
 
 
-def _pad(at: Operands) -> None:
+def pad(at: Operands) -> None:
     axes = at.find(3)
     rank = len(at.shape(0)) if not at.has(3) else None if axes is None else (*axes, 1)[0]
     at.require(1, (2 * rank if isinstance(rank, int) else None,))
     at.require_one(2)
 
 
-def _resize(at: Operands) -> None:
+def resize(at: Operands) -> None:
     given = at.integers("axes")
     count = len(at.shape(0)) if given is None else len(given)
     roi, scales, sizes = (1, 2, 3) if at.version >= 11 else (9, 1, 9)
@@ -114,38 +114,38 @@ def _resize(at: Operands) -> None:
             at.require(place, (length,))
 
 
-def _tile(at: Operands) -> None:
+def tile(at: Operands) -> None:
     if at.version >= 6:
         at.require(1, (len(at.shape(0)),))
 
 
-def _split(at: Operands) -> None:
+def split(at: Operands) -> None:
     at.require(1, (at.outputs,))
 
 
-def _crop(at: Operands) -> None:
+def crop(at: Operands) -> None:
     given = at.integers("axes")
     at.require(1, (len(at.shape(0)) if given is None else len(given),))
 
 
-def _affine_grid(at: Operands) -> None:
+def affine_grid(at: Operands) -> None:
     theta = at.shape(0)
     at.require(0, (None, 2, 3), (None, 3, 4))
     at.require(1, (5 if theta[1] == 3 else 4 if theta[1] == 2 else None,))
 
 
-def _stft(at: Operands) -> None:
+def stft(at: Operands) -> None:
     if len(at.shape(0, 2)) != 2:
         at.require(0, (None, None, 1), (None, None, 2))
     at.require_one(1, 3)
     at.require_rank(2, 1)
 
 
-def _ones(*places: int) -> Callable[[Operands], None]:
-    """Make a rule that requires one element of each of these inputs."""
+def ones(places: str) -> Callable[[Operands], None]:
+    """Require that the inputs at places, written between spaces, have one element each."""
 
     def rule(at: Operands) -> None:
-        at.require_one(*places)
+        at.require_one(*map(int, places.split()))
 
     return rule
 
@@ -155,38 +155,39 @@ _REDUCTIONS = (
     "ReduceSum ReduceSumSquare Squeeze Unsqueeze"
 )
 
+
 PARAMETERS: Mapping[str, Callable[[Operands], None]] = {
-    **dict.fromkeys(_REDUCTIONS.split(), _axes),
-    "AffineGrid": _affine_grid,
-    "BatchNormalization": _batch_normalization,
-    "BlackmanWindow": _ones(0),
-    "CenterCropPad": _crop,
-    "Clip": _ones(1, 2),
-    "CumProd": _cumulative,
-    "CumSum": _cumulative,
-    "DFT": _ones(1, 2),
-    "DepthToSpace": _depth_to_space,
-    "Dropout": _ones(1, 2),
-    "Gemm": _gemm,
-    "GroupNormalization": _group_normalization,
-    "HammingWindow": _ones(0),
-    "HannWindow": _ones(0),
-    "InstanceNormalization": _instance_normalization,
-    "LayerNormalization": _layer_normalization,
-    "LpNormalization": _along_axis,
-    "MelWeightMatrix": _ones(0, 1, 2, 3, 4),
-    "PRelu": _prelu,
-    "Pad": _pad,
-    "RMSNormalization": _layer_normalization,
-    "Range": _ones(0, 1, 2),
-    "Resize": _resize,
-    "STFT": _stft,
-    "SpaceToDepth": _space_to_depth,
-    "Split": _split,
-    "Tile": _tile,
-    "TopK": _ones(1),
-    "Transpose": _transpose,
-    "Trilu": _ones(1),
-    "Upsample": _resize,
+    **dict.fromkeys(_REDUCTIONS.split(), axes),
+    "AffineGrid": affine_grid,
+    "BatchNormalization": batch_normalization,
+    "BlackmanWindow": ones("0"),
+    "CenterCropPad": crop,
+    "Clip": ones("1 2"),
+    "CumProd": cumulative,
+    "CumSum": cumulative,
+    "DFT": ones("1 2"),
+    "DepthToSpace": depth_to_space,
+    "Dropout": ones("1 2"),
+    "Gemm": gemm,
+    "GroupNormalization": group_normalization,
+    "HammingWindow": ones("0"),
+    "HannWindow": ones("0"),
+    "InstanceNormalization": instance_normalization,
+    "LayerNormalization": layer_normalization,
+    "LpNormalization": along_axis,
+    "MelWeightMatrix": ones("0 1 2 3 4"),
+    "PRelu": prelu,
+    "Pad": pad,
+    "RMSNormalization": layer_normalization,
+    "Range": ones("0 1 2"),
+    "Resize": resize,
+    "STFT": stft,
+    "SpaceToDepth": space_to_depth,
+    "Split": split,
+    "Tile": tile,
+    "TopK": ones("1"),
+    "Transpose": transpose,
+    "Trilu": ones("1"),
+    "Upsample": resize,
 }
 """Rules by operator."""

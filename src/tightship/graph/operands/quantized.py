@@ -11,8 +11,8 @@ AXES_FROM = 13
 """First opset in which a scale may vary along an axis."""
 
 
-def _linear(at: Operands) -> None:
-    """Require one scale, one for each index of an axis, or one for each block along it."""
+def linear(at: Operands) -> None:
+    """One scale, one for each index of an axis, or one for each block along it."""
     x, scale = at.shape(0), at.shape(1)
     block = at.integer("block_size", 0)
     if block > 0:
@@ -53,12 +53,12 @@ def _by_row(at: Operands, operand: int, parameters: tuple[int, ...], axis: int) 
             at.require(place, (count,), whole)
 
 
-def _matmul_integer(at: Operands) -> None:
+def matmul_integer(at: Operands) -> None:
     _by_row(at, 0, (2,), -2)
     _by_row(at, 1, (3,), -1)
 
 
-def _qlinear_matmul(at: Operands) -> None:
+def qlinear_matmul(at: Operands) -> None:
     _by_row(at, 0, (1, 2), -2)
     _by_row(at, 3, (4, 5), -1)
     _by_row(at, 0, (6, 7), -2)
@@ -66,13 +66,13 @@ def _qlinear_matmul(at: Operands) -> None:
         _like_scale(at, scale)
 
 
-def _conv_integer(at: Operands) -> None:
+def conv_integer(at: Operands) -> None:
     channels = convolution(at)
     at.require_one(2)
     at.require(3, (), (1,), (channels,))
 
 
-def _qlinear_conv(at: Operands) -> None:
+def qlinear_conv(at: Operands) -> None:
     channels = convolution(at, 0, 3)
     at.require_one(1, 2, 6, 7)
     at.require(4, (), (1,), (channels,))
@@ -82,11 +82,11 @@ def _qlinear_conv(at: Operands) -> None:
 
 
 QUANTIZED: Mapping[str, Callable[[Operands], None]] = {
-    "ConvInteger": _conv_integer,
-    "DequantizeLinear": _linear,
-    "MatMulInteger": _matmul_integer,
-    "QLinearConv": _qlinear_conv,
-    "QLinearMatMul": _qlinear_matmul,
-    "QuantizeLinear": _linear,
+    "ConvInteger": conv_integer,
+    "DequantizeLinear": linear,
+    "MatMulInteger": matmul_integer,
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
+    "QuantizeLinear": linear,
 }
 """Rules by operator."""

@@ -10,8 +10,8 @@ ATTENTION_INPUTS = 7
 WEIGHTS_OF_STATE = 2
 
 
-def _rotary(at: Operands) -> None:
-    """Require a column of the tables for each rotated pair, and a row for each position."""
+def rotary(at: Operands) -> None:
+    """Tables have a column for each pair that is rotated, and a row for each position."""
     x = at.shape(0)
     if len(x) not in (3, 4):
         at.refuse(0, "3 or 4 dimensions are needed")
@@ -29,7 +29,7 @@ def _rotary(at: Operands) -> None:
     at.require(3, (x[0], steps))
 
 
-def _attention(at: Operands) -> None:
+def attention(at: Operands) -> None:
     names = list(at.names[:ATTENTION_INPUTS])
     if len(names) < 3:
         return
@@ -40,7 +40,7 @@ def _attention(at: Operands) -> None:
         raise MisfitError(why)
 
 
-def _recurrent(operator: str) -> Callable[[Operands], None]:
+def recurrent(operator: str) -> Callable[[Operands], None]:
     def rule(at: Operands) -> None:
         at.require_rank(0, 3)
         at.require_rank(WEIGHTS_OF_STATE, 3)
@@ -60,7 +60,7 @@ def _recurrent(operator: str) -> Callable[[Operands], None]:
     return rule
 
 
-def _causal_conv(at: Operands) -> None:
+def causal_conv(at: Operands) -> None:
     x, weights = at.shape(0, 2), at.shape(1, 2)
     at.require(0, (x[0], weights[0], *x[2:]))
     at.require(2, (weights[0],))
@@ -70,9 +70,9 @@ def _causal_conv(at: Operands) -> None:
 
 
 SEQUENCES: Mapping[str, Callable[[Operands], None]] = {
-    **{operator: _recurrent(operator) for operator in GATES},
-    "Attention": _attention,
-    "CausalConvWithState": _causal_conv,
-    "RotaryEmbedding": _rotary,
+    **{operator: recurrent(operator) for operator in GATES},
+    "Attention": attention,
+    "CausalConvWithState": causal_conv,
+    "RotaryEmbedding": rotary,
 }
 """Rules by operator."""

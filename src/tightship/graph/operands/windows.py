@@ -18,11 +18,11 @@ def convolution(at: Operands, x: int = 0, weights: int = 1) -> Dimension:
     return kernel[0]
 
 
-def _conv(at: Operands) -> None:
+def conv(at: Operands) -> None:
     at.require(2, (convolution(at),))
 
 
-def _conv_transpose(at: Operands) -> None:
+def conv_transpose(at: Operands) -> None:
     image, kernel = at.shape(0, 2), at.shape(1, 2)
     _same_window(at, 1)
     groups = at.integer("group", 1)
@@ -31,7 +31,7 @@ def _conv_transpose(at: Operands) -> None:
     at.require(2, (product(kernel[1], groups),))
 
 
-def _deform_conv(at: Operands) -> None:
+def deform_conv(at: Operands) -> None:
     channels, batch = convolution(at), at.shape(0)[0]
     taps = at.shape(1)[2:]
     known = [length for length in taps if isinstance(length, int)]
@@ -58,41 +58,41 @@ def _divides(at: Operands, weights: int, channels: Dimension, groups: int) -> No
         )
 
 
-def _max_unpool(at: Operands) -> None:
+def max_unpool(at: Operands) -> None:
     at.require(1, at.shape(0))
     at.require(2, (len(at.shape(0)),))
 
 
-def _col2im(at: Operands) -> None:
+def col2im(at: Operands) -> None:
     lengths = at.find(1) or at.shape(2)
     at.require(1, lengths[:1])
     at.require(2, lengths[:1])
 
 
-def _roi_align(at: Operands) -> None:
+def roi_align(at: Operands) -> None:
     at.require_rank(0, 4)
     at.require(1, (None, 4))
     at.require(2, at.shape(1)[:1])
 
 
-def _max_roi_pool(at: Operands) -> None:
+def max_roi_pool(at: Operands) -> None:
     at.require_rank(0, 4)
     at.require(1, (None, 5))
 
 
-def _grid_sample(at: Operands) -> None:
+def grid_sample(at: Operands) -> None:
     x = at.shape(0, 3)
     at.require(1, (x[0], *(None,) * (len(x) - 2), len(x) - 2))
 
 
 WINDOWS: Mapping[str, Callable[[Operands], None]] = {
-    "Col2Im": _col2im,
-    "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
-    "DeformConv": _deform_conv,
-    "GridSample": _grid_sample,
-    "MaxRoiPool": _max_roi_pool,
-    "MaxUnpool": _max_unpool,
-    "RoiAlign": _roi_align,
+    "Col2Im": col2im,
+    "Conv": conv,
+    "ConvTranspose": conv_transpose,
+    "DeformConv": deform_conv,
+    "GridSample": grid_sample,
+    "MaxRoiPool": max_roi_pool,
+    "MaxUnpool": max_unpool,
+    "RoiAlign": roi_align,
 }
 """Rules by operator."""

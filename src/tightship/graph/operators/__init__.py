@@ -1,4 +1,6 @@
-"""Sets of ONNX operators by how their outputs may share bytes with inputs."""
+"""The operator table: a row for each operator, which says what it is and who has its bodies."""
+
+from tightship.graph.operators.table import body, find, named, row_of, rows
 
 ELEMENTWISE = frozenset([
     "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd",
@@ -32,4 +34,9 @@ UPDATES = frozenset({"AdamUpdate", "MomentumUpdate", "RunningUpdate", "SgdUpdate
 """Operators of the training domain that update a weight and its state in place."""
 
 ALIASING = ELEMENTWISE | NORMALIZING | LOSSES | RESHAPING | CUTTING | {"Concat"}
-"""Operators whose outputs are, or may be, in the bytes of an input."""
+"""All operators of ONNX whose outputs are, or may be, in the bytes of an input."""
+
+__all__ = [
+    "ALIASING", "CUTTING", "ELEMENTWISE", "LOSSES", "NORMALIZING", "RESHAPING", "UPDATES",
+    "body", "find", "named", "row_of", "rows",
+]  # fmt: skip

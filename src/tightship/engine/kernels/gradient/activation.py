@@ -19,7 +19,7 @@ activation's input or output; v and d (n), t (2n) are distinct, and may be overw
 
 
 def _blocked(slope: _Slope) -> Builder:
-    """Make a kernel that multiplies the gradient by a derivative, block by block."""
+    """Multiply the gradient by a derivative, block by block."""
 
     def build(context: KernelContext) -> Kernel:
         dtype = context.dtype(0)
@@ -43,29 +43,34 @@ def _blocked(slope: _Slope) -> Builder:
     return build
 
 
-def _relu(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+@_blocked
+def relu(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     np.greater(y, 0, out=d, casting="unsafe")
 
 
-def _leaky_relu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+@_blocked
+def leaky_relu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     alpha = context.number("alpha", 0.01)
     np.greater(x, 0, out=d, casting="unsafe")
     np.multiply(d, 1 - alpha, out=d)
     np.add(d, alpha, out=d)
 
 
-def _sigmoid(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+@_blocked
+def sigmoid(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     np.subtract(1, y, out=d)
     np.multiply(d, y, out=d)
 
 
-def _tanh(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+@_blocked
+def tanh(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     np.square(y, out=d)
     np.subtract(1, d, out=d)
 
 
-def _elu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
-    """Compute exp(x) * alpha below zero, else 1."""
+@_blocked
+def elu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+    """exp(x) alpha below zero, else 1."""
     np.minimum(x, 0, out=d)
     np.exp(d, out=d)
     np.multiply(d, context.number("alpha", 1.0), out=d)
@@ -73,12 +78,14 @@ def _elu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa:
     np.copyto(d, 1, where=x != 0)
 
 
-def _softplus(_: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+@_blocked
+def softplus(_: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     logistic(x, d)
 
 
-def _swish(context: KernelContext, x: Array, d: Array, t: Array) -> None:
-    """Compute s + a x s (1 - s) with s the logistic function of a x."""
+@_blocked
+def swish(context: KernelContext, x: Array, d: Array, t: Array) -> None:
+    """With s the logistic function of a x: s + a x s (1 - s)."""
     rest = t[: x.size]
     np.multiply(x, context.number("alpha", 1.0), out=x)
     logistic(x, d)
@@ -88,7 +95,8 @@ def _swish(context: KernelContext, x: Array, d: Array, t: Array) -> None:
     np.multiply(d, rest, out=d)
 
 
-def _hard_sigmoid(context: KernelContext, x: Array, d: Array, t: Array) -> None:
+@_blocked
+def hard_sigmoid(context: KernelContext, x: Array, d: Array, t: Array) -> None:
     _inside(x, d, t, context.number("alpha", 0.2), context.number("beta", 0.5))
     np.multiply(d, context.number("alpha", 0.2), out=d)
 
@@ -103,8 +111,9 @@ def _inside(x: Array, d: Array, t: Array, alpha: float, beta: float) -> None:
     np.multiply(d, below, out=d)
 
 
-def _hard_swish(_: KernelContext, x: Array, d: Array, t: Array) -> None:
-    """Compute x / 3 + 1/2 where |x| < 3, 1 above, 0 below."""
+@_blocked
+def hard_swish(_: KernelContext, x: Array, d: Array, t: Array) -> None:
+    """Where |x| < 3 it is x / 3 + 1/2, and 1 above."""
     _inside(x, d, t, 1 / 6, 0.5)
     line = t[: x.size]
     np.greater_equal(x, 3, out=line, casting="unsafe")
@@ -114,14 +123,16 @@ def _hard_swish(_: KernelContext, x: Array, d: Array, t: Array) -> None:
     np.add(d, line, out=d)
 
 
-def _erf(_: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
+@_blocked
+def error(_: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
     np.square(x, out=d)
     np.negative(d, out=d)
     np.exp(d, out=d)
     np.multiply(d, 2 / math.sqrt(math.pi), out=d)
 
 
-def _gelu(context: KernelContext, x: Array, d: Array, t: Array) -> None:
+@_blocked
+def gelu(context: KernelContext, x: Array, d: Array, t: Array) -> None:
     if context.text("approximate", "none") == "tanh":
         _tanh_gelu(x, d, t)
         return
@@ -160,8 +171,8 @@ def _tanh_gelu(x: Array, d: Array, t: Array) -> None:
     np.multiply(d, 0.5, out=d)
 
 
-def _clip(context: KernelContext) -> Kernel:
-    """Pass the gradient where the input is within the limits, inclusive."""
+def clip(context: KernelContext) -> Kernel:
+    """The gradient where the input is within the limits, which count as inside."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     limits = np.finfo(np.float32)
@@ -185,16 +196,16 @@ def _clip(context: KernelContext) -> Kernel:
 
 
 ACTIVATIONS: Mapping[str, Builder] = {
-    "ClipGrad": _clip,
-    "EluGrad": _blocked(_elu),
-    "ErfGrad": _blocked(_erf),
-    "GeluGrad": _blocked(_gelu),
-    "HardSigmoidGrad": _blocked(_hard_sigmoid),
-    "HardSwishGrad": _blocked(_hard_swish),
-    "LeakyReluGrad": _blocked(_leaky_relu),
-    "ReluGrad": _blocked(_relu),
-    "SigmoidGrad": _blocked(_sigmoid),
-    "SoftplusGrad": _blocked(_softplus),
-    "SwishGrad": _blocked(_swish),
-    "TanhGrad": _blocked(_tanh),
+    "ClipGrad": clip,
+    "EluGrad": elu,
+    "ErfGrad": error,
+    "GeluGrad": gelu,
+    "HardSigmoidGrad": hard_sigmoid,
+    "HardSwishGrad": hard_swish,
+    "LeakyReluGrad": leaky_relu,
+    "ReluGrad": relu,
+    "SigmoidGrad": sigmoid,
+    "SoftplusGrad": softplus,
+    "SwishGrad": swish,
+    "TanhGrad": tanh,
 }

@@ -16,8 +16,8 @@ LEAST_NORM = 1e-6
 """Number added to a norm to avoid division by zero."""
 
 
-def _squares(context: KernelContext) -> Kernel:
-    """Sum squares in float64, a block at a time."""
+def squares(context: KernelContext) -> Kernel:
+    """Summed a block at a time, in float64."""
     require(is_real(context.dtype(0)))
     has_total = context.has_input(1)
     layout = ScratchLayout()
@@ -37,8 +37,8 @@ def _squares(context: KernelContext) -> Kernel:
     return Kernel(context.node.operator, run, layout.size_bytes)
 
 
-def _clip(context: KernelContext) -> Kernel:
-    """Compute the factor of `torch.nn.utils.clip_grad_norm_`; norms that are not finite raise."""
+def clip_scale(context: KernelContext) -> Kernel:
+    """As `torch.nn.utils.clip_grad_norm_` has it, but that what is not finite is refused."""
     limit, name = context.number("limit", math.inf), context.node.name
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -56,4 +56,4 @@ def _clip(context: KernelContext) -> Kernel:
     return Kernel(context.node.operator, run)
 
 
-CLIPPING: Mapping[str, Builder] = {"ClipScale": _clip, "SquaresAdded": _squares}
+CLIPPING: Mapping[str, Builder] = {"ClipScale": clip_scale, "SquaresAdded": squares}

@@ -14,16 +14,16 @@ from tightship.engine.kernels.window import Window, window_between
 from tightship.graph import element_count
 
 
-def _data(context: KernelContext) -> Kernel:
-    """Spread each position's gradient over the image by the filters."""
+def data(context: KernelContext) -> Kernel:
+    """Each position's gradient is spread over the image by the filters."""
     window = window_between(
         context, context.output_shape()[2:], context.shape(0)[2:], context.shape(1)[2:]
     )
     return spread_kernel(context, window)
 
 
-def _weights(context: KernelContext) -> Kernel:
-    """Sum products of gradients and columns over images and tiles."""
+def weights(context: KernelContext) -> Kernel:
+    """Products of gradients and columns, summed over images and tiles."""
     dtype, (filters, channels, *taps) = context.dtype(0), _dimensions(context, "shape")
     require(is_real(dtype))
     dy, x = context.shape(0), context.shape(1)
@@ -66,8 +66,8 @@ def _pool(context: KernelContext, image: tuple[int, ...]) -> Window:
     return window_between(context, image[2:], context.shape(0)[2:], kernel)
 
 
-def _largest(context: KernelContext) -> Kernel:
-    """Pass gradients to the first of the largest elements of each window."""
+def max_pool_grad(context: KernelContext) -> Kernel:
+    """Gradients go to the first of the largest elements of each window."""
     dtype, x_shape = context.dtype(0), context.shape(1)
     require(is_real(dtype))
     window, shape = _pool(context, x_shape), context.shape(0)[1:]
@@ -97,8 +97,8 @@ def _largest(context: KernelContext) -> Kernel:
     return Kernel("MaxPoolGrad", run, layout.size_bytes)
 
 
-def _average(context: KernelContext) -> Kernel:
-    """Divide each gradient among the elements that its window counted."""
+def average(context: KernelContext) -> Kernel:
+    """Each gradient is divided among the elements that its window counted."""
     require(is_real(context.dtype(0)))
     window = _pool(context, context.output_shape())
     regions = list(equal_counts(window, limits_of_average(context, window)))
@@ -118,8 +118,8 @@ def _average(context: KernelContext) -> Kernel:
 
 
 CONVOLUTIONS: Mapping[str, Builder] = {
-    "AveragePoolGrad": _average,
-    "ConvGradData": _data,
-    "ConvGradWeights": _weights,
-    "MaxPoolGrad": _largest,
+    "AveragePoolGrad": average,
+    "ConvGradData": data,
+    "ConvGradWeights": weights,
+    "MaxPoolGrad": max_pool_grad,
 }

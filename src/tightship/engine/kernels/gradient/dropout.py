@@ -59,7 +59,7 @@ def threshold(ratio: float) -> int:
     return min(round(ratio * 2**32), 2**32 - 1)
 
 
-def _dropout(context: KernelContext) -> Kernel:
+def dropout_training(context: KernelContext) -> Kernel:
     dtype = context.dtype(0)
     require(is_real(dtype))
     ratio, stream = context.number("ratio", 0.5), context.integer("stream", 0)
@@ -79,4 +79,4 @@ def _dropout(context: KernelContext) -> Kernel:
     return Kernel(context.node.operator, run, in_place=((0, 0),))
 
 
-DROPOUTS: Mapping[str, Builder] = {"DropoutTraining": _dropout}
+DROPOUTS: Mapping[str, Builder] = {"DropoutTraining": dropout_training}

@@ -9,7 +9,7 @@ from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis
 from tightship.graph import element_count
 
 
-def _gather(context: KernelContext) -> Kernel:
+def gather(context: KernelContext) -> Kernel:
     shape = context.output_shape()
     axis = axis_of(context.integer("axis", 0), len(shape))
     before, after = element_count(shape[:axis]), element_count(shape[axis + 1 :])
@@ -28,7 +28,7 @@ def _gather(context: KernelContext) -> Kernel:
     return Kernel("GatherGrad", run)
 
 
-def _gather_elements(context: KernelContext) -> Kernel:
+def gather_elements(context: KernelContext) -> Kernel:
     shape, picked = context.output_shape(), context.shape(1)
     axis = axis_of(context.integer("axis", 0), len(shape))
 
@@ -41,7 +41,7 @@ def _gather_elements(context: KernelContext) -> Kernel:
     return Kernel("GatherElementsGrad", run)
 
 
-def _slice(context: KernelContext) -> Kernel:
+def slice_grad(context: KernelContext) -> Kernel:
     rows = [context.parameter(index) for index in range(1, 5)]
     require(all(row is not None for row in rows))
     index: list[slice] = [slice(None)] * len(context.output_shape())
@@ -58,7 +58,7 @@ def _slice(context: KernelContext) -> Kernel:
 
 
 INDEXING: Mapping[str, Builder] = {
-    "GatherElementsGrad": _gather_elements,
-    "GatherGrad": _gather,
-    "SliceGrad": _slice,
+    "GatherElementsGrad": gather_elements,
+    "GatherGrad": gather,
+    "SliceGrad": slice_grad,
 }

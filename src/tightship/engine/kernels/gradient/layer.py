@@ -13,7 +13,7 @@ def _layer_of(context: KernelContext) -> Layer:
     return layer
 
 
-def _forward(context: KernelContext) -> Kernel:
+def forward_kernel(context: KernelContext) -> Kernel:
     forward = _layer_of(context).forward
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
@@ -22,7 +22,7 @@ def _forward(context: KernelContext) -> Kernel:
     return Kernel("Layer", run)
 
 
-def _backward(context: KernelContext) -> Kernel:
+def layer_grad(context: KernelContext) -> Kernel:
     layer = _layer_of(context)
     backward = layer.backward
     assert backward is not None, context.node.name
@@ -34,4 +34,4 @@ def _backward(context: KernelContext) -> Kernel:
     return Kernel("LayerGrad", run)
 
 
-LAYERS: Mapping[str, Builder] = {"Layer": _forward, "LayerGrad": _backward}
+LAYERS: Mapping[str, Builder] = {"Layer": forward_kernel, "LayerGrad": layer_grad}

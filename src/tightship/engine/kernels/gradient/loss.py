@@ -56,8 +56,8 @@ def _subtract_at_labels(dx: Array, labels: Array, weigh: Array) -> None:
             dx[index, labels[index, pixels], pixels] -= weigh[index, pixels]
 
 
-def _cross_entropy(context: KernelContext) -> Kernel:
-    """Compute (softmax - one hot) times the weight of the target."""
+def cross_entropy(context: KernelContext) -> Kernel:
+    """(softmax - one hot) times the weight of the target."""
     dtype, shape = context.output_dtype(), context.output_shape()
     require(is_real(dtype))
     layout = ScratchLayout()
@@ -74,8 +74,8 @@ def _cross_entropy(context: KernelContext) -> Kernel:
     return Kernel(context.node.operator, run, layout.size_bytes, context.same_type(1))
 
 
-def _likelihood(context: KernelContext) -> Kernel:
-    """Write minus the weight of the target at its class, zero elsewhere."""
+def likelihood(context: KernelContext) -> Kernel:
+    """Minus the weight of the target at its class, zero elsewhere."""
     shape = context.output_shape()
     require(is_real(context.output_dtype()))
     layout = ScratchLayout()
@@ -92,6 +92,6 @@ def _likelihood(context: KernelContext) -> Kernel:
 
 
 LOSSES: Mapping[str, Builder] = {
-    "NegativeLogLikelihoodLossGrad": _likelihood,
-    "SoftmaxCrossEntropyLossGrad": _cross_entropy,
+    "NegativeLogLikelihoodLossGrad": likelihood,
+    "SoftmaxCrossEntropyLossGrad": cross_entropy,
 }

@@ -12,7 +12,7 @@ from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
 
 
-def _batch(context: KernelContext) -> Kernel:
+def batch(context: KernelContext) -> Kernel:
     """Normalize by the statistics of the batch, and write them."""
     dtype, shape = context.dtype(0), context.shape(0)
     require(is_real(dtype) and len(shape) >= 2)
@@ -46,8 +46,8 @@ def _sums_of_products(a: Array, b: Array, total: Array) -> None:
         total += np.einsum("cs,cs->c", left, right)
 
 
-def _batch_gradient(context: KernelContext) -> Kernel:
-    """Compute the gradient for statistics of the batch, or for given ones as constants."""
+def batch_gradient(context: KernelContext) -> Kernel:
+    """By the statistics of the batch, or by given ones, which are constants then."""
     dtype, shape = context.dtype(0), context.shape(0)
     require(is_real(dtype) and len(shape) >= 2)
     flat = (shape[0], shape[1], element_count(shape[2:]))
@@ -93,8 +93,8 @@ def _batch_gradient(context: KernelContext) -> Kernel:
     return Kernel("BatchNormalizationGrad", run, layout.size_bytes, _over(context))
 
 
-def _layer_gradient(context: KernelContext) -> Kernel:
-    """Compute the gradient, a block of rows at a time."""
+def layer_gradient(context: KernelContext) -> Kernel:
+    """A block of rows at a time."""
     dtype, shape = context.dtype(0), context.shape(0)
     axis = axis_of(context.integer("axis", -1), len(shape))
     length = element_count(shape[axis:])
@@ -152,7 +152,7 @@ def _project(gradient: Array, normal: Array, averages: list[Array]) -> None:
 
 
 NORMALIZATIONS: Mapping[str, Builder] = {
-    "BatchNormalizationGrad": _batch_gradient,
-    "BatchNormalizationTraining": _batch,
-    "LayerNormalizationGrad": _layer_gradient,
+    "BatchNormalizationGrad": batch_gradient,
+    "BatchNormalizationTraining": batch,
+    "LayerNormalizationGrad": layer_gradient,
 }

@@ -11,7 +11,7 @@ from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.softmax import normalized_rows
 
 
-def _matmul(context: KernelContext) -> Kernel:
+def matmul(context: KernelContext) -> Kernel:
     require(is_real(context.dtype(0)) and context.dtype(0) == context.dtype(1))
     is_a, is_b = context.integer("transA", 0), context.integer("transB", 0)
 
@@ -24,8 +24,8 @@ def _matmul(context: KernelContext) -> Kernel:
     return Kernel("TransposedMatMul", run)
 
 
-def _softmax(context: KernelContext) -> Kernel:
-    """Compute the gradient y (dy - sum of y dy)."""
+def softmax(context: KernelContext) -> Kernel:
+    """The gradient is y (dy - sum of y dy)."""
     require(is_real(context.dtype(0)))
     rows = normalized_rows(context)
     layout = ScratchLayout()
@@ -43,8 +43,8 @@ def _softmax(context: KernelContext) -> Kernel:
     return Kernel("SoftmaxGrad", run, layout.size_bytes, context.same_type(0))
 
 
-def _log_softmax(context: KernelContext) -> Kernel:
-    """Compute the gradient dy - exp(y) * (sum of dy)."""
+def log_softmax(context: KernelContext) -> Kernel:
+    """The gradient is dy - exp(y) times the sum of dy."""
     require(is_real(context.dtype(0)))
     rows = normalized_rows(context)
     layout = ScratchLayout()
@@ -63,7 +63,7 @@ def _log_softmax(context: KernelContext) -> Kernel:
 
 
 PRODUCTS: Mapping[str, Builder] = {
-    "LogSoftmaxGrad": _log_softmax,
-    "SoftmaxGrad": _softmax,
-    "TransposedMatMul": _matmul,
+    "LogSoftmaxGrad": log_softmax,
+    "SoftmaxGrad": softmax,
+    "TransposedMatMul": matmul,
 }

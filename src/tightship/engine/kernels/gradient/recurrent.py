@@ -318,8 +318,12 @@ def _through_states(
     np.copyto(room.dh, room.dc)
 
 
+gru = _recurrent(3, lambda context: (_replay_gru(context), _turn_gru_back(context)))
+lstm = _recurrent(4, lambda _: (_replay_lstm, _turn_lstm_back))
+rnn = _recurrent(1, lambda context: (_turn_rnn_back(context),))
+
 RECURRENT: Mapping[str, Builder] = {
-    "GRUGrad": _recurrent(3, lambda context: (_replay_gru(context), _turn_gru_back(context))),
-    "LSTMGrad": _recurrent(4, lambda _: (_replay_lstm, _turn_lstm_back)),
-    "RNNGrad": _recurrent(1, lambda context: (_turn_rnn_back(context),)),
+    "GRUGrad": gru,
+    "LSTMGrad": lstm,
+    "RNNGrad": rnn,
 }

@@ -70,7 +70,7 @@ def _flat(weights: Operands, targets: Operands, rows: slice | None) -> list[Arra
     return [a[rows] for a in arrays]
 
 
-def _sgd(context: KernelContext) -> Kernel:
+def sgd(context: KernelContext) -> Kernel:
     dtype = context.dtype(0)
     require(is_real(dtype) and context.dtype(1) == dtype)
     scalars, decay = _Scalars.of(context, 2, 0.01), context.number("weight_decay", 0.0)
@@ -94,7 +94,7 @@ def _sgd(context: KernelContext) -> Kernel:
     return Kernel(context.node.operator, run, layout.size_bytes, ((0, 0),))
 
 
-def _momentum(context: KernelContext) -> Kernel:
+def momentum_update(context: KernelContext) -> Kernel:
     dtype = context.dtype(0)
     require(is_real(dtype) and all(context.dtype(index) == dtype for index in (1, 2)))
     scalars, decay = _Scalars.of(context, 3, 0.01), context.number("weight_decay", 0.0)
@@ -130,8 +130,8 @@ def _momentum(context: KernelContext) -> Kernel:
     return Kernel(context.node.operator, run, layout.size_bytes, ((0, 0), (1, 2)))
 
 
-def _running(context: KernelContext) -> Kernel:
-    """Mix the running statistics with those of the batch."""
+def running(context: KernelContext) -> Kernel:
+    """The old one and what the batch has, by shares."""
     dtype = context.dtype(0)
     require(is_real(dtype) and context.dtype(1) == dtype)
     kept, added = (dtype.type(context.number(name, 0.0)) for name in ("kept", "added"))
@@ -150,7 +150,7 @@ def _running(context: KernelContext) -> Kernel:
     return Kernel(context.node.operator, run, layout.size_bytes, in_place)
 
 
-def _adam(context: KernelContext) -> Kernel:
+def adam(context: KernelContext) -> Kernel:
     dtype = context.dtype(0)
     require(is_real(dtype) and all(context.dtype(index) == dtype for index in (1, 2, 3)))
     scalars, epsilon = _Scalars.of(context, 5, 0.001), context.number("epsilon", 1e-8)
@@ -197,8 +197,8 @@ def _adam(context: KernelContext) -> Kernel:
 
 
 UPDATES: Mapping[str, Builder] = {
-    "AdamUpdate": _adam,
-    "MomentumUpdate": _momentum,
-    "RunningUpdate": _running,
-    "SgdUpdate": _sgd,
+    "AdamUpdate": adam,
+    "MomentumUpdate": momentum_update,
+    "RunningUpdate": running,
+    "SgdUpdate": sgd,
 }

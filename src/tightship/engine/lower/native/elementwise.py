@@ -25,11 +25,16 @@ class Elementwise:
     parameters: tuple[float, ...] = ()
 
 
-def elementwise(builder: Builder, node: Node) -> bool:
-    """Emit one kernel; a float32 result has the layout of its operands."""
+def _emitter(meaning_of: Callable[[KernelContext], Elementwise]) -> Callable[[Builder, Node], bool]:
+    """Emit one kernel for what a node means."""
+    return lambda builder, node: _emit(builder, node, meaning_of)
+
+
+def _emit(builder: Builder, node: Node, meaning_of: Callable[[KernelContext], Elementwise]) -> bool:
+    """Emit one kernel; a float32 result lies as its operands do."""
     context = site_of(builder, node)
     require(context.version >= 7 or "axis" not in node.attributes)
-    meaning = MEANINGS.get(node.operator, _plainly)(context)
+    meaning = meaning_of(context)
     inputs = meaning.inputs
     types = _kernel_types(node, [builder.value(name).dtype for name in inputs], context)
     require(_is_covered(meaning.name, tuple(types)))
@@ -89,15 +94,26 @@ def _layout(builder: Builder, node: Node, sources: Sequence[Operand]) -> MemoryD
     )
 
 
-def _plainly(context: KernelContext) -> Elementwise:
-    node = context.node
-    defaults = ATTRIBUTES.get(node.operator, {})
-    parameters = tuple(context.number(name, default) for name, default in defaults.items())
-    return Elementwise(node.operator, node.inputs, parameters)
+@_emitter
+def elementwise(context: KernelContext) -> Elementwise:
+    return Elementwise(context.node.operator, context.node.inputs)
 
 
-def _clip(context: KernelContext) -> Elementwise:
-    """Read limits from attributes before opset 11, from inputs since."""
+def parameters(defaults: str) -> Callable[[Builder, Node], bool]:
+    """Make parameters of attributes, given as `name=default` in the order of the parameters."""
+    pairs = [pair.split("=") for pair in defaults.split()]
+
+    @_emitter
+    def emit(context: KernelContext) -> Elementwise:
+        numbers = tuple(context.number(name, float(default)) for name, default in pairs)
+        return Elementwise(context.node.operator, context.node.inputs, numbers)
+
+    return emit
+
+
+@_emitter
+def clip(context: KernelContext) -> Elementwise:
+    """By limits in attributes before opset 11, from inputs since."""
     x, *limits = context.node.inputs
     if context.version < 11:
         finite = np.finfo(np.float32)
@@ -115,8 +131,9 @@ def _clip(context: KernelContext) -> Elementwise:
     return Elementwise("Cast", (x,))
 
 
-def _power(context: KernelContext) -> Elementwise:
-    """Compute powers in the type of the base; negative powers of integers are not covered."""
+@_emitter
+def power(context: KernelContext) -> Elementwise:
+    """Powers in the type of the base; negative powers of integers are not covered."""
     base, exponent = context.dtype(0), context.dtype(1)
     if is_integer(base):
         require(is_integer(exponent))
@@ -126,7 +143,8 @@ def _power(context: KernelContext) -> Elementwise:
     return Elementwise("Pow", context.node.inputs)
 
 
-def _is_infinite(context: KernelContext) -> Elementwise:
+@_emitter
+def is_infinite(context: KernelContext) -> Elementwise:
     positive = bool(context.integer("detect_positive", 1))
     negative = bool(context.integer("detect_negative", 1))
     require(positive or negative)
@@ -134,70 +152,110 @@ def _is_infinite(context: KernelContext) -> Elementwise:
     return Elementwise(f"Is{sign}Inf", context.node.inputs)
 
 
-def _selu(context: KernelContext) -> Elementwise:
+@_emitter
+def selu(context: KernelContext) -> Elementwise:
     old = context.version < 6
     alpha = context.number("alpha", 1.6732 if old else 1.67326319217681884765625)
     gamma = context.number("gamma", 1.0507 if old else 1.05070102214813232421875)
     return Elementwise("Selu", context.node.inputs, (alpha, gamma))
 
 
-def _gelu(context: KernelContext) -> Elementwise:
+@_emitter
+def gelu(context: KernelContext) -> Elementwise:
     is_tanh = context.text("approximate", "none") == "tanh"
     return Elementwise("GeluTanh" if is_tanh else "Gelu", context.node.inputs)
 
 
-def _modulo(context: KernelContext) -> Elementwise:
+@_emitter
+def modulo(context: KernelContext) -> Elementwise:
     return Elementwise("Fmod" if context.integer("fmod", 0) else "Mod", context.node.inputs)
 
 
-def _bit_shift(context: KernelContext) -> Elementwise:
+@_emitter
+def bit_shift(context: KernelContext) -> Elementwise:
     direction = "Right" if context.text("direction", "") == "RIGHT" else "Left"
     return Elementwise(f"Shift{direction}", context.node.inputs)
 
 
-def _prelu(context: KernelContext) -> Elementwise:
+@_emitter
+def prelu(context: KernelContext) -> Elementwise:
     require(context.version >= 7)
-    return _plainly(context)
+    return Elementwise("PRelu", context.node.inputs)
 
 
-def _cast(context: KernelContext) -> Elementwise:
+@_emitter
+def cast(context: KernelContext) -> Elementwise:
     return Elementwise("Cast", context.node.inputs[:1])
 
 
-ATTRIBUTES: Mapping[str, Mapping[str, float]] = {
-    "Celu": {"alpha": 1.0},
-    "Elu": {"alpha": 1.0},
-    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
-    "LeakyRelu": {"alpha": 0.01},
-    "Shrink": {"bias": 0.0, "lambd": 0.5},
-    "Swish": {"alpha": 1.0},
-    "ThresholdedRelu": {"alpha": 1.0},
+ELEMENTWISE: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
+    ("", "Celu"): parameters("alpha=1"),
+    ("", "Elu"): parameters("alpha=1"),
+    ("", "HardSigmoid"): parameters("alpha=0.2 beta=0.5"),
+    ("", "LeakyRelu"): parameters("alpha=0.01"),
+    ("", "Shrink"): parameters("bias=0 lambd=0.5"),
+    ("", "Swish"): parameters("alpha=1"),
+    ("", "ThresholdedRelu"): parameters("alpha=1"),
+    ("", "BitShift"): bit_shift,
+    ("", "Cast"): cast,
+    ("", "CastLike"): cast,
+    ("", "Clip"): clip,
+    ("", "Gelu"): gelu,
+    ("", "IsInf"): is_infinite,
+    ("", "Mod"): modulo,
+    ("", "PRelu"): prelu,
+    ("", "Pow"): power,
+    ("", "Selu"): selu,
+    ("", "Abs"): elementwise,
+    ("", "Acos"): elementwise,
+    ("", "Acosh"): elementwise,
+    ("", "Add"): elementwise,
+    ("", "And"): elementwise,
+    ("", "Asin"): elementwise,
+    ("", "Asinh"): elementwise,
+    ("", "Atan"): elementwise,
+    ("", "Atanh"): elementwise,
+    ("", "BitwiseAnd"): elementwise,
+    ("", "BitwiseNot"): elementwise,
+    ("", "BitwiseOr"): elementwise,
+    ("", "BitwiseXor"): elementwise,
+    ("", "Ceil"): elementwise,
+    ("", "Cos"): elementwise,
+    ("", "Cosh"): elementwise,
+    ("", "Div"): elementwise,
+    ("", "Equal"): elementwise,
+    ("", "Erf"): elementwise,
+    ("", "Exp"): elementwise,
+    ("", "Floor"): elementwise,
+    ("", "Greater"): elementwise,
+    ("", "GreaterOrEqual"): elementwise,
+    ("", "HardSwish"): elementwise,
+    ("", "IsNaN"): elementwise,
+    ("", "Less"): elementwise,
+    ("", "LessOrEqual"): elementwise,
+    ("", "Log"): elementwise,
+    ("", "Max"): elementwise,
+    ("", "Mean"): elementwise,
+    ("", "Min"): elementwise,
+    ("", "Mish"): elementwise,
+    ("", "Mul"): elementwise,
+    ("", "Neg"): elementwise,
+    ("", "Not"): elementwise,
+    ("", "Or"): elementwise,
+    ("", "Reciprocal"): elementwise,
+    ("", "Relu"): elementwise,
+    ("", "Round"): elementwise,
+    ("", "Sigmoid"): elementwise,
+    ("", "Sign"): elementwise,
+    ("", "Sin"): elementwise,
+    ("", "Sinh"): elementwise,
+    ("", "Softplus"): elementwise,
+    ("", "Softsign"): elementwise,
+    ("", "Sqrt"): elementwise,
+    ("", "Sub"): elementwise,
+    ("", "Sum"): elementwise,
+    ("", "Tan"): elementwise,
+    ("", "Tanh"): elementwise,
+    ("", "Where"): elementwise,
+    ("", "Xor"): elementwise,
 }
-"""Attributes that become parameters, in order, with their defaults."""
-
-MEANINGS: Mapping[str, Callable[[KernelContext], Elementwise]] = {
-    "BitShift": _bit_shift,
-    "Cast": _cast,
-    "CastLike": _cast,
-    "Clip": _clip,
-    "Gelu": _gelu,
-    "IsInf": _is_infinite,
-    "Mod": _modulo,
-    "PRelu": _prelu,
-    "Pow": _power,
-    "Selu": _selu,
-}
-
-_NAMES = (
-    *ATTRIBUTES,
-    *MEANINGS,
-    *("Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd"),
-    *("BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil", "Cos", "Cosh", "Div", "Equal", "Erf"),
-    *("Exp", "Floor", "Greater", "GreaterOrEqual", "HardSwish", "IsNaN", "Less", "LessOrEqual"),
-    *("Log", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "Not", "Or", "Reciprocal", "Relu"),
-    *("Round", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum"),
-    *("Tan", "Tanh", "Where", "Xor"),
-)
-
-ELEMENTWISE = {("", operator): elementwise for operator in _NAMES}
-"""Emitters by domain and operator."""

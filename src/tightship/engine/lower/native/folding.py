@@ -14,8 +14,8 @@ from tightship.graph import DType, Node, element_count
 Table = NDArray[np.int64]
 
 
-def _fold(builder: Builder, node: Node) -> bool:
-    """Fold the last axis first; its part of a block and its positions become the image's axis."""
+def fold(builder: Builder, node: Node) -> bool:
+    """The last axis first: its part of each block and its positions become the image's axis."""
     context = site_of(builder, node)
     image, block = context.parameter(1), context.parameter(2)
     require(context.input(0).dtype is DType.FLOAT32 and 0 not in context.shape(0))
@@ -68,5 +68,5 @@ def _over(at: Table, around: int, columns: int) -> tuple[Table, NDArray[np.float
     return np.where(weights, taken, 0), weights.astype(np.float32)
 
 
-FOLDING: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {("", "Col2Im"): _fold}
-"""Emitters by domain and operator."""
+FOLDING: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {("", "Col2Im"): fold}
+"""By domain and operator."""

@@ -13,14 +13,14 @@ from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import Node, element_count
 
 
-def _constant_of_shape(builder: Builder, node: Node) -> bool:
+def constant_of_shape(builder: Builder, node: Node) -> bool:
     value = site_of(builder, node).tensor("value")
     element = np.zeros((), np.float32) if value is None else value.reshape(())
     return _fill(builder, node, [(element, 0, None, None)])
 
 
-def _eye_like(builder: Builder, node: Node) -> bool:
-    """Fill zeros, then ones on a diagonal."""
+def eye_like(builder: Builder, node: Node) -> bool:
+    """Zeros, then ones on a diagonal."""
     context = site_of(builder, node)
     (rows, columns), dtype = context.output_shape(), context.output_dtype()
     shift = context.integer("k", 0)
@@ -47,7 +47,7 @@ def _fill(builder: Builder, node: Node, fillings: list[Filling]) -> bool:
     return True
 
 
-def _triangle(builder: Builder, node: Node) -> bool:
+def triangle(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     require(len(context.shape(0)) >= 2)
     source = plain(builder, node.inputs[0])
@@ -66,8 +66,8 @@ def _triangle(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _one_hot(builder: Builder, node: Node) -> bool:
-    """Emit OneHot; negative indices count from the end, and those out of range mark nothing."""
+def one_hot(builder: Builder, node: Node) -> bool:
+    """Negative indices count from the end; others beyond mark nothing."""
     context = site_of(builder, node)
     shape, dtype = context.shape(0), context.input(0).dtype
     axis = axis_of(context.integer("axis", -1), len(shape) + 1)
@@ -81,7 +81,7 @@ def _one_hot(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _range(builder: Builder, node: Node) -> bool:
+def range_emitter(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     dtype = context.output().dtype
     assert dtype is not None
@@ -94,9 +94,9 @@ def _range(builder: Builder, node: Node) -> bool:
 
 
 GENERATE: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "ConstantOfShape"): _constant_of_shape,
-    ("", "EyeLike"): _eye_like,
-    ("", "OneHot"): _one_hot,
-    ("", "Range"): _range,
-    ("", "Trilu"): _triangle,
+    ("", "ConstantOfShape"): constant_of_shape,
+    ("", "EyeLike"): eye_like,
+    ("", "OneHot"): one_hot,
+    ("", "Range"): range_emitter,
+    ("", "Trilu"): triangle,
 }

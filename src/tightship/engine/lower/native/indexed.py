@@ -146,11 +146,17 @@ def _scatter(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder
     return emit
 
 
+gather = _gather(_rows)
+gather_elements = _gather(_along_axis)
+gather_nd = _gather(_by_tuples)
+scatter = _scatter(_along_axis)
+scatter_nd = _scatter(_by_tuples)
+
 INDEXED: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "Gather"): _gather(_rows),
-    ("", "GatherElements"): _gather(_along_axis),
-    ("", "GatherND"): _gather(_by_tuples),
-    ("", "Scatter"): _scatter(_along_axis),
-    ("", "ScatterElements"): _scatter(_along_axis),
-    ("", "ScatterND"): _scatter(_by_tuples),
+    ("", "Gather"): gather,
+    ("", "GatherElements"): gather_elements,
+    ("", "GatherND"): gather_nd,
+    ("", "Scatter"): scatter,
+    ("", "ScatterElements"): scatter,
+    ("", "ScatterND"): scatter_nd,
 }

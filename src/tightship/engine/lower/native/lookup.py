@@ -69,7 +69,7 @@ def _along(mode: str, length: int, before: int, after: int) -> Positions:
     return np.where((at >= 0) & (at < length), at, -1)
 
 
-def _pad(builder: Builder, node: Node) -> bool:
+def pad_emitter(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     mode, pads = padding(context)
     require(mode in ("constant", "edge", "reflect", "wrap"))
@@ -84,8 +84,8 @@ def _pad(builder: Builder, node: Node) -> bool:
     return _lookup(builder, node, axes, filling)
 
 
-def _center(builder: Builder, node: Node) -> bool:
-    """Pad short axes with zeros and crop long ones around the middle (CenterCropPad)."""
+def center(builder: Builder, node: Node) -> bool:
+    """Zeros around what is too short, the middle of what is too long (CenterCropPad)."""
     context = site_of(builder, node)
     shape = context.shape(0)
     wanted = context.parameter(1)
@@ -106,6 +106,6 @@ def nearest(builder: Builder, node: Node) -> bool:
 
 
 LOOKUP: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "CenterCropPad"): _center,
-    ("", "Pad"): _pad,
+    ("", "CenterCropPad"): center,
+    ("", "Pad"): pad_emitter,
 }

@@ -11,8 +11,8 @@ from tightship.engine.lower.steps.views import same_bytes
 from tightship.graph import Node
 
 
-def _transpose(builder: Builder, node: Node) -> bool:
-    """Copy from permuted strides, or make a view if only axes of length one move."""
+def transpose(builder: Builder, node: Node) -> bool:
+    """One copy from permuted strides; nothing where only axes of length one change places."""
     context = site_of(builder, node)
     order = context.integers("perm") or tuple(range(len(context.shape(0))))[::-1]
     long = [axis for axis in order if context.shape(0)[axis] != 1]
@@ -23,7 +23,7 @@ def _transpose(builder: Builder, node: Node) -> bool:
     )
 
 
-def _slice(builder: Builder, node: Node) -> bool:
+def slice_emitter(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     walks = [part.indices(n) for part, n in zip(taken(context), context.shape(0), strict=True)]
     if context.shape(0) == context.output_shape() and all(step > 0 for _, _, step in walks):
@@ -35,8 +35,8 @@ def _slice(builder: Builder, node: Node) -> bool:
     return move(builder, node, [(source, Part.whole(builder.output(node.outputs[0], layout)))])
 
 
-def _split(builder: Builder, node: Node) -> bool:
-    """Split by the lengths of the outputs, none of which may be left out."""
+def split(builder: Builder, node: Node) -> bool:
+    """Lengths are those of the outputs, which must all be there."""
     context = site_of(builder, node)
     axis = axis_of(context.integer("axis", 0), len(context.shape(0)))
     lengths = [context.output_shape(index)[axis] for index in range(len(context.outputs))]
@@ -48,7 +48,7 @@ def _split(builder: Builder, node: Node) -> bool:
     return move(builder, node, pairs)
 
 
-def _concat(builder: Builder, node: Node) -> bool:
+def concat(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     axis = axis_of(context.integer("axis", 1), len(context.output_shape()))
     if len(node.inputs) == 1:
@@ -62,7 +62,7 @@ def _concat(builder: Builder, node: Node) -> bool:
     return move(builder, node, pairs)
 
 
-def _expand(builder: Builder, node: Node) -> bool:
+def expand(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     if context.shape(0) == context.output_shape():
         return same_bytes(builder, node)
@@ -76,8 +76,8 @@ def _expand(builder: Builder, node: Node) -> bool:
     return move(builder, node, [(source, target_part(builder, node))])
 
 
-def _tile(builder: Builder, node: Node) -> bool:
-    """Repeat as often as the two shapes imply."""
+def tile(builder: Builder, node: Node) -> bool:
+    """Repeats follow from the two shapes."""
     context = site_of(builder, node)
     if context.shape(0) == context.output_shape():
         return same_bytes(builder, node)
@@ -90,7 +90,7 @@ def _tile(builder: Builder, node: Node) -> bool:
     return move(builder, node, [(source, target)])
 
 
-def _depth_to_space(builder: Builder, node: Node) -> bool:
+def depth_to_space(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     block = context.integer("blocksize", 1)
     channels = context.shape(0)[1] // (block * block)
@@ -105,7 +105,7 @@ def _depth_to_space(builder: Builder, node: Node) -> bool:
     return move(builder, node, [(source, target)])
 
 
-def _space_to_depth(builder: Builder, node: Node) -> bool:
+def space_to_depth(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     block = context.integer("blocksize", 1)
     channels = context.shape(0)[1]
@@ -123,12 +123,12 @@ def _space_to_depth(builder: Builder, node: Node) -> bool:
 
 
 MOVEMENT: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "Concat"): _concat,
-    ("", "DepthToSpace"): _depth_to_space,
-    ("", "Expand"): _expand,
-    ("", "Slice"): _slice,
-    ("", "SpaceToDepth"): _space_to_depth,
-    ("", "Split"): _split,
-    ("", "Tile"): _tile,
-    ("", "Transpose"): _transpose,
+    ("", "Concat"): concat,
+    ("", "DepthToSpace"): depth_to_space,
+    ("", "Expand"): expand,
+    ("", "Slice"): slice_emitter,
+    ("", "SpaceToDepth"): space_to_depth,
+    ("", "Split"): split,
+    ("", "Tile"): tile,
+    ("", "Transpose"): transpose,
 }

@@ -9,8 +9,8 @@ from tightship.engine.lower.steps.strides import site_of
 from tightship.graph import DType, Node, element_count
 
 
-def _position(builder: Builder, node: Node) -> bool:
-    """Emit ArgMax or ArgMin, with the first or last position; a NaN comes before any number."""
+def position(builder: Builder, node: Node) -> bool:
+    """The first or last place of the largest or smallest element; a NaN comes before both."""
     context = site_of(builder, node)
     rows = _around(context, axis_of(context.integer("axis", 0), len(context.shape(0))))
     require(rows[1] > 0)
@@ -24,8 +24,8 @@ def _position(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _hardmax(builder: Builder, node: Node) -> bool:
-    """Emit Hardmax, in place if the operand is not read later."""
+def hardmax(builder: Builder, node: Node) -> bool:
+    """In place where the operand dies."""
     context = site_of(builder, node)
     require(is_real(context.dtype(0)))
     kernel = NativeKernel.hardmax(context.dtype(0).name, normalized_rows(context))
@@ -36,8 +36,8 @@ def _hardmax(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _top_k(builder: Builder, node: Node) -> bool:
-    """Emit TopK, always sorted; `k` is the length of the results' axis."""
+def top_k(builder: Builder, node: Node) -> bool:
+    """Always sorted; `k` is the length of the results' axis."""
     context = site_of(builder, node)
     require(context.has_output(0) and context.has_output(1) and len(context.shape(0)) > 0)
     axis = axis_of(context.integer("axis", -1), len(context.shape(0)))
@@ -57,8 +57,8 @@ def _top_k(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _cumulative_sum(builder: Builder, node: Node) -> bool:
-    """Emit CumSum along a constant axis, in place if the operand is not read later."""
+def cumulative_sum(builder: Builder, node: Node) -> bool:
+    """Along an axis that is known, in place where the operand dies."""
     context = site_of(builder, node)
     axis = context.parameter(1)
     require(axis is not None and context.dtype(0) == context.output_dtype())
@@ -81,10 +81,10 @@ def _around(context: KernelContext, axis: int) -> tuple[int, int, int]:
 
 
 RANKS = {
-    ("", "ArgMax"): _position,
-    ("", "ArgMin"): _position,
-    ("", "CumSum"): _cumulative_sum,
-    ("", "Hardmax"): _hardmax,
-    ("", "TopK"): _top_k,
+    ("", "ArgMax"): position,
+    ("", "ArgMin"): position,
+    ("", "CumSum"): cumulative_sum,
+    ("", "Hardmax"): hardmax,
+    ("", "TopK"): top_k,
 }
 """Emitters by domain and operator."""

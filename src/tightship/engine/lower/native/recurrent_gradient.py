@@ -1,21 +1,23 @@
 """Emits gradients of recurrent layers: one kernel for all steps."""
 
+from collections.abc import Callable
+
 from tightship._core import NativeKernel
-from tightship.engine.lower.passes.split_recurrent_gradient import (
-    BACK_READ,
-    BACK_WRITTEN,
-    GRADIENTS,
-)
+from tightship.engine.lower.passes.split_recurrent_gradient import BACK_READ, BACK_WRITTEN
 from tightship.engine.lower.steps.builder import Builder
 from tightship.graph import Node
 
-CELLS = {"GRUGrad": "linear_gru", "LSTMGrad": "lstm", "RNNGrad": "plain"}
 OVER = {"input_gates": "gates", "state_gates": "shares"}
 """Gradients that may overwrite the value that they belong to."""
 
 
-def recurrent_gradient(builder: Builder, node: Node) -> bool:
-    """Emit the gradients of the gates, which may overwrite what inputs and states contributed."""
+def cell(name: str) -> Callable[[Builder, Node], bool]:
+    """Emit the way back through a kind of cell."""
+    return lambda builder, node: _emit(builder, node, name)
+
+
+def _emit(builder: Builder, node: Node, cell_name: str) -> bool:
+    """Emit gradients of the gates, over what inputs and states give them where these die."""
     reads = {
         part: builder.dense(name) for part, name in zip(BACK_READ, node.inputs, strict=True) if name
     }
@@ -27,7 +29,7 @@ def recurrent_gradient(builder: Builder, node: Node) -> bool:
     steps, hidden = node.attributes["times"], reads["weights"].shape[1]
     assert isinstance(steps, int)
     kernel = NativeKernel.recurrent_gradient(
-        CELLS[node.operator],
+        cell_name,
         (steps, writes["input_gates"].shape[0] // steps, hidden),
         bool(node.attributes["is_reversed"]),
         bool(node.attributes["is_cut"]),
@@ -48,5 +50,9 @@ def recurrent_gradient(builder: Builder, node: Node) -> bool:
     return True
 
 
-RECURRENT_GRADIENT = {("tightship", operator): recurrent_gradient for operator in GRADIENTS}
-"""Emitters by domain and operator."""
+RECURRENT_GRADIENT = {
+    ("tightship", "GRUGrad"): cell("linear_gru"),
+    ("tightship", "LSTMGrad"): cell("lstm"),
+    ("tightship", "RNNGrad"): cell("plain"),
+}
+"""By domain and operator."""

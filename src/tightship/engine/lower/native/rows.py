@@ -1,5 +1,6 @@
 """Emits normalization and softmax over rows of a row-major operand."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tightship._core import NativeKernel
@@ -22,12 +23,17 @@ class Rows:
     by_segment: bool = True
 
 
-def normalization(builder: Builder, node: Node) -> bool:
-    """Emit one kernel over rows, in place where possible, with statistics if they are outputs."""
+def _emitter(rows_of: Callable[[KernelContext], Rows]) -> Callable[[Builder, Node], bool]:
+    """Emit a normalization of the rows that a node has."""
+    return lambda builder, node: _emit(builder, node, rows_of)
+
+
+def _emit(builder: Builder, node: Node, rows_of: Callable[[KernelContext], Rows]) -> bool:
+    """Emit one kernel over rows, in place where the operand dies; statistics where asked for."""
     context = site_of(builder, node)
     dtype = context.dtype(0)
     require((is_real(dtype) or is_brain_float(dtype)) and dtype == context.output_dtype())
-    rows = ROWS[node.operator](context)
+    rows = rows_of(context)
     names = [name for name in node.inputs if name]
     for index in range(1, len(node.inputs)):
         if context.has_input(index):
@@ -53,8 +59,9 @@ def normalization(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _over_trailing(context: KernelContext) -> Rows:
-    """Check that parameters have the shape of the normalized axes, without broadcasting."""
+@_emitter
+def over_trailing(context: KernelContext) -> Rows:
+    """Parameters have the shape of the normalized axes, and broadcast along none of them."""
     shape = context.shape(0)
     axis = axis_of(context.integer("axis", -1), len(shape))
     columns = element_count(shape[axis:])
@@ -66,13 +73,15 @@ def _over_trailing(context: KernelContext) -> Rows:
     return Rows(element_count(shape[:axis]), 1, columns, columns, by_segment=False)
 
 
-def _instance(context: KernelContext) -> Rows:
+@_emitter
+def instance(context: KernelContext) -> Rows:
     batch, channels, *spatial = context.shape(0)
     return Rows(batch * channels, 1, element_count(spatial), channels)
 
 
-def _group(context: KernelContext) -> Rows:
-    """Use one scale and bias for each group before opset 21, for each channel since."""
+@_emitter
+def group(context: KernelContext) -> Rows:
+    """Scale and bias are one for each group before opset 21, for each channel since."""
     batch, channels, *spatial = context.shape(0)
     groups = context.integer("num_groups", 1)
     space, each = element_count(spatial), channels // groups
@@ -95,15 +104,11 @@ def softmax(builder: Builder, node: Node) -> bool:
     return True
 
 
-ROWS = {
-    "GroupNormalization": _group,
-    "InstanceNormalization": _instance,
-    "LayerNormalization": _over_trailing,
-    "RMSNormalization": _over_trailing,
-}
-
 NORMALIZATION = {
-    **{("", operator): normalization for operator in ROWS},
+    ("", "GroupNormalization"): group,
+    ("", "InstanceNormalization"): instance,
+    ("", "LayerNormalization"): over_trailing,
+    ("", "RMSNormalization"): over_trailing,
     ("", "LogSoftmax"): softmax,
     ("", "Softmax"): softmax,
 }

@@ -13,8 +13,8 @@ MODES = {"bilinear": "linear", "bicubic": "cubic"}
 """Names before opset 20, and since."""
 
 
-def _grid_sample(builder: Builder, node: Node) -> bool:
-    """Emit one kernel; the result has channels last if the image has."""
+def grid_sample(builder: Builder, node: Node) -> bool:
+    """One kernel; channels side by side where they are so already."""
     context = site_of(builder, node)
     shape, positions = context.shape(0), context.output_shape()[2:]
     require(context.input(0).dtype is DType.FLOAT32 and context.input(1).dtype is DType.FLOAT32)
@@ -40,6 +40,6 @@ def _grid_sample(builder: Builder, node: Node) -> bool:
 
 
 SAMPLING: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "GridSample"): _grid_sample
+    ("", "GridSample"): grid_sample
 }
 """Emitters by domain and operator."""

@@ -9,7 +9,7 @@ from tightship.engine.lower.steps.strides import site_of
 from tightship.graph import DType, Node, element_count
 
 
-def _reverse_sequence(builder: Builder, node: Node) -> bool:
+def reverse_sequence(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     shape = context.shape(0)
     batch, time = context.integer("batch_axis", 1), context.integer("time_axis", 0)
@@ -23,8 +23,8 @@ def _reverse_sequence(builder: Builder, node: Node) -> bool:
     return True
 
 
-def _tensor_scatter(builder: Builder, node: Node) -> bool:
-    """Append steps to a cache, in its own bytes if they have no other reader."""
+def tensor_scatter(builder: Builder, node: Node) -> bool:
+    """Steps appended to a cache, in its own bytes where nothing else reads them."""
     context = site_of(builder, node)
     shape, new = context.shape(0), context.shape(1)
     axis = axis_of(context.integer("axis", -2), len(shape))
@@ -41,6 +41,6 @@ def _tensor_scatter(builder: Builder, node: Node) -> bool:
 
 
 SEQUENCE: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "ReverseSequence"): _reverse_sequence,
-    ("", "TensorScatter"): _tensor_scatter,
+    ("", "ReverseSequence"): reverse_sequence,
+    ("", "TensorScatter"): tensor_scatter,
 }

@@ -17,14 +17,14 @@ from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
 
-def _resize(builder: Builder, node: Node) -> bool:
+def resize(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     if context.text("mode", "nearest") == "nearest":
         return nearest(builder, node)
     return _emit(builder, node, resize_taps(context))
 
 
-def _largest(builder: Builder, node: Node) -> bool:
+def largest(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     require(not context.has_output(1))
     passes = []
@@ -34,7 +34,7 @@ def _largest(builder: Builder, node: Node) -> bool:
     return _emit(builder, node, passes)
 
 
-def _average(builder: Builder, node: Node) -> bool:
+def average(builder: Builder, node: Node) -> bool:
     context = site_of(builder, node)
     window = pool_window(context)
     limits = limits_of_average(context, window)
@@ -109,9 +109,9 @@ def _like(source: Operand, shape: Sequence[int], order: Sequence[int]) -> Memory
 
 
 TAPS: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "AveragePool"): _average,
-    ("", "MaxPool"): _largest,
-    ("", "Resize"): _resize,
-    ("", "Upsample"): _resize,
+    ("", "AveragePool"): average,
+    ("", "MaxPool"): largest,
+    ("", "Resize"): resize,
+    ("", "Upsample"): resize,
 }
 """Emitters by domain and operator."""

@@ -13,26 +13,28 @@ from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 from tightship.graph.layer import TRAINING
 
-UPDATES = {
-    "AdamUpdate": (5, ("rate", "beta1", "beta2", "epsilon", "weight_decay")),
-    "MomentumUpdate": (3, ("rate", "momentum", "nesterov", "", "weight_decay")),
-    "RunningUpdate": (2, ("", "kept", "added", "", "")),
-    "SgdUpdate": (2, ("rate", "", "", "", "weight_decay")),
-}
-"""Index of the rate among the inputs, and attributes that become the kernel's numbers, by rule."""
 Layout = Callable[[Sequence[int]], MemoryDesc] | None
 """Layout of images: channels last, or None for row-major."""
 IMAGE_RANKS = (3, 4)
 """Ranks of images that kernels with windows cover."""
 
 
-def update(builder: Builder, node: Node) -> bool:
-    """Emit an update of a weight and its state in one pass, each in place."""
+def update(settings: str) -> Callable[[Builder, Node], bool]:
+    """Update a weight and its state in one pass, each over itself.
+
+    Args:
+        settings: The input that is the rate, then the attributes that are the kernel's numbers; a
+            dash stands for none.
+    """
+    scalars, *names = settings.split()
+    return lambda builder, node: _update(builder, node, int(scalars), names)
+
+
+def _update(builder: Builder, node: Node, scalars: int, names: Sequence[str]) -> bool:
     context = site_of(builder, node)
-    scalars, names = UPDATES[node.operator]
     large = range(2 + len(node.outputs) - 1)
     require(all(context.input(index).dtype is DType.FLOAT32 for index in large))
-    numbers = [context.number(name, 0.0) if name else 0.0 for name in names]
+    numbers = [0.0 if name == "-" else context.number(name, 0.0) for name in names]
     has = [context.has_input(index) for index in (scalars, scalars + 1)]
     whole, count = element_count(context.shape(0)), element_count(context.shape(1))
     start = context.integer("start", 0) * element_count(context.shape(0)[1:])
@@ -230,7 +232,10 @@ def gather_gradient(builder: Builder, node: Node) -> bool:
 
 
 NATIVE_TRAINING = {
-    **{(TRAINING, operator): update for operator in UPDATES},
+    (TRAINING, "AdamUpdate"): update("5 rate beta1 beta2 epsilon weight_decay"),
+    (TRAINING, "MomentumUpdate"): update("3 rate momentum nesterov - weight_decay"),
+    (TRAINING, "RunningUpdate"): update("2 - kept added - -"),
+    (TRAINING, "SgdUpdate"): update("2 rate - - - weight_decay"),
     (TRAINING, "BatchNormalizationGrad"): batch_normalization_gradient,
     (TRAINING, "BatchNormalizationTraining"): batch_normalization,
     (TRAINING, "ClipScale"): clip,

@@ -3,22 +3,22 @@
 from tightship.graph.operators.shapes.shape_context import NoRuleError, Rule, Shape, ShapeContext
 
 
-def _gather(context: ShapeContext) -> list[Shape]:
+def gather(context: ShapeContext) -> list[Shape]:
     shape, axis = context.shape(), context.integer("axis", 0)
     axis = axis % len(shape)
     return [(*shape[:axis], *context.shape(1), *shape[axis + 1 :])]
 
 
-def _gather_elements(context: ShapeContext) -> list[Shape]:
+def gather_elements(context: ShapeContext) -> list[Shape]:
     return [context.shape(1)]
 
 
-def _gather_tuples(context: ShapeContext) -> list[Shape]:
+def gather_tuples(context: ShapeContext) -> list[Shape]:
     shape, indices = context.shape(), context.shape(1)
     return [(*indices[:-1], *shape[context.integer("batch_dims", 0) + int(indices[-1]) :])]
 
 
-def _best(context: ShapeContext) -> list[Shape]:
+def best(context: ShapeContext) -> list[Shape]:
     shape = context.shape()
     count = context.integers("", 1) if len(context.node.inputs) > 1 else (context.integer("k", 0),)
     if count is None:
@@ -29,7 +29,7 @@ def _best(context: ShapeContext) -> list[Shape]:
     return [(*shape[:axis], count[0], *shape[axis + 1 :])] * 2
 
 
-def _position(context: ShapeContext) -> list[Shape]:
+def position(context: ShapeContext) -> list[Shape]:
     shape = context.shape()
     axis = context.integer("axis", 0) % len(shape)
     kept = (1,) if context.integer("keepdims", 1) else ()
@@ -37,11 +37,11 @@ def _position(context: ShapeContext) -> list[Shape]:
 
 
 INDEXING: dict[str, Rule] = {
-    "ArgMax": _position,
-    "ArgMin": _position,
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_tuples,
-    "TopK": _best,
+    "ArgMax": position,
+    "ArgMin": position,
+    "Gather": gather,
+    "GatherElements": gather_elements,
+    "GatherND": gather_tuples,
+    "TopK": best,
 }
 """Rules by operator."""

@@ -17,21 +17,21 @@ UNEVEN_FROM = 18
 """First opset in which the last part of a Split may be shorter than the others."""
 
 
-def _same(context: ShapeContext) -> list[Shape]:
+def same(context: ShapeContext) -> list[Shape]:
     return [context.shape()]
 
 
-def _elementwise(context: ShapeContext) -> list[Shape]:
+def elementwise(context: ShapeContext) -> list[Shape]:
     return [broadcast(*(context.shape(index) for index in range(len(context.node.inputs))))]
 
 
-def _transpose(context: ShapeContext) -> list[Shape]:
+def transpose(context: ShapeContext) -> list[Shape]:
     shape = context.shape()
     order = context.integers("perm") or tuple(range(len(shape)))[::-1]
     return [tuple(shape[axis] for axis in order)]
 
 
-def _reshape(context: ShapeContext) -> list[Shape]:
+def reshape(context: ShapeContext) -> list[Shape]:
     shape, wanted = context.shape(), context.integers("shape", 1)
     if wanted is None:
         raise NoRuleError
@@ -53,13 +53,13 @@ def _reshape(context: ShapeContext) -> list[Shape]:
     return [tuple(found)]
 
 
-def _flatten(context: ShapeContext) -> list[Shape]:
+def flatten(context: ShapeContext) -> list[Shape]:
     shape, axis = context.shape(), context.integer("axis", 1)
     axis = axis + len(shape) if axis < 0 else axis
     return [(product(shape[:axis]), product(shape[axis:]))]
 
 
-def _squeeze(context: ShapeContext) -> list[Shape]:
+def squeeze(context: ShapeContext) -> list[Shape]:
     shape, axes = context.shape(), context.integers("axes", 1)
     if axes is None:
         return [tuple(length for length in shape if length != 1)]
@@ -69,7 +69,7 @@ def _squeeze(context: ShapeContext) -> list[Shape]:
     return [tuple(length for axis, length in enumerate(shape) if axis not in gone)]
 
 
-def _unsqueeze(context: ShapeContext) -> list[Shape]:
+def unsqueeze(context: ShapeContext) -> list[Shape]:
     axes = context.integers("axes", 1)
     if axes is None:
         raise NoRuleError
@@ -78,7 +78,7 @@ def _unsqueeze(context: ShapeContext) -> list[Shape]:
     return [tuple(1 if axis in added else next(rest) for axis in range(rank))]
 
 
-def _concat(context: ShapeContext) -> list[Shape]:
+def concat(context: ShapeContext) -> list[Shape]:
     shapes = [context.shape(index) for index in range(len(context.node.inputs))]
     axis = context.integer("axis", 0) % len(shapes[0])
     total = shapes[0][axis]
@@ -93,7 +93,7 @@ def _concat(context: ShapeContext) -> list[Shape]:
     return [(*shapes[0][:axis], total, *shapes[0][axis + 1 :])]
 
 
-def _split(context: ShapeContext) -> list[Shape]:
+def split(context: ShapeContext) -> list[Shape]:
     shape, count = context.shape(), len(context.node.outputs)
     axis = context.integer("axis", 0) % len(shape)
     lengths = context.integers("split", 1)
@@ -110,7 +110,7 @@ def _split(context: ShapeContext) -> list[Shape]:
     return [(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths]
 
 
-def _slice(context: ShapeContext) -> list[Shape]:
+def slice_rule(context: ShapeContext) -> list[Shape]:
     shape = list(context.shape())
     starts, ends = context.integers("starts", 1), context.integers("ends", 2)
     if starts is None or ends is None:
@@ -136,21 +136,21 @@ def _clamped(edge: int, length: int) -> int:
     return min(edge, length)
 
 
-def _expand(context: ShapeContext) -> list[Shape]:
+def expand(context: ShapeContext) -> list[Shape]:
     wanted = context.integers("shape", 1)
     if wanted is None:
         raise NoRuleError
     return [broadcast(context.shape(), wanted)]
 
 
-def _filled(context: ShapeContext) -> list[Shape]:
+def filled(context: ShapeContext) -> list[Shape]:
     wanted = context.integers("shape", 0)
     if wanted is None:
         raise NoRuleError
     return [wanted]
 
 
-def _reduced(context: ShapeContext) -> list[Shape]:
+def reduced(context: ShapeContext) -> list[Shape]:
     shape, axes = context.shape(), context.integers("axes", 1)
     if not axes and context.integer("noop_with_empty_axes", 0):
         return [shape]
@@ -160,30 +160,30 @@ def _reduced(context: ShapeContext) -> list[Shape]:
     return [tuple(length for axis, length in enumerate(shape) if axis not in gone)]
 
 
-def _range(context: ShapeContext) -> list[Shape]:
+def range_rule(context: ShapeContext) -> list[Shape]:
     start, limit, delta = (context.elements[index] for index in range(3))
     if start is None or limit is None or delta is None or delta[0] != 1:
         raise NoRuleError
     return [(limit[0] - start[0] if limit[0] > start[0] else 0,)]
 
 
-def _shape(context: ShapeContext) -> list[Shape]:
+def shape_rule(context: ShapeContext) -> list[Shape]:
     start, end = context.integer("start", 0), context.integer("end", len(context.shape()))
     return [(len(context.shape()[start:end]),)]
 
 
-def _dynamic_quantize(context: ShapeContext) -> list[Shape]:
+def dynamic_quantize(context: ShapeContext) -> list[Shape]:
     return [context.shape(), (), ()]
 
 
-def _tile(context: ShapeContext) -> list[Shape]:
+def tile(context: ShapeContext) -> list[Shape]:
     repeats = context.integers("", 1)
     if repeats is None:
         raise NoRuleError
     return [tuple(length * n for length, n in zip(context.shape(), repeats, strict=True))]
 
 
-def _pad(context: ShapeContext) -> list[Shape]:
+def pad(context: ShapeContext) -> list[Shape]:
     shape, pads, axes = context.shape(), context.integers("pads", 1), context.integers("axes", 3)
     if pads is None:
         raise NoRuleError
@@ -194,7 +194,7 @@ def _pad(context: ShapeContext) -> list[Shape]:
     return [tuple(found)]
 
 
-def _one_hot(context: ShapeContext) -> list[Shape]:
+def one_hot(context: ShapeContext) -> list[Shape]:
     depth, shape = context.elements[1], context.shape()
     if depth is None:
         raise NoRuleError
@@ -202,7 +202,7 @@ def _one_hot(context: ShapeContext) -> list[Shape]:
     return [(*shape[:axis], depth[0], *shape[axis:])]
 
 
-def _size(_: ShapeContext) -> list[Shape]:
+def size(_: ShapeContext) -> list[Shape]:
     return [()]
 
 
@@ -229,28 +229,28 @@ REDUCED = (
 )  # fmt: skip
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(SAME, _same),
-    **dict.fromkeys(ELEMENTWISE, _elementwise),
-    **dict.fromkeys(REDUCED, _reduced),
+    **dict.fromkeys(SAME, same),
+    **dict.fromkeys(ELEMENTWISE, elementwise),
+    **dict.fromkeys(REDUCED, reduced),
     **INDEXING,
     **STACKS,
     **WINDOWS,
-    "Concat": _concat,
-    "ConstantOfShape": _filled,
-    "DynamicQuantizeLinear": _dynamic_quantize,
-    "Expand": _expand,
-    "Flatten": _flatten,
-    "OneHot": _one_hot,
-    "Pad": _pad,
-    "Range": _range,
-    "Reshape": _reshape,
-    "Shape": _shape,
-    "Size": _size,
-    "Slice": _slice,
-    "Split": _split,
-    "Squeeze": _squeeze,
-    "Tile": _tile,
-    "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
+    "Concat": concat,
+    "ConstantOfShape": filled,
+    "DynamicQuantizeLinear": dynamic_quantize,
+    "Expand": expand,
+    "Flatten": flatten,
+    "OneHot": one_hot,
+    "Pad": pad,
+    "Range": range_rule,
+    "Reshape": reshape,
+    "Shape": shape_rule,
+    "Size": size,
+    "Slice": slice_rule,
+    "Split": split,
+    "Squeeze": squeeze,
+    "Tile": tile,
+    "Transpose": transpose,
+    "Unsqueeze": unsqueeze,
 }
 """Rules by operator of ONNX's own domain; each raises for forms that it does not know."""

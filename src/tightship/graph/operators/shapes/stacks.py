@@ -11,14 +11,14 @@ from tightship.graph.operators.shapes.shape_context import (
 )
 
 
-def _matmul(context: ShapeContext, right_index: int = 1) -> list[Shape]:
+def matmul(context: ShapeContext, right_index: int = 1) -> list[Shape]:
     left, right = context.shape(0), context.shape(right_index)
     if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
         raise NoRuleError
     return [(*broadcast(left[:-2], right[:-2]), left[-2], right[-1])]
 
 
-def _gemm(context: ShapeContext) -> list[Shape]:
+def gemm(context: ShapeContext) -> list[Shape]:
     left, right = context.shape(0), context.shape(1)
     if context.integer("transA", 0):
         left = left[::-1]
@@ -29,7 +29,7 @@ def _gemm(context: ShapeContext) -> list[Shape]:
     return [(left[0], right[1])]
 
 
-def _einsum(context: ShapeContext) -> list[Shape]:
+def einsum(context: ShapeContext) -> list[Shape]:
     """Require every axis to be named, and the result to be written out."""
     equation = context.node.attributes.get("equation", "")
     if not isinstance(equation, str) or "->" not in equation or "." in equation:
@@ -43,8 +43,8 @@ def _einsum(context: ShapeContext) -> list[Shape]:
     return [tuple(lengths[letter] for letter in result)]
 
 
-def _recurrent(context: ShapeContext) -> list[Shape]:
-    """Return the shape of the sequence, then those of the last states: one, or two of an LSTM."""
+def recurrent(context: ShapeContext) -> list[Shape]:
+    """The sequence, then the last states: one, or two of an LSTM."""
     shape, (directions, _, hidden) = context.shape(), context.shape(2)
     if context.integer("layout", 0):
         batch, steps = shape[:2]
@@ -55,21 +55,23 @@ def _recurrent(context: ShapeContext) -> list[Shape]:
     return [sequence, state, state][: 3 if context.node.operator == "LSTM" else 2]
 
 
-def _attention(context: ShapeContext) -> list[Shape]:
+def attention(context: ShapeContext) -> list[Shape]:
     if len(context.shape()) != 4 or len(context.node.writes) != 1:
         raise NoRuleError
     return [(*context.shape()[:3], context.shape(2)[3])]
 
 
+q_linear_mat_mul = partial(matmul, right_index=3)
+
 STACKS: dict[str, Rule] = {
-    "Attention": _attention,
-    "Einsum": _einsum,
-    "GRU": _recurrent,
-    "Gemm": _gemm,
-    "LSTM": _recurrent,
-    "MatMul": _matmul,
-    "MatMulInteger": _matmul,
-    "QLinearMatMul": partial(_matmul, right_index=3),
-    "RNN": _recurrent,
+    "Attention": attention,
+    "Einsum": einsum,
+    "GRU": recurrent,
+    "Gemm": gemm,
+    "LSTM": recurrent,
+    "MatMul": matmul,
+    "MatMulInteger": matmul,
+    "QLinearMatMul": q_linear_mat_mul,
+    "RNN": recurrent,
 }
 """Rules by operator."""

@@ -38,7 +38,7 @@ def _parts_of(length: int, step: int) -> int:
     return length if step == 1 else -(-length // step)
 
 
-def _transposed_convolution(context: ShapeContext) -> list[Shape]:
+def transposed_convolution(context: ShapeContext) -> list[Shape]:
     shape, weights = context.shape(), context.shape(1)
     rank = len(shape) - 2
     if "output_shape" in context.node.attributes or shape[1] != weights[0]:
@@ -57,7 +57,7 @@ def _transposed_convolution(context: ShapeContext) -> list[Shape]:
     return [(shape[0], weights[1] * context.integer("group", 1), *spatial)]
 
 
-def _resize(context: ShapeContext) -> list[Shape]:
+def resize(context: ShapeContext) -> list[Shape]:
     """Scale by sizes or factors that are known."""
     node, shape = context.node, context.shape()
     if node.version < 11 or not {"axes", "keep_aspect_ratio_policy"}.isdisjoint(node.attributes):
@@ -83,27 +83,27 @@ def _scaled(length: int, factor: float) -> int:
     return length // parts
 
 
-def _convolution(context: ShapeContext, weights_index: int = 1) -> list[Shape]:
+def convolution(context: ShapeContext, weights_index: int = 1) -> list[Shape]:
     weights = context.shape(weights_index)
     if context.shape()[1] != weights[1] * context.integer("group", 1):
         raise NoRuleError
     return _windowed(context, weights[0], weights[2:])
 
 
-def _pooling(context: ShapeContext) -> list[Shape]:
+def pooling(context: ShapeContext) -> list[Shape]:
     kernel = context.integers("kernel_shape")
     if kernel is None or len(context.node.writes) > 1:
         raise NoRuleError
     return _windowed(context, context.shape()[1], kernel)
 
 
-def _global_pooling(context: ShapeContext) -> list[Shape]:
+def global_pooling(context: ShapeContext) -> list[Shape]:
     shape = context.shape()
     return [(*shape[:2], *[1] * (len(shape) - 2))]
 
 
-def _to_depth(context: ShapeContext) -> list[Shape]:
-    """Compute the shape after blocks of pixels become channels."""
+def to_depth(context: ShapeContext) -> list[Shape]:
+    """Blocks of pixels become channels."""
     images, channels, *spatial = context.shape()
     size = context.integer("blocksize", 1)
     parts = [quotient(length, size) for length in spatial]
@@ -112,26 +112,28 @@ def _to_depth(context: ShapeContext) -> list[Shape]:
     return [(images, channels * size * size, *[part for part in parts if part is not None])]
 
 
-def _to_space(context: ShapeContext) -> list[Shape]:
-    """Compute the shape after channels become blocks of pixels."""
+def to_space(context: ShapeContext) -> list[Shape]:
+    """Channels become blocks of pixels."""
     images, channels, *spatial = context.shape()
     size = context.integer("blocksize", 1)
     return [(images, channels // (size * size), *[length * size for length in spatial])]
 
 
+q_linear_conv = partial(convolution, weights_index=3)
+
 WINDOWS: dict[str, Rule] = {
-    "AveragePool": _pooling,
-    "Conv": _convolution,
-    "ConvInteger": _convolution,
-    "ConvTranspose": _transposed_convolution,
-    "DepthToSpace": _to_space,
-    "GlobalAveragePool": _global_pooling,
-    "GlobalLpPool": _global_pooling,
-    "GlobalMaxPool": _global_pooling,
-    "LpPool": _pooling,
-    "MaxPool": _pooling,
-    "QLinearConv": partial(_convolution, weights_index=3),
-    "Resize": _resize,
-    "SpaceToDepth": _to_depth,
+    "AveragePool": pooling,
+    "Conv": convolution,
+    "ConvInteger": convolution,
+    "ConvTranspose": transposed_convolution,
+    "DepthToSpace": to_space,
+    "GlobalAveragePool": global_pooling,
+    "GlobalLpPool": global_pooling,
+    "GlobalMaxPool": global_pooling,
+    "LpPool": pooling,
+    "MaxPool": pooling,
+    "QLinearConv": q_linear_conv,
+    "Resize": resize,
+    "SpaceToDepth": to_depth,
 }
 """Rules by operator."""

@@ -1,0 +1,57 @@
+"""Rows of activations."""
+
+from functools import partial
+
+from tightship.graph.operators.row import UNWRITTEN, Category, Eltwise, Half, Operator
+
+_row = partial(Operator, category=Category.ELEMENTWISE, shape="rules.same")
+
+ROWS = (
+    _row("Celu", "1 alpha", numpy="activation.celu", native="elementwise.parameters:alpha=1",
+        gradient="activation.celu"),
+    _row("Elu", "1 alpha ~consumed_inputs", half=Half.FLOAT32, eltwise=Eltwise("elu", 1.0),
+        numpy="activation.elu", native="elementwise.parameters:alpha=1",
+        onednn="elementwise.activation", gradient="activation.of_input"),
+    _row("Gelu", "1 approximate", half=Half.FLOAT32, operations=8, eltwise=Eltwise("gelu_erf"),
+        numpy="activation.gelu", native="elementwise.gelu", onednn="elementwise.activation",
+        gradient="activation.of_input"),
+    _row("HardSigmoid", "1 alpha beta ~consumed_inputs", half=Half.FLOAT32,
+        eltwise=Eltwise("hardsigmoid", 0.2, 0.5), numpy="activation.hard_sigmoid",
+        native="elementwise.parameters:alpha=0.2 beta=0.5", onednn="elementwise.activation",
+        gradient="activation.of_input"),
+    _row("HardSwish", "1", half=Half.FLOAT32, eltwise=Eltwise("hardswish", 1 / 6, 0.5),
+        numpy="activation.hard_swish", native="elementwise.elementwise",
+        onednn="elementwise.activation", gradient="activation.of_input"),
+    _row("LeakyRelu", "1 alpha ~consumed_inputs", half=Half.FLOAT32, eltwise=Eltwise("relu", 0.01),
+        numpy="activation.leaky_relu", native="elementwise.parameters:alpha=0.01",
+        onednn="elementwise.activation", gradient="activation.of_input"),
+    _row("Mish", "1", half=Half.FLOAT32, eltwise=Eltwise("mish"), numpy="activation.mish",
+        native="elementwise.elementwise", onednn="elementwise.activation",
+        gradient="activation.mish"),
+    _row("PRelu", "2 ~consumed_inputs", half=Half.FLOAT32, shape="rules.elementwise",
+        operands="parameters.prelu", numpy="elementwise.prelu", native="elementwise.prelu",
+        gradient="activation.prelu"),
+    _row("Relu", "1 ~consumed_inputs", half=Half.FLOAT32, eltwise=Eltwise("relu"),
+        numpy="activation.relu", native="elementwise.elementwise", onednn="elementwise.activation",
+        gradient="activation.of_output"),
+    _row("Selu", "1 alpha ~consumed_inputs gamma", half=Half.FLOAT32, numpy="activation.selu",
+        native="elementwise.selu", gradient="activation.selu"),
+    _row("Shrink", "1 bias lambd", numpy="activation.shrink",
+        native="elementwise.parameters:bias=0 lambd=0.5", gradient=UNWRITTEN),
+    _row("Sigmoid", "1 ~consumed_inputs", half=Half.FLOAT32, eltwise=Eltwise("logistic"),
+        numpy="activation.sigmoid", native="elementwise.elementwise",
+        onednn="elementwise.activation", gradient="activation.of_output"),
+    _row("Softplus", "1", half=Half.FLOAT32, numpy="activation.softplus",
+        native="elementwise.elementwise", gradient="activation.of_input"),
+    _row("Softsign", "1", numpy="activation.softsign", native="elementwise.elementwise",
+        gradient="activation.softsign"),
+    _row("Swish", "1 alpha", half=Half.FLOAT32, eltwise=Eltwise("swish", 1.0),
+        numpy="activation.swish", native="elementwise.parameters:alpha=1",
+        onednn="elementwise.activation", gradient="activation.of_input"),
+    _row("SwiGLU", "2 alpha", category=Category.OTHER, shape="", gradient=UNWRITTEN),
+    _row("Tanh", "1 ~consumed_inputs", half=Half.FLOAT32, eltwise=Eltwise("tanh"),
+        numpy="elementwise.ufunc:tanh", native="elementwise.elementwise",
+        onednn="elementwise.activation", gradient="activation.of_output"),
+    _row("ThresholdedRelu", "1 alpha", numpy="activation.thresholded_relu",
+        native="elementwise.parameters:alpha=1", gradient="activation.thresholded"),
+)  # fmt: skip

@@ -1,0 +1,22 @@
+"""Rows of operators that passes make: the domain `tightship`."""
+
+from functools import partial
+
+from tightship.graph.operators.row import Operator
+
+_row = partial(Operator, domain="tightship")
+
+ROWS = (
+    _row("Attention", native="attention.attention"),
+    _row("ChannelShuffle", onednn="movement.channel_shuffle"),
+    _row("DepthwiseConv", native="depthwise.depthwise"),
+    _row("Dequantize"),
+    _row("GRU", native="recurrent.recurrent"),
+    _row("GRUGrad", native="recurrent_gradient.cell:linear_gru"),
+    _row("LSTM", native="recurrent.recurrent"),
+    _row("LSTMGrad", native="recurrent_gradient.cell:lstm"),
+    _row("RNN", native="recurrent.recurrent"),
+    _row("RNNGrad", native="recurrent_gradient.cell:plain"),
+    _row("Rotary", native="rotary.rotary"),
+    _row("ScaledConv", onednn="convolution.convolution"),
+)  # fmt: skip

@@ -1,0 +1,28 @@
+"""Rows of operators that make tensors of shapes, of attributes or at random."""
+
+from tightship.graph.operators.row import NOT_REAL, OF_SHAPES, STEPS, UNWRITTEN, Operator
+
+ROWS = (
+    Operator("Bernoulli", "1 dtype seed", is_random=True, gradient=UNWRITTEN),
+    Operator("Constant",
+        "0 sparse_value value value_float value_floats value_int value_ints value_string"
+        " value_strings",
+        numpy="generate.constant", gradient=UNWRITTEN),
+    Operator("ConstantOfShape", "1 value", shape="rules.filled", numpy="generate.filled",
+        native="generate.constant_of_shape", gradient=STEPS),
+    Operator("EyeLike", "1 @dtype k", numpy="generate.eye_like", native="generate.eye_like",
+        gradient=UNWRITTEN),
+    Operator("Multinomial", "1 dtype sample_size seed", is_random=True, gradient=NOT_REAL),
+    Operator("OneHot", "3 axis", shape="rules.one_hot", operands="indexed.one_hot",
+        numpy="generate.one_hot", native="generate.one_hot", gradient=UNWRITTEN),
+    Operator("RandomNormal", "0 dtype mean scale seed shape", is_random=True, gradient=UNWRITTEN),
+    Operator("RandomNormalLike", "1 dtype mean scale seed", is_random=True, gradient=UNWRITTEN),
+    Operator("RandomUniform", "0 dtype high low seed shape", is_random=True, gradient=UNWRITTEN),
+    Operator("RandomUniformLike", "1 dtype high low seed", is_random=True, gradient=UNWRITTEN),
+    Operator("Range", "3 stash_type=1", shape="rules.range_rule", operands="parameters.ones:0 1 2",
+        known="evaluate.range_value", numpy="generate.range_kernel",
+        native="generate.range_emitter", gradient=UNWRITTEN),
+    Operator("Shape", "1 end start", shape="rules.shape_rule", numpy="generate.shape_kernel",
+        gradient=OF_SHAPES),
+    Operator("Size", "1", shape="rules.size", numpy="generate.size", gradient=OF_SHAPES),
+)  # fmt: skip
