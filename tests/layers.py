@@ -142,8 +142,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "view": "quantity view",
     "engine.interruption": "",
-    "engine.on_demand": "",
-    "engine.kernels": "errors graph engine.kernels engine.interruption engine.on_demand",
+    "engine.kernels": "errors graph engine.kernels engine.interruption",
     "engine.primitive_cache": "_core errors",
     "engine.library": "_core errors engine.primitive_cache",
     "engine.program": "_core engine.kernels graph planner engine.program",
@@ -155,20 +154,18 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " engine.lower.steps"
     ),
     "engine.lower.native": (
-        "_core engine.kernels engine.on_demand graph engine.program engine.lower.passes"
+        "_core engine.kernels graph engine.program engine.lower.passes"
         " engine.lower.steps engine.lower.native"
     ),
     "engine.lower.onednn": (
-        "_core engine.kernels engine.on_demand graph planner.schedule engine.program"
+        "_core engine.kernels graph planner.schedule engine.program"
         " engine.lower.passes engine.lower.steps engine.lower.onednn"
     ),
     "engine.lower.step_passes": (
         "_core graph planner engine.program engine.lower.steps engine.lower.step_passes"
     ),
     "engine.lower.replay": "engine.program engine.lower.steps",
-    "engine.lower.selection": (
-        "_core graph planner engine.kernels engine.on_demand engine.program engine.lower"
-    ),
+    "engine.lower.selection": ("_core graph planner engine.kernels engine.program engine.lower"),
     "engine.weights": "_core errors graph engine.program engine.lower.passes engine.weights",
     "engine.plan": "errors graph planner engine.library engine.program engine.weights engine.plan",
     "engine.plan.memory_plan": "planner view.picture engine.program engine.plan",

@@ -205,7 +205,7 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value  # as in `python -m tests.frontend.mutation`
-            yield f"{package}.{node.value}".rpartition(".")[0]  # as in a table of `OnDemand`
+            yield f"{package}.{node.value}".rpartition(".")[0]  # as in `seldom`
             yield from (f"{package}.{word}" for word in node.value.split())  # as in `FAMILIES`
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from tightship.graph.consumed import operators
+from tightship.graph.operators import rows
 
 Inputs = tuple[Any, ...]
 
@@ -79,7 +79,7 @@ _quantized = (
     _image, np.float32(0.1), np.uint8(7), _filters, np.float32(0.2), np.uint8(9), np.float32(3),
     np.uint8(3), np.arange(6, dtype=np.int32),
 )  # fmt: skip
-_reductions = [name for name in operators() if name.startswith("Reduce")]
+_reductions = [name for name in rows() if name.startswith("Reduce")]
 _scale = {"to": TensorProto.FLOAT8E8M0, "round_mode": "down"}
 _norm = {"kernel_shape": [3, 3], "dilations": [2, 2], "p": 1}
 _wider = {"scales": [1.0, 1.0, 2.0, 3.0], "mode": "linear"}

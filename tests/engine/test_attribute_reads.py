@@ -19,23 +19,18 @@ from tests.engine.attribute_samples import SAMPLES, Sample
 from tests.engine.kernels.node_suite import Case, cases
 from tests.frontend.misfits import model_of
 from tests.graph.test_consumed import CONSUMED
-from tightship.engine.kernels.objects import ALONE
-from tightship.engine.kernels.select import BUILDERS
-from tightship.engine.lower.native import NATIVE_EMITTERS
-from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
 from tightship.errors import GraphError
-from tightship.frontend.onnx.evaluate import EVALUATORS
+from tightship.graph.operators import named
 
 TIERS = ((), ("onednn",), ("onednn", "native"))
 """Passes left out, so that each kind of kernel gets its turn."""
-OWN = {
-    operator
-    for domain, operator in (
-        *((("", name)) for table in (BUILDERS, ALONE, EVALUATORS) for name in table),
-        *NATIVE_EMITTERS, *EMITTERS, *QUANTIZED_EMITTERS,
-    )
-    if not domain
-} - {"Constant"}  # fmt: skip
+ELSEWHERE_RUN = {"Constant", "If", "Loop", "Scan", "SequenceMap"} | {
+    name for name in named("objects") if name.startswith("Optional")
+}
+OWN = (
+    named("numpy") | named("objects") | named("known") | named("native") | named("onednn")
+    | named("quantized")
+) - ELSEWHERE_RUN  # fmt: skip
 """Operators that our own code computes; `onnx.reference` is given all attributes of others, and
 the reader makes constants of Constant."""
 ELSEWHERE = {
@@ -113,7 +108,7 @@ def results() -> tuple[dict[tuple[str, str], set[str]], list[str]]:
     taken: dict[tuple[str, str], set[str]] = defaultdict(set)
     wrong = []
     for operator, version, chosen, model, feeds in nodes():
-        is_of_library = ("", operator) in EMITTERS or ("", operator) in QUANTIZED_EMITTERS
+        is_of_library = operator in named("onednn") | named("quantized")
         for without in TIERS if is_of_library else TIERS[1:]:
             try:
                 with recorded() as reads, tightship.load(model, without=without) as loaded:

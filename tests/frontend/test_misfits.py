@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from onnx import defs
 
-from tightship.graph.operands import RULES
+from tightship.graph.operators import named
 
 PARTS = 6
 """Of the operators, in the whole list."""
@@ -48,15 +48,15 @@ def test_every_operator_of_several_operands_has_a_rule_or_a_reason() -> None:
         for schema in defs.get_all_schemas()
         if not schema.domain and not schema.deprecated and schema.max_input > 1
     }
-    assert several - set(RULES) == free
-    assert all(defs.has(operator) for operator in RULES)
+    assert several - named("operands") == free
+    assert all(defs.has(operator) for operator in named("operands"))
 
 
 def test_an_operand_that_does_not_fit_is_refused_with_the_nodes_name() -> None:
     count, refused, wrong = tried("quick", 0, 1)
     assert not wrong
     assert count > 900
-    assert set(RULES) - UNTRIED <= set(refused)
+    assert named("operands") - UNTRIED <= set(refused)
 
 
 @pytest.mark.slow

@@ -9,9 +9,10 @@ from onnx import AttributeProto, defs, helper
 
 import tightship
 from tightship.errors import GraphError
-from tightship.graph.consumed import IDLE, Consumed, consumed, operators
+from tightship.graph.consumed import IDLE, Consumed, consumed
+from tightship.graph.operators import rows
 
-CONSUMED: dict[str, Consumed] = {o: row for o in operators() if (row := consumed(o))}
+CONSUMED: dict[str, Consumed] = {o: row for o in rows() if (row := consumed(o))}
 ANY_NUMBER = 1000
 """What a schema says of inputs without a limit is more."""
 

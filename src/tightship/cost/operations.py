@@ -4,22 +4,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 
 from tightship.graph import Graph, Layer, Node
-from tightship.graph.operators import CUTTING, ELEMENTWISE, RESHAPING, UPDATES
+from tightship.graph.operators import Category, row_of
 from tightship.planner.recompute import NEVER
-
-ONCE = frozenset([
-    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-    "RandomUniformLike",
-])  # fmt: skip
-"""Operators whose results differ from run to run."""
-
-_PER_ELEMENT: Mapping[str, int] = {
-    "BatchNormalization": 4, "BatchNormalizationTraining": 8, "Gelu": 8, "GroupNormalization": 8,
-    "InstanceNormalization": 8, "LayerNormalization": 8, "LogSoftmax": 5,
-    "RMSNormalization": 6, "SimplifiedLayerNormalization": 6, "Softmax": 5,
-    "SoftmaxCrossEntropyLoss": 5,
-}  # fmt: skip
-"""Operations for each element of the first input; other operators have 1 for each they write."""
 
 
 def operations_of(graph: Graph, node: Node) -> int:
@@ -29,23 +15,23 @@ def operations_of(graph: Graph, node: Node) -> int:
     with bodies of control flow, or with the caller's layers have unknown counts and run once.
     """
     values = [graph.value(name) for name in (*node.reads, *node.writes)]
+    row = row_of(node)
     if (
-        node.operator in ONCE
-        or node.operator in UPDATES
-        or (node.operator == "Dropout" and len(node.inputs) > 2)
+        (row.is_random and (node.operator != "Dropout" or len(node.inputs) > 2))
+        or row.category is Category.UPDATING
         or node.subgraphs
         or any(isinstance(value, Layer) for value in node.attributes.values())
         or not all(value.is_static for value in values if value.name not in graph.constants)
     ):
         return NEVER
-    if node.operator in RESHAPING | CUTTING:
+    if row.category in (Category.RESHAPING, Category.CUTTING):
         return 0
     if product := _PRODUCTS.get(node.operator):
         return 2 * product(graph, node)
-    if node.operator in _PER_ELEMENT:
-        return _PER_ELEMENT[node.operator] * _elements(graph, node.inputs[0])
+    if row.operations is not None:
+        return row.operations * _elements(graph, node.inputs[0])
     written = sum(_elements(graph, name) for name in node.writes)
-    if node.operator in ELEMENTWISE or node.operator == "Transpose":
+    if (row.category is Category.ELEMENTWISE and not node.domain) or node.operator == "Transpose":
         return written
     read = sum(_elements(graph, name) for name in node.reads)
     length = node.attributes.get("length")

@@ -5,17 +5,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tightship.graph import Constant, Graph, Node
-from tightship.graph.backward import DOMAIN, OPERATORS
 from tightship.graph.layout import DType, size_bytes
-from tightship.graph.operators import (
-    ALIASING,
-    CUTTING,
-    ELEMENTWISE,
-    LOSSES,
-    NORMALIZING,
-    RESHAPING,
-    UPDATES,
-)
+from tightship.graph.operators import Category, row_of
 from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step
 
 ALIGNMENT = 64
@@ -81,7 +72,7 @@ def schedule_of(
 def _updated(nodes: Sequence[Node]) -> Iterator[str]:
     """Yield weights and their state that are written over their inputs."""
     for node in nodes:
-        if node.domain == DOMAIN and node.operator in UPDATES:
+        if row_of(node).category is Category.UPDATING:
             yield from node.writes
 
 
@@ -89,18 +80,16 @@ def _shown_outside(nodes: Sequence[Node], held: Collection[str]) -> set[str]:
     """Return values held outside, and values of which these are reshaped views."""
     outside = set(held)
     for node in reversed(nodes) if held else ():
-        if node.operator in RESHAPING and not node.domain and node.outputs[0] in outside:
+        if row_of(node).category is Category.RESHAPING and node.outputs[0] in outside:
             outside.add(node.inputs[0])
     return outside
 
 
 def _step(graph: Graph, node: Node, index_of: Mapping[str, int]) -> Step:
-    aliases: tuple[Alias, ...] = ()
-    if node.domain or node.operator in ALIASING:
-        aliases = tuple([
-            Alias(index_of[output], index_of[source], kind, offset_bytes)
-            for output, source, kind, offset_bytes in _aliases(graph, node, index_of)
-        ])  # fmt: skip
+    aliases = tuple([
+        Alias(index_of[output], index_of[source], kind, offset_bytes)
+        for output, source, kind, offset_bytes in _aliases(graph, node, index_of)
+    ])  # fmt: skip
     reads = tuple([index_of[name] for name in node.reads if name in index_of])
     writes = tuple([index_of[name] for name in node.writes])
     return Step(node.name, node.operator, reads, writes, 0, aliases)
@@ -121,14 +110,14 @@ def _aliases(
     """
     if node.fused or not node.inputs:
         return
-    first, operator = node.inputs[0], "" if node.domain else node.operator
-    if operator in RESHAPING and first in planned:
+    first, category = node.inputs[0], row_of(node).category
+    if category is Category.RESHAPING and first in planned:
         yield node.outputs[0], first, AliasKind.VIEW, 0
-    elif operator in CUTTING and first in planned and _is_stretch(graph, node):
+    elif category is Category.CUTTING and first in planned and _is_stretch(graph, node):
         yield from ((output, first, AliasKind.VIEW, 0) for output in node.writes)
-    elif operator == "Concat" and node.outputs[0] in planned:
+    elif category is Category.JOINING and node.outputs[0] in planned:
         yield from _parts(graph, node, planned)
-    elif node.domain == DOMAIN and node.operator in UPDATES:
+    elif category is Category.UPDATING:
         for output, source in _written_over(node):
             yield output, source, AliasKind.TIED, 0
     else:
@@ -139,15 +128,15 @@ def _aliases(
 
 def _written_over(node: Node) -> Iterator[tuple[str, str]]:
     """Yield outputs with an input that each may overwrite; types are not considered."""
-    if node.domain:
-        operator = OPERATORS.get(node.operator) if node.domain == DOMAIN else None
-        pairs = operator.in_place if operator else ()
+    row = row_of(node)
+    if row.signature is not None:
+        pairs = row.signature.in_place
         yield from ((node.outputs[o], node.inputs[i]) for o, i in pairs if node.outputs[o])
-    elif node.operator in ELEMENTWISE:
+    elif row.category is Category.ELEMENTWISE:
         yield from ((node.outputs[0], source) for source in dict.fromkeys(node.inputs))
-    elif node.operator in NORMALIZING:
+    elif row.category is Category.NORMALIZING:
         yield node.outputs[0], node.inputs[0]
-    elif node.operator in LOSSES and len(node.writes) > 1:
+    elif row.category is Category.LOSS and len(node.writes) > 1:
         yield node.outputs[1], node.inputs[0]
 
 

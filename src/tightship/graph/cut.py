@@ -10,19 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from tightship.graph import Graph, Node
-from tightship.graph.backward import DOMAIN
-from tightship.graph.operators import ELEMENTWISE, UPDATES
+from tightship.graph.operators import Category, row_of
 
 _PER_ROW = frozenset({"LogSoftmax", "LogSoftmaxGrad", "Softmax", "SoftmaxGrad"})
 _PER_ROW_SINCE = 13
 _STACKED = frozenset({"MatMul", "TransposedMatMul"})
 _FLAT = frozenset({"Gemm", "TransposedMatMul"})
-"""Products that may be of two matrices; each row of the left operand is independent."""
-_WHOLE_BESIDE = UPDATES | {"GatherGrad"}
-_GRADIENTS = frozenset({
-    "EluGrad", "GeluGrad", "HardSigmoidGrad", "HardSwishGrad", "LeakyReluGrad", "ReluGrad",
-    "RunningUpdate", "SigmoidGrad", "SoftplusGrad", "SwishGrad", "TanhGrad",
-})  # fmt: skip
+"""Products that may be of two matrices; each row of the first, as it is multiplied, is apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +50,8 @@ class Run:
 
 
 def is_update(graph: Graph, node: Node) -> bool:
-    """Whether a node updates a weight and its state, or a gathered statistic, row by row."""
-    if node.domain != DOMAIN or node.operator not in UPDATES:
+    """Whether a node writes over a weight and its state, or what is gathered, row by row."""
+    if row_of(node).category is not Category.UPDATING:
         return False
     return node.operator != "RunningUpdate" or node.outputs[0] in graph.outputs
 
@@ -123,9 +117,8 @@ def _is_large(graph: Graph, node: Node, touched: Collection[str]) -> bool:
     For a product of two matrices or a gather, that is an operand that each tile reads; the weight
     of an update lies outside the arena.
     """
-    if (node.domain == DOMAIN and node.operator in UPDATES | {"GatherGrad"}) or _is_flat(
-        graph, node
-    ):
+    updates = row_of(node).category is Category.UPDATING
+    if updates or node.operator == "GatherGrad" or _is_flat(graph, node):
         return False
     cut_bytes = max(_size_bytes(graph, name) for name in touched)
     others = {*node.reads, *node.writes}.difference(touched)
@@ -170,7 +163,8 @@ def _is_apart(graph: Graph, node: Node, frame: Frame) -> bool:
         return frame.axis < frame.rank - 2
     if node.operator == "GatherGrad":
         return frame.axis == node.attributes.get("axis", 0)
-    return node.operator in (_GRADIENTS if node.domain == DOMAIN else ELEMENTWISE - {"Dropout"})
+    is_elementwise = row_of(node).category is Category.ELEMENTWISE
+    return (is_elementwise and node.operator != "Dropout") or node.operator == "RunningUpdate"
 
 
 def _axis_of(graph: Graph, name: str, frame: Frame) -> int | None:

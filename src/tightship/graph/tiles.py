@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value
-from tightship.graph.backward import DOMAIN, OPERATORS
 from tightship.graph.cut import CutNode, Run, is_update, runs_of
 from tightship.graph.new_names import NewNames
-from tightship.graph.operators import UPDATES
+from tightship.graph.operators import Category, row_of
 
 MORE = 4
 """Ratio of a graph's nodes to those that tiles may add, two tiles being always allowed. Tiles of
@@ -55,7 +54,8 @@ def in_tiles(
 def follows(update: Node) -> dict[str, str]:
     """Map each result of an update to the input that it overwrites."""
     found: dict[str, str] = {}
-    for output, source in OPERATORS[update.operator].in_place:
+    signature = row_of(update).signature
+    for output, source in signature.in_place if signature else ():
         found.setdefault(update.outputs[output], update.inputs[source])
     return found
 
@@ -83,7 +83,7 @@ class _Writer:
             for name in node.reads:
                 if name in self._cut and not self._is_piecewise(index, name):
                     self._flush(self._run_of[self._cut[name]])
-            if node.domain == DOMAIN and node.operator in UPDATES:
+            if row_of(node).category is Category.UPDATING:
                 self._flush_all()
             if index not in self._run_of:
                 self._nodes.append(node)

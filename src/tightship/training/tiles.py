@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from tightship.graph.backward import DOMAIN
-from tightship.graph.operators import UPDATES
+from tightship.graph.operators import Category, row_of
 from tightship.graph.tiles import follows, in_tiles
 from tightship.training.step_graph import StepGraph
 
@@ -34,7 +33,7 @@ def step_in_tiles(step: StepGraph, arena_bytes: int) -> StepGraph | None:
     chain = {
         after: before
         for node in graph.nodes
-        if node.domain == DOMAIN and node.operator in UPDATES and "start" in node.attributes
+        if row_of(node).category is Category.UPDATING and "start" in node.attributes
         for after, before in follows(node).items()
     }
     outputs = dict.fromkeys((*graph.outputs, *chain))

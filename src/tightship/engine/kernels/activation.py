@@ -1,6 +1,6 @@
 """Activations, computed in several passes over one block of elements, which stays in cache."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -196,23 +196,3 @@ def gelu(context: KernelContext, x: Array, y: Array, t: Array) -> None:
     np.add(y, 1, out=y)
     np.multiply(y, 0.5, out=y)
     np.multiply(y, x, out=y)
-
-
-ACTIVATIONS: Mapping[str, Builder] = {
-    "Celu": celu,
-    "Elu": elu,
-    "HardSigmoid": hard_sigmoid,
-    "HardSwish": hard_swish,
-    "LeakyRelu": leaky_relu,
-    "Mish": mish,
-    "Selu": selu,
-    "Shrink": shrink,
-    "Sigmoid": sigmoid,
-    "Softplus": softplus,
-    "Softsign": softsign,
-    "Swish": swish,
-    "ThresholdedRelu": thresholded_relu,
-    "Erf": error,
-    "Gelu": gelu,
-    "Relu": relu,
-}

@@ -1,12 +1,10 @@
 """Conversions between element types."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
@@ -55,6 +53,3 @@ def bit_cast(context: KernelContext) -> Kernel:
         np.copyto(outputs[0].view(source), inputs[0])
 
     return Kernel("BitCast", run, in_place=((0, 0),))
-
-
-CAST: Mapping[str, Builder] = {"BitCast": bit_cast, "Cast": cast_kernel, "CastLike": cast_kernel}

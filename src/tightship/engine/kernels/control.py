@@ -196,12 +196,3 @@ def _integers(node: Node, name: str, count: int) -> tuple[int, ...]:
     if not isinstance(values, tuple) or len(values) != count:
         raise GraphError(f"Node `{node.name}` has {name}={values!r}; {count} are needed.")
     return tuple(int(value) for value in values)
-
-
-CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = {
-    "If": if_kernel,
-    "Loop": loop,
-    "Scan": scan,
-    "SequenceMap": sequence_map,
-}
-"""Functions that make a node ready to run; operands are its inputs, then its graphs' captures."""

@@ -1,11 +1,11 @@
 """Convolutions as matrix products over columns in scratch, a tile at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.window import Index, Window, window_of
@@ -148,9 +148,3 @@ def _spread(context: KernelContext, kernel: tuple[int, ...]) -> Window:
         ]
         before = tuple((max(t, 0) + (mode != "SAME_UPPER")) // 2 for t in total)
     return Window(image, positions, kernel, strides, dilations, before)
-
-
-CONVOLUTION: Mapping[str, Builder] = {
-    "Conv": conv,
-    "ConvTranspose": transposed,
-}

@@ -1,19 +1,19 @@
 """NonMaxSuppression: keeps the highest-scored of overlapping boxes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array
-from tightship.engine.kernels.reference import ReferenceRun
+from tightship.engine.kernels.reference import MakeRun, ReferenceRun
 from tightship.graph import Node
 
 INT64_MAX = np.iinfo(np.int64).max
 
 
-def non_max_suppression(node: Node) -> ReferenceRun:
-    """Make the node ready to run: rows of batch, class and box, best first in each class."""
+def non_max_suppression(node: Node, _: MakeRun) -> ReferenceRun:
+    """The node ready to run: rows of batch, class and box, best first in each class."""
     centred = node.attributes.get("center_point_box", 0) == 1
 
     def run(operands: Sequence[Any]) -> list[Any]:
@@ -67,7 +67,3 @@ def _overlaps(box: Array, others: Array) -> Array:
     is_real = (area > 0) & (areas > 0) & (whole > 0)
     result: Array = np.where(is_real, shared / np.where(is_real, whole, 1), 0)
     return result
-
-
-DETECTION: Mapping[str, Callable[[Node], ReferenceRun]] = {"NonMaxSuppression": non_max_suppression}
-"""Kernels by operator."""

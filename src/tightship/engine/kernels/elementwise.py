@@ -1,6 +1,6 @@
 """Elementwise operators with broadcasting: one ufunc call or a few, into the output."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -193,61 +193,3 @@ def prelu(context: KernelContext) -> Kernel:
 
 
 mean = folded("add", mean=True)
-
-UFUNCS: Mapping[str, np.ufunc] = {
-    "Abs": np.absolute,
-    "Acos": np.arccos,
-    "Acosh": np.arccosh,
-    "Add": np.add,
-    "And": np.logical_and,
-    "Asin": np.arcsin,
-    "Asinh": np.arcsinh,
-    "Atan": np.arctan,
-    "Atanh": np.arctanh,
-    "BitwiseAnd": np.bitwise_and,
-    "BitwiseNot": np.invert,
-    "BitwiseOr": np.bitwise_or,
-    "BitwiseXor": np.bitwise_xor,
-    "Ceil": np.ceil,
-    "Cos": np.cos,
-    "Cosh": np.cosh,
-    "Equal": np.equal,
-    "Exp": np.exp,
-    "Floor": np.floor,
-    "Greater": np.greater,
-    "GreaterOrEqual": np.greater_equal,
-    "IsNaN": np.isnan,
-    "Less": np.less,
-    "LessOrEqual": np.less_equal,
-    "Log": np.log,
-    "Mul": np.multiply,
-    "Neg": np.negative,
-    "Not": np.logical_not,
-    "Or": np.logical_or,
-    "Reciprocal": np.reciprocal,
-    "Round": np.rint,
-    "Sign": np.sign,
-    "Sin": np.sin,
-    "Sinh": np.sinh,
-    "Sqrt": np.sqrt,
-    "Sub": np.subtract,
-    "Tan": np.tan,
-    "Tanh": np.tanh,
-    "Xor": np.logical_xor,
-}
-
-ELEMENTWISE: Mapping[str, Builder] = {
-    **{name: ufunc(function.__name__) for name, function in UFUNCS.items()},
-    "BitShift": bit_shift,
-    "Clip": clip,
-    "Div": divide,
-    "IsInf": is_infinite,
-    "Max": folded("maximum"),
-    "Mean": mean,
-    "Min": folded("minimum"),
-    "Mod": modulo,
-    "PRelu": prelu,
-    "Pow": power,
-    "Sum": folded("add"),
-    "Where": where_kernel,
-}

@@ -172,12 +172,3 @@ def _scatter(
 
 scatter = _scatter(_along_axis, tuples=False)
 scatter_nd = _scatter(_by_tuples, tuples=True)
-
-GATHER: Mapping[str, Builder] = {
-    "Gather": gather_kernel,
-    "GatherElements": gather_elements,
-    "GatherND": gather_tuples,
-    "Scatter": scatter,
-    "ScatterElements": scatter,
-    "ScatterND": scatter_nd,
-}

@@ -1,7 +1,5 @@
 """Operators that compute elements from shapes, attributes and scalars."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
@@ -160,16 +158,3 @@ def _running(ufunc: np.ufunc, first: int) -> Builder:
 
 cum_prod = _running(np.multiply, 1)
 cum_sum = _running(np.add, 0)
-
-GENERATE: Mapping[str, Builder] = {
-    "Constant": constant,
-    "ConstantOfShape": filled,
-    "CumProd": cum_prod,
-    "CumSum": cum_sum,
-    "EyeLike": eye_like,
-    "OneHot": one_hot,
-    "Range": range_kernel,
-    "Shape": shape_kernel,
-    "Size": size,
-    "Trilu": triangle,
-}

@@ -1,11 +1,9 @@
 """Matrix products; floats by NumPy's BLAS, directly into the output."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_integer, is_number, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 
@@ -122,12 +120,3 @@ def einsum(context: KernelContext) -> Kernel:
         np.einsum(equation, *inputs, out=outputs[0], optimize=False)
 
     return Kernel("Einsum", run)
-
-
-MATMUL: Mapping[str, Builder] = {
-    "Einsum": einsum,
-    "Gemm": gemm,
-    "MatMul": mat_mul,
-    "MatMulInteger": matmul_integer,
-    "QLinearMatMul": qlinear_matmul,
-}

@@ -1,11 +1,9 @@
 """Operators that move elements without changing them: copies between views."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 
 
 def copy(context: KernelContext) -> Kernel:
@@ -178,21 +176,3 @@ def space_to_depth(context: KernelContext) -> Kernel:
         np.copyto(outputs[0].reshape(target), moved)
 
     return Kernel("SpaceToDepth", run)
-
-
-MOVEMENT: Mapping[str, Builder] = {
-    "Concat": concat,
-    "DepthToSpace": depth_to_space,
-    "Dropout": dropout,
-    "Expand": expand,
-    "Flatten": copy,
-    "Identity": copy,
-    "Reshape": copy,
-    "Slice": take_slice,
-    "SpaceToDepth": space_to_depth,
-    "Split": split,
-    "Squeeze": copy,
-    "Tile": tile,
-    "Transpose": transpose,
-    "Unsqueeze": copy,
-}

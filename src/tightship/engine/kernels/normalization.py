@@ -1,12 +1,10 @@
 """Normalization by mean and variance, a block of rows at a time."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import is_brain_float, is_real
 from tightship.engine.kernels.scratch import ScratchLayout, Slot
 from tightship.graph import element_count
@@ -207,14 +205,3 @@ def lp(context: KernelContext) -> Kernel:
         np.divide(x, norms, out=outputs[0])
 
     return Kernel("LpNormalization", run, layout.size_bytes, context.same_type(0))
-
-
-NORMALIZATION: Mapping[str, Builder] = {
-    "BatchNormalization": batch_normalization,
-    "GroupNormalization": group,
-    "InstanceNormalization": instance,
-    "LRN": local_response,
-    "LayerNormalization": layer,
-    "LpNormalization": lp,
-    "RMSNormalization": root_mean_square,
-}

@@ -1,36 +1,18 @@
 """Kernels of any operator on operands that are objects: arrays, lists, None.
 
-Control flow, optionals, NonMaxSuppression, STFT, StringConcat and StringSplit have kernels of their
-own; all other operators run in `onnx.reference`.
+Operators whose rows name a body run here, all others through `onnx.reference`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tightship.engine.kernels.failure import named
-from tightship.engine.kernels.reference import MakeRun, ReferenceRun, reference_kernel
-from tightship.engine.on_demand import OnDemand, names
+from tightship.engine.kernels.reference import Make, ReferenceRun, reference_kernel
 from tightship.errors import GraphError
 from tightship.graph import Node
+from tightship.graph.operators import body
 from tightship.graph.refusal import REFUSAL
-
-CONTROL: Mapping[str, Callable[[Node, MakeRun], ReferenceRun]] = OnDemand(
-    "tightship.engine.kernels",
-    {"control.CONTROL": names("If Loop Scan SequenceMap")},
-)
-ALONE: Mapping[str, MakeRun] = OnDemand(
-    "tightship.engine.kernels",
-    {
-        "detection.DETECTION": names("NonMaxSuppression"),
-        "signal.SIGNAL": names("STFT"),
-        "strings.STRINGS": names("StringConcat StringSplit"),
-    },
-)
-OPTIONAL: Mapping[str, ReferenceRun] = OnDemand(
-    "tightship.engine.kernels",
-    {"optional.OPTIONAL": names("Optional OptionalGetElement OptionalHasElement")},
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +41,9 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
     def make_run(inner: Node) -> ReferenceRun:
         return object_kernel(inner, allow_reference=allow_reference).run
 
-    if node.domain == "" and node.operator in CONTROL:
-        return ObjectKernel(node.operator, _guarded(node, CONTROL[node.operator](node, make_run)))
-    if node.domain == "" and node.operator in OPTIONAL:
-        return ObjectKernel(node.operator, _guarded(node, OPTIONAL[node.operator]))
-    if node.domain == "" and node.operator in ALONE:
-        return ObjectKernel(node.operator, _guarded(node, ALONE[node.operator](node)))
+    make: Make | None = body("objects", node.operator, node.domain)
+    if make is not None:
+        return ObjectKernel(node.operator, _guarded(node, make(node, make_run)))
     if node.domain == REFUSAL:
         return ObjectKernel(node.operator, _refusing(node))
     if not allow_reference:

@@ -1,12 +1,12 @@
 """Pad: copies the input into the output part by part, mirrored or repeated."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 
 Part = tuple[slice, slice]
 """Target and source ranges along an axis; one may repeat."""
@@ -96,6 +96,3 @@ def _periods(mode: str, length: int, before: int, low: int, high: int) -> Iterat
             source = slice(first, last if last >= 0 else None, -1)
         yield slice(start + before, stop + before), source
         start = stop
-
-
-PADDING: Mapping[str, Builder] = {"Pad": pad_kernel}

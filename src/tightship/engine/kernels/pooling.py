@@ -1,7 +1,7 @@
 """Pooling: one pass over the output for each tap of the window."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -163,11 +163,3 @@ def _global(ufunc: np.ufunc, *, mean: bool) -> Builder:
 
 global_average_pool = _global(np.add, mean=True)
 global_max_pool = _global(np.maximum, mean=False)
-
-POOLING: Mapping[str, Builder] = {
-    "AveragePool": average,
-    "GlobalAveragePool": global_average_pool,
-    "GlobalMaxPool": global_max_pool,
-    "LpPool": power_mean,
-    "MaxPool": largest,
-}

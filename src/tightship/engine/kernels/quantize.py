@@ -1,12 +1,10 @@
 """Conversion between real and quantized numbers: x = (q - zero point) * scale."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS, blocks
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import finite_range, is_narrow_float, is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
@@ -120,10 +118,3 @@ def dynamic_quantize(context: KernelContext) -> Kernel:
             np.copyto(out[index], real, casting="unsafe")
 
     return Kernel("DynamicQuantizeLinear", run, layout.size_bytes)
-
-
-QUANTIZE: Mapping[str, Builder] = {
-    "DequantizeLinear": dequantize,
-    "DynamicQuantizeLinear": dynamic_quantize,
-    "QuantizeLinear": quantize_linear,
-}

@@ -153,9 +153,3 @@ def _run_direction(
 gru = _recurrent(_GRU)
 lstm = _recurrent(_LSTM)
 rnn = _recurrent(_RNN)
-
-RECURRENT: Mapping[str, Builder] = {
-    "GRU": gru,
-    "LSTM": lstm,
-    "RNN": rnn,
-}

@@ -1,6 +1,6 @@
 """Reductions along axes, directly into the output."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
@@ -163,18 +163,3 @@ reduce_min = _reduction(_smallest, allow_bool=True)
 reduce_prod = _reduction(_product)
 reduce_sum = _reduction(_sum)
 reduce_sum_square = _reduction(_sum_of_squares, needs_work=True)
-
-REDUCTION: Mapping[str, Builder] = {
-    "ArgMax": arg_max,
-    "ArgMin": arg_min,
-    "ReduceL1": reduce_l1,
-    "ReduceL2": reduce_l2,
-    "ReduceLogSum": reduce_log_sum,
-    "ReduceLogSumExp": log_sum_exp,
-    "ReduceMax": reduce_max,
-    "ReduceMean": reduce_mean,
-    "ReduceMin": reduce_min,
-    "ReduceProd": reduce_prod,
-    "ReduceSum": reduce_sum,
-    "ReduceSumSquare": reduce_sum_square,
-}

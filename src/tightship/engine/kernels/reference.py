@@ -22,6 +22,9 @@ empty optional). It returns the outputs in order, None for those left out."""
 MakeRun = Callable[[Node], ReferenceRun]
 """Function that makes a node ready to run on objects."""
 
+Make = Callable[[Node, MakeRun], ReferenceRun]
+"""Makes a node ready to run with those of its bodies; their captures follow its inputs."""
+
 REFERENCE_ERRORS = (*KERNEL_ERRORS, AttributeError, ImportError, NameError, OSError, RuntimeError)
 """Exceptions of `onnx.reference` for operators, types or values that it cannot run."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout, Slot
 
@@ -204,6 +204,3 @@ def _book(
         stages.append(None if last else layout.slot(context.dtype(0), shape))
         terms.append(None if taps.weights is None else layout.slot(context.dtype(0), shape))
     return stages, terms
-
-
-RESIZE: Mapping[str, Builder] = {"Resize": resize_kernel, "Upsample": resize_kernel}

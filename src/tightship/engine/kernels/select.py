@@ -8,51 +8,8 @@ import numpy as np
 from tightship.engine.kernels.failure import named
 from tightship.engine.kernels.kernel import Array, Kernel, Run
 from tightship.engine.kernels.kernel_context import Builder, KernelContext, NotCoveredError
-from tightship.engine.on_demand import OnDemand, names
 from tightship.graph import Constant, Node, Value
-from tightship.graph.layer import TRAINING
-
-BUILDERS: Mapping[str, Builder] = OnDemand(
-    "tightship.engine.kernels",
-    {
-        "activation.ACTIVATIONS": names(
-            "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Shrink Sigmoid "
-            "Softplus Softsign Swish ThresholdedRelu"
-        ),
-        "cast.CAST": names("BitCast Cast CastLike"),
-        "convolution.CONVOLUTION": names("Conv ConvTranspose"),
-        "elementwise.ELEMENTWISE": names(
-            "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
-            "BitwiseXor Ceil Clip Cos Cosh Div Equal Exp Floor Greater GreaterOrEqual IsInf IsNaN "
-            "Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or PRelu Pow Reciprocal Round Sign "
-            "Sin Sinh Sqrt Sub Sum Tan Tanh Where Xor"
-        ),
-        "gather.GATHER": names("Gather GatherElements GatherND Scatter ScatterElements ScatterND"),
-        "generate.GENERATE": names(
-            "Constant ConstantOfShape CumProd CumSum EyeLike OneHot Range Shape Size Trilu"
-        ),
-        "matmul.MATMUL": names("Einsum Gemm MatMul MatMulInteger QLinearMatMul"),
-        "movement.MOVEMENT": names(
-            "Concat DepthToSpace Dropout Expand Flatten Identity Reshape Slice SpaceToDepth Split "
-            "Squeeze Tile Transpose Unsqueeze"
-        ),
-        "normalization.NORMALIZATION": names(
-            "BatchNormalization GroupNormalization InstanceNormalization LRN LayerNormalization "
-            "LpNormalization RMSNormalization"
-        ),
-        "padding.PADDING": names("Pad"),
-        "pooling.POOLING": names("AveragePool GlobalAveragePool GlobalMaxPool LpPool MaxPool"),
-        "quantize.QUANTIZE": names("DequantizeLinear DynamicQuantizeLinear QuantizeLinear"),
-        "recurrent.RECURRENT": names("GRU LSTM RNN"),
-        "reduction.REDUCTION": names(
-            "ArgMax ArgMin ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean "
-            "ReduceMin ReduceProd ReduceSum ReduceSumSquare"
-        ),
-        "resize.RESIZE": names("Resize Upsample"),
-        "softmax.SOFTMAX": names("Hardmax LogSoftmax Softmax"),
-    },
-)
-"""NumPy kernel builders by operator."""
+from tightship.graph.operators import body
 
 
 def numpy_kernel(
@@ -72,7 +29,7 @@ def numpy_kernel(
         outputs: Types in the order of `node.outputs`, None for those left out.
         constants: Values known before the run, by name.
     """
-    builder = _builder(node)
+    builder: Builder | None = body("numpy", node.operator, node.domain)
     if builder is None:
         return None
     if not all(value is None or value.is_static for value in (*inputs, *outputs)):
@@ -85,14 +42,6 @@ def numpy_kernel(
     run = _guarded(node, kernel.run)
     compatibility = replace(context, constants=context.consulted)
     return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place, compatibility)
-
-
-def _builder(node: Node) -> Builder | None:
-    if node.domain == TRAINING:
-        from tightship.engine.kernels.gradient import GRADIENT_BUILDERS
-
-        return GRADIENT_BUILDERS.get(node.operator)
-    return BUILDERS.get(node.operator) if node.domain in ("", "ai.onnx") else None
 
 
 def _guarded(node: Node, run: Run) -> Run:

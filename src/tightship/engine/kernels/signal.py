@@ -1,16 +1,16 @@
 """STFT: spectra of frames of a signal, by NumPy's transforms."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tightship.engine.kernels.reference import ReferenceRun
+from tightship.engine.kernels.reference import MakeRun, ReferenceRun
 from tightship.graph import Node
 
 
-def stft(node: Node) -> ReferenceRun:
-    """Make the node ready to run, on frames that lie whole in the signal, times the window."""
+def stft(node: Node, _: MakeRun) -> ReferenceRun:
+    """The node ready to run: pieces that lie whole in the signal, each by the window."""
     one_sided = bool(node.attributes.get("onesided", 1))
 
     def run(operands: Sequence[Any]) -> list[Any]:
@@ -28,7 +28,3 @@ def stft(node: Node) -> ReferenceRun:
         return [np.stack([found.real, found.imag], -1).astype(signal.dtype)]
 
     return run
-
-
-SIGNAL: Mapping[str, Callable[[Node], ReferenceRun]] = {"STFT": stft}
-"""Kernels by operator."""

@@ -1,11 +1,9 @@
 """Softmax, LogSoftmax and Hardmax."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
@@ -85,10 +83,3 @@ def hardmax(context: KernelContext) -> Kernel:
             np.equal(index, position, out=out[:, position, :], casting="unsafe")
 
     return Kernel("Hardmax", run, layout.size_bytes)
-
-
-SOFTMAX: Mapping[str, Builder] = {
-    "Hardmax": hardmax,
-    "LogSoftmax": log_softmax,
-    "Softmax": softmax_kernel,
-}

@@ -3,7 +3,7 @@
 `onnx.reference` runs them on NumPy's strings, which drop trailing zeros.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from tightship.graph import Node
 from tightship.graph.texts import joined
 
 
-def string_concat(_: Node) -> ReferenceRun:
+def string_concat(_: Node, __: MakeRun) -> ReferenceRun:
     concat = np.frompyfunc(joined, 2, 1)
 
     def run(operands: Sequence[Any]) -> list[Any]:
@@ -22,7 +22,7 @@ def string_concat(_: Node) -> ReferenceRun:
     return run
 
 
-def split(node: Node) -> ReferenceRun:
+def split(node: Node, _: MakeRun) -> ReferenceRun:
     delimiter = node.attributes.get("delimiter") or None
     limit = node.attributes.get("maxsplit", -1)
     assert isinstance(delimiter, str | None), delimiter
@@ -39,6 +39,3 @@ def split(node: Node) -> ReferenceRun:
         return [found.reshape(*texts.shape, width), counts.reshape(texts.shape)]
 
     return run
-
-
-STRINGS: Mapping[str, MakeRun] = {"StringConcat": string_concat, "StringSplit": split}

@@ -27,15 +27,19 @@ from tightship.engine.lower.passes.split_recurrent import split_recurrent
 from tightship.engine.lower.passes.widen_floats import widen_floats
 from tightship.errors import InputError
 from tightship.graph import Graph
-from tightship.graph.operators import UPDATES
+from tightship.graph.operators import Category, row_of
 
 
-def seldom(place: str, *operators: str) -> Callable[[Graph], Graph]:
-    """Make a pass that imports `module.name` for the first graph with one of the operators."""
+def seldom(
+    place: str, *operators: str, category: Category | None = None
+) -> Callable[[Graph], Graph]:
+    """Import the pass at `module.name` for the first graph with an operator, or one of a kind."""
     module, name = place.rsplit(".", 1)
 
     def graph_pass(graph: Graph) -> Graph:
-        if all(node.operator not in operators for node in graph.nodes):
+        if not any(
+            node.operator in operators or row_of(node).category is category for node in graph.nodes
+        ):
             return graph
         imported = import_module(f"tightship.engine.lower.{module}")
         found: Callable[[Graph], Graph] = getattr(imported, name)
@@ -69,7 +73,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_attention,
     pool_means,
     lift_gemm,
-    seldom("passes.transpose_gradients.transpose_gradients", *sorted(UPDATES)),
+    seldom("passes.transpose_gradients.transpose_gradients", category=Category.UPDATING),
     fold_pad,
     expand_power,
     fold_batch_norm,

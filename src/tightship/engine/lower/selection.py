@@ -9,7 +9,7 @@ from tightship.engine.kernels.failure import named
 from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
-from tightship.engine.lower.onednn import EMITTERS, QUANTIZED_EMITTERS
+from tightship.engine.lower.onednn import Emitter
 from tightship.engine.lower.passes.dequantized import Measured, Quantization, measured, quantization
 from tightship.engine.lower.pipeline import (
     LAST_RESORT,
@@ -26,7 +26,7 @@ from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns
 from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
-from tightship.engine.lower.steps.views import same_bytes
+from tightship.engine.lower.steps.views import is_view, same_bytes
 from tightship.engine.program.program import (
     KernelWork,
     Lowered,
@@ -35,6 +35,7 @@ from tightship.engine.program.program import (
     ReferenceWork,
 )
 from tightship.graph import DType, Graph, Node, Value
+from tightship.graph.operators import body
 from tightship.planner import AliasKind
 
 CONCATS_MATTER = 0.01
@@ -42,8 +43,7 @@ CONCATS_MATTER = 0.01
 ONEDNN_LENGTH_MAX = 2**31 - 1
 """Longest axis for oneDNN: 3.2 keeps lengths in 32 bits, and may divide by a remainder."""
 OF_INTEGERS = frozenset({"ConvInteger", "MatMulInteger", "MaxPool"})
-"""Operators on 8-bit integers themselves rather than the real numbers that they represent."""
-VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
+"""Operators on 8-bit integers as they are, not as real numbers that they stand for."""
 
 
 def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowered:
@@ -214,7 +214,7 @@ def _moves_nothing(builder: Builder, node: Node) -> bool:
     """Whether the outputs are views of the first input, or are deferred until they are read."""
     if node.domain:
         return node.operator == "Dequantize" and _deferred(builder, node)
-    if node.operator in VIEWS:
+    if is_view(node):
         return _view(builder, node)
     if node.operator in PARTING:
         return cut(builder, node)
@@ -267,8 +267,8 @@ def _tensor(builder: Builder, node: Node) -> Quantization | Measured | None:
 
 
 def _quantized(builder: Builder, node: Node) -> bool:
-    """Emit a kernel on 8-bit integers, if there is one."""
-    emitter = QUANTIZED_EMITTERS.get((node.domain, node.operator))
+    """A kernel on 8-bit integers."""
+    emitter: Emitter | None = body("quantized", node.operator, node.domain)
     return (
         builder.options.use_onednn
         and emitter is not None
@@ -279,7 +279,7 @@ def _quantized(builder: Builder, node: Node) -> bool:
 
 
 def _onednn(builder: Builder, node: Node) -> bool:
-    emitter = EMITTERS.get((node.domain, node.operator))
+    emitter: Emitter | None = body("onednn", node.operator, node.domain)
     if emitter is None:
         return False
     parameters = node.inputs[1:] if node.operator in ("Clip", "Resize") else ()

@@ -24,6 +24,7 @@ from tightship.engine.program.program import (
 )
 from tightship.engine.program.schedule import schedule_of
 from tightship.graph import element_count
+from tightship.graph.operators import find
 from tightship.planner import AliasKind, Schedule, Step
 from tightship.planner.recompute import NEVER
 from tightship.planner.squeeze import squeeze
@@ -47,10 +48,6 @@ CONVOLUTIONS: Mapping[str, Callable[[Operand, Operand, Operand], tuple[Operand, 
 }
 """Functions from two operands read and the result to the weights and the filtered image."""
 PRODUCTS = frozenset({*CONVOLUTIONS, "Gemm", "MatMul", "TransposedMatMul"})
-AT_RANDOM = frozenset(
-    {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-     "RandomUniformLike"}
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +166,7 @@ def _runs_once(step: LoweredStep, writers: Mapping[int, int]) -> bool:
     return (
         isinstance(step.work, ReferenceWork)
         or any(o.space is not Space.ARENA or writers[o.slot] > 1 for o in step.writes)
-        or not AT_RANDOM.isdisjoint(step.operator.split("+"))
+        or any(find(operator).is_random for operator in step.operator.split("+"))
     )
 
 

@@ -7,12 +7,18 @@ import numpy as np
 
 from tightship.engine.kernels import evaluate
 from tightship.engine.lower.passes.fold_constants import recipe_of
-from tightship.engine.template.values import EVALUATE, Array
+from tightship.engine.template.values import Array, Evaluate
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node, Value
 from tightship.graph.length import Trace, is_length, value_of
 from tightship.graph.operands import Operands, misfit
-from tightship.graph.operators.shapes.rules import RULES
-from tightship.graph.operators.shapes.shape_context import NoRuleError, Shape, ShapeContext, product
+from tightship.graph.operators import body
+from tightship.graph.operators.shapes.shape_context import (
+    NoRuleError,
+    Rule,
+    Shape,
+    ShapeContext,
+    product,
+)
 from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
 
 ELEMENTS_MAX = 256
@@ -51,8 +57,8 @@ class Retyper:
             raise NoRuleError
         if not any(name in self.values or name in self.known for name in node.inputs):
             return
-        rule = RULES.get(node.operator)
-        if rule is None or node.domain:
+        rule: Rule | None = body("shape", node.operator, node.domain)
+        if rule is None:
             raise NoRuleError
         context = ShapeContext(
             node,
@@ -103,7 +109,7 @@ class Retyper:
         if node.operator == "Size":
             return _shaped([product(context.shape())], ())
         arrays = [self._array(name) for name in node.inputs if name]
-        evaluator = EVALUATE.get(node.operator)
+        evaluator: Evaluate | None = body("lengths", node.operator)
         if evaluator is None or any(array is None for array in arrays):
             return None
         try:

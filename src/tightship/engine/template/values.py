@@ -96,25 +96,3 @@ def ufunc(name: str) -> Evaluate:
 def folded(name: str) -> Evaluate:
     """Fold all arrays by a function of NumPy's."""
     return lambda _, arrays: reduce(getattr(np, name), arrays)
-
-
-EVALUATE: dict[str, Evaluate] = {
-    "Add": ufunc("add"),
-    "Cast": cast,
-    "Concat": concat,
-    "Div": divide,
-    "Equal": equal,
-    "Gather": gather,
-    "Identity": identity,
-    "Max": folded("maximum"),
-    "Min": folded("minimum"),
-    "Mul": ufunc("multiply"),
-    "ReduceProd": product,
-    "Reshape": reshape,
-    "Slice": slice_value,
-    "Squeeze": squeeze,
-    "Sub": ufunc("subtract"),
-    "Unsqueeze": unsqueeze,
-    "Where": where,
-}
-"""Evaluators by operator; each raises `NoRuleError` for a form that it does not know."""

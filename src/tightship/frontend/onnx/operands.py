@@ -8,8 +8,9 @@ from tightship.errors import GraphError
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.attributes import plain_attributes
 from tightship.graph import AttributeValue, Shape
-from tightship.graph.operands import RULES, Operands
+from tightship.graph.operands import Operands
 from tightship.graph.operands import misfit as operand_misfit
+from tightship.graph.operators import find
 from tightship.graph.recurrent_shapes import DIRECTIONS, GATES
 
 
@@ -23,7 +24,7 @@ def misfit(
     Raises:
         GraphError: `direction` or `layout` has an invalid value.
     """
-    if node.domain not in ("", "ai.onnx") or node.op_type not in RULES:
+    if node.domain not in ("", "ai.onnx") or not find(node.op_type).operands:
         return None
     attributes = plain_attributes(node)
     if node.op_type in GATES:

@@ -6,11 +6,12 @@ import numpy as np
 from onnx import TypeProto
 
 from tightship.frontend.onnx import types
-from tightship.frontend.onnx.evaluate import EVALUATORS, Call, NotEvaluatedError
+from tightship.frontend.onnx.evaluate import Call, Evaluator, NotEvaluatedError
 from tightship.frontend.onnx.scope import KNOWN_ELEMENTS_MAX, Scope
 from tightship.frontend.onnx.tensor import RANK_MAX
 from tightship.graph import Constant, DType, Fill, Inline, Node, element_count
 from tightship.graph.constant import Array
+from tightship.graph.operators import body
 
 _BOUNDED = frozenset({"NonZero", "Compress", "Unique"})
 """Operators whose output shape depends on data, but is at most as large as their input."""
@@ -41,8 +42,8 @@ def evaluate(node: Node, scope: Scope, inferred: Sequence[TypeProto]) -> Sequenc
 
     A node that cannot be evaluated is left to the run, which reports the error.
     """
-    evaluator = EVALUATORS.get(node.operator)
-    if node.domain or evaluator is None:
+    evaluator: Evaluator | None = body("known", node.operator, node.domain)
+    if evaluator is None:
         return None
     arrays: list[Array | None] = []
     for name in node.inputs:

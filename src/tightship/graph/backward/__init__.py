@@ -5,8 +5,7 @@ from tightship.graph.backward.differentiate import backward, constants_read, par
 from tightship.graph.backward.dropout import DROPOUT, with_dropout
 from tightship.graph.backward.layer import layer_node
 from tightship.graph.backward.loss import IGNORED, with_cross_entropy, with_squared_error
-from tightship.graph.backward.operators import DOMAIN, OPERATORS, Operator
-from tightship.graph.backward.rules import RULES
+from tightship.graph.backward.operators import DOMAIN, OPERATORS
 from tightship.graph.backward.update import (
     GATHERED,
     NORM,
@@ -26,10 +25,8 @@ __all__ = [
     "IGNORED",
     "NORM",
     "OPERATORS",
-    "RULES",
     "STEP",
     "Adam",
-    "Operator",
     "Optimizer",
     "Sgd",
     "backward",

@@ -1,26 +1,21 @@
 """Gradients of activations: one operator each, of the output where that suffices."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.layout import DType
 
 _Gradients = Iterator[tuple[int, str]]
 
-OF_OUTPUT = ("Relu", "Sigmoid", "Tanh")
-"""Activations whose gradient reads the output, so that the input is free early."""
-OF_INPUT = (
-    "Elu", "Erf", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Softplus", "Swish",
-)  # fmt: skip
-"""Activations whose gradient reads the input."""
-
 
 def of_output(at: GradientContext) -> _Gradients:
+    """Read the output, so that the input is free at once."""
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.y)[0]
 
 
 def of_input(at: GradientContext) -> _Gradients:
+    """Read the input."""
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.x())[0]
 
@@ -123,19 +118,3 @@ def dropout(at: GradientContext) -> _Gradients:
 def _flag(at: GradientContext) -> bool:
     training = at.parameter(2, "training_mode")
     return training is not None and bool(training.reshape(()))
-
-
-ACTIVATIONS: Mapping[str, Rule] = {
-    **dict.fromkeys(OF_OUTPUT, of_output),
-    **dict.fromkeys(OF_INPUT, of_input),
-    "Celu": celu,
-    "Clip": clip,
-    "Dropout": dropout,
-    "LogSoftmax": softmax,
-    "Mish": mish,
-    "PRelu": prelu,
-    "Selu": selu,
-    "Softmax": softmax,
-    "Softsign": softsign,
-    "ThresholdedRelu": thresholded,
-}

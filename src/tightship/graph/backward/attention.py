@@ -1,12 +1,12 @@
 """Gradient of attention, which recomputes the weights instead of keeping them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.backward.operators import DOMAIN, Attributes, types_of
 from tightship.graph.constant import Inline
 from tightship.graph.layout import DType
@@ -120,6 +120,3 @@ def _product(at: GradientContext, a: str, b: str, transposed: str) -> str:
 def _own(at: GradientContext, operator: str, a: str, b: str, attributes: Attributes) -> str:
     types = types_of(operator, [at.type(a), at.type(b)], attributes)
     return at.tape.write(operator, (a, b), types, attributes, (DOMAIN, at.node.version))[0]
-
-
-ATTENTIONS: Mapping[str, Rule] = {"Attention": attention_rule}

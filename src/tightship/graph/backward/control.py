@@ -1,10 +1,9 @@
 """Gradients of operators that run graphs: If, and loops of a known number of iterations."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
-from tightship.graph.backward.gradient_context import ControlRule, GradientContext, GradientPath
-from tightship.graph.backward.loop_gradient import differentiate_iterations
+from tightship.graph.backward.gradient_context import GradientContext, GradientPath
 from tightship.graph.ir import Graph
 
 
@@ -26,11 +25,3 @@ def if_rule(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[
         branches[attribute] = replace(made, inputs=(), captures=captures)
     found = tape.write("If", node.inputs, [at.type(name) for name in wanted], branches)
     yield from zip(wanted, found, strict=True)
-
-
-CONTROL: Mapping[tuple[str, str], ControlRule] = {
-    ("", "If"): if_rule,
-    ("", "Loop"): differentiate_iterations,
-    ("", "Scan"): differentiate_iterations,
-}
-"""Rules by domain and operator."""

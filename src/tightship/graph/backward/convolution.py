@@ -1,8 +1,8 @@
 """Gradients of convolutions and pools."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 
 _Gradients = Iterator[tuple[int, str]]
 
@@ -61,13 +61,3 @@ def global_average(at: GradientContext) -> _Gradients:
         for length in shape[2:]:
             count *= length
         yield 0, at.expanded(at.scaled(at.dy, 1 / count), shape)
-
-
-CONVOLUTIONS: Mapping[str, Rule] = {
-    "AveragePool": average,
-    "Conv": conv,
-    "ConvTranspose": transposed,
-    "GlobalAveragePool": global_average,
-    "GlobalMaxPool": global_largest,
-    "MaxPool": largest,
-}

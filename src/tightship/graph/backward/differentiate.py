@@ -7,14 +7,19 @@ import numpy as np
 
 from tightship.errors import GraphError
 from tightship.graph.backward.batch_statistics import with_batch_statistics
-from tightship.graph.backward.control import CONTROL
-from tightship.graph.backward.gradient_context import FLOATS, Ends, GradientContext
+from tightship.graph.backward.gradient_context import (
+    FLOATS,
+    ControlRule,
+    Ends,
+    GradientContext,
+    Rule,
+)
 from tightship.graph.backward.operators import Type
-from tightship.graph.backward.reach import changing_with, leading_through
-from tightship.graph.backward.rules import FLAT, RULES
+from tightship.graph.backward.reach import changing_with, has_no_slope, leading_through
 from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Constant, Fill
 from tightship.graph.ir import Graph, Node, leading_to
+from tightship.graph.operators import body as body_of
 
 _HIDING = -1e4
 """Largest value that a mask adds to scores that must not count."""
@@ -223,7 +228,7 @@ class _Walk:
             found = [self._settled(name) for name in node.outputs]
             if not any(found) or self._wanted.isdisjoint(node.reads):
                 continue
-            if node.domain or node.operator not in FLAT:
+            if not has_no_slope(node):
                 self._differentiate(node, tuple(found))
 
     def gradient(self, name: str) -> str:
@@ -245,12 +250,13 @@ class _Walk:
 
     def _differentiate(self, node: Node, gradients: tuple[str, ...]) -> None:
         context = GradientContext(self.tape, node, gradients, self._wanted)
-        of_graphs = CONTROL.get((node.domain, node.operator))
-        if of_graphs is not None:
+        found = body_of("gradient", node.operator, node.domain)
+        if found is not None and node.subgraphs:
+            of_graphs: ControlRule = found
             for name, gradient in of_graphs(context, gradient_path):
                 self._add(name, gradient)
             return
-        rule = RULES.get((node.domain, node.operator))
+        rule: Rule | None = found
         if rule is None or node.fused:
             through = next(name for name in node.reads if name in self._wanted)
             raise context.refusal(

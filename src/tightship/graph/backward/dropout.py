@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tightship.errors import GraphError
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.tape import OPSET
 from tightship.graph.constant import Constant
@@ -150,6 +150,3 @@ def dropout_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
     """Reads nothing of the forward pass."""
     if at.wants(0):
         yield 0, at.own(TRAINING_FORM, at.dy, at.x(1))[0]
-
-
-DROPOUTS: Mapping[str, Rule] = {TRAINING_FORM: dropout_rule}

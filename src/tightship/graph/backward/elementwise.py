@@ -1,6 +1,6 @@
 """Gradients of elementwise operators, with broadcasting."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from tightship.graph.backward.gradient_context import GradientContext, Rule
 from tightship.graph.layout import DType
@@ -128,25 +128,3 @@ neg = _unary(lambda at: at.op("Neg", at.dy))
 reciprocal = _unary(_reciprocal)
 sin = _unary(lambda at: at.op("Mul", at.dy, at.op("Cos", at.x())))
 sqrt = _unary(_root)
-
-ELEMENTWISE: Mapping[str, Rule] = {
-    "Abs": abs_rule,
-    "Add": add,
-    "Cast": cast,
-    "Cos": cos,
-    "Div": divide,
-    "Exp": exp,
-    "Log": log,
-    "Max": extreme,
-    "Mean": mean,
-    "Min": extreme,
-    "Mul": multiply,
-    "Neg": neg,
-    "Pow": power,
-    "Reciprocal": reciprocal,
-    "Sin": sin,
-    "Sqrt": sqrt,
-    "Sub": subtract,
-    "Sum": add,
-    "Where": where,
-}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tightship.errors import GraphError
-from tightship.graph.backward.gradient_context import FLOATS, GradientContext, Rule
+from tightship.graph.backward.gradient_context import FLOATS, GradientContext
 from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.tape import Tape
 from tightship.graph.ir import Graph, Value
@@ -33,12 +33,6 @@ def likelihood(at: GradientContext) -> _Gradients:
         operands = (at.dy, *at.node.inputs[1:])
         shape = at.shape(at.x(0))
         yield 0, at.own("NegativeLogLikelihoodLossGrad", *operands, shape=shape)[0]
-
-
-LOSSES: Mapping[str, Rule] = {
-    "NegativeLogLikelihoodLoss": likelihood,
-    "SoftmaxCrossEntropyLoss": cross_entropy,
-}
 
 
 IGNORED = -100

@@ -1,11 +1,11 @@
 """Gradients of operators that move elements: moved back, and summed where repeated."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.constant import Fill
 
 _Gradients = Iterator[tuple[int, str]]
@@ -179,24 +179,3 @@ def space_to_depth(at: GradientContext) -> _Gradients:
         if at.node.attributes.get("mode", "DCR") in ("CRD", b"CRD"):
             apart, order = (batch, channels, size, size, *places), (0, 1, 4, 2, 5, 3)
         yield 0, at.reshaped(at.transposed(at.reshaped(at.dy, apart), order), shape)
-
-
-MOVEMENTS: Mapping[str, Rule] = {
-    "Concat": concat,
-    "DepthToSpace": depth_to_space,
-    "Expand": expand,
-    "Flatten": reshape,
-    "Gather": gather,
-    "GatherElements": gather,
-    "Identity": reshape,
-    "Pad": pad,
-    "Reshape": reshape,
-    "Slice": slice_rule,
-    "SpaceToDepth": space_to_depth,
-    "Split": split,
-    "Squeeze": reshape,
-    "Tile": tile,
-    "Transpose": transpose,
-    "Trilu": triangle,
-    "Unsqueeze": reshape,
-}

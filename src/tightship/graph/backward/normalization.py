@@ -1,9 +1,9 @@
 """Gradients of normalizations, which read the input, and statistics that the forward writes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.backward.operators import DOMAIN, Attributes
 
 _Gradients = Iterator[tuple[int, str]]
@@ -175,15 +175,3 @@ def _near(at: GradientContext, name: str, before: int, after: int) -> str:
     }  # fmt: skip
     mean = at.op("AveragePool", at.reshaped(name, rows), shape=rows, attributes=attributes)
     return at.reshaped(mean, shape)
-
-
-NORMALIZATIONS: Mapping[str, Rule] = {
-    "BatchNormalization": given,
-    "GroupNormalization": group,
-    "InstanceNormalization": instance,
-    "LRN": local_response,
-    "LayerNormalization": layer,
-    "RMSNormalization": root_mean_square,
-}
-OWN_NORMALIZATIONS: Mapping[str, Rule] = {"BatchNormalizationTraining": by_batch}
-"""Of `DOMAIN`."""

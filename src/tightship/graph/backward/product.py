@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from string import ascii_letters
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.backward.operators import DOMAIN, types_of
 from tightship.graph.ir import AttributeValue
 
@@ -131,6 +131,3 @@ def _labels(at: GradientContext) -> tuple[list[str], str]:
         for term, rank in zip(terms, ranks, strict=True)
     ]
     return written, right.replace("...", spread)
-
-
-PRODUCTS: Mapping[str, Rule] = {"Einsum": contraction, "Gemm": gemm, "MatMul": matmul}

@@ -1,8 +1,8 @@
 """Gradients of LSTM, GRU and RNN: one operator, which reads the states that the forward writes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 
 _PLAIN = ("activations", "activation_alpha", "activation_beta", "clip", "input_forget", "layout")
 """Attributes that change the network beyond what the gradient covers."""
@@ -39,10 +39,3 @@ def _is_known_rnn(at: GradientContext) -> bool:
     given = at.node.attributes.get("activations", ())
     assert isinstance(given, tuple)
     return at.node.operator == "RNN" and set(given) in ({"Tanh"}, {"Relu"})
-
-
-RECURRENT: Mapping[str, Rule] = {
-    "GRU": recurrent_rule,
-    "LSTM": recurrent_rule,
-    "RNN": recurrent_rule,
-}

@@ -1,6 +1,6 @@
 """Gradients of reductions: the gradient of a sum goes to each of its terms."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from math import prod
 
 from tightship.graph.backward.gradient_context import GradientContext, Rule
@@ -81,14 +81,3 @@ reduce_extreme = _reduction(_extreme)
 reduce_mean = _reduction(_mean)
 reduce_sum = _reduction(_sum)
 reduce_sum_square = _reduction(_sum_of_squares)
-
-REDUCTIONS: Mapping[str, Rule] = {
-    "ReduceL1": reduce_l1,
-    "ReduceL2": reduce_l2,
-    "ReduceLogSumExp": reduce_log_sum_exp,
-    "ReduceMax": reduce_extreme,
-    "ReduceMean": reduce_mean,
-    "ReduceMin": reduce_extreme,
-    "ReduceSum": reduce_sum,
-    "ReduceSumSquare": reduce_sum_square,
-}

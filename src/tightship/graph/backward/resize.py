@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.constant import Inline
 
 Positions = NDArray[np.float64]
@@ -125,6 +125,3 @@ def _is_repetition(at: GradientContext) -> bool:
 def _text(at: GradientContext, name: str, default: str) -> str:
     value = at.node.attributes.get(name, default)
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-RESIZES: Mapping[str, Rule] = {"Resize": resize_rule}

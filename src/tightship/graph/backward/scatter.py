@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tightship.graph.backward.gradient_context import GradientContext, Rule
+from tightship.graph.backward.gradient_context import GradientContext
 from tightship.graph.backward.operators import DOMAIN, Attributes
 from tightship.graph.constant import Fill
 from tightship.graph.layout import DType
@@ -67,12 +67,3 @@ def running_sum(at: GradientContext) -> _Gradients:
     if at.wants(0):
         turned = {**at.node.attributes, "reverse": 1 - at.integer("reverse", 0)}
         yield 0, at.op("CumSum", at.dy, at.x(1), shape=at.shape(at.dy), attributes=turned)
-
-
-SCATTERS: Mapping[str, Rule] = {
-    "CumSum": running_sum,
-    "GatherND": gather_tuples,
-    "ScatterElements": scatter_elements,
-    "ScatterND": scatter_tuples,
-    "TopK": largest,
-}

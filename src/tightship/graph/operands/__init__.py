@@ -1,27 +1,12 @@
 """Rules for the shapes of a node's operands that onnx's inference does not check."""
 
-from collections.abc import Callable, Mapping
-
-from tightship.graph.operands.indexed import INDEXED
 from tightship.graph.operands.operands import MisfitError, OpenShapeError, Operands
-from tightship.graph.operands.parameters import PARAMETERS
-from tightship.graph.operands.quantized import QUANTIZED
-from tightship.graph.operands.sequences import SEQUENCES
-from tightship.graph.operands.windows import WINDOWS
-
-RULES: Mapping[str, Callable[[Operands], None]] = {
-    **INDEXED,
-    **PARAMETERS,
-    **QUANTIZED,
-    **SEQUENCES,
-    **WINDOWS,
-}
-"""Rules by operator of ONNX's own domain."""
+from tightship.graph.operators import body
 
 
 def misfit(operator: str, operands: Operands) -> str | None:
-    """Return why operands do not fit each other; None if known lengths allow them."""
-    rule = RULES.get(operator)
+    """Return why operands do not fit each other; None where no known length says so."""
+    rule = body("operands", operator)
     try:
         if rule is not None:
             rule(operands)
@@ -32,4 +17,4 @@ def misfit(operator: str, operands: Operands) -> str | None:
     return None
 
 
-__all__ = ["RULES", "MisfitError", "Operands", "misfit"]
+__all__ = ["MisfitError", "Operands", "misfit"]

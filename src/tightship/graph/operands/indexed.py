@@ -1,6 +1,5 @@
 """Operand rules of operators that read or write at given indices, and of losses."""
 
-from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from tightship.graph.layout import Dimension, Shape
@@ -121,22 +120,3 @@ def same_lengths(at: Operands) -> None:
         at.require_rank(place, 1)
     for before, after in pairwise(given):
         at.require(after, at.shape(before))
-
-
-INDEXED: Mapping[str, Callable[[Operands], None]] = {
-    "Compress": compress,
-    "Einsum": einsum,
-    "GatherElements": gather_elements,
-    "GatherND": gather_nd,
-    "NegativeLogLikelihoodLoss": loss,
-    "NonMaxSuppression": non_max_suppression,
-    "OneHot": one_hot,
-    "ReverseSequence": reverse_sequence,
-    "Scatter": scatter_elements,
-    "ScatterElements": scatter_elements,
-    "ScatterND": scatter_nd,
-    "Slice": same_lengths,
-    "SoftmaxCrossEntropyLoss": loss,
-    "TensorScatter": tensor_scatter,
-}
-"""Rules by operator."""

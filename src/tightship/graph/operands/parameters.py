@@ -1,6 +1,6 @@
 """Operand rules of parameters: of normalizations, activations and products, scalars and lists."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from tightship.graph.operands.operands import MisfitError, Operands, text
 
@@ -148,46 +148,3 @@ def ones(places: str) -> Callable[[Operands], None]:
         at.require_one(*map(int, places.split()))
 
     return rule
-
-
-_REDUCTIONS = (
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
-    "ReduceSum ReduceSumSquare Squeeze Unsqueeze"
-)
-
-
-PARAMETERS: Mapping[str, Callable[[Operands], None]] = {
-    **dict.fromkeys(_REDUCTIONS.split(), axes),
-    "AffineGrid": affine_grid,
-    "BatchNormalization": batch_normalization,
-    "BlackmanWindow": ones("0"),
-    "CenterCropPad": crop,
-    "Clip": ones("1 2"),
-    "CumProd": cumulative,
-    "CumSum": cumulative,
-    "DFT": ones("1 2"),
-    "DepthToSpace": depth_to_space,
-    "Dropout": ones("1 2"),
-    "Gemm": gemm,
-    "GroupNormalization": group_normalization,
-    "HammingWindow": ones("0"),
-    "HannWindow": ones("0"),
-    "InstanceNormalization": instance_normalization,
-    "LayerNormalization": layer_normalization,
-    "LpNormalization": along_axis,
-    "MelWeightMatrix": ones("0 1 2 3 4"),
-    "PRelu": prelu,
-    "Pad": pad,
-    "RMSNormalization": layer_normalization,
-    "Range": ones("0 1 2"),
-    "Resize": resize,
-    "STFT": stft,
-    "SpaceToDepth": space_to_depth,
-    "Split": split,
-    "Tile": tile,
-    "TopK": ones("1"),
-    "Transpose": transpose,
-    "Trilu": ones("1"),
-    "Upsample": resize,
-}
-"""Rules by operator."""

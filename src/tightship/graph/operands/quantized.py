@@ -1,7 +1,5 @@
 """Operand rules of quantized operators: scales and zero points by tensor, axis, row or block."""
 
-from collections.abc import Callable, Mapping
-
 from tightship.graph.layout import Dimension, Shape
 from tightship.graph.operands.operands import Operands, text
 from tightship.graph.operands.windows import convolution
@@ -79,14 +77,3 @@ def qlinear_conv(at: Operands) -> None:
     at.require(5, (), (1,), (channels,))
     at.require(8, (channels,))
     _like_scale(at, 4)
-
-
-QUANTIZED: Mapping[str, Callable[[Operands], None]] = {
-    "ConvInteger": conv_integer,
-    "DequantizeLinear": linear,
-    "MatMulInteger": matmul_integer,
-    "QLinearConv": qlinear_conv,
-    "QLinearMatMul": qlinear_matmul,
-    "QuantizeLinear": linear,
-}
-"""Rules by operator."""

@@ -1,10 +1,10 @@
 """Operand rules of attention, rotary embeddings and recurrent layers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from tightship.graph.attention_shapes import attention_misfit
 from tightship.graph.operands.operands import MisfitError, Operands, text
-from tightship.graph.recurrent_shapes import DIRECTIONS, GATES, agree, recurrent_shapes
+from tightship.graph.recurrent_shapes import DIRECTIONS, agree, recurrent_shapes
 
 ATTENTION_INPUTS = 7
 WEIGHTS_OF_STATE = 2
@@ -67,12 +67,3 @@ def causal_conv(at: Operands) -> None:
     past = at.find(3)
     if past is not None and not agree(past[:2], x[:2]):
         at.refuse(3, f"{text((*x[:2], None))} is needed")
-
-
-SEQUENCES: Mapping[str, Callable[[Operands], None]] = {
-    **{operator: recurrent(operator) for operator in GATES},
-    "Attention": attention,
-    "CausalConvWithState": causal_conv,
-    "RotaryEmbedding": rotary,
-}
-"""Rules by operator."""

@@ -1,6 +1,5 @@
 """Operand rules of convolutions and of other operators with windows."""
 
-from collections.abc import Callable, Mapping
 from math import prod
 
 from tightship.graph.layout import Dimension
@@ -83,16 +82,3 @@ def max_roi_pool(at: Operands) -> None:
 def grid_sample(at: Operands) -> None:
     x = at.shape(0, 3)
     at.require(1, (x[0], *(None,) * (len(x) - 2), len(x) - 2))
-
-
-WINDOWS: Mapping[str, Callable[[Operands], None]] = {
-    "Col2Im": col2im,
-    "Conv": conv,
-    "ConvTranspose": conv_transpose,
-    "DeformConv": deform_conv,
-    "GridSample": grid_sample,
-    "MaxRoiPool": max_roi_pool,
-    "MaxUnpool": max_unpool,
-    "RoiAlign": roi_align,
-}
-"""Rules by operator."""

@@ -9,10 +9,9 @@ ROWS = (
     Operator("Optional", "1 type", objects="optional.optional_kernel", gradient=UNWRITTEN),
     Operator("OptionalGetElement", "1", objects="optional.get_element", gradient=UNWRITTEN),
     Operator("OptionalHasElement", "1", objects="optional.has_element", gradient=NOT_REAL),
-    Operator("Scan",
-        "* body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes"
-        " scan_output_directions",
-        objects="control.scan", gradient="turns_back.differentiate_iterations"),
+    Operator("Scan", "* body directions num_scan_inputs scan_input_axes scan_input_directions "
+        "scan_output_axes scan_output_directions", objects="control.scan",
+        gradient="turns_back.differentiate_iterations"),
     Operator("SequenceAt", "2", gradient=UNWRITTEN),
     Operator("SequenceConstruct", "*", gradient=UNWRITTEN),
     Operator("SequenceEmpty", "0 dtype", gradient=UNWRITTEN),

@@ -5,9 +5,8 @@ from tightship.graph.operators.row import NOT_REAL, OF_SHAPES, STEPS, UNWRITTEN,
 ROWS = (
     Operator("Bernoulli", "1 dtype seed", is_random=True, gradient=UNWRITTEN),
     Operator("Constant",
-        "0 sparse_value value value_float value_floats value_int value_ints value_string"
-        " value_strings",
-        numpy="generate.constant", gradient=UNWRITTEN),
+        "0 sparse_value value value_float value_floats value_int value_ints value_string "
+        "value_strings", numpy="generate.constant", gradient=UNWRITTEN),
     Operator("ConstantOfShape", "1 value", shape="rules.filled", numpy="generate.filled",
         native="generate.constant_of_shape", gradient=STEPS),
     Operator("EyeLike", "1 @dtype k", numpy="generate.eye_like", native="generate.eye_like",

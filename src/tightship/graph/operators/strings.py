@@ -13,7 +13,6 @@ ROWS = (
     _row("StringNormalizer", "1 case_change_action is_case_sensitive locale stopwords"),
     _row("StringSplit", "1 delimiter maxsplit", objects="strings.split"),
     _row("TfIdfVectorizer",
-        "1 max_gram_length max_skip_count min_gram_length mode ngram_counts ngram_indexes"
-        " pool_int64s pool_strings weights",
-        gradient=UNWRITTEN),
+        "1 max_gram_length max_skip_count min_gram_length mode ngram_counts ngram_indexes "
+        "pool_int64s pool_strings weights", gradient=UNWRITTEN),
 )  # fmt: skip

@@ -49,15 +49,13 @@ ROWS = (
     Operator("NonMaxSuppression", "5 center_point_box", operands="indexed.non_max_suppression",
         objects="detection.non_max_suppression", gradient=NOT_REAL),
     Operator("Resize",
-        "4 antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside"
-        " extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
-        half=Half.FLOAT32, shape="windows.resize", operands="parameters.resize",
-        numpy="resize.resize_kernel", native="taps.resize", onednn="resampling.resize",
-        gradient="resize.resize_rule"),
+        "4 antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
+        "extrapolation_value keep_aspect_ratio_policy mode nearest_mode", half=Half.FLOAT32,
+        shape="windows.resize", operands="parameters.resize", numpy="resize.resize_kernel",
+        native="taps.resize", onednn="resampling.resize", gradient="resize.resize_rule"),
     Operator("RoiAlign",
-        "3 coordinate_transformation_mode mode output_height output_width sampling_ratio"
-        " spatial_scale",
-        operands="windows.roi_align", gradient=UNWRITTEN),
+        "3 coordinate_transformation_mode mode output_height output_width sampling_ratio "
+        "spatial_scale", operands="windows.roi_align", gradient=UNWRITTEN),
     Operator("STFT", "4 onesided", operands="parameters.stft", objects="signal.stft",
         gradient=UNWRITTEN),
     Operator("Upsample", "2 height_scale mode scales width_scale", operands="parameters.resize",

@@ -1,7 +1,7 @@
 """Gradients of activations, in several passes over one block of elements at a time."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
@@ -193,19 +193,3 @@ def clip(context: KernelContext) -> Kernel:
         np.multiply(dy, inside, out=outputs[0])
 
     return Kernel("ClipGrad", run, layout.size_bytes, context.same_type(0, 1))
-
-
-ACTIVATIONS: Mapping[str, Builder] = {
-    "ClipGrad": clip,
-    "EluGrad": elu,
-    "ErfGrad": error,
-    "GeluGrad": gelu,
-    "HardSigmoidGrad": hard_sigmoid,
-    "HardSwishGrad": hard_swish,
-    "LeakyReluGrad": leaky_relu,
-    "ReluGrad": relu,
-    "SigmoidGrad": sigmoid,
-    "SoftplusGrad": softplus,
-    "SwishGrad": swish,
-    "TanhGrad": tanh,
-}

@@ -1,13 +1,12 @@
 """Norm of all gradients together, and the factor that clips them."""
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.errors import InputError
@@ -54,6 +53,3 @@ def clip_scale(context: KernelContext) -> Kernel:
             outputs[1][...] = norm
 
     return Kernel(context.node.operator, run)
-
-
-CLIPPING: Mapping[str, Builder] = {"ClipScale": clip_scale, "SquaresAdded": squares}

@@ -1,12 +1,10 @@
 """Gradients of convolutions and pools, over the windows of the forward operators."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.convolution import Columns, spread_kernel
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_real, lowest
 from tightship.engine.kernels.pooling import equal_counts, limits_of_average
 from tightship.engine.kernels.scratch import ScratchLayout
@@ -115,11 +113,3 @@ def average(context: KernelContext) -> Kernel:
             np.add(part, share[(..., *into)], out=part)
 
     return Kernel("AveragePoolGrad", run, layout.size_bytes)
-
-
-CONVOLUTIONS: Mapping[str, Builder] = {
-    "AveragePoolGrad": average,
-    "ConvGradData": data,
-    "ConvGradWeights": weights,
-    "MaxPoolGrad": max_pool_grad,
-}

@@ -5,14 +5,12 @@ Source: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers
 element `l` of each quarter of group `g`.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_real
 
 LANES = 16
@@ -77,6 +75,3 @@ def dropout_training(context: KernelContext) -> Kernel:
                 mask.reshape(-1)[part] = chosen
 
     return Kernel(context.node.operator, run, in_place=((0, 0),))
-
-
-DROPOUTS: Mapping[str, Builder] = {"DropoutTraining": dropout_training}

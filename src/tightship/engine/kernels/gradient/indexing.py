@@ -1,11 +1,9 @@
 """Gradients of operators that select elements: added where they were selected, else zero."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 from tightship.graph import element_count
 
 
@@ -55,10 +53,3 @@ def slice_grad(context: KernelContext) -> Kernel:
         np.copyto(outputs[0][tuple(index)], inputs[0])
 
     return Kernel("SliceGrad", run)
-
-
-INDEXING: Mapping[str, Builder] = {
-    "GatherElementsGrad": gather_elements,
-    "GatherGrad": gather,
-    "SliceGrad": slice_grad,
-}

@@ -1,9 +1,7 @@
 """Opaque layers: their callables, on planned operands."""
 
-from collections.abc import Mapping
-
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext
+from tightship.engine.kernels.kernel_context import KernelContext
 from tightship.graph import Layer
 
 
@@ -32,6 +30,3 @@ def layer_grad(context: KernelContext) -> Kernel:
         backward(inputs[:count], inputs[count:], outputs)
 
     return Kernel("LayerGrad", run)
-
-
-LAYERS: Mapping[str, Builder] = {"Layer": forward_kernel, "LayerGrad": layer_grad}

@@ -1,12 +1,10 @@
 """Gradients of losses of labels: each target's weight, at its own class."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
@@ -89,9 +87,3 @@ def likelihood(context: KernelContext) -> Kernel:
         _subtract_at_labels(dx, inputs[1].reshape((flat[0], flat[2])), weigh)
 
     return Kernel(context.node.operator, run, layout.size_bytes)
-
-
-LOSSES: Mapping[str, Builder] = {
-    "NegativeLogLikelihoodLossGrad": likelihood,
-    "SoftmaxCrossEntropyLossGrad": cross_entropy,
-}

@@ -1,12 +1,10 @@
 """Batch normalization in training, and gradients of normalizations."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.graph import element_count
@@ -149,10 +147,3 @@ def _project(gradient: Array, normal: Array, averages: list[Array]) -> None:
     np.multiply(normal, along, out=normal)
     np.subtract(gradient, normal, out=gradient)
     np.subtract(gradient, mean, out=gradient)
-
-
-NORMALIZATIONS: Mapping[str, Builder] = {
-    "BatchNormalizationGrad": batch_gradient,
-    "BatchNormalizationTraining": batch,
-    "LayerNormalizationGrad": layer_gradient,
-}

@@ -1,11 +1,9 @@
 """Matrix products of transposed operands, and gradients of softmaxes."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.softmax import normalized_rows
@@ -60,10 +58,3 @@ def log_softmax(context: KernelContext) -> Kernel:
             np.subtract(dy, work, out=dx)
 
     return Kernel("LogSoftmaxGrad", run, layout.size_bytes, context.same_type(0))
-
-
-PRODUCTS: Mapping[str, Builder] = {
-    "LogSoftmaxGrad": log_softmax,
-    "SoftmaxGrad": softmax,
-    "TransposedMatMul": matmul,
-}

@@ -1,6 +1,6 @@
 """Gradients of LSTM, GRU and RNN: recompute the gates, then go backward in time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -321,9 +321,3 @@ def _through_states(
 gru = _recurrent(3, lambda context: (_replay_gru(context), _turn_gru_back(context)))
 lstm = _recurrent(4, lambda _: (_replay_lstm, _turn_lstm_back))
 rnn = _recurrent(1, lambda context: (_turn_rnn_back(context),))
-
-RECURRENT: Mapping[str, Builder] = {
-    "GRUGrad": gru,
-    "LSTMGrad": lstm,
-    "RNNGrad": rnn,
-}

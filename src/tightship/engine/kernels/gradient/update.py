@@ -1,14 +1,13 @@
 """Updates of weights, element by element over the weight and its state."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from tightship.engine.kernels.blocks import BLOCK_ELEMENTS
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_real
 from tightship.engine.kernels.scratch import ScratchLayout
 
@@ -194,11 +193,3 @@ def adam(context: KernelContext) -> Kernel:
             np.subtract(t, u, out=weight_next)
 
     return Kernel(context.node.operator, run, layout.size_bytes, ((0, 0), (1, 2), (2, 3)))
-
-
-UPDATES: Mapping[str, Builder] = {
-    "AdamUpdate": adam,
-    "MomentumUpdate": momentum_update,
-    "RunningUpdate": running,
-    "SgdUpdate": sgd,
-}

@@ -112,7 +112,3 @@ def _layout(builder: Builder, node: Node) -> MemoryDesc | None:
     dense = dense_strides([shape[axis] for axis in heads_after])
     strides = [dense[heads_after.index(axis)] for axis in range(rank)]
     return MemoryDesc(list(shape), "float32", strides)
-
-
-ATTENTION = {("tightship", "Attention"): attention}
-"""Emitters by domain and operator."""

@@ -64,7 +64,3 @@ def _strides(image: Operand) -> list[int]:
         return [height * width * channels, width * channels, channels, BLOCK]
     blocks = -(-channels // BLOCK)
     return [blocks * height * width * BLOCK, width * BLOCK, BLOCK, height * width * BLOCK]
-
-
-DEPTHWISE = {("tightship", "DepthwiseConv"): depthwise}
-"""Emitters by domain and operator."""

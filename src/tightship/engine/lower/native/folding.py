@@ -1,7 +1,5 @@
 """Emits Col2Im: sums blocks at their positions in an image, one axis after another."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,7 +64,3 @@ def _over(at: Table, around: int, columns: int) -> tuple[Table, NDArray[np.float
     order = np.argsort(~used, axis=0, kind="stable")[: max(int(used.sum(0).max()), 1)]
     taken, weights = (np.take_along_axis(each, order, 0) for each in (index, used))
     return np.where(weights, taken, 0), weights.astype(np.float32)
-
-
-FOLDING: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {("", "Col2Im"): fold}
-"""By domain and operator."""

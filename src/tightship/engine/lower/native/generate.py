@@ -1,6 +1,5 @@
 """Emits operators that write elements by their position."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,12 +90,3 @@ def range_emitter(builder: Builder, node: Node) -> bool:
     reads = [builder.dense(node.inputs[0]), builder.dense(node.inputs[2])]
     builder.native(node, ("range", kernel), reads, [builder.output(node.outputs[0])])
     return True
-
-
-GENERATE: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "ConstantOfShape"): constant_of_shape,
-    ("", "EyeLike"): eye_like,
-    ("", "OneHot"): one_hot,
-    ("", "Range"): range_emitter,
-    ("", "Trilu"): triangle,
-}

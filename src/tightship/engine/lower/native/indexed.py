@@ -1,6 +1,6 @@
 """Emits operators that read or write at positions that an operand of indices gives."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tightship._core import NativeKernel
@@ -151,12 +151,3 @@ gather_elements = _gather(_along_axis)
 gather_nd = _gather(_by_tuples)
 scatter = _scatter(_along_axis)
 scatter_nd = _scatter(_by_tuples)
-
-INDEXED: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "Gather"): gather,
-    ("", "GatherElements"): gather_elements,
-    ("", "GatherND"): gather_nd,
-    ("", "Scatter"): scatter,
-    ("", "ScatterElements"): scatter,
-    ("", "ScatterND"): scatter_nd,
-}

@@ -1,6 +1,6 @@
 """Emits operators whose elements each come from a position along each axis, or are filled."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -103,9 +103,3 @@ def center(builder: Builder, node: Node) -> bool:
 def nearest(builder: Builder, node: Node) -> bool:
     """Emit Resize in mode nearest."""
     return _lookup(builder, node, nearest_positions(site_of(builder, node)))
-
-
-LOOKUP: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "CenterCropPad"): center,
-    ("", "Pad"): pad_emitter,
-}

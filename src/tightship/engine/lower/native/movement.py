@@ -1,7 +1,5 @@
 """Emits operators that copy elements between positions known before the run."""
 
-from collections.abc import Callable, Mapping
-
 from tightship.engine.kernels.kernel_context import axis_of
 from tightship.engine.kernels.movement import taken
 from tightship.engine.lower.native.part import Part, move, source_part, target_part
@@ -120,15 +118,3 @@ def space_to_depth(builder: Builder, node: Node) -> bool:
         target = target.unfolded(1, (channels, block, block))
         source = source.permuted((0, 1, 3, 5, 2, 4))
     return move(builder, node, [(source, target)])
-
-
-MOVEMENT: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "Concat"): concat,
-    ("", "DepthToSpace"): depth_to_space,
-    ("", "Expand"): expand,
-    ("", "Slice"): slice_emitter,
-    ("", "SpaceToDepth"): space_to_depth,
-    ("", "Split"): split,
-    ("", "Tile"): tile,
-    ("", "Transpose"): transpose,
-}

@@ -105,11 +105,3 @@ def _strides(operand: Operand, shape: list[int], *, keeps: bool) -> list[int]:
     if keeps:
         return byte_strides(operand)
     return [step * operand.dtype.itemsize for step in dense_strides(shape)]
-
-
-QUANTIZE = {
-    ("", "DequantizeLinear"): dequantize,
-    ("", "DynamicQuantizeLinear"): dynamic_quantize,
-    ("", "QuantizeLinear"): quantize,
-}
-"""Emitters by domain and operator."""

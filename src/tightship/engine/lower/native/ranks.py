@@ -78,13 +78,3 @@ def _around(context: KernelContext, axis: int) -> tuple[int, int, int]:
     shape = context.shape(0)
     require(len(shape) > 0)
     return element_count(shape[:axis]), shape[axis], element_count(shape[axis + 1 :])
-
-
-RANKS = {
-    ("", "ArgMax"): position,
-    ("", "ArgMin"): position,
-    ("", "CumSum"): cumulative_sum,
-    ("", "Hardmax"): hardmax,
-    ("", "TopK"): top_k,
-}
-"""Emitters by domain and operator."""

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.lower.passes.split_recurrent import LAYERS, activations_of
+from tightship.engine.lower.passes.split_recurrent import activations_of
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import dense_strides, row_major
 from tightship.engine.lower.steps.strides import byte_strides
@@ -140,7 +140,3 @@ def streamed(weights: NDArray[np.generic], cell: str) -> NDArray[np.generic]:
 
 def _rounded(units: int) -> int:
     return -(-units // ALIGNMENT) * ALIGNMENT
-
-
-RECURRENT = {("tightship", name): recurrent for name in LAYERS}
-"""Emitters by domain and operator."""

@@ -48,11 +48,3 @@ def _emit(builder: Builder, node: Node, cell_name: str) -> bool:
         ],
     )
     return True
-
-
-RECURRENT_GRADIENT = {
-    ("tightship", "GRUGrad"): cell("linear_gru"),
-    ("tightship", "LSTMGrad"): cell("lstm"),
-    ("tightship", "RNNGrad"): cell("plain"),
-}
-"""By domain and operator."""

@@ -49,12 +49,3 @@ def _row_major(shape: list[int], item_bytes: int) -> list[int]:
     for axis in range(len(shape) - 1, 0, -1):
         strides[axis - 1] = strides[axis] * max(shape[axis], 1)
     return strides
-
-
-REDUCTION = {
-    ("", f"Reduce{name}"): reduction
-    for name in (
-        *("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"),
-    )
-}
-"""Emitters by domain and operator."""

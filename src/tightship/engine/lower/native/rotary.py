@@ -104,7 +104,3 @@ def _angle_strides(angles: Operand, around: tuple[int, ...], rank: int) -> list[
     batch = batch if angles.shape[0] > 1 else 0
     assert angles.shape[1] == around[2 if rank == 4 else 1], (angles, around)
     return [batch, 0, step] if rank == 4 else [batch, step, 0]
-
-
-ROTARY = {("tightship", "Rotary"): rotary, ("", "RotaryEmbedding"): rotary_embedding}
-"""Emitters by domain and operator."""

@@ -102,14 +102,3 @@ def softmax(builder: Builder, node: Node) -> bool:
     source, target = builder.dense(node.inputs[0]), builder.output(node.outputs[0])
     builder.native(node, (node.operator, kernel), [source], [target], in_place=[(target, source)])
     return True
-
-
-NORMALIZATION = {
-    ("", "GroupNormalization"): group,
-    ("", "InstanceNormalization"): instance,
-    ("", "LayerNormalization"): over_trailing,
-    ("", "RMSNormalization"): over_trailing,
-    ("", "LogSoftmax"): softmax,
-    ("", "Softmax"): softmax,
-}
-"""Emitters by domain and operator."""

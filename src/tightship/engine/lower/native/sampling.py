@@ -1,7 +1,5 @@
 """Emits GridSample: images interpolated at positions that the run gives."""
 
-from collections.abc import Callable, Mapping
-
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.kernels.kernel_context import require
 from tightship.engine.lower.steps.builder import Builder
@@ -37,9 +35,3 @@ def grid_sample(builder: Builder, node: Node) -> bool:
     reads = [source, builder.dense(node.inputs[1])]
     builder.native(node, ("sample", kernel), reads, [target])
     return True
-
-
-SAMPLING: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "GridSample"): grid_sample
-}
-"""Emitters by domain and operator."""

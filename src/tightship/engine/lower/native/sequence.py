@@ -1,7 +1,5 @@
 """Emits operators along the steps of sequences."""
 
-from collections.abc import Callable, Mapping
-
 from tightship._core import NativeKernel
 from tightship.engine.kernels.kernel_context import axis_of, require
 from tightship.engine.lower.steps.builder import Builder
@@ -38,9 +36,3 @@ def tensor_scatter(builder: Builder, node: Node) -> bool:
     taken_over = [(target, reads[0])] if context.read_once(0) else []
     builder.native(node, ("append", kernel), reads, [target], in_place=taken_over)
     return True
-
-
-SEQUENCE: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "ReverseSequence"): reverse_sequence,
-    ("", "TensorScatter"): tensor_scatter,
-}

@@ -1,6 +1,6 @@
 """Emits resizing and pooling axis by axis, each position from a few taps of the input."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -106,12 +106,3 @@ def _like(source: Operand, shape: Sequence[int], order: Sequence[int]) -> Memory
     dense = dense_strides([shape[axis] for axis in order])
     strides = [dense[order.index(axis)] for axis in range(len(shape))]
     return MemoryDesc(list(shape), "float32", strides)
-
-
-TAPS: Mapping[tuple[str, str], Callable[[Builder, Node], bool]] = {
-    ("", "AveragePool"): average,
-    ("", "MaxPool"): largest,
-    ("", "Resize"): resize,
-    ("", "Upsample"): resize,
-}
-"""Emitters by domain and operator."""

@@ -11,7 +11,6 @@ from tightship.engine.lower.steps.strides import site_of
 from tightship.engine.lower.steps.window import window_of
 from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
-from tightship.graph.layer import TRAINING
 
 Layout = Callable[[Sequence[int]], MemoryDesc] | None
 """Layout of images: channels last, or None for row-major."""
@@ -229,20 +228,3 @@ def gather_gradient(builder: Builder, node: Node) -> bool:
     sources = [builder.dense(name) for name in node.inputs]
     builder.native(node, ("gather_gradient", kernel), sources, [builder.output(node.outputs[0])])
     return True
-
-
-NATIVE_TRAINING = {
-    (TRAINING, "AdamUpdate"): update("5 rate beta1 beta2 epsilon weight_decay"),
-    (TRAINING, "MomentumUpdate"): update("3 rate momentum nesterov - weight_decay"),
-    (TRAINING, "RunningUpdate"): update("2 - kept added - -"),
-    (TRAINING, "SgdUpdate"): update("2 rate - - - weight_decay"),
-    (TRAINING, "BatchNormalizationGrad"): batch_normalization_gradient,
-    (TRAINING, "BatchNormalizationTraining"): batch_normalization,
-    (TRAINING, "ClipScale"): clip,
-    (TRAINING, "DropoutTraining"): dropout,
-    (TRAINING, "GatherGrad"): gather_gradient,
-    (TRAINING, "MaxPoolGrad"): largest_gradient,
-    (TRAINING, "SoftmaxCrossEntropyLossGrad"): cross_entropy_gradient,
-    (TRAINING, "SquaresAdded"): squares,
-}
-"""Emitters by domain and operator."""

@@ -187,11 +187,3 @@ class _Convolution:
         builder, name = self.builder, self.node.inputs[1]
         packed = parameter(builder, name, self.weights, desc)
         return scaled(builder, self.node, packed, self.scale) if self.scale else packed
-
-
-CONVOLUTION = {
-    ("", "Conv"): convolution,
-    ("", "ConvTranspose"): transposed_convolution,
-    ("tightship", "ScaledConv"): convolution,
-}
-"""Emitters by domain and operator."""

@@ -14,7 +14,6 @@ from tightship.engine.lower.steps.builder import SRC, Builder, ImageLayouts
 from tightship.engine.lower.steps.layouts import row_major
 from tightship.engine.lower.steps.window import Window4, window_of
 from tightship.graph import Node
-from tightship.graph.layer import TRAINING
 
 WEIGHTS = 33
 RANKS = (3, 4, 5)
@@ -120,10 +119,3 @@ def _grouped(node: Node, weights: tuple[int, ...]) -> MemoryDesc:
     assert isinstance(groups, int)
     split = [groups, weights[0] // groups] if groups > 1 else [weights[0]]
     return MemoryDesc([*split, *weights[1:]])
-
-
-CONVOLUTION_GRADIENTS = {
-    (TRAINING, "ConvGradData"): data_gradient,
-    (TRAINING, "ConvGradWeights"): weights_gradient,
-}
-"""Emitters by domain and operator."""

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
-from tightship.engine.lower.onednn.post_ops import BINARY
 from tightship.engine.lower.steps.builder import SRC, Builder
-from tightship.engine.lower.steps.fused_nodes import ACTIVATIONS, eltwise_of
+from tightship.engine.lower.steps.fused_nodes import eltwise_of
 from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node
 from tightship.graph.layout import size_bytes
+from tightship.graph.operators import row_of
 from tightship.planner.schedule import AliasKind
 
 SRC_1 = 2
@@ -63,7 +63,7 @@ def binary(builder: Builder, node: Node) -> bool:
         other_layout = layout if other_shape == shape else MemoryDesc(padded or [1])
         desc = fast(
             lambda layout=layout, other=other_layout: PrimitiveDesc.binary(  # type: ignore[misc]
-                BINARY[node.operator], layout, other, layout, Attributes()
+                row_of(node).binary, layout, other, layout, Attributes()
             )
         )
         if desc is not None:
@@ -156,12 +156,3 @@ def sum_of(builder: Builder, node: Node) -> bool:
     ]
     builder.primitive(node, desc, reads, [builder.output(node.outputs[0], layout)])
     return True
-
-
-ELEMENTWISE = {
-    **{("", operator): activation for operator in ACTIVATIONS},
-    **{("", operator): unless_streamed for operator in BINARY},
-    ("", "Clip"): activation,
-    ("", "Sum"): sum_of,
-}
-"""Emitters by domain and operator."""

@@ -53,7 +53,3 @@ def convolution_integer(builder: Builder, node: Node) -> bool:
     builder.primitive(node, desc, reads, [room])
     builder.reorder(room, builder.output_as(node.outputs[0], plain))
     return True
-
-
-INTEGER_CONVOLUTION = {("", "ConvInteger"): convolution_integer}
-"""Emitters by domain and operator."""

@@ -138,7 +138,3 @@ def _elementwise(
     assert kernel is not None
     node = Node(target.name, name, (), ())
     builder.native(node, (name, kernel), sources, [target])
-
-
-INTEGER_PRODUCT = {("", "MatMulInteger"): matmul_integer}
-"""Emitters by domain and operator."""

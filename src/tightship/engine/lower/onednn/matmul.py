@@ -178,10 +178,3 @@ def _matrix_layout(builder: Builder, name: str) -> MemoryDesc:
     if operand.desc is not None and operand.desc.is_plain and operand.desc.strides == transposed:
         return operand.desc
     return row_major(shape)
-
-
-MATMUL = {
-    ("", "MatMul"): matmul,
-    ("", "Gemm"): gemm,
-}
-"""Emitters by domain and operator."""

@@ -95,11 +95,3 @@ def channel_shuffle(builder: Builder, node: Node) -> bool:
     seen = target.under(dealt)
     builder.primitive(node, desc, [(SRC, source.under(taken))], [seen])
     return True
-
-
-MOVEMENT = {
-    ("", "Concat"): concat,
-    ("", "Transpose"): transpose,
-    ("tightship", "ChannelShuffle"): channel_shuffle,
-}
-"""Emitters by domain and operator."""

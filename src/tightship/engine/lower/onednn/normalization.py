@@ -129,13 +129,3 @@ def softmax_layout(builder: Builder, node: Node) -> tuple[MemoryDesc, int]:
     if coerced:
         return MemoryDesc([element_count(shape[:axis]), element_count(shape[axis:])]), 1
     return MemoryDesc(list(shape) or [1]), axis
-
-
-NORMALIZATION = {
-    ("", "BatchNormalization"): batch_normalization,
-    ("", "LayerNormalization"): layer_normalization,
-    ("", "LRN"): local_response,
-    ("", "Softmax"): softmax,
-    ("", "LogSoftmax"): softmax,
-}
-"""Emitters by domain and operator."""

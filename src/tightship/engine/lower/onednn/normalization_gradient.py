@@ -15,7 +15,6 @@ from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.steps.builder import DST, SRC, Builder
 from tightship.engine.program.program import Operand
 from tightship.graph import Node
-from tightship.graph.layer import TRAINING
 
 DIFF_SCALE, DIFF_SHIFT = 255, 256
 UNREAD = SHIFT
@@ -84,11 +83,3 @@ def _vectors(
         )
         for argument, name in zip(arguments, names, strict=True)
     ]
-
-
-NORMALIZATION_GRADIENTS = {
-    (TRAINING, "LayerNormalizationGrad"): layer_gradient,
-    (TRAINING, "LogSoftmaxGrad"): softmax_gradient,
-    (TRAINING, "SoftmaxGrad"): softmax_gradient,
-}
-"""Emitters by domain and operator."""

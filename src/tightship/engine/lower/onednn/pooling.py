@@ -68,15 +68,3 @@ def _emit(builder: Builder, node: Node, algorithm: str, window: Window) -> bool:
             builder.primitive(node, desc, reads, [target])
             return True
     return False
-
-
-POOLING = {
-    ("", "MaxPool"): pooling,
-    ("", "AveragePool"): pooling,
-    ("", "GlobalAveragePool"): global_pooling,
-    ("", "GlobalMaxPool"): global_pooling,
-}
-"""Emitters by domain and operator."""
-
-QUANTIZED_POOLING = {("", "MaxPool"): quantized_pooling}
-"""Emitters for 8-bit integers, by domain and operator."""

@@ -8,14 +8,12 @@ from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.fused_nodes import eltwise_of
 from tightship.engine.program.program import Operand
 from tightship.graph import Node
+from tightship.graph.operators import row_of
 from tightship.planner.schedule import AliasKind
 
 POST_OPERAND = 32768
 """`DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE`: operand of post-operation k is (k + 1) times this."""
 SRC_1 = 2
-
-
-BINARY = {"Add": "add", "Mul": "mul", "Sub": "sub", "Div": "div", "Min": "min", "Max": "max"}
 
 
 @dataclass(slots=True)
@@ -117,9 +115,7 @@ def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue
         eltwise = eltwise_of(builder, fused)
         if eltwise is not None:
             result.add_eltwise(*eltwise)
-        elif (fused.operator not in BINARY and fused.operator != "Sum") or not _add_binary(
-            builder, result, (node, fused), name, destination
-        ):
+        elif not _add_binary(builder, result, (node, fused), name, destination):
             return None
         name = fused.outputs[0]
     return result
@@ -134,11 +130,13 @@ def _add_binary(
 ) -> bool:
     """Append the second of `nodes`, which is fused into the first and applied to `name`."""
     head, fused = nodes
-    algorithm = "add" if fused.operator == "Sum" else BINARY.get(fused.operator)
+    algorithm = row_of(fused).binary
+    if not algorithm:
+        return False
     other = fused.inputs[1 if fused.inputs[0] == name else 0]
     shape = builder.value(other).static_shape
     desc = destination.layout_of(shape)
-    if algorithm is None or desc is None:
+    if desc is None:
         return False
     sums = algorithm == "add" and shape == destination.shape and result.tied is None
     if sums and destination.may_tie and builder.options.in_place:

@@ -49,7 +49,3 @@ def quantized_addition(builder: Builder, node: Node) -> bool:
     ]
     builder.primitive(node, desc, reads, [builder.output(node.writes[0], result)])
     return True
-
-
-QUANTIZED_ADDITION = {("", "Add"): quantized_addition}
-"""Emitters by domain and operator."""

@@ -75,7 +75,3 @@ def stored_weights(builder: Builder, node: Node) -> MemoryDesc:
     dims = [groups, first // groups, *rest]
     alone = int(groups == 1)
     return MemoryDesc(dims[alone:], "int8", dense_strides(dims)[alone:])
-
-
-QUANTIZED_CONVOLUTION = {("", "Conv"): quantized_convolution}
-"""Emitters by domain and operator."""

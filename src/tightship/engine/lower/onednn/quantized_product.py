@@ -78,10 +78,3 @@ def _emit(builder: Builder, node: Node, stored: MemoryDesc, bias: str) -> bool:
     row = MemoryDesc([1, columns]) if bias else None
     operands = QuantizedOperands(tensor, weights, stored, ALONG_COLUMNS, bias, row)
     return emit(builder, node, _Product(operands, element_count(shape[:-1])))
-
-
-QUANTIZED_PRODUCT = {
-    ("", "Gemm"): quantized_gemm,
-    ("", "MatMul"): quantized_matmul,
-}
-"""Emitters by domain and operator."""

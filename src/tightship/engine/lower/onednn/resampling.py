@@ -69,7 +69,3 @@ def _is_covered(node: Node) -> bool:
     repeats = {("asymmetric", "floor")} | {(c, r) for c in CENTRED for r in
                ("round_prefer_floor", "round_prefer_ceil")}  # fmt: skip
     return mode == "nearest" and (where, rounding) in repeats
-
-
-RESAMPLING = {("", "Resize"): resize}
-"""Emitters by domain and operator."""

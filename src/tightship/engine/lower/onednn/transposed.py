@@ -6,7 +6,6 @@ from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.steps.builder import SRC, Builder
 from tightship.engine.lower.steps.layouts import dense_strides, row_major
 from tightship.graph import Node, element_count
-from tightship.graph.layer import TRAINING
 
 WEIGHTS = 33
 RANK_MAX = 5
@@ -53,7 +52,3 @@ def _matrices(shape: list[int], rank: int, *, is_transposed: bool) -> MemoryDesc
     if is_transposed:
         dims[-2:], strides[-2:] = dims[:-3:-1], strides[:-3:-1]
     return MemoryDesc(dims, "float32", strides)
-
-
-TRANSPOSED = {(TRAINING, "TransposedMatMul"): transposed_product}
-"""Emitters by domain and operator."""

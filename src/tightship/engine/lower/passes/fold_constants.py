@@ -11,12 +11,7 @@ from tightship.engine.lower.passes.dequantized import dequantized
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.engine.lower.passes.widened import HALVES, widened
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Inline, Mapped, Node, Value
-
-RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
-RANDOM = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli",
-     "Multinomial", "Dropout"}
-)  # fmt: skip
+from tightship.graph.operators import Category, row_of
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -45,13 +40,13 @@ def _known(graph: Graph, node: Node) -> dict[str, Constant] | None:
 def _fold(graph: Graph, node: Node, constants: dict[str, Constant]) -> dict[str, Constant] | None:
     values = [graph.value(name) for name in node.writes]
     if (
-        node.operator in RANDOM
+        row_of(node).is_random
         or node.subgraphs
         or not all(name in constants for name in node.reads)
         or not all(value.is_static for value in values)
     ):
         return None
-    if node.operator in RESHAPING and node.domain == "":
+    if row_of(node).category is Category.RESHAPING:
         return {node.outputs[0]: reshaped(constants[node.inputs[0]], values[0].static_shape)}
     operands = [constants[name] if name else None for name in node.inputs]
     if node.operator == "DequantizeLinear" and not node.domain:

@@ -2,12 +2,8 @@
 
 from tightship.engine.lower.passes.fold_batch_norm import is_inference_norm
 from tightship.engine.lower.passes.fuse import HEADS, Candidate, fuse
-from tightship.graph import Graph
-
-ACTIVATIONS = frozenset(
-    {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Clip", "HardSigmoid", "HardSwish", "Gelu",
-     "Mish", "Swish", "Abs", "Sqrt", "Exp"}
-)  # fmt: skip
+from tightship.graph import Graph, Node
+from tightship.graph.operators import row_of
 
 
 def fuse_activation(graph: Graph) -> Graph:
@@ -21,4 +17,9 @@ def _accepts(candidate: Candidate) -> bool:
         return False
     if is_inference_norm(head):
         return follower.operator == "Relu" and not head.fused
-    return head.operator in HEADS and follower.operator in ACTIVATIONS
+    return head.operator in HEADS and _is_activation(follower)
+
+
+def _is_activation(node: Node) -> bool:
+    """Whether a kernel of a product can do what a node does; limits of a Clip may be inputs."""
+    return (row_of(node).eltwise is not None and node.operator != "Neg") or node.operator == "Clip"

@@ -2,8 +2,8 @@
 
 from tightship.engine.lower.passes.fuse import HEADS, Candidate, fuse
 from tightship.graph import Graph
+from tightship.graph.operators import row_of
 
-BINARY = frozenset({"Add", "Mul", "Sub", "Div", "Sum", "Min", "Max"})
 ORDERED = frozenset({"Sub", "Div"})
 
 
@@ -16,7 +16,7 @@ def _accepts(candidate: Candidate) -> bool:
     head, follower = candidate.head, candidate.follower
     if (
         head.operator not in HEADS
-        or follower.operator not in BINARY
+        or not row_of(follower).binary
         or follower.domain
         or len(follower.inputs) != 2
         or "axis" in follower.attributes

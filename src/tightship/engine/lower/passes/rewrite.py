@@ -4,11 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tightship.graph import Constant, Graph, Node, Value
-
-OPTIONAL_OUTPUTS = frozenset(
-    {"Dropout", "MaxPool", "BatchNormalization", "LayerNormalization", "GRU", "LSTM", "RNN"}
-)
-"""Operators whose outputs after the first are optional."""
+from tightship.graph.operators import row_of
 
 
 def rebuilt(
@@ -40,8 +36,8 @@ def rebuilt(
 
 
 def _trimmed(node: Node, needed: set[str]) -> Node:
-    """Drop optional outputs that have no reader."""
-    if node.operator not in OPTIONAL_OUTPUTS or node.domain or len(node.outputs) < 2:
+    """`node` without the optional outputs that nobody reads."""
+    if len(node.outputs) < 2 or not row_of(node).trims:
         return node
     rest = [name if name in needed else "" for name in node.outputs[1:]]
     while rest and not rest[-1]:

@@ -10,32 +10,16 @@ from dataclasses import dataclass, field, replace
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.engine.lower.passes.widened import HALVES, widened
 from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.graph.operators import Half, row_of
 
 FLOAT = 1
 CAST_OPSET = 13
 
-MOVING = frozenset(
-    {"Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
-     "Identity", "Pad", "Reshape", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
-     "Tile", "Transpose", "Trilu", "Unsqueeze", "Where"}
-)  # fmt: skip
 CASTS = frozenset({"Cast", "CastLike"})
-PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
-COMPUTING = frozenset(
-    {"Abs", "Add", "Attention", "AveragePool", "BatchNormalization", "Ceil", "Clip", "Conv",
-     "ConvTranspose", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "GRU", "Gelu", "Gemm",
-     "GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GroupNormalization",
-     "HardSigmoid", "HardSwish", "InstanceNormalization", "LRN", "LSTM", "LayerNormalization",
-     "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "MaxPool", "Mean",
-     "Min", "Mish", "Mul", "Neg", "PRelu", "Pow", "RMSNormalization", "RNN", "Reciprocal",
-     "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare", "Relu",
-     "Resize", "RotaryEmbedding", "Selu", "Sigmoid", "Sin", "Softmax", "Softplus", "Sqrt", "Sub",
-     "Sum", "Swish", "Tanh"}
-)  # fmt: skip
 
 
 def widen_floats(graph: Graph) -> Graph:
-    """Make every operator named above read and write float32 instead of half precision."""
+    """Make operators whose rows say so read and write float32 instead of half precision."""
     if not any(_is_product(graph, node) for node in graph.nodes):
         return graph
     writer = _Writer(graph)
@@ -49,8 +33,8 @@ def widen_floats(graph: Graph) -> Graph:
 def _is_product(graph: Graph, node: Node) -> bool:
     """Whether a half-precision node does enough work to justify conversions around it."""
     return (
-        node.operator in PRODUCTS
-        and not node.domain
+        row_of(node).is_product
+        and row_of(node).half is Half.FLOAT32
         and graph.value(node.outputs[0] or node.inputs[0]).dtype in HALVES
     )
 
@@ -93,11 +77,10 @@ class _Writer:
         return source in HALVES and target in {source, DType.FLOAT32}
 
     def is_widened(self, node: Node) -> bool:
-        if node.domain or node.fused or node.operator not in MOVING | COMPUTING:
+        half = row_of(node).half
+        if node.fused or not isinstance(half, Half):
             return False
-        if node.operator in MOVING and all(
-            name in self.graph.constants for name in node.inputs[:1]
-        ):
+        if half is Half.MOVED and all(name in self.graph.constants for name in node.inputs[:1]):
             return False
         return any(self.is_half(name) for name in (*node.inputs, *node.outputs))
 

@@ -2,29 +2,9 @@
 
 from tightship.engine.lower.steps.builder import Builder
 from tightship.graph import Node
+from tightship.graph.operators import row_of
 
 INFINITY = 3.4028234663852886e38
-ACTIVATIONS: dict[str, tuple[str, str, float, str, float]] = {
-    "Relu": ("relu", "", 0.0, "", 0.0),
-    "LeakyRelu": ("relu", "alpha", 0.01, "", 0.0),
-    "Sigmoid": ("logistic", "", 0.0, "", 0.0),
-    "Tanh": ("tanh", "", 0.0, "", 0.0),
-    "Elu": ("elu", "alpha", 1.0, "", 0.0),
-    "HardSigmoid": ("hardsigmoid", "alpha", 0.2, "beta", 0.5),
-    "HardSwish": ("hardswish", "", 1 / 6, "", 0.5),
-    "Mish": ("mish", "", 0.0, "", 0.0),
-    "Swish": ("swish", "alpha", 1.0, "", 0.0),
-    "Abs": ("abs", "", 0.0, "", 0.0),
-    "Sqrt": ("sqrt", "", 0.0, "", 0.0),
-    "Exp": ("exp", "", 0.0, "", 0.0),
-    "Neg": ("linear", "", -1.0, "", 0.0),
-    "Gelu": ("gelu_erf", "", 0.0, "", 0.0),
-}
-"""Algorithm of each operator, the attributes that give alpha and beta, and their defaults.
-
-Softplus and Log are missing because the library's error of 2e-6 exceeds a small result, so a
-Softplus could become negative.
-"""
 
 
 def eltwise_of(builder: Builder, node: Node) -> tuple[str, float, float] | None:
@@ -35,11 +15,11 @@ def eltwise_of(builder: Builder, node: Node) -> tuple[str, float, float] | None:
         return _clip(builder, node)
     if node.operator == "Gelu" and node.attributes.get("approximate") == "tanh":
         return "gelu_tanh", 0.0, 0.0
-    found = ACTIVATIONS.get(node.operator)
+    found = row_of(node).eltwise
     if found is None:
         return None
-    algorithm, alpha_name, alpha, beta_name, beta = found
-    return algorithm, _number(node, alpha_name, alpha), _number(node, beta_name, beta)
+    numbers = _number(node, "alpha", found.alpha), _number(node, "beta", found.beta)
+    return found.algorithm, *numbers
 
 
 def _number(node: Node, name: str, default: float) -> float:

@@ -2,13 +2,11 @@
 
 from tightship._core import MemoryDesc
 from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.views import is_view
 from tightship.engine.program.program import Operand, Space
 from tightship.graph import DType, Node
 
-RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 PARTING = frozenset({"Split", "Slice", "Gather"})
-PASSING_ON = RESHAPING | PARTING | {"Transpose"}
-"""Operators that output nothing but views of their first input."""
 
 
 def cut(builder: Builder, node: Node) -> bool:
@@ -67,10 +65,15 @@ def _takes_parts(builder: Builder, reader: Node, name: str) -> bool:
     if reader.operator == "Concat":
         return True
     return (
-        reader.operator in PASSING_ON
+        _passes_on(reader)
         and name == reader.inputs[0]
         and all(takes_parts(builder, output) for output in reader.writes)
     )
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether a node has nothing but other views of its first input to give."""
+    return is_view(node) or node.operator in PARTING or node.operator == "Transpose"
 
 
 _Range = tuple[list[int], list[int]]

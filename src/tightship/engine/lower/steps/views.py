@@ -5,6 +5,12 @@ from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import row_major
 from tightship.engine.program.program import Space
 from tightship.graph import Node
+from tightship.graph.operators import Category, row_of
+
+
+def is_view(node: Node) -> bool:
+    """Whether the output is the first input's bytes; a Dropout's, unless it trains."""
+    return row_of(node).category is Category.RESHAPING or node.operator == "Dropout"
 
 
 def same_bytes(builder: Builder, node: Node) -> bool:

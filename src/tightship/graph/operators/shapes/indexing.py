@@ -1,6 +1,6 @@
 """Symbolic shape rules of indexing operators, TopK and ArgMax."""
 
-from tightship.graph.operators.shapes.shape_context import NoRuleError, Rule, Shape, ShapeContext
+from tightship.graph.operators.shapes.shape_context import NoRuleError, Shape, ShapeContext
 
 
 def gather(context: ShapeContext) -> list[Shape]:
@@ -34,14 +34,3 @@ def position(context: ShapeContext) -> list[Shape]:
     axis = context.integer("axis", 0) % len(shape)
     kept = (1,) if context.integer("keepdims", 1) else ()
     return [(*shape[:axis], *kept, *shape[axis + 1 :])]
-
-
-INDEXING: dict[str, Rule] = {
-    "ArgMax": position,
-    "ArgMin": position,
-    "Gather": gather,
-    "GatherElements": gather_elements,
-    "GatherND": gather_tuples,
-    "TopK": best,
-}
-"""Rules by operator."""

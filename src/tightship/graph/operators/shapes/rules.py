@@ -1,17 +1,13 @@
 """Symbolic shape rules: shapes of outputs from shapes of inputs, by operator."""
 
 from tightship.graph.length import quotient
-from tightship.graph.operators.shapes.indexing import INDEXING
 from tightship.graph.operators.shapes.shape_context import (
     NoRuleError,
-    Rule,
     Shape,
     ShapeContext,
     broadcast,
     product,
 )
-from tightship.graph.operators.shapes.stacks import STACKS
-from tightship.graph.operators.shapes.windows import WINDOWS
 
 UNEVEN_FROM = 18
 """First opset in which the last part of a Split may be shorter than the others."""
@@ -204,53 +200,3 @@ def one_hot(context: ShapeContext) -> list[Shape]:
 
 def size(_: ShapeContext) -> list[Shape]:
     return [()]
-
-
-SAME = (
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot",
-    "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "Cosh", "CumSum", "DequantizeLinear",
-    "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid",
-    "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN",
-    "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization",
-    "MeanVarianceNormalization", "Mish", "Neg", "Not", "QuantizeLinear", "RMSNormalization",
-    "Reciprocal", "Relu", "ReverseSequence", "RotaryEmbedding", "Round", "Scatter",
-    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
-    "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "TensorScatter", "ThresholdedRelu",
-    "Trilu",
-)  # fmt: skip
-ELEMENTWISE = (
-    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
-    "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu",
-    "Pow", "Sub", "Sum", "Where", "Xor",
-)  # fmt: skip
-REDUCED = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
-    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
-)  # fmt: skip
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(SAME, same),
-    **dict.fromkeys(ELEMENTWISE, elementwise),
-    **dict.fromkeys(REDUCED, reduced),
-    **INDEXING,
-    **STACKS,
-    **WINDOWS,
-    "Concat": concat,
-    "ConstantOfShape": filled,
-    "DynamicQuantizeLinear": dynamic_quantize,
-    "Expand": expand,
-    "Flatten": flatten,
-    "OneHot": one_hot,
-    "Pad": pad,
-    "Range": range_rule,
-    "Reshape": reshape,
-    "Shape": shape_rule,
-    "Size": size,
-    "Slice": slice_rule,
-    "Split": split,
-    "Squeeze": squeeze,
-    "Tile": tile,
-    "Transpose": transpose,
-    "Unsqueeze": unsqueeze,
-}
-"""Rules by operator of ONNX's own domain; each raises for forms that it does not know."""

@@ -4,7 +4,6 @@ from functools import partial
 
 from tightship.graph.operators.shapes.shape_context import (
     NoRuleError,
-    Rule,
     Shape,
     ShapeContext,
     broadcast,
@@ -62,16 +61,3 @@ def attention(context: ShapeContext) -> list[Shape]:
 
 
 q_linear_mat_mul = partial(matmul, right_index=3)
-
-STACKS: dict[str, Rule] = {
-    "Attention": attention,
-    "Einsum": einsum,
-    "GRU": recurrent,
-    "Gemm": gemm,
-    "LSTM": recurrent,
-    "MatMul": matmul,
-    "MatMulInteger": matmul,
-    "QLinearMatMul": q_linear_mat_mul,
-    "RNN": recurrent,
-}
-"""Rules by operator."""

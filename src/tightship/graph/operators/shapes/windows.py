@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tightship.graph.length import quotient
-from tightship.graph.operators.shapes.shape_context import NoRuleError, Rule, Shape, ShapeContext
+from tightship.graph.operators.shapes.shape_context import NoRuleError, Shape, ShapeContext
 
 
 def _windowed(context: ShapeContext, channels: int, kernel: Sequence[int]) -> list[Shape]:
@@ -120,20 +120,3 @@ def to_space(context: ShapeContext) -> list[Shape]:
 
 
 q_linear_conv = partial(convolution, weights_index=3)
-
-WINDOWS: dict[str, Rule] = {
-    "AveragePool": pooling,
-    "Conv": convolution,
-    "ConvInteger": convolution,
-    "ConvTranspose": transposed_convolution,
-    "DepthToSpace": to_space,
-    "GlobalAveragePool": global_pooling,
-    "GlobalLpPool": global_pooling,
-    "GlobalMaxPool": global_pooling,
-    "LpPool": pooling,
-    "MaxPool": pooling,
-    "QLinearConv": q_linear_conv,
-    "Resize": resize,
-    "SpaceToDepth": to_depth,
-}
-"""Rules by operator."""
