@@ -1400,6 +1400,10 @@ class NativeKernel:
         """
 
     @staticmethod
+    def elementwise_names() -> list[str]:
+        """Names that `elementwise` has kernels of, sorted."""
+
+    @staticmethod
     def streamed_bytes(name: str, type: str) -> int | None:
         """
         Bytes of a dense result from which an `elementwise` of operands of one shape writes around the caches; None if it never does on this processor.

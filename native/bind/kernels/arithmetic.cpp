@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -53,8 +54,10 @@ void arithmetic_kernels(nb::class_<Kernel> &kernel) {
         nb::sig("def elementwise(name: str, types: Sequence[str], "
                 "shape: Sequence[int], strides: Sequence[Sequence[int]], "
                 "parameters: Sequence[float]) -> NativeKernel | None"),
-        "Make an elementwise operator. Operands: inputs, output; types and strides (bytes) in this "
-        "order. None if no kernel has this name for these types.");
+        "Inputs, output: an operator on each element; types and strides (bytes) of "
+        "inputs, then of the output. None where there is no such kernel.");
+    kernel.def_static("elementwise_names", &kernels::elementwise_names,
+                      "Names that `elementwise` has kernels of, sorted.");
     kernel.def_static("streamed_bytes", &streamed_bytes, "name"_a, "type"_a,
                       "Bytes of a dense result from which an `elementwise` of operands of one "
                       "shape writes around the caches; None if it never does on this processor.");

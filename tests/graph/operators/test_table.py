@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tightship
+from tightship._core import NativeKernel
 from tightship.graph.operators import Operator, body, find, named, rows
 from tightship.graph.operators.table import FAMILIES, PACKAGES
 
@@ -79,6 +80,25 @@ body("native", "TopK")
 assert name in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+VARIANTS = {
+    "BitShift": "ShiftLeft ShiftRight",
+    "CastLike": "",
+    "Clip": "Limit",
+    "Gelu": "GeluTanh",
+    "IsInf": "IsNegativeInf IsPositiveInf",
+    "Mod": "Fmod",
+}
+"""Kernels of the core that serve an operator for some of its attributes, or always."""
+
+
+def test_names_of_native_kernels_are_those_of_the_core() -> None:
+    operators = {name for name, row in rows().items() if row.native.startswith("elementwise.")}
+    variants = {name for names in VARIANTS.values() for name in names.split()}
+    called_otherwise = {"BitShift", "CastLike"}
+    assert set(NativeKernel.elementwise_names()) == operators - called_otherwise | variants
+    assert set(VARIANTS) <= operators
 
 
 def test_what_has_no_row_is_unknown() -> None:

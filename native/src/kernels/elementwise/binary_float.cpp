@@ -1,5 +1,8 @@
 #include "tightship/kernels/elementwise/elementwise.hpp"
+#include "tightship/kernels/elementwise/function_list.hpp"
 #include "tightship/kernels/elementwise/power.hpp"
+
+#include <array>
 
 namespace tightship::kernels {
 
@@ -7,9 +10,19 @@ namespace {
 
 using enum ElementType;
 
-constexpr std::string_view kNames[] = {"Add", "Sub",   "Mul", "Div", "Min",
-                                       "Max", "PRelu", "Pow", "Mod", "Fmod"};
-constexpr int kVectorised = 8;
+/// Those up to Pow have vector loops; `a` and `b` are the elements.
+#define VECTORISED(F)                                                                              \
+    F(Add, a + b)                                                                                  \
+    F(Sub, a - b)                                                                                  \
+    F(Mul, (a * b))                                                                                \
+    F(Div, a / b)                                                                                  \
+    F(Min, smaller(a, b))                                                                          \
+    F(Max, larger(a, b))                                                                           \
+    F(PRelu, a > 0 ? a : a * b)
+#define FUNCTIONS(F) VECTORISED(F) F(Pow, ) F(Mod, ) F(Fmod, )
+
+enum Code { FUNCTIONS(TIGHTSHIP_CODE) };
+constexpr std::array kNames{FUNCTIONS(TIGHTSHIP_NAME)};
 
 template <class Real> TIGHTSHIP_INLINE Real smaller(Real a, Real b) {
     return a < b || a != a ? a : b;
@@ -44,19 +57,13 @@ TIGHTSHIP_INLINE void powers(const Real *x, const Real *y, Real *z, int64_t leng
 
 template <class Real>
 TIGHTSHIP_INLINE void vectorised(int code, const Real *x, const Real *y, Real *z, int64_t length) {
-#define CASE(number, body)                                                                         \
-    case number:                                                                                   \
+#define CASE(name, body)                                                                           \
+    case k##name:                                                                                  \
         return zip_row(x, y, z, length,                                                            \
-                       [](Real a, Real b) __attribute__((always_inline)) { return body; })
+                       [](Real a, Real b) __attribute__((always_inline)) { return body; });
     switch (code) {
-        CASE(0, a + b);
-        CASE(1, a - b);
-        CASE(2, a * b);
-        CASE(3, a / b);
-        CASE(4, smaller(a, b));
-        CASE(5, larger(a, b));
-        CASE(6, a > 0 ? a : a * b);
-    case 7:
+        VECTORISED(CASE)
+    case kPow:
         return powers(x, y, z, length);
     }
 #undef CASE
@@ -73,7 +80,7 @@ template <class Real> Real floored_remainder(Real a, Real b) {
 template <class Real>
 void by_library(int code, const Real *x, const Real *y, Real *z, int64_t length) {
     switch (code) {
-    case 8:
+    case kMod:
         return zip_row(x, y, z, length, floored_remainder<Real>);
     default:
         return zip_row(x, y, z, length, [](Real a, Real b) { return std::fmod(a, b); });
@@ -86,7 +93,7 @@ void by_library(int code, const Real *x, const Real *y, Real *z, int64_t length)
         const auto *x = reinterpret_cast<const Real *>(inputs[0]);                                 \
         const auto *y = reinterpret_cast<const Real *>(inputs[1]);                                 \
         auto *z = reinterpret_cast<Real *>(output);                                                \
-        if (code < kVectorised)                                                                    \
+        if (code <= kPow)                                                                          \
             vectorised(code, x, y, z, length);                                                     \
         else                                                                                       \
             by_library(code, x, y, z, length);                                                     \
@@ -98,10 +105,14 @@ APPLY(apply_float64, double)
 } // namespace
 
 std::optional<Operation> binary_float_operation(std::string_view name, ElementType type) {
-    for (int code = 0; code < static_cast<int>(std::size(kNames)); ++code)
-        if (kNames[code] == name)
-            return Operation{type == kFloat32 ? apply_float32 : apply_float64, code, type, type};
-    return std::nullopt;
+    const int code = code_of(kNames, name);
+    return code < 0 ? std::nullopt
+                    : std::optional(Operation{type == kFloat32 ? apply_float32 : apply_float64,
+                                              code, type, type});
+}
+
+Names binary_float_names() {
+    return kNames;
 }
 
 } // namespace tightship::kernels

@@ -1,16 +1,14 @@
+#include "tightship/kernels/elementwise/function_list.hpp"
 #include "tightship/kernels/elementwise/integers.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace tightship::kernels {
 
 namespace {
 
 using enum ElementType;
-
-constexpr std::string_view kNames[] = {
-    "Add", "Sub", "Mul",  "Min", "Max",   "BitwiseAnd", "BitwiseOr", "BitwiseXor",
-    "Div", "Mod", "Fmod", "Pow", "PRelu", "ShiftLeft",  "ShiftRight"};
 
 template <class T> bool overflows(T a, T b) {
     return std::is_signed_v<T> && b == static_cast<T>(-1) && a < 0;
@@ -60,6 +58,27 @@ template <class T> T shifted_right(T a, T by) {
                           (static_cast<std::make_unsigned_t<T>>(by) < bits ? 0 : 1));
 }
 
+/// `a` and `b` are the elements; integers wrap around as `W`.
+#define FUNCTIONS(F)                                                                               \
+    F(Add, static_cast<T>(W(a) + W(b)))                                                            \
+    F(Sub, static_cast<T>(W(a) - W(b)))                                                            \
+    F(Mul, static_cast<T>(W(a) * W(b)))                                                            \
+    F(Min, std::min(a, b))                                                                         \
+    F(Max, std::max(a, b))                                                                         \
+    F(BitwiseAnd, static_cast<T>(a & b))                                                           \
+    F(BitwiseOr, static_cast<T>(a | b))                                                            \
+    F(BitwiseXor, static_cast<T>(a ^ b))                                                           \
+    F(Div, quotient(a, b))                                                                         \
+    F(Mod, floored_remainder(a, b))                                                                \
+    F(Fmod, remainder(a, b))                                                                       \
+    F(Pow, power(a, b))                                                                            \
+    F(PRelu, a > 0 ? a : static_cast<T>(W(a) * W(b)))                                              \
+    F(ShiftLeft, shifted_left(a, b))                                                               \
+    F(ShiftRight, shifted_right(a, b))
+
+enum Code { FUNCTIONS(TIGHTSHIP_CODE) };
+constexpr std::array kNames{FUNCTIONS(TIGHTSHIP_NAME)};
+
 template <class T> struct Binary {
     static void apply(int code, const char *const *inputs, char *output, int64_t length,
                       const double *) {
@@ -67,66 +86,48 @@ template <class T> struct Binary {
         const auto *x = reinterpret_cast<const T *>(inputs[0]);
         const auto *y = reinterpret_cast<const T *>(inputs[1]);
         auto *z = reinterpret_cast<T *>(output);
-        const auto each = [=](auto f) { zip_row(x, y, z, length, f); };
-        switch (code) {
-        case 0:
-            return each([](T a, T b) { return static_cast<T>(W(a) + W(b)); });
-        case 1:
-            return each([](T a, T b) { return static_cast<T>(W(a) - W(b)); });
-        case 2:
-            return each([](T a, T b) { return static_cast<T>(W(a) * W(b)); });
-        case 3:
-            return each([](T a, T b) { return std::min(a, b); });
-        case 4:
-            return each([](T a, T b) { return std::max(a, b); });
-        case 5:
-            return each([](T a, T b) { return static_cast<T>(a & b); });
-        case 6:
-            return each([](T a, T b) { return static_cast<T>(a | b); });
-        case 7:
-            return each([](T a, T b) { return static_cast<T>(a ^ b); });
-        case 8:
-            return each(quotient<T>);
-        case 9:
-            return each(floored_remainder<T>);
-        case 10:
-            return each(remainder<T>);
-        case 11:
-            return each(power<T>);
-        case 12:
-            return each([](T a, T b) { return a > 0 ? a : static_cast<T>(W(a) * W(b)); });
-        case 13:
-            return each(shifted_left<T>);
-        default:
-            return each(shifted_right<T>);
-        }
+#define CASE(name, body)                                                                           \
+    case k##name:                                                                                  \
+        return zip_row(x, y, z, length, [](T a, T b) { return body; });
+        switch (code) { FUNCTIONS(CASE) }
+#undef CASE
     }
 };
 
+#define LOGIC(F)                                                                                   \
+    F(And, (a != 0) & (b != 0))                                                                    \
+    F(Or, (a | b) != 0)                                                                            \
+    F(Xor, (a != 0) != (b != 0))
+
+enum Logic { LOGIC(TIGHTSHIP_CODE) };
+constexpr std::array kLogic{LOGIC(TIGHTSHIP_NAME)};
+
 void apply_logic(int code, const char *const *inputs, char *output, int64_t length,
                  const double *) {
-    const auto each = [=](auto f) { zip_row(inputs[0], inputs[1], output, length, f); };
-    switch (code) {
-    case 0:
-        return each([](char a, char b) { return static_cast<char>((a != 0) & (b != 0)); });
-    case 1:
-        return each([](char a, char b) { return static_cast<char>((a | b) != 0); });
-    default:
-        return each([](char a, char b) { return static_cast<char>((a != 0) != (b != 0)); });
-    }
+#define CASE(name, body)                                                                           \
+    case k##name:                                                                                  \
+        return zip_row(inputs[0], inputs[1], output, length,                                       \
+                       [](char a, char b) { return static_cast<char>(body); });
+    switch (code) { LOGIC(CASE) }
+#undef CASE
 }
 
 } // namespace
 
 std::optional<Operation> binary_integer_operation(std::string_view name, ElementType type) {
-    if (type == kBool) {
-        const int code = name == "And" ? 0 : name == "Or" ? 1 : name == "Xor" ? 2 : -1;
-        return code < 0 ? std::nullopt : std::optional(Operation{apply_logic, code, type, type});
-    }
-    for (int code = 0; code < static_cast<int>(std::size(kNames)); ++code)
-        if (kNames[code] == name)
-            return Operation{for_integer<Binary>(type), code, type, type};
-    return std::nullopt;
+    const bool is_logic = type == kBool;
+    const int code = is_logic ? code_of(kLogic, name) : code_of(kNames, name);
+    if (code < 0)
+        return std::nullopt;
+    return Operation{is_logic ? apply_logic : for_integer<Binary>(type), code, type, type};
+}
+
+Names binary_integer_names() {
+    return kNames;
+}
+
+Names logic_names() {
+    return kLogic;
 }
 
 } // namespace tightship::kernels

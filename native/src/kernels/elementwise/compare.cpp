@@ -1,4 +1,7 @@
 #include "tightship/kernels/elementwise/elementwise.hpp"
+#include "tightship/kernels/elementwise/function_list.hpp"
+
+#include <array>
 
 namespace tightship::kernels {
 
@@ -6,25 +9,26 @@ namespace {
 
 using enum ElementType;
 
-constexpr std::string_view kNames[] = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+#define SIGNS(F) F(Equal, ==) F(Less, <) F(LessOrEqual, <=)
+/// Those behind the signs are signs of exchanged operands.
+#define FUNCTIONS(F) SIGNS(F) F(Greater, ) F(GreaterOrEqual, )
+
+enum Code { FUNCTIONS(TIGHTSHIP_CODE) };
+constexpr std::array kNames{FUNCTIONS(TIGHTSHIP_NAME)};
 
 template <class T>
 TIGHTSHIP_INLINE void compared(int code, const char *const *inputs, char *output, int64_t length) {
     const auto *x = reinterpret_cast<const T *>(inputs[0]);
     const auto *y = reinterpret_cast<const T *>(inputs[1]);
-    if (code > 2) {
+    if (code == kGreater || code == kGreaterOrEqual) {
         std::swap(x, y);
-        code -= 2;
+        code = code == kGreater ? kLess : kLessOrEqual;
     }
-#define CASE(number, sign)                                                                         \
-    case number:                                                                                   \
+#define CASE(name, sign)                                                                           \
+    case k##name:                                                                                  \
         return zip_row(x, y, output, length,                                                       \
-                       [](T a, T b) __attribute__((always_inline)) { return char(a sign b); })
-    switch (code) {
-        CASE(0, ==);
-        CASE(1, <);
-        CASE(2, <=);
-    }
+                       [](T a, T b) __attribute__((always_inline)) { return char(a sign b); });
+    switch (code) { SIGNS(CASE) }
 #undef CASE
 }
 
@@ -51,10 +55,14 @@ std::optional<Operation> compare_operation(std::string_view name, ElementType ty
     constexpr Operation::Apply functions[kElementTypes] = {
         uint8,  int8,   int16,   int32,   int64,   uint8,  uint16,
         uint32, uint64, nullptr, nullptr, float32, float64};
-    for (int code = 0; code < static_cast<int>(std::size(kNames)); ++code)
-        if (kNames[code] == name)
-            return Operation{functions[static_cast<int>(type)], code, type, kBool};
-    return std::nullopt;
+    const int code = code_of(kNames, name);
+    return code < 0
+               ? std::nullopt
+               : std::optional(Operation{functions[static_cast<int>(type)], code, type, kBool});
+}
+
+Names compare_names() {
+    return kNames;
 }
 
 } // namespace tightship::kernels

@@ -2,6 +2,7 @@
 
 #include "tightship/kernels/block_access.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tightship::kernels {
@@ -229,6 +230,17 @@ std::shared_ptr<const Kernel> folded(const ElementwiseSpec &spec) {
 }
 
 } // namespace
+
+std::vector<std::string_view> elementwise_names() {
+    std::vector<std::string_view> found{"Cast", "Clip", "Mean", "Not", "Sum", "Where"};
+    for (const Names family :
+         {unary_names(), unary_integer_names(), unary_library_names(), class_names(),
+          binary_float_names(), binary_integer_names(), logic_names(), compare_names()})
+        found.insert(found.end(), family.begin(), family.end());
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
 
 std::shared_ptr<const Kernel> elementwise(const ElementwiseSpec &spec) {
     require(spec.types.size() > 1 && spec.types.size() == spec.strides.size(),

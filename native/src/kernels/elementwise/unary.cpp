@@ -1,4 +1,5 @@
 #include "tightship/kernels/elementwise/elementwise.hpp"
+#include "tightship/kernels/elementwise/function_list.hpp"
 #include "tightship/kernels/float_math.hpp"
 
 #include <array>
@@ -8,22 +9,6 @@ namespace tightship::kernels {
 namespace {
 
 using enum ElementType;
-
-constexpr std::string_view kFloatNames[] = {"Abs",        "Neg",
-                                            "Sign",       "Ceil",
-                                            "Floor",      "Round",
-                                            "Reciprocal", "Sqrt",
-                                            "Exp",        "Log",
-                                            "Erf",        "Tanh",
-                                            "Sigmoid",    "Softplus",
-                                            "Softsign",   "HardSigmoid",
-                                            "HardSwish",  "LeakyRelu",
-                                            "Elu",        "Selu",
-                                            "Celu",       "ThresholdedRelu",
-                                            "Gelu",       "GeluTanh",
-                                            "Swish",      "Mish",
-                                            "Shrink",     "Relu",
-                                            "Limit"};
 
 template <class Real> TIGHTSHIP_INLINE Real logistic(Real x) {
     const Real e = exponential(-std::fabs(x));
@@ -65,71 +50,64 @@ template <class Real> TIGHTSHIP_INLINE Real gelu_by_tanh(Real x) {
     return x * logistic(factor * x * (1 + Real(0.044715) * x * x));
 }
 
-template <class Real>
-TIGHTSHIP_INLINE void apply_rounding(int code, const Real *x, Real *y, int64_t length) {
-#define CASE(number, body)                                                                         \
-    case number:                                                                                   \
-        return map_row(x, y, length, [=](Real v) __attribute__((always_inline)) { return body; })
-    switch (code) {
-        CASE(0, std::fabs(v));
-        CASE(1, -v);
-        CASE(2, v > 0 ? Real(1) : (v < 0 ? Real(-1) : v));
-        CASE(3, std::ceil(v));
-        CASE(4, std::floor(v));
-        CASE(5, std::rint(v));
-        CASE(6, 1 / v);
-        CASE(7, std::sqrt(v));
-        CASE(8, exponential(v));
-        CASE(9, logarithm(v));
-        CASE(10, error_function(v));
-        CASE(11, hyperbolic_tangent(v));
-    }
-}
+/// `v` is the element; `a` and `b` are the parameters.
+// clang-format off: it takes products in a macro for pointers
+#define FUNCTIONS(F)                                                                               \
+    F(Abs, std::fabs(v))                                                                           \
+    F(Neg, -v)                                                                                     \
+    F(Sign, v > 0 ? Real(1) : (v < 0 ? Real(-1) : v))                                              \
+    F(Ceil, std::ceil(v))                                                                          \
+    F(Floor, std::floor(v))                                                                        \
+    F(Round, std::rint(v))                                                                         \
+    F(Reciprocal, 1 / v)                                                                           \
+    F(Sqrt, std::sqrt(v))                                                                          \
+    F(Exp, exponential(v))                                                                         \
+    F(Log, logarithm(v))                                                                           \
+    F(Erf, error_function(v))                                                                      \
+    F(Tanh, hyperbolic_tangent(v))                                                                 \
+    F(Sigmoid, logistic(v))                                                                        \
+    F(Softplus, positive_part(v) + log_of_up_to_two(exponential(-std::fabs(v))))                   \
+    F(Softsign, v / (1 + std::fabs(v)))                                                            \
+    F(HardSigmoid, limited(a * v + b, Real(0), Real(1)))                                           \
+    F(HardSwish, v * limited(v * Real(1.0 / 6) + Real(0.5), Real(0), Real(1)))                     \
+    F(LeakyRelu, v < 0 ? a * v : v)                                                                \
+    F(Elu, positive_part(v) + a * exponential_less_one(negative_part(v)))                          \
+    F(Selu, b * (positive_part(v) + a * exponential_less_one(negative_part(v))))                   \
+    F(Celu, positive_part(v) + a * exponential_less_one(negative_part(v) / a))                     \
+    F(ThresholdedRelu, v > a ? v : Real(0))                                                        \
+    F(Gelu, gelu(v))                                                                               \
+    F(GeluTanh, gelu_by_tanh(v))                                                                   \
+    F(Swish, v * logistic(a * v))                                                                  \
+    F(Mish, mish(v))                                                                               \
+    F(Shrink, shrunk(v, a, b))                                                                     \
+    F(Relu, positive_part(v))                                                                      \
+    F(Limit, limited(v, a, b))
+// clang-format on
+
+enum Code { FUNCTIONS(TIGHTSHIP_CODE) };
+constexpr std::array kNames{FUNCTIONS(TIGHTSHIP_NAME)};
 
 template <class Real>
-TIGHTSHIP_INLINE void apply_activation(int code, const Real *x, Real *y, int64_t length,
-                                       const double *parameters) {
+TIGHTSHIP_INLINE void apply(int code, const char *const *inputs, char *output, int64_t length,
+                            const double *parameters) {
+    const auto *x = reinterpret_cast<const Real *>(inputs[0]);
+    auto *y = reinterpret_cast<Real *>(output);
     const Real a = static_cast<Real>(parameters[0]), b = static_cast<Real>(parameters[1]);
-    switch (code) {
-        CASE(12, logistic(v));
-        CASE(13, positive_part(v) + log_of_up_to_two(exponential(-std::fabs(v))));
-        CASE(14, v / (1 + std::fabs(v)));
-        CASE(15, limited(a * v + b, Real(0), Real(1)));
-        CASE(16, v * limited(v * Real(1.0 / 6) + Real(0.5), Real(0), Real(1)));
-        CASE(17, v < 0 ? a * v : v);
-        CASE(18, positive_part(v) + a * exponential_less_one(negative_part(v)));
-        CASE(19, b * (positive_part(v) + a * exponential_less_one(negative_part(v))));
-        CASE(20, positive_part(v) + a * exponential_less_one(negative_part(v) / a));
-        CASE(21, v > a ? v : Real(0));
-        CASE(22, gelu(v));
-        CASE(23, gelu_by_tanh(v));
-        CASE(24, v * logistic(a * v));
-        CASE(25, mish(v));
-        CASE(26, shrunk(v, a, b));
-        CASE(27, positive_part(v));
-        CASE(28, limited(v, a, b));
-    }
+#define CASE(name, body)                                                                           \
+    case k##name:                                                                                  \
+        return map_row(x, y, length, [=](Real v) __attribute__((always_inline)) { return body; });
+    switch (code) { FUNCTIONS(CASE) }
 #undef CASE
 }
 
 TIGHTSHIP_CLONES void apply_float32(int code, const char *const *inputs, char *output,
                                     int64_t length, const double *parameters) {
-    const auto *x = reinterpret_cast<const float *>(inputs[0]);
-    auto *y = reinterpret_cast<float *>(output);
-    if (code < 12)
-        apply_rounding(code, x, y, length);
-    else
-        apply_activation(code, x, y, length, parameters);
+    apply<float>(code, inputs, output, length, parameters);
 }
 
 void apply_float64(int code, const char *const *inputs, char *output, int64_t length,
                    const double *parameters) {
-    const auto *x = reinterpret_cast<const double *>(inputs[0]);
-    auto *y = reinterpret_cast<double *>(output);
-    if (code < 12)
-        apply_rounding(code, x, y, length);
-    else
-        apply_activation(code, x, y, length, parameters);
+    apply<double>(code, inputs, output, length, parameters);
 }
 
 } // namespace
@@ -138,10 +116,13 @@ std::optional<Operation> unary_operation(std::string_view name, ElementType type
     const ElementType work = work_type(type);
     if (!is_float(work))
         return unary_integer_operation(name, type);
-    for (int code = 0; code < static_cast<int>(std::size(kFloatNames)); ++code)
-        if (kFloatNames[code] == name)
-            return Operation{work == kFloat32 ? apply_float32 : apply_float64, code, work, work};
+    if (const int code = code_of(kNames, name); code >= 0)
+        return Operation{work == kFloat32 ? apply_float32 : apply_float64, code, work, work};
     return unary_library_operation(name, work);
+}
+
+Names unary_names() {
+    return kNames;
 }
 
 } // namespace tightship::kernels

@@ -1,5 +1,8 @@
 #include "tightship/kernels/elementwise/elementwise.hpp"
+#include "tightship/kernels/elementwise/function_list.hpp"
 #include "tightship/kernels/float_math.hpp"
+
+#include <array>
 
 namespace tightship::kernels {
 
@@ -9,8 +12,22 @@ using enum ElementType;
 
 constexpr float kReducible = 0x1p20f; ///< the largest argument that `sine` takes
 
-/// Sin, Cos and Tan by the vector loop, which not every argument may take.
-enum Trigonometric { kSin, kCos, kTan };
+/// Those up to Tan have a vector loop, which not every argument may take.
+#define FUNCTIONS(F)                                                                               \
+    F(Sin, std::sin)                                                                               \
+    F(Cos, std::cos)                                                                               \
+    F(Tan, std::tan)                                                                               \
+    F(Asin, std::asin)                                                                             \
+    F(Acos, std::acos)                                                                             \
+    F(Atan, std::atan)                                                                             \
+    F(Sinh, std::sinh)                                                                             \
+    F(Cosh, std::cosh)                                                                             \
+    F(Asinh, std::asinh)                                                                           \
+    F(Acosh, std::acosh)                                                                           \
+    F(Atanh, std::atanh)
+
+enum Code { FUNCTIONS(TIGHTSHIP_CODE) };
+constexpr std::array kNames{FUNCTIONS(TIGHTSHIP_NAME)};
 
 TIGHTSHIP_CLONES bool trigonometric_float32(int code, const float *x, float *y, int64_t length) {
     bool fits = true;
@@ -40,29 +57,30 @@ void apply(int code, const char *const *inputs, char *output, int64_t length, co
         if (code <= kTan && trigonometric_float32(code, x, y, length))
             return;
     using Function = Real (*)(Real);
-    constexpr Function functions[] = {std::sin,   std::cos,   std::tan,  std::asin,
-                                      std::acos,  std::atan,  std::sinh, std::cosh,
-                                      std::asinh, std::acosh, std::atanh};
+#define FUNCTION(name, function) function,
+    constexpr Function functions[] = {FUNCTIONS(FUNCTION)};
+#undef FUNCTION
     for (int64_t index = 0; index < length; ++index)
         y[index] = functions[code](x[index]);
 }
 
-constexpr std::string_view kNames[] = {"Sin",  "Cos",  "Tan",   "Asin",  "Acos", "Atan",
-                                       "Sinh", "Cosh", "Asinh", "Acosh", "Atanh"};
+#define CLASSES(F)                                                                                 \
+    F(IsNaN, v != v)                                                                               \
+    F(IsInf, std::fabs(v) == infinity)                                                             \
+    F(IsPositiveInf, v == infinity)                                                                \
+    F(IsNegativeInf, v == -infinity)
+
+enum Class { CLASSES(TIGHTSHIP_CODE) };
+constexpr std::array kClasses{CLASSES(TIGHTSHIP_NAME)};
 
 template <class Real>
 TIGHTSHIP_INLINE void classify(int code, const Real *x, uint8_t *y, int64_t length) {
     constexpr Real infinity = std::numeric_limits<Real>::infinity();
-#define CASE(number, body)                                                                         \
-    case number:                                                                                   \
+#define CASE(name, body)                                                                           \
+    case k##name:                                                                                  \
         return map_row(x, y, length,                                                               \
-                       [](Real v) __attribute__((always_inline)) { return uint8_t(body); })
-    switch (code) {
-        CASE(0, v != v);
-        CASE(1, std::fabs(v) == infinity);
-        CASE(2, v == infinity);
-        CASE(3, v == -infinity);
-    }
+                       [](Real v) __attribute__((always_inline)) { return uint8_t(body); });
+    switch (code) { CLASSES(CASE) }
 #undef CASE
 }
 
@@ -78,19 +96,22 @@ void classify_float64(int code, const char *const *inputs, char *output, int64_t
              length);
 }
 
-constexpr std::string_view kClasses[] = {"IsNaN", "IsInf", "IsPositiveInf", "IsNegativeInf"};
-
 } // namespace
 
 std::optional<Operation> unary_library_operation(std::string_view name, ElementType work) {
-    for (int code = 0; code < static_cast<int>(std::size(kNames)); ++code)
-        if (kNames[code] == name)
-            return Operation{work == kFloat32 ? apply<float> : apply<double>, code, work, work};
-    for (int code = 0; code < static_cast<int>(std::size(kClasses)); ++code)
-        if (kClasses[code] == name)
-            return Operation{work == kFloat32 ? classify_float32 : classify_float64, code, work,
-                             kBool};
+    if (const int code = code_of(kNames, name); code >= 0)
+        return Operation{work == kFloat32 ? apply<float> : apply<double>, code, work, work};
+    if (const int code = code_of(kClasses, name); code >= 0)
+        return Operation{work == kFloat32 ? classify_float32 : classify_float64, code, work, kBool};
     return std::nullopt;
+}
+
+Names unary_library_names() {
+    return kNames;
+}
+
+Names class_names() {
+    return kClasses;
 }
 
 } // namespace tightship::kernels

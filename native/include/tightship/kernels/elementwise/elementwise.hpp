@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace tightship::kernels {
@@ -42,7 +43,21 @@ struct ElementwiseSpec {
 /// Makes a kernel; null if none covers the operator with these types.
 std::shared_ptr<const Kernel> elementwise(const ElementwiseSpec &spec);
 
-/// Finds an operation by name and type of the first input; nothing if the family lacks it.
+/// Names of all kernels that there are for any types.
+std::vector<std::string_view> elementwise_names();
+
+using Names = std::span<const std::string_view>;
+/// Names that each family has.
+Names unary_names();
+Names unary_integer_names();
+Names unary_library_names();
+Names class_names();
+Names binary_float_names();
+Names binary_integer_names();
+Names logic_names();
+Names compare_names();
+
+/// By name and the type of the first input; each is nothing where a family lacks it.
 std::optional<Operation> unary_operation(std::string_view name, ElementType type);
 std::optional<Operation> unary_integer_operation(std::string_view name, ElementType type);
 std::optional<Operation> unary_library_operation(std::string_view name, ElementType work);
