@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from tightship.graph.operators.row import UNWRITTEN, Category, Eltwise, Half, Operator
+from tightship.graph.operators.row import ALLOCATES, UNWRITTEN, Category, Eltwise, Half, Operator
 
 _row = partial(Operator, category=Category.ELEMENTWISE, shape="rules.same")
 
 ROWS = (
-    _row("Celu", "1 alpha", numpy="activation.celu", native="elementwise.parameters:alpha=1",
-        gradient="activation.celu"),
+    _row("Celu", "1 alpha", half=Half.FLOAT32, numpy="activation.celu",
+        native="elementwise.parameters:alpha=1", gradient="activation.celu"),
     _row("Elu", "1 alpha ~consumed_inputs", half=Half.FLOAT32, eltwise=Eltwise("elu", 1.0),
         numpy="activation.elu", native="elementwise.parameters:alpha=1",
         onednn="elementwise.activation", gradient="activation.of_input"),
@@ -36,22 +36,23 @@ ROWS = (
         gradient="activation.of_output"),
     _row("Selu", "1 alpha ~consumed_inputs gamma", half=Half.FLOAT32, numpy="activation.selu",
         native="elementwise.selu", gradient="activation.selu"),
-    _row("Shrink", "1 bias lambd", numpy="activation.shrink",
+    _row("Shrink", "1 bias lambd", half=Half.FLOAT32, numpy="activation.shrink",
         native="elementwise.parameters:bias=0 lambd=0.5", gradient=UNWRITTEN),
     _row("Sigmoid", "1 ~consumed_inputs", half=Half.FLOAT32, eltwise=Eltwise("logistic"),
         numpy="activation.sigmoid", native="elementwise.elementwise",
         onednn="elementwise.activation", gradient="activation.of_output"),
     _row("Softplus", "1", half=Half.FLOAT32, numpy="activation.softplus",
         native="elementwise.elementwise", gradient="activation.of_input"),
-    _row("Softsign", "1", numpy="activation.softsign", native="elementwise.elementwise",
-        gradient="activation.softsign"),
+    _row("Softsign", "1", half=Half.FLOAT32, numpy="activation.softsign",
+        native="elementwise.elementwise", gradient="activation.softsign"),
     _row("Swish", "1 alpha", half=Half.FLOAT32, eltwise=Eltwise("swish", 1.0),
         numpy="activation.swish", native="elementwise.parameters:alpha=1",
         onednn="elementwise.activation", gradient="activation.of_input"),
-    _row("SwiGLU", "2 alpha", category=Category.OTHER, shape="", gradient=UNWRITTEN),
+    _row("SwiGLU", "2 alpha", half=ALLOCATES, category=Category.OTHER, shape="",
+        gradient=UNWRITTEN),
     _row("Tanh", "1 ~consumed_inputs", half=Half.FLOAT32, eltwise=Eltwise("tanh"),
         numpy="elementwise.ufunc:tanh", native="elementwise.elementwise",
         onednn="elementwise.activation", gradient="activation.of_output"),
-    _row("ThresholdedRelu", "1 alpha", numpy="activation.thresholded_relu",
+    _row("ThresholdedRelu", "1 alpha", half=Half.FLOAT32, numpy="activation.thresholded_relu",
         native="elementwise.parameters:alpha=1", gradient="activation.thresholded"),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from tightship.graph.operators.row import NOT_REAL, Category, Half, Operator
+from tightship.graph.operators.row import NOT_REAL, ROUNDED, Category, Half, Operator
 
 _row = partial(
     Operator,
@@ -27,9 +27,9 @@ ROWS = (
         numpy="elementwise.ufunc:greater"),
     _row("GreaterOrEqual", "2", half=Half.FLOAT32, known="evaluate.binary:greater_equal",
         numpy="elementwise.ufunc:greater_equal"),
-    _row("IsInf", "1 detect_negative detect_positive", shape="rules.same",
+    _row("IsInf", "1 detect_negative detect_positive", half=ROUNDED, shape="rules.same",
         numpy="elementwise.is_infinite", native="elementwise.is_infinite"),
-    _row("IsNaN", "1", shape="rules.same", numpy="elementwise.ufunc:isnan"),
+    _row("IsNaN", "1", half=ROUNDED, shape="rules.same", numpy="elementwise.ufunc:isnan"),
     _row("Less", "2 axis @broadcast", half=Half.FLOAT32, known="evaluate.binary:less",
         numpy="elementwise.ufunc:less"),
     _row("LessOrEqual", "2", half=Half.FLOAT32, known="evaluate.binary:less_equal",

@@ -1,6 +1,6 @@
 """Rows of products of matrices, attention and recurrent layers."""
 
-from tightship.graph.operators.row import UNWRITTEN, Half, Operator
+from tightship.graph.operators.row import ALLOCATES, UNWRITTEN, Half, Operator
 
 ROWS = (
     Operator("Attention",
@@ -8,7 +8,7 @@ ROWS = (
         "right_window_size scale softcap softmax_precision", half=Half.FLOAT32, is_product=True,
         shape="stacks.attention", operands="sequences.attention",
         gradient="attention.attention_rule"),
-    Operator("Einsum", "* equation", is_product=True, shape="stacks.einsum",
+    Operator("Einsum", "* equation", half=Half.FLOAT32, is_product=True, shape="stacks.einsum",
         operands="indexed.einsum", numpy="matmul.einsum", gradient="product.contraction"),
     Operator("GRU",
         "6 activation_alpha activation_beta activations clip direction @hidden_size layout "
@@ -23,7 +23,7 @@ ROWS = (
         shape="stacks.recurrent", operands="sequences.recurrent:LSTM", numpy="recurrent.lstm",
         gradient="recurrent.recurrent_rule"),
     Operator("LinearAttention", "6 chunk_size kv_num_heads q_num_heads scale update_rule",
-        gradient=UNWRITTEN),
+        half=ALLOCATES, gradient=UNWRITTEN),
     Operator("MatMul", "2", half=Half.FLOAT32, is_product=True, shape="stacks.matmul",
         numpy="matmul.mat_mul", onednn="matmul.matmul",
         quantized="quantized_product.quantized_matmul", gradient="product.matmul"),

@@ -2,23 +2,24 @@
 
 from functools import partial
 
-from tightship.graph.operators.row import NOT_REAL, UNWRITTEN, Half, Operator
+from tightship.graph.operators.row import NOT_REAL, ROUNDED, UNWRITTEN, Half, Operator
 
 _row = partial(Operator, shape="rules.reduced", native="reduction.reduction")
 
 ROWS = (
-    _row("ArgMax", "1 axis @keepdims select_last_index", shape="indexing.position",
+    _row("ArgMax", "1 axis @keepdims select_last_index", half=ROUNDED, shape="indexing.position",
         numpy="reduction.arg_max", native="ranks.position", gradient=NOT_REAL),
-    _row("ArgMin", "1 axis @keepdims select_last_index", shape="indexing.position",
+    _row("ArgMin", "1 axis @keepdims select_last_index", half=ROUNDED, shape="indexing.position",
         numpy="reduction.arg_min", native="ranks.position", gradient=NOT_REAL),
-    _row("ReduceL1", "2 axes @keepdims noop_with_empty_axes", operands="parameters.axes",
-        numpy="reduction.reduce_l1", gradient="reduction.reduce_l1"),
+    _row("ReduceL1", "2 axes @keepdims noop_with_empty_axes", half=Half.FLOAT32,
+        operands="parameters.axes", numpy="reduction.reduce_l1", gradient="reduction.reduce_l1"),
     _row("ReduceL2", "2 axes @keepdims noop_with_empty_axes", half=Half.FLOAT32,
         operands="parameters.axes", numpy="reduction.reduce_l2", gradient="reduction.reduce_l2"),
-    _row("ReduceLogSum", "2 axes @keepdims noop_with_empty_axes", operands="parameters.axes",
-        numpy="reduction.reduce_log_sum", gradient=UNWRITTEN),
-    _row("ReduceLogSumExp", "2 axes @keepdims noop_with_empty_axes", operands="parameters.axes",
-        numpy="reduction.log_sum_exp", gradient="reduction.reduce_log_sum_exp"),
+    _row("ReduceLogSum", "2 axes @keepdims noop_with_empty_axes", half=Half.FLOAT32,
+        operands="parameters.axes", numpy="reduction.reduce_log_sum", gradient=UNWRITTEN),
+    _row("ReduceLogSumExp", "2 axes @keepdims noop_with_empty_axes", half=Half.FLOAT32,
+        operands="parameters.axes", numpy="reduction.log_sum_exp",
+        gradient="reduction.reduce_log_sum_exp"),
     _row("ReduceMax", "2 axes @keepdims noop_with_empty_axes", half=Half.FLOAT32,
         operands="parameters.axes", known="evaluate.reduction:max", numpy="reduction.reduce_max",
         gradient="reduction.reduce_extreme"),
@@ -28,9 +29,9 @@ ROWS = (
     _row("ReduceMin", "2 axes @keepdims noop_with_empty_axes", half=Half.FLOAT32,
         operands="parameters.axes", known="evaluate.reduction:min", numpy="reduction.reduce_min",
         gradient="reduction.reduce_extreme"),
-    _row("ReduceProd", "2 axes @keepdims noop_with_empty_axes", operands="parameters.axes",
-        known="evaluate.reduction:prod", lengths="values.product", numpy="reduction.reduce_prod",
-        gradient=UNWRITTEN),
+    _row("ReduceProd", "2 axes @keepdims noop_with_empty_axes", half=Half.FLOAT32,
+        operands="parameters.axes", known="evaluate.reduction:prod", lengths="values.product",
+        numpy="reduction.reduce_prod", gradient=UNWRITTEN),
     _row("ReduceSum", "2 axes @keepdims noop_with_empty_axes", half=Half.FLOAT32,
         operands="parameters.axes", known="evaluate.reduction:sum", numpy="reduction.reduce_sum",
         gradient="reduction.reduce_sum"),

@@ -38,6 +38,14 @@ class Half(Enum):
     """The operator moves elements, which may be float32 by then."""
 
 
+ALLOCATES = "it runs in a kernel that allocates, in the type that is declared"
+CONVERTS = "it converts, as the pass does around it"
+HANDS_ON = "bodies, sequences and optionals have the types that are declared"
+MAKES = "it reads no half that has been computed"
+QUANTIZED = "its kernels take scales of the type that is declared"
+ROUNDED = "it asks for what is equal, infinite or undefined among halves"
+
+
 @dataclass(frozen=True, slots=True)
 class NoGradient:
     """Reason why an operator has no gradient rule.

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import defs
 
 from tests.engine.graphs import (
     assert_close,
@@ -18,8 +19,16 @@ from tightship import _core
 from tightship.engine.lower.passes.widen_floats import widen_floats
 from tightship.frontend.onnx import read_bytes
 from tightship.graph import DType
+from tightship.graph.operators import Category, Half, rows
 
 HALF = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+UNARY = [
+    name
+    for name, row in rows().items()
+    if (row.category, row.half, row.reads[0]) == (Category.ELEMENTWISE, Half.FLOAT32, "1")
+]
 
 
 def block(kind, **changes):
@@ -146,3 +155,37 @@ def test_products_take_weights_as_they_are_stored_where_the_processor_can(kind):
     assert products
     if all("fp16" in name or "amx" in name or "bf16" in name for name in products):
         assert plan.weights_bytes <= 1.3 * wide.weights_bytes
+
+
+@pytest.mark.parametrize("operator", UNARY)
+def test_a_function_of_an_element_joins_the_product_in_float32(operator):
+    version = max(20, defs.get_schema(operator).since_version)
+    graph = graph_of(
+        f"g (float16[4, 4] x) => (float16[4, 4] y) {{ p = MatMul (x, x) y = {operator} (p) }}",
+        header=f'<ir_version: 10, opset_import: ["": {version}]>',
+    )
+    assert operators(widen_floats(graph)) == ["Cast", "MatMul", operator, "Cast"]
+    x = {"x": np.full((4, 4), 0.3, np.float16)}
+    wide, narrow = (run(graph, without, x)["y"] for without in ((), ("widen_floats",)))
+    np.testing.assert_allclose(wide, narrow, rtol=4e-3)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "m = Dropout (p)",
+        'm = Einsum <equation = "ij,jk->ik"> (p, x)',
+        "m = CumSum (p, one)",
+        "s = ReduceL1 <keepdims = 1> (p, ones) m = Mul (p, s)",
+    ],
+)
+def test_nothing_is_rounded_between_two_products(body):
+    graph = graph_of(
+        "g (float16[4, 4] x) => (float16[4, 4] y) "
+        f"{{ p = MatMul (x, x) {body} y = MatMul (m, x) }}",
+        one=np.array(1), ones=np.array([1]),
+    )  # fmt: skip
+    assert operators(widen_floats(graph)).count("Cast") == 2
+    x = {"x": np.full((4, 4), 0.3, np.float16)}
+    wide, narrow = (run(graph, without, x)["y"] for without in ((), ("widen_floats",)))
+    np.testing.assert_allclose(wide, narrow, rtol=4e-3)
