@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from tests.models import filled, parse
 from tightship.cost.schedule import schedule_of
@@ -49,6 +50,24 @@ def test_a_larger_element_does_not_lie_over_a_smaller_one():
         }"""
     )
     assert aliases(graph) == {("h", "x", "in_place")}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body", "found"),
+    [
+        ("uint8[8] x, uint8[8] b", 'y = BitShift <direction = "LEFT"> (x, b)', {"x", "b"}),
+        ("float[8] x, int32[1] b", "y = CastLike (x, b)", {"x"}),
+        ("float[8] x, int32[1] b", "y = BitCast <to = 6> (x)", {"x"}),
+        ("float[1, 8, 2, 2] x, float[1] b", "y = LRN <size = 3> (x)", {"x"}),
+        ("float[8] x, int64[2] b", "y = ScatterElements (x, b, two)", {"x"}),
+        ("float[8] x, int64[2, 1] b", "y = ScatterND (x, b, two)", {"x"}),
+    ],
+)
+def test_what_kernels_write_over_their_operands_may_lie_there(inputs, body, found):
+    header = '<ir_version: 10, opset_import: ["": 26]>'
+    text = f"net ({inputs}) => (y) {{ {body} }}"
+    graph = schedule_of(read_bytes(parse(text, header, two=np.float32([1, 2])).SerializeToString()))
+    assert aliases(graph) == {("y", name, "in_place") for name in found}
 
 
 def test_reshapes_and_leading_cuts_are_views_and_others_are_not():

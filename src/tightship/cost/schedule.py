@@ -134,7 +134,7 @@ def _written_over(node: Node) -> Iterator[tuple[str, str]]:
         yield from ((node.outputs[o], node.inputs[i]) for o, i in pairs if node.outputs[o])
     elif row.category is Category.ELEMENTWISE:
         yield from ((node.outputs[0], source) for source in dict.fromkeys(node.inputs))
-    elif row.category is Category.NORMALIZING:
+    elif row.category in (Category.NORMALIZING, Category.REPLACING):
         yield node.outputs[0], node.inputs[0]
     elif row.category is Category.LOSS and len(node.writes) > 1:
         yield node.outputs[1], node.inputs[0]

@@ -15,8 +15,7 @@ _row = partial(
 ROWS = (
     _row("And", "2 axis @broadcast", known="evaluate.binary:logical_and",
         numpy="elementwise.ufunc:logical_and"),
-    _row("BitShift", "2 direction", category=Category.OTHER, numpy="elementwise.bit_shift",
-        native="elementwise.bit_shift"),
+    _row("BitShift", "2 direction", numpy="elementwise.bit_shift", native="elementwise.bit_shift"),
     _row("BitwiseAnd", "2", numpy="elementwise.ufunc:bitwise_and"),
     _row("BitwiseNot", "1", shape="rules.same", numpy="elementwise.ufunc:invert"),
     _row("BitwiseOr", "2", numpy="elementwise.ufunc:bitwise_or"),

@@ -3,12 +3,14 @@
 from tightship.graph.operators.row import CONVERTS, UNWRITTEN, Category, Half, Operator
 
 ROWS = (
-    Operator("BitCast", "1 @to", half=CONVERTS, numpy="cast.bit_cast", gradient=UNWRITTEN),
+    Operator("BitCast", "1 @to", category=Category.ELEMENTWISE, half=CONVERTS,
+        numpy="cast.bit_cast", gradient=UNWRITTEN),
     Operator("Cast", "1 round_mode saturate @to", half=CONVERTS, category=Category.ELEMENTWISE,
         shape="rules.same", known="evaluate.cast", lengths="values.cast", numpy="cast.cast_kernel",
         native="elementwise.cast", gradient="elementwise.cast"),
-    Operator("CastLike", "2 round_mode saturate", half=CONVERTS, shape="rules.same",
-        numpy="cast.cast_kernel", native="elementwise.cast", gradient=UNWRITTEN),
+    Operator("CastLike", "2 round_mode saturate", category=Category.ELEMENTWISE, half=CONVERTS,
+        shape="rules.same", numpy="cast.cast_kernel", native="elementwise.cast",
+        gradient=UNWRITTEN),
     Operator("CenterCropPad", "2 axes", half=Half.MOVED, operands="parameters.crop",
         native="lookup.center", gradient=UNWRITTEN),
     Operator("Concat", "* axis", category=Category.JOINING, half=Half.MOVED, shape="rules.concat",

@@ -28,7 +28,7 @@ ROWS = (
     _row("InstanceNormalization", "3 ~consumed_inputs epsilon", half=Half.FLOAT32, operations=8,
         operands="parameters.instance_normalization", numpy="normalization.instance",
         native="rows.instance", gradient="normalization.instance"),
-    _row("LRN", "1 alpha beta bias size", category=Category.OTHER, half=Half.FLOAT32,
+    _row("LRN", "1 alpha beta bias size", category=Category.NORMALIZING, half=Half.FLOAT32,
         numpy="normalization.local_response", onednn="normalization.local_response",
         gradient="normalization.local_response"),
     _row("LayerNormalization", "3 axis epsilon stash_type=1,10,16", half=Half.FLOAT32, operations=8,

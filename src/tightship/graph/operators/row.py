@@ -17,6 +17,8 @@ class Category(Enum):
     """An element of the output depends on the elements of the inputs at its place."""
     NORMALIZING = auto()
     """Rows of the first input are read before they are written."""
+    REPLACING = auto()
+    """The output is the first input with some elements replaced."""
     LOSS = auto()
     """The second output, logarithms of probabilities, is made of rows of the first input."""
     RESHAPING = auto()
