@@ -59,6 +59,8 @@ def test_a_larger_element_does_not_lie_over_a_smaller_one():
         ("float[8] x, int32[1] b", "y = CastLike (x, b)", {"x"}),
         ("float[8] x, int32[1] b", "y = BitCast <to = 6> (x)", {"x"}),
         ("float[1, 8, 2, 2] x, float[1] b", "y = LRN <size = 3> (x)", {"x"}),
+        ("float[8] x, int64 b", "y = CumSum (x, b)", {"x"}),
+        ("float[8, 8] x, int64 b", "y = Trilu (x, b)", {"x"}),
         ("float[8] x, int64[2] b", "y = ScatterElements (x, b, two)", {"x"}),
         ("float[8] x, int64[2, 1] b", "y = ScatterND (x, b, two)", {"x"}),
     ],

@@ -45,7 +45,7 @@ ROWS = (
         gradient=UNWRITTEN),
     _row("CumProd", "2 exclusive reverse", half=Half.FLOAT32, category=Category.OTHER,
         operands="parameters.cumulative", numpy="generate.cum_prod", native="", gradient=UNWRITTEN),
-    _row("CumSum", "2 exclusive reverse", half=Half.FLOAT32, category=Category.OTHER,
+    _row("CumSum", "2 exclusive reverse", half=Half.FLOAT32, category=Category.NORMALIZING,
         shape="rules.same", operands="parameters.cumulative", numpy="generate.cum_sum",
         native="ranks.cumulative_sum", gradient="scatter.running_sum"),
     _row("Det", "1", half=ALLOCATES, category=Category.OTHER, native="", gradient=UNWRITTEN),

@@ -1,6 +1,6 @@
 """Rows of products of matrices, attention and recurrent layers."""
 
-from tightship.graph.operators.row import ALLOCATES, UNWRITTEN, Half, Operator
+from tightship.graph.operators.row import ALLOCATES, UNWRITTEN, Category, Half, Operator
 
 ROWS = (
     Operator("Attention",
@@ -32,7 +32,7 @@ ROWS = (
         "~output_sequence", half=Half.FLOAT32, is_product=True, trims=True,
         shape="stacks.recurrent", operands="sequences.recurrent:RNN", numpy="recurrent.rnn",
         gradient="recurrent.recurrent_rule"),
-    Operator("RotaryEmbedding", "4 interleaved num_heads rotary_embedding_dim", half=Half.FLOAT32,
-        shape="rules.same", operands="sequences.rotary", native="rotary.rotary_embedding",
-        gradient=UNWRITTEN),
+    Operator("RotaryEmbedding", "4 interleaved num_heads rotary_embedding_dim",
+        category=Category.NORMALIZING, half=Half.FLOAT32, shape="rules.same",
+        operands="sequences.rotary", native="rotary.rotary_embedding", gradient=UNWRITTEN),
 )  # fmt: skip
