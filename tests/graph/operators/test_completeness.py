@@ -97,7 +97,30 @@ def site_of(case: Case) -> ShapeContext:
     )  # fmt: skip
 
 
-SHAPED_ELSEWHERE = frozenset({"Einsum", "GlobalLpPool", "OneHot", "Range"})
+SHAPELESS = {
+    "sizes depend on elements": "Compress NonMaxSuppression NonZero StringSplit Unique",
+    "runs graphs, or holds more than a tensor": "ConcatFromSequence If Loop Optional"
+    " OptionalGetElement OptionalHasElement Scan SequenceAt SequenceConstruct SequenceEmpty"
+    " SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence",
+    "reads no tensor, or none whose lengths are open": "BlackmanWindow Constant HammingWindow"
+    " HannWindow MelWeightMatrix RandomNormal RandomUniform",
+    "has strings or images": "ImageDecoder RegexFullMatch StringConcat StringNormalizer"
+    " TfIdfVectorizer",
+    "has no rule yet": "AffineGrid CausalConvWithState CenterCropPad Col2Im DFT DeformConv"
+    " Det GridSample LinearAttention MaxRoiPool MaxUnpool Multinomial RoiAlign"
+    " NegativeLogLikelihoodLoss STFT SoftmaxCrossEntropyLoss SwiGLU Upsample",
+}
+"""Operators without a rule of shapes: a model with one has no template for open lengths."""
+
+
+def test_an_operator_has_a_rule_of_shapes_or_a_reason() -> None:
+    reasons = {name for names in SHAPELESS.values() for name in names.split()}
+    assert set(rows()) - named("shape") == reasons
+
+
+SHAPED_ELSEWHERE = frozenset(
+    {"Einsum", "GlobalLpPool", "OneHot", "RandomNormalLike", "RandomUniformLike", "Range"}
+)
 """Operators whose cases no rule takes, or that have none: `shapes/test_rules.py`."""
 
 

@@ -3,7 +3,7 @@
 from tightship.graph.operators.row import CONVERTS, UNWRITTEN, Category, Half, Operator
 
 ROWS = (
-    Operator("BitCast", "1 @to", category=Category.ELEMENTWISE, half=CONVERTS,
+    Operator("BitCast", "1 @to", shape="rules.same", category=Category.ELEMENTWISE, half=CONVERTS,
         numpy="cast.bit_cast", gradient=UNWRITTEN),
     Operator("Cast", "1 round_mode saturate @to", half=CONVERTS, category=Category.ELEMENTWISE,
         shape="rules.same", known="evaluate.cast", lengths="values.cast", numpy="cast.cast_kernel",

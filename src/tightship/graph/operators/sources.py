@@ -11,13 +11,14 @@ from tightship.graph.operators.row import (
 )
 
 ROWS = (
-    Operator("Bernoulli", "1 dtype seed", half=ALLOCATES, is_random=True, gradient=UNWRITTEN),
+    Operator("Bernoulli", "1 dtype seed", shape="rules.same", half=ALLOCATES, is_random=True,
+        gradient=UNWRITTEN),
     Operator("Constant",
         "0 sparse_value value value_float value_floats value_int value_ints value_string "
         "value_strings", half=MAKES, numpy="generate.constant", gradient=UNWRITTEN),
     Operator("ConstantOfShape", "1 value", half=MAKES, shape="rules.filled",
         numpy="generate.filled", native="generate.constant_of_shape", gradient=STEPS),
-    Operator("EyeLike", "1 @dtype k", half=MAKES, numpy="generate.eye_like",
+    Operator("EyeLike", "1 @dtype k", shape="rules.same", half=MAKES, numpy="generate.eye_like",
         native="generate.eye_like", gradient=UNWRITTEN),
     Operator("Multinomial", "1 dtype sample_size seed", half=ALLOCATES, is_random=True,
         gradient=NOT_REAL),
@@ -25,12 +26,12 @@ ROWS = (
         numpy="generate.one_hot", native="generate.one_hot", gradient=UNWRITTEN),
     Operator("RandomNormal", "0 dtype mean scale seed shape", half=ALLOCATES, is_random=True,
         gradient=UNWRITTEN),
-    Operator("RandomNormalLike", "1 dtype mean scale seed", half=ALLOCATES, is_random=True,
-        gradient=UNWRITTEN),
+    Operator("RandomNormalLike", "1 dtype mean scale seed", shape="rules.same", half=ALLOCATES,
+        is_random=True, gradient=UNWRITTEN),
     Operator("RandomUniform", "0 dtype high low seed shape", half=ALLOCATES, is_random=True,
         gradient=UNWRITTEN),
-    Operator("RandomUniformLike", "1 dtype high low seed", half=ALLOCATES, is_random=True,
-        gradient=UNWRITTEN),
+    Operator("RandomUniformLike", "1 dtype high low seed", shape="rules.same", half=ALLOCATES,
+        is_random=True, gradient=UNWRITTEN),
     Operator("Range", "3 stash_type=1", half=MAKES, shape="rules.range_rule",
         operands="parameters.ones:0 1 2", known="evaluate.range_value",
         numpy="generate.range_kernel", native="generate.range_emitter", gradient=UNWRITTEN),
