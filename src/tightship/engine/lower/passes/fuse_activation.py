@@ -21,5 +21,8 @@ def _accepts(candidate: Candidate) -> bool:
 
 
 def _is_activation(node: Node) -> bool:
-    """Whether a kernel of a product can do what a node does; limits of a Clip may be inputs."""
-    return (row_of(node).eltwise is not None and node.operator != "Neg") or node.operator == "Clip"
+    """Whether a product's kernel takes over a node; limits of a Clip may be inputs.
+
+    It does not take over a Neg, with which a product runs on no split or streamed kernel.
+    """
+    return node.operator == "Clip" or (row_of(node).eltwise is not None and node.operator != "Neg")
