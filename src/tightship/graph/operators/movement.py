@@ -1,10 +1,17 @@
 """Rows of operators that move elements, or give them another type or shape."""
 
-from tightship.graph.operators.row import CONVERTS, UNWRITTEN, Category, Half, Operator
+from tightship.graph.operators.row import (
+    CONVERTS,
+    REINTERPRETED,
+    UNWRITTEN,
+    Category,
+    Half,
+    Operator,
+)
 
 ROWS = (
     Operator("BitCast", "1 @to", shape="rules.same", category=Category.ELEMENTWISE, half=CONVERTS,
-        numpy="cast.bit_cast", gradient=UNWRITTEN),
+        numpy="cast.bit_cast", gradient=REINTERPRETED),
     Operator("Cast", "1 round_mode saturate @to", half=CONVERTS, category=Category.ELEMENTWISE,
         shape="rules.same", known="evaluate.cast", lengths="values.cast", numpy="cast.cast_kernel",
         native="elementwise.cast", gradient="elementwise.cast"),

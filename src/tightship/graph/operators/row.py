@@ -53,7 +53,7 @@ class NoGradient:
     """Reason why an operator has no gradient rule.
 
     Attributes:
-        reason: Continues the sentence "It ...".
+        reason: As the list of operators has it.
         is_zero: Whether the gradient is zero everywhere, so that the way back ends here.
     """
 
@@ -61,10 +61,13 @@ class NoGradient:
     is_zero: bool = False
 
 
-STEPS = NoGradient("does not change with a small change of its inputs", is_zero=True)
+STEPS = NoGradient("results do not change with a small change of inputs", is_zero=True)
 OF_SHAPES = NoGradient("reads no element", is_zero=True)
-NOT_REAL = NoGradient("has no real results")
-UNWRITTEN = NoGradient("has a gradient that no rule writes yet")
+NOT_REAL = NoGradient("results are not real numbers")
+DRAWN = NoGradient("results are drawn at random")
+SETTINGS = NoGradient("inputs are settings")
+REINTERPRETED = NoGradient("bits have another meaning in the result")
+UNWRITTEN = NoGradient("no rule yet")
 
 
 @dataclass(frozen=True, slots=True)

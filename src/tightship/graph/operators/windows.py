@@ -1,6 +1,6 @@
 """Rows of convolutions, poolings and other operators on images and signals."""
 
-from tightship.graph.operators.row import ALLOCATES, NOT_REAL, UNWRITTEN, Half, Operator
+from tightship.graph.operators.row import ALLOCATES, NOT_REAL, SETTINGS, UNWRITTEN, Half, Operator
 
 ROWS = (
     Operator("AffineGrid", "2 align_corners", half=ALLOCATES, operands="parameters.affine_grid",
@@ -47,7 +47,7 @@ ROWS = (
     Operator("MaxUnpool", "3 kernel_shape pads strides", half=ALLOCATES,
         operands="windows.max_unpool", gradient=UNWRITTEN),
     Operator("MelWeightMatrix", "5 output_datatype", half=ALLOCATES,
-        operands="parameters.ones:0 1 2 3 4", gradient=UNWRITTEN),
+        operands="parameters.ones:0 1 2 3 4", gradient=SETTINGS),
     Operator("NonMaxSuppression", "5 center_point_box", operands="indexed.non_max_suppression",
         objects="detection.non_max_suppression", gradient=NOT_REAL),
     Operator("Resize",
@@ -63,9 +63,9 @@ ROWS = (
     Operator("Upsample", "2 height_scale mode scales width_scale", operands="parameters.resize",
         numpy="resize.resize_kernel", native="taps.resize", gradient=UNWRITTEN),
     Operator("BlackmanWindow", "1 output_datatype periodic", half=ALLOCATES,
-        operands="parameters.ones:0", gradient=UNWRITTEN),
+        operands="parameters.ones:0", gradient=SETTINGS),
     Operator("HammingWindow", "1 output_datatype periodic", half=ALLOCATES,
-        operands="parameters.ones:0", gradient=UNWRITTEN),
+        operands="parameters.ones:0", gradient=SETTINGS),
     Operator("HannWindow", "1 output_datatype periodic", half=ALLOCATES,
-        operands="parameters.ones:0", gradient=UNWRITTEN),
+        operands="parameters.ones:0", gradient=SETTINGS),
 )  # fmt: skip
