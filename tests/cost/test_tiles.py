@@ -8,7 +8,7 @@ from tests.engine.graphs import graph_of
 from tests.zoo.arena import LARGE, NOT_A_NUMBER
 from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
-from tightship.graph.backward import Adam, Sgd
+from tightship.graph.backward import Adam, Sgd, backward
 from tightship.graph.cut import runs_of
 from tightship.graph.tiles import in_tiles
 from tightship.planner.recompute import NEVER
@@ -88,3 +88,14 @@ def test_only_what_is_apart_along_an_axis_is_cut(body, cut):
     )
     found = sorted(index for run in runs_of(graph, 1_000) for index in run.nodes)
     assert [graph.nodes[index].operator for index in found] == cut
+
+
+@pytest.mark.parametrize("operator", ["Elu", "Erf", "Gelu", "Tanh"])
+def test_the_gradient_of_an_activation_is_cut_as_the_activation_is(operator):
+    graph = graph_of(
+        "net (float[8,64,2] x, float[8,2,50] w, float[8,50,2] v) => (float y) { a = MatMul(x, w) "
+        f"b = {operator}(a) c = MatMul(b, v) d = Mul(c, c) y = ReduceSum<keepdims=0>(d) }}"
+    )
+    graph = backward(graph, wrt=["x"])
+    cut = {graph.nodes[index].operator for run in runs_of(graph, 20_000) for index in run.nodes}
+    assert {operator, f"{operator}Grad"} <= cut
