@@ -16,7 +16,7 @@ _PER_ROW = frozenset({"LogSoftmax", "LogSoftmaxGrad", "Softmax", "SoftmaxGrad"})
 _PER_ROW_SINCE = 13
 _STACKED = frozenset({"MatMul", "TransposedMatMul"})
 _FLAT = frozenset({"Gemm", "TransposedMatMul"})
-"""Products that may be of two matrices; each row of the first, as it is multiplied, is apart."""
+"""Products that may be of two matrices; each row of the left operand is independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Run:
 
 
 def is_update(graph: Graph, node: Node) -> bool:
-    """Whether a node writes over a weight and its state, or what is gathered, row by row."""
+    """Whether a node updates a weight and its state, or a gathered statistic, row by row."""
     if row_of(node).category is not Category.UPDATING:
         return False
     return node.operator != "RunningUpdate" or node.outputs[0] in graph.outputs

@@ -14,7 +14,7 @@ SCALES = "float8_e8m0fnu"
 
 
 def cast_kernel(context: KernelContext) -> Kernel:
-    """To integers by truncation, to bool by `x != 0`, to float8 saturated if the node says so."""
+    """Convert to integers by truncation, to bool by `x != 0`, to float8 saturated if asked for."""
     source, target = context.dtype(0), context.output_dtype()
     require(source.kind != "c" and target.kind != "c" and target.name != SCALES)
     if is_narrow_float(target) and context.integer("saturate", 1) and source != target:
@@ -45,7 +45,7 @@ def _saturating(context: KernelContext) -> Kernel:
 
 
 def bit_cast(context: KernelContext) -> Kernel:
-    """The same bytes under another type."""
+    """Reinterpret the bytes as another type."""
     source, target = context.dtype(0), context.output_dtype()
     require(source.itemsize == target.itemsize)
 

@@ -13,7 +13,7 @@ INT64_MAX = np.iinfo(np.int64).max
 
 
 def non_max_suppression(node: Node, _: MakeRun) -> ReferenceRun:
-    """The node ready to run: rows of batch, class and box, best first in each class."""
+    """Make the node ready to run: rows of batch, class and box, best first in each class."""
     centred = node.attributes.get("center_point_box", 0) == 1
 
     def run(operands: Sequence[Any]) -> list[Any]:

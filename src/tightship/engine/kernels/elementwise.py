@@ -48,7 +48,7 @@ def ufunc(name: str) -> Builder:
 
 
 def divide(context: KernelContext) -> Kernel:
-    """Quotients; those of integers are truncated toward zero."""
+    """Divide; quotients of integers are truncated toward zero."""
     dtype = context.dtype(0)
     if not is_integer(dtype):
         return _ufunc_kernel(context, np.true_divide)
@@ -65,7 +65,7 @@ def divide(context: KernelContext) -> Kernel:
 
 
 def power(context: KernelContext) -> Kernel:
-    """Powers in the dtype of the base; negative integer powers of integers are not covered."""
+    """Compute powers in the dtype of the base; negative powers of integers are not covered."""
     base, exponent, output = context.dtype(0), context.dtype(1), context.output_dtype()
     require(base == output and is_number(base) and is_number(exponent))
     if is_integer(base) and exponent.kind == "i":
@@ -81,7 +81,7 @@ def power(context: KernelContext) -> Kernel:
 
 
 def modulo(context: KernelContext) -> Kernel:
-    """Remainders with the sign of the divisor, or with `fmod` that of the dividend."""
+    """Compute remainders with the sign of the divisor, or with `fmod` that of the dividend."""
     return _ufunc_kernel(context, np.fmod if context.integer("fmod", 0) else np.remainder)
 
 
@@ -127,7 +127,7 @@ def where_kernel(context: KernelContext) -> Kernel:
 
 
 def clip(context: KernelContext) -> Kernel:
-    """Limits from attributes before opset 11, from inputs since; a NaN stays NaN."""
+    """Clip by attributes before opset 11, by inputs since; a NaN stays NaN."""
     dtype = context.dtype(0)
     require(is_number(dtype) or is_brain_float(dtype))
     if context.version >= 11:
@@ -173,7 +173,7 @@ def is_infinite(context: KernelContext) -> Kernel:
 
 
 def prelu(context: KernelContext) -> Kernel:
-    """`x` where it is positive, `slope * x` elsewhere."""
+    """Compute `x` if positive, else `slope * x`."""
     require(context.dtype(0) == context.dtype(1) == context.output_dtype())
     rank, slope_shape = len(context.shape(0)), context.shape(1)
     if context.version < 7 and len(slope_shape) == 1 and rank > 1:

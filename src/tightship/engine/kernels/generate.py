@@ -90,7 +90,7 @@ def eye_like(context: KernelContext) -> Kernel:
 
 
 def triangle(context: KernelContext) -> Kernel:
-    """The upper or lower triangle of each matrix, row by row; zero elsewhere."""
+    """Copy the upper or lower triangle of each matrix, row by row; zero elsewhere."""
     *_, rows, columns = context.shape(0)
     upper = bool(context.integer("upper", 1))
 
@@ -109,7 +109,7 @@ def triangle(context: KernelContext) -> Kernel:
 
 
 def one_hot(context: KernelContext) -> Kernel:
-    """`on` where an element of the indices names the position; indices may be negative."""
+    """Write `on` where the indices give the position, else `off`; indices may be negative."""
     shape = context.shape(0)
     rank = len(shape) + 1
     axis = axis_of(context.integer("axis", -1), rank)

@@ -19,7 +19,7 @@ def mat_mul(context: KernelContext) -> Kernel:
 
 
 def gemm(context: KernelContext) -> Kernel:
-    """Alpha * A' B' + beta * C; integers only where alpha and beta are 1."""
+    """Compute alpha * A' B' + beta * C; integers only if alpha and beta are 1."""
     dtype = context.output_dtype()
     alpha, beta = context.number("alpha", 1.0), context.number("beta", 1.0)
     require(is_real(dtype) or (is_integer(dtype) and alpha == beta == 1))
@@ -44,7 +44,7 @@ def gemm(context: KernelContext) -> Kernel:
 
 
 def matmul_integer(context: KernelContext) -> Kernel:
-    """Products of 8-bit integers less their zero points, in int32."""
+    """Multiply 8-bit integers less their zero points, in int32."""
     shape_a, shape_b = context.shape(0), context.shape(1)
     layout = ScratchLayout()
     wide_a, wide_b = layout.slot(np.int32, shape_a), layout.slot(np.int32, shape_b)
@@ -75,7 +75,7 @@ def subtract_zero_point(x: Array, zero: Array | None, wide: Array, *, per_row: b
 
 
 def qlinear_matmul(context: KernelContext) -> Kernel:
-    """A quantized product: exact in int32, then rescaled and saturated."""
+    """Multiply quantized matrices exactly in int32, then rescale and saturate."""
     target = context.output_dtype()
     require(is_integer(target) and context.dtype(1) == np.float32)
     layout = ScratchLayout()

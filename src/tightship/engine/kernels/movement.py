@@ -7,7 +7,7 @@ from tightship.engine.kernels.kernel_context import KernelContext, axis_of, requ
 
 
 def copy(context: KernelContext) -> Kernel:
-    """The same elements in the same order, under another shape."""
+    """Copy the elements in order, under another shape."""
     require(context.dtype(0) == context.output_dtype())
     pairs = ((0, 0),)
     return Kernel(context.node.operator, _copy_all, in_place=pairs)
@@ -18,7 +18,7 @@ def _copy_all(inputs: Operands, outputs: Operands, _: Array | None) -> None:
 
 
 def dropout(context: KernelContext) -> Kernel:
-    """A copy: only inference is covered. The mask, where asked for, keeps every element."""
+    """Copy, because only inference is covered; the optional mask keeps every element."""
     if context.version >= 12:
         training = context.parameter(2)
         require(training is None or not bool(training))
@@ -51,7 +51,7 @@ def expand(context: KernelContext) -> Kernel:
 
 
 def tile(context: KernelContext) -> Kernel:
-    """Repeats follow from the two shapes."""
+    """Repeat as often as the two shapes imply."""
     source, target = context.shape(0), context.output_shape()
     repeats = [long // max(short, 1) for long, short in zip(target, source, strict=True)]
     grid = [length for pair in zip(repeats, source, strict=True) for length in pair]
@@ -76,7 +76,7 @@ def concat(context: KernelContext) -> Kernel:
 
 
 def split(context: KernelContext) -> Kernel:
-    """Lengths are those of the outputs, which must all be there."""
+    """Split by the lengths of the outputs, none of which may be left out."""
     axis = axis_of(context.integer("axis", 0), len(context.shape(0)))
     lengths = [context.output_shape(index)[axis] for index in range(len(context.outputs))]
     parts = _consecutive(lengths, axis)

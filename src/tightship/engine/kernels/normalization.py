@@ -129,7 +129,7 @@ def group(context: KernelContext) -> Kernel:
 
 
 def batch_normalization(context: KernelContext) -> Kernel:
-    """Inference only: the mean and variance are given, one for each channel."""
+    """Normalize at inference, by a given mean and variance for each channel."""
     shape = context.shape(0)
     require(is_real(context.dtype(0)) and len(shape) >= 2)
     require(not context.integer("training_mode", 0) and bool(context.integer("spatial", 1)))
@@ -156,7 +156,7 @@ def batch_normalization(context: KernelContext) -> Kernel:
 
 
 def local_response(context: KernelContext) -> Kernel:
-    """X / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
+    """Compute x / (bias + alpha / size * sum of squares over a window of channels) ** beta."""
     shape, dtype = context.shape(0), context.dtype(0)
     require(is_real(dtype) and len(shape) >= 2)
     size = context.integer("size", 1)
@@ -184,7 +184,7 @@ def local_response(context: KernelContext) -> Kernel:
 
 
 def lp(context: KernelContext) -> Kernel:
-    """X / norm along an axis; 0 where the norm is 0."""
+    """Compute x / norm along an axis; 0 where the norm is 0."""
     shape, dtype = context.shape(0), context.dtype(0)
     order = context.integer("p", 2)
     require(is_real(dtype) and order in (1, 2))

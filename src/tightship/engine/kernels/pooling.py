@@ -19,7 +19,7 @@ def pool_window(context: KernelContext) -> Window:
 
 
 def largest(context: KernelContext) -> Kernel:
-    """The largest element of each window, the first of equal ones, and where it is if asked."""
+    """Find the largest element of each window, and its index if that is an output."""
     require(is_number(context.dtype(0)))
     window = pool_window(context)
     start = lowest(context.dtype(0))
@@ -75,7 +75,7 @@ def _largest_and_where(context: KernelContext, window: Window) -> Kernel:
 
 
 def average(context: KernelContext) -> Kernel:
-    """The mean of each window; padding counts where `count_include_pad` says so."""
+    """Average each window; padding counts if `count_include_pad` is set."""
     require(is_real(context.dtype(0)))
     window = pool_window(context)
     regions = list(equal_counts(window, limits_of_average(context, window)))
@@ -124,7 +124,7 @@ def _runs(window: Window, axis: int, limit: tuple[int, int]) -> Iterator[tuple[s
 
 
 def power_mean(context: KernelContext) -> Kernel:
-    """The p-norm of each window."""
+    """Compute the p-norm of each window."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     window, order = pool_window(context), context.integer("p", 2)

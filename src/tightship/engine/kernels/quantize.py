@@ -58,7 +58,7 @@ def dequantize(context: KernelContext) -> Kernel:
 
 
 def quantize_linear(context: KernelContext) -> Kernel:
-    """Rounded to even and saturated; float8 does not saturate where the node says so."""
+    """Round to even and saturate; float8 does not saturate if the node says so."""
     source, target = context.dtype(0), context.output_dtype()
     is_integral = target.name in INTEGERS and target.name != "int32"
     require(is_integral or is_narrow_float(target))
@@ -95,7 +95,7 @@ def _fits_half(source: np.dtype[np.generic], target: np.dtype[np.generic]) -> bo
 
 
 def dynamic_quantize(context: KernelContext) -> Kernel:
-    """To uint8, with the scale and zero point of the tensor's own range."""
+    """Quantize to uint8, by the range of the tensor."""
     shape = context.shape(0)
     require(context.dtype(0) == np.float32)
     layout = ScratchLayout()

@@ -93,7 +93,7 @@ def _log_of_sum(x: Array, out: Array, axes: tuple[int, ...], work: Array) -> Non
 
 
 def log_sum_exp(context: KernelContext) -> Kernel:
-    """Shifted by the largest element, so that nothing overflows."""
+    """Shift by the largest element, so that nothing overflows."""
     dtype, shape = context.dtype(0), context.shape(0)
     require(dtype == context.output_dtype() and is_real(dtype))
     axes = reduced_axes(context)

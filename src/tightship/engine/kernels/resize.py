@@ -173,7 +173,7 @@ def resize_taps(context: KernelContext) -> list[Taps]:
 
 
 def resize_kernel(context: KernelContext) -> Kernel:
-    """Elements outside count as those at the edge; cropping by `roi` is not covered."""
+    """Resize; elements outside repeat those at the edge, and cropping by `roi` is not covered."""
     require(is_real(context.dtype(0)) or context.text("mode", "nearest") == "nearest")
     passes = resize_taps(context)
     layout = ScratchLayout()

@@ -10,7 +10,7 @@ from tightship.graph import Node
 
 
 def stft(node: Node, _: MakeRun) -> ReferenceRun:
-    """The node ready to run: pieces that lie whole in the signal, each by the window."""
+    """Make the node ready to run, on frames that lie whole in the signal, times the window."""
     one_sided = bool(node.attributes.get("onesided", 1))
 
     def run(operands: Sequence[Any]) -> list[Any]:

@@ -65,7 +65,7 @@ def log_softmax(context: KernelContext) -> Kernel:
 
 
 def hardmax(context: KernelContext) -> Kernel:
-    """One at the first largest element, zero elsewhere."""
+    """Write one at the first largest element, zero elsewhere."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     rows = normalized_rows(context)

@@ -43,7 +43,7 @@ CONCATS_MATTER = 0.01
 ONEDNN_LENGTH_MAX = 2**31 - 1
 """Longest axis for oneDNN: 3.2 keeps lengths in 32 bits, and may divide by a remainder."""
 OF_INTEGERS = frozenset({"ConvInteger", "MatMulInteger", "MaxPool"})
-"""Operators on 8-bit integers as they are, not as real numbers that they stand for."""
+"""Operators on 8-bit integers themselves rather than the real numbers that they represent."""
 
 
 def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowered:
@@ -267,7 +267,7 @@ def _tensor(builder: Builder, node: Node) -> Quantization | Measured | None:
 
 
 def _quantized(builder: Builder, node: Node) -> bool:
-    """A kernel on 8-bit integers."""
+    """Emit a kernel on 8-bit integers, if there is one."""
     emitter: Emitter | None = body("quantized", node.operator, node.domain)
     return (
         builder.options.use_onednn

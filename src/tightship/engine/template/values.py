@@ -53,7 +53,7 @@ def unsqueeze(context: ShapeContext, arrays: list[Array]) -> Array:
 
 
 def divide(_: ShapeContext, arrays: list[Array]) -> Array:
-    """Truncated in ONNX, floored here: the same where nothing is negative."""
+    """Divide; ONNX truncates and this floors, which agree if nothing is negative."""
     left, right = np.broadcast_arrays(arrays[0], arrays[1])
     if any(value < 0 for value in left.flat) or any(value < 1 for value in right.flat):
         raise NoRuleError

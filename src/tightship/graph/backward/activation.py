@@ -21,7 +21,7 @@ def of_input(at: GradientContext) -> _Gradients:
 
 
 def clip(at: GradientContext) -> _Gradients:
-    """Reads the input; a limit has the gradient of what is beyond it."""
+    """Read the input; a limit has the gradient of what is beyond it."""
     if at.wants(0):
         yield 0, at.own("ClipGrad", at.dy, at.x(), at.optional(1), at.optional(2))[0]
     for index, operator in ((1, "Less"), (2, "Greater")):
@@ -41,7 +41,7 @@ def _over(at: GradientContext, name: str, limit: float = 0.0) -> str:
 
 
 def prelu(at: GradientContext) -> _Gradients:
-    """Reads the input and the slope."""
+    """Read the input and the slope."""
     is_over = _over(at, at.x())
     if at.wants(1):
         below = _where(at, is_over, at.number(0, at.dy), at.op("Mul", at.dy, at.x()))
@@ -70,7 +70,7 @@ def celu(at: GradientContext) -> _Gradients:
 
 
 def mish(at: GradientContext) -> _Gradients:
-    """Reads the input: `t + x * sigmoid(x) * (1 - t * t)`, where `t` is `y / x`."""
+    """Read the input: `t + x * sigmoid(x) * (1 - t * t)`, where `t` is `y / x`."""
     if not at.wants(0):
         return
     x = at.x()
@@ -81,27 +81,27 @@ def mish(at: GradientContext) -> _Gradients:
 
 
 def softsign(at: GradientContext) -> _Gradients:
-    """Reads the input."""
+    """Read the input."""
     if at.wants(0):
         below = at.op("Add", at.op("Abs", at.x()), at.number(1, at.x()))
         yield 0, at.op("Div", at.op("Div", at.dy, below), below)
 
 
 def thresholded(at: GradientContext) -> _Gradients:
-    """Reads the input."""
+    """Read the input."""
     if at.wants(0):
         is_over = _over(at, at.x(), at.real("alpha", 1.0))
         yield 0, _where(at, is_over, at.dy, at.number(0, at.dy))
 
 
 def softmax(at: GradientContext) -> _Gradients:
-    """Reads the output."""
+    """Read the output."""
     if at.wants(0):
         yield 0, at.own(f"{at.node.operator}Grad", at.dy, at.y)[0]
 
 
 def dropout(at: GradientContext) -> _Gradients:
-    """Reads the mask of what was kept; nothing where nothing is dropped."""
+    """Read the mask of kept elements; nothing if no element is dropped."""
     if not at.wants(0):
         return
     is_training = at.node.version >= 12 and at.has(2)

@@ -28,7 +28,7 @@ class _Heads:
 
 
 def attention_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Reads queries, keys, values and the mask."""
+    """Read queries, keys, values and the mask."""
     windows = [at.integer(f"{side}_window_size", -1) for side in ("left", "right")]
     is_other = any(at.has(place) for place in _PAST) or windows != [-1, -1]
     if is_other or at.real("softcap", 0.0) or any(at.gradients[1:]):

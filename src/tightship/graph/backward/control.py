@@ -8,7 +8,7 @@ from tightship.graph.ir import Graph
 
 
 def if_rule(at: GradientContext, gradient_path: GradientPath) -> Iterator[tuple[str, str]]:
-    """An If of the branches' gradients, which compute anew what they read of the branches.
+    """Write an If of the branches' gradients, which recompute what they read of the branches.
 
     It reads the condition, and what the branches read.
     """

@@ -8,7 +8,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def conv(at: GradientContext) -> _Gradients:
-    """The weights' gradient reads the image, the image's the weights."""
+    """Read the image for the weights' gradient, and the weights for the image's."""
     if at.wants(1) or at.wants(2):
         keep = (at.wants(1), at.wants(2))
         weights, bias = at.own(
@@ -23,7 +23,7 @@ def conv(at: GradientContext) -> _Gradients:
 
 
 def transposed(at: GradientContext) -> _Gradients:
-    """The image's gradient is a convolution; in the weights' the two images change places."""
+    """Write the gradients of a transposed convolution, with image and gradient exchanged."""
     attributes = at.node.attributes
     if {"output_shape", "auto_pad"} & attributes.keys():
         raise at.refusal("is known for explicit pads only, not for `auto_pad` or `output_shape`")
@@ -38,13 +38,13 @@ def transposed(at: GradientContext) -> _Gradients:
 
 
 def largest(at: GradientContext) -> _Gradients:
-    """Reads the input: the first of equal elements has the gradient."""
+    """Read the input: the first of equal elements has the gradient."""
     if at.wants(0):
         yield 0, at.own("MaxPoolGrad", at.dy, at.x())[0]
 
 
 def global_largest(at: GradientContext) -> _Gradients:
-    """As of a window over the whole image."""
+    """Write the gradient of a window over the whole image."""
     if at.wants(0):
         yield 0, at.own("MaxPoolGrad", at.dy, at.x(), kernel_shape=at.shape(at.x())[2:])[0]
 

@@ -147,6 +147,6 @@ class _Change:
 
 
 def dropout_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Reads nothing of the forward pass."""
+    """Write the gradient, which reads nothing of the forward pass."""
     if at.wants(0):
         yield 0, at.own(TRAINING_FORM, at.dy, at.x(1))[0]

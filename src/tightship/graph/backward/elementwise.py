@@ -32,14 +32,14 @@ def subtract(at: GradientContext) -> _Gradients:
 
 
 def multiply(at: GradientContext) -> _Gradients:
-    """Reads the other factor."""
+    """Read the other factor."""
     for index in (1, 0):
         if at.wants(index):
             yield index, at.summed_to(at.op("Mul", at.dy, at.x(1 - index)), at.x(index))
 
 
 def divide(at: GradientContext) -> _Gradients:
-    """Reads the divisor; for the divisor's gradient the quotient as well."""
+    """Read the divisor; for the divisor's gradient the quotient as well."""
     if at.wants(1):
         ratio = at.op("Div", at.op("Mul", at.dy, at.y), at.x(1))
         yield 1, at.op("Neg", at.summed_to(ratio, at.x(1)))
@@ -55,7 +55,7 @@ def mean(at: GradientContext) -> _Gradients:
 
 
 def extreme(at: GradientContext) -> _Gradients:
-    """Reads inputs and output; equal inputs share the gradient evenly."""
+    """Read inputs and output; equal inputs share the gradient evenly."""
     kind = at.dtype(at.y)
     hits = [
         at.cast(at.op("Equal", at.x(index), at.y, dtype=DType.BOOL), kind)
@@ -69,7 +69,7 @@ def extreme(at: GradientContext) -> _Gradients:
 
 
 def power(at: GradientContext) -> _Gradients:
-    """Reads the base; for the exponent's gradient the power as well."""
+    """Read the base; for the exponent's gradient the power as well."""
     if at.wants(1):
         logarithm = at.op("Mul", at.y, at.op("Log", at.x(0)))
         yield 1, at.summed_to(at.op("Mul", at.dy, logarithm), at.x(1))
@@ -101,7 +101,7 @@ def _number(at: GradientContext, index: int) -> float | None:
 
 
 def where(at: GradientContext) -> _Gradients:
-    """Reads the condition."""
+    """Read the condition."""
     zero, kind = at.number(0, at.dy), at.dtype(at.dy)
     if at.wants(2):
         yield 2, at.summed_to(at.op("Where", at.x(0), zero, at.dy, dtype=kind), at.x(2))

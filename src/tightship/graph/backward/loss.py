@@ -14,7 +14,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def cross_entropy(at: GradientContext) -> _Gradients:
-    """Reads the logarithms of the probabilities, over which the gradient may be written."""
+    """Read the log probabilities, which the gradient may overwrite."""
     if not at.wants(0):
         return
     log = at.tape.save(at.node, 1, at.type(at.x(0)))
@@ -28,7 +28,7 @@ def cross_entropy(at: GradientContext) -> _Gradients:
 
 
 def likelihood(at: GradientContext) -> _Gradients:
-    """Reads the labels alone."""
+    """Read only the labels."""
     if at.wants(0):
         operands = (at.dy, *at.node.inputs[1:])
         shape = at.shape(at.x(0))

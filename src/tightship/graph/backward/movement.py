@@ -41,7 +41,7 @@ def tile(at: GradientContext) -> _Gradients:
 
 
 def concat(at: GradientContext) -> _Gradients:
-    """A stretch of the gradient for each operand; all of them by one Split."""
+    """Write an interval of the gradient for each operand; all of them by one Split."""
     axis = at.integer("axis", 0) % len(at.shape(at.dy))
     lengths = [at.shape(name)[axis] for name in at.node.inputs]
     starts = [0, *np.cumsum(lengths).tolist()]
@@ -65,7 +65,7 @@ def _stretch(at: GradientContext, axis: int, start: int, stop: int) -> str:
 
 
 def split(at: GradientContext) -> _Gradients:
-    """The parts' gradients joined; zeros for a part that has none."""
+    """Join the parts' gradients, with zeros for a part that has none."""
     if not at.wants(0):
         return
     shape = at.shape(at.x())
@@ -84,7 +84,7 @@ def _zeros(at: GradientContext, like: str) -> str:
 
 
 def slice_rule(at: GradientContext) -> _Gradients:
-    """Padding, where no element is left out between; limits are constants."""
+    """Pad the gradient if the slice is contiguous; limits must be constants."""
     if not at.wants(0):
         return
     shape = at.shape(at.x())
@@ -119,7 +119,7 @@ def _limits(at: GradientContext, rank: int) -> tuple[list[int], list[int], list[
 
 
 def pad(at: GradientContext) -> _Gradients:
-    """The stretch that was padded; other modes than constant repeat elements."""
+    """Slice the padded interval; other modes than constant repeat elements."""
     if not at.wants(0):
         return
     mode = at.node.attributes.get("mode", "constant")
@@ -141,7 +141,7 @@ def pad(at: GradientContext) -> _Gradients:
 
 
 def gather(at: GradientContext) -> _Gradients:
-    """Reads the indices; elements gathered more than once have the sum."""
+    """Read the indices; elements gathered more than once have the sum."""
     if at.wants(0):
         shape = at.shape(at.x(0))
         operator = f"{at.node.operator}Grad"
@@ -158,7 +158,7 @@ def triangle(at: GradientContext) -> _Gradients:
 
 
 def depth_to_space(at: GradientContext) -> _Gradients:
-    """Each block of places is channels again, as the mode has them."""
+    """Turn each block of positions back into channels, as the mode has them."""
     if not at.wants(0):
         return
     shape, size = at.shape(at.x()), at.integer("blocksize", 1)
@@ -170,7 +170,7 @@ def depth_to_space(at: GradientContext) -> _Gradients:
 
 
 def space_to_depth(at: GradientContext) -> _Gradients:
-    """Channels are blocks of places again."""
+    """Turn channels back into blocks of positions."""
     if at.wants(0):
         shape, size = at.shape(at.x()), at.integer("blocksize", 1)
         batch, channels, rows, columns = shape

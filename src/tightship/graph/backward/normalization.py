@@ -10,7 +10,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def given(at: GradientContext) -> _Gradients:
-    """Batch normalization by statistics that are given."""
+    """Differentiate a batch normalization by given statistics."""
     if at.integer("training_mode", 0):
         raise at.refusal("needs the statistics of the batch; see `with_batch_statistics`")
     mean, variance = at.x(3), at.x(4)
@@ -28,7 +28,7 @@ def given(at: GradientContext) -> _Gradients:
 
 
 def by_batch(at: GradientContext) -> _Gradients:
-    """Batch normalization by the statistics of the batch, which it writes."""
+    """Differentiate a batch normalization by the batch's statistics, which it writes."""
     _, mean, variance = at.node.outputs
     if at.wants(0):
         yield from _through_statistics(at, mean)
@@ -63,7 +63,7 @@ def _batch(
 
 
 def layer(at: GradientContext) -> _Gradients:
-    """Reads the input, its means and inverse deviations."""
+    """Read the input, its means and inverse deviations."""
     if any(at.gradients[1:]):
         raise at.refusal("is known for its first output only")
     keep = (at.wants(0), at.wants(1), at.wants(2))
@@ -78,7 +78,7 @@ def layer(at: GradientContext) -> _Gradients:
 
 
 def root_mean_square(at: GradientContext) -> _Gradients:
-    """Reads the input; its root mean squares are computed anew."""
+    """Read the input, whose root mean squares are recomputed."""
     x, dy = at.x(0), at.dy
     shape = at.shape(x)
     axes = range(at.integer("axis", -1) % len(shape), len(shape))
@@ -96,12 +96,12 @@ def root_mean_square(at: GradientContext) -> _Gradients:
 
 
 def instance(at: GradientContext) -> _Gradients:
-    """Each channel of a sample is a group."""
+    """Differentiate by groups of one channel."""
     yield from _by_groups(at, at.shape(at.x(0))[1])
 
 
 def group(at: GradientContext) -> _Gradients:
-    """There is a scale for each channel."""
+    """Differentiate by groups with a scale for each channel."""
     yield from _by_groups(at, at.integer("num_groups", 1))
 
 
@@ -151,7 +151,7 @@ def _mean(at: GradientContext, name: str, axes: Sequence[int]) -> str:
 
 
 def local_response(at: GradientContext) -> _Gradients:
-    """Reads the input; the means of squares of neighbouring channels are computed anew."""
+    """Read the input, whose means of squares over neighbouring channels are recomputed."""
     if not at.wants(0):
         return
     x, dy, size = at.x(), at.dy, at.integer("size", 1)

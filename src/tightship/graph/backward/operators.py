@@ -19,7 +19,7 @@ DOMAIN = TRAINING
 OPERATORS: Mapping[str, Signature] = MappingProxyType(
     {name: row.signature for name, row in rows(DOMAIN).items() if row.signature is not None}
 )
-"""By name. `Layer` and `LayerGrad` beside them are as their callables have it (`layer.py`)."""
+"""Operators by name; `Layer` and `LayerGrad` take their signatures from callables."""
 
 
 def types_of(

@@ -66,7 +66,7 @@ def _gemm_of(at: GradientContext, a: str, b: str, attributes: Mapping[str, Attri
 
 
 def gemm(at: GradientContext) -> _Gradients:
-    """Each operand's gradient reads the other operand; C's nothing."""
+    """Read the other operand for each operand's gradient, and nothing for C's."""
     a, b, dy = at.x(0), at.x(1), at.dy
     is_a, is_b = at.integer("transA", 0), at.integer("transB", 0)
     alpha = {"alpha": at.real("alpha", 1.0)}

@@ -10,7 +10,7 @@ _LENGTHS, _PEEPHOLES = 4, 7
 
 
 def recurrent_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Reads all operands but lengths, and the states of all times; gates are computed anew."""
+    """Read all operands but lengths, and the states of all times; gates are recomputed."""
     places = (0, 1, 2, 3, 5, 6)
     keep = [at.wants(place) for place in places]
     if not any(keep):

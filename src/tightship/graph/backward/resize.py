@@ -22,7 +22,7 @@ _ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
 
 
 def resize_rule(at: GradientContext) -> Iterator[tuple[int, str]]:
-    """Sums where whole factors repeat elements; a product along each axis otherwise."""
+    """Sum if whole factors repeat elements; else multiply along each axis."""
     if not at.wants(0):
         return
     shape, whole = at.shape(at.x()), at.shape(at.dy)

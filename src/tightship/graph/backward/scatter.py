@@ -13,7 +13,7 @@ _Gradients = Iterator[tuple[int, str]]
 
 
 def largest(at: GradientContext) -> _Gradients:
-    """Reads the places that the forward node chose."""
+    """Read the positions that the forward node chose."""
     if at.wants(0):
         places = at.tape.save(at.node, 1, (DType.INT64, at.shape(at.y)))
         shape, axis = at.shape(at.x()), at.integer("axis", -1)
@@ -23,7 +23,7 @@ def largest(at: GradientContext) -> _Gradients:
 
 
 def gather_tuples(at: GradientContext) -> _Gradients:
-    """Reads the indices; elements gathered more than once have the sum."""
+    """Read the indices; elements gathered more than once have the sum."""
     if not at.wants(0):
         return
     if at.integer("batch_dims", 0):

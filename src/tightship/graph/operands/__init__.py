@@ -5,7 +5,7 @@ from tightship.graph.operators import body
 
 
 def misfit(operator: str, operands: Operands) -> str | None:
-    """Return why operands do not fit each other; None where no known length says so."""
+    """Return why operands do not fit each other; None if known lengths allow them."""
     rule = body("operands", operator)
     try:
         if rule is not None:

@@ -91,7 +91,7 @@ def compress(at: Operands) -> None:
 
 
 def einsum(at: Operands) -> None:
-    """Require that each letter stands for one length; axes of length 1 are repeated."""
+    """Require that each letter stands for one length; axes of length 1 broadcast."""
     equation = at.attributes.get("equation", "")
     terms = str(equation).replace(" ", "").partition("->")[0].split(",")
     if len(terms) != len(at.names):
@@ -114,7 +114,7 @@ def einsum(at: Operands) -> None:
 
 
 def same_lengths(at: Operands) -> None:
-    """Slice: starts, ends, axes and steps are lists of one length."""
+    """Require that starts, ends, axes and steps of a Slice are lists of one length."""
     given = [place for place in range(1, len(at.names)) if at.find(place) is not None]
     for place in given:
         at.require_rank(place, 1)

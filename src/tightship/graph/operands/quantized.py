@@ -10,7 +10,7 @@ AXES_FROM = 13
 
 
 def linear(at: Operands) -> None:
-    """One scale, one for each index of an axis, or one for each block along it."""
+    """Require one scale, one for each index of an axis, or one for each block along it."""
     x, scale = at.shape(0), at.shape(1)
     block = at.integer("block_size", 0)
     if block > 0:

@@ -11,7 +11,7 @@ WEIGHTS_OF_STATE = 2
 
 
 def rotary(at: Operands) -> None:
-    """Tables have a column for each pair that is rotated, and a row for each position."""
+    """Require a column of the tables for each rotated pair, and a row for each position."""
     x = at.shape(0)
     if len(x) not in (3, 4):
         at.refuse(0, "3 or 4 dimensions are needed")

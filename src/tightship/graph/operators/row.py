@@ -14,15 +14,15 @@ class Category(Enum):
     OTHER = auto()
     """Outputs are apart from inputs."""
     ELEMENTWISE = auto()
-    """An element of the output depends on the elements of the inputs at its place."""
+    """Operators whose output elements depend on the input elements at the same position."""
     NORMALIZING = auto()
-    """Rows of the first input are read before they are written."""
+    """Operators that read rows of the first input before they write them."""
     REPLACING = auto()
     """The output is the first input with some elements replaced."""
     LOSS = auto()
     """The second output, logarithms of probabilities, is made of rows of the first input."""
     RESHAPING = auto()
-    """The output is the first input's bytes."""
+    """Operators whose output is the first input's bytes."""
     CUTTING = auto()
     """Outputs are intervals of the first input, if all axes outside have length 1."""
     JOINING = auto()
@@ -80,10 +80,10 @@ class Eltwise:
 
 
 Type = tuple[DType, tuple[int, ...]]
-"""Of a static value."""
+"""Type and shape of a static value."""
 Attributes = Mapping[str, AttributeValue]
 Infer = Callable[[Sequence[Type | None], Attributes], list[Type]]
-"""Types of all outputs from those of the inputs, None where absent, and the attributes."""
+"""Function from the types of inputs, None if left out, and attributes to those of all outputs."""
 
 
 @dataclass(frozen=True, slots=True)

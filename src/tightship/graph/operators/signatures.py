@@ -15,17 +15,17 @@ def _given(kind: Type | None) -> Type:
 
 
 def like(*places: int) -> Infer:
-    """Each output has the type of an input."""
+    """Give each output the type of an input."""
     return lambda inputs, _: [_given(inputs[place]) for place in places]
 
 
 def scalars(*dtypes: DType) -> Infer:
-    """Each output is one number."""
+    """Make each output one number."""
     return lambda _, __: [(dtype, ()) for dtype in dtypes]
 
 
 def shaped(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type]:
-    """The first output has the shape that the node carries."""
+    """Give the first output the shape in the node's attributes."""
     return [(_given(inputs[0])[0], _dimensions(attributes["shape"]))]
 
 
@@ -35,13 +35,13 @@ def _dimensions(shape: AttributeValue) -> tuple[int, ...]:
 
 
 def weights(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type]:
-    """The weights' gradient, and the bias': one number a filter."""
+    """Infer the gradients of weights, and of the bias: one number for each filter."""
     ((dtype, shape),) = shaped(inputs, attributes)
     return [(dtype, shape), (dtype, shape[:1])]
 
 
 def product(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type]:
-    """A matrix product, either operand transposed, leading axes broadcast."""
+    """Infer a matrix product, either operand transposed, leading axes broadcast."""
     (dtype, a), (_, b) = (_given(value) for value in inputs)
     rows = a[-1] if attributes.get("transA") else a[-2]
     columns = b[-2] if attributes.get("transB") else b[-1]
@@ -50,7 +50,7 @@ def product(inputs: Sequence[Type | None], attributes: Attributes) -> list[Type]
 
 
 def states(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
-    """Gradients of the operands of an LSTM, a GRU or an RNN, absent ones among them."""
+    """Infer the gradients of the operands of an LSTM, a GRU or an RNN, optional ones included."""
     x, w, r, states = (_given(inputs[place]) for place in (0, 1, 2, 6))
     dtype, (_times, directions, batch, size) = states
     state = (dtype, (directions, batch, size))
@@ -58,12 +58,12 @@ def states(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
 
 
 def normalized(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
-    """The result, and a mean and a variance of each channel."""
+    """Infer the result, and a mean and a variance of each channel."""
     dtype, shape = _given(inputs[0])
     return [(dtype, shape), (dtype, shape[1:2]), (dtype, shape[1:2])]
 
 
 def dropped(inputs: Sequence[Type | None], _: Attributes) -> list[Type]:
-    """The result, and which elements were kept."""
+    """Infer the result, and the mask of kept elements."""
     dtype, shape = _given(inputs[0])
     return [(dtype, shape), (DType.BOOL, shape)]

@@ -88,7 +88,7 @@ class HttpServer:
         self._loop.call_soon_threadsafe(self._ended.set)
 
     def join(self) -> None:
-        """Wait for the end."""
+        """Wait for the last thread."""
         self._thread.join()
         self._monitor.stop()
 

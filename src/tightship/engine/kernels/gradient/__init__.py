@@ -1,1 +1,1 @@
-"""NumPy kernels of the operators that gradients are written with."""
+"""NumPy kernels of the operators of gradients."""

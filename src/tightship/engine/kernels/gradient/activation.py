@@ -70,7 +70,7 @@ def tanh(_: KernelContext, y: Array, d: Array, t: Array) -> None:  # noqa: ARG00
 
 @_blocked
 def elu(context: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: ARG001
-    """exp(x) alpha below zero, else 1."""
+    """Compute exp(x) * alpha below zero, else 1."""
     np.minimum(x, 0, out=d)
     np.exp(d, out=d)
     np.multiply(d, context.number("alpha", 1.0), out=d)
@@ -85,7 +85,7 @@ def softplus(_: KernelContext, x: Array, d: Array, t: Array) -> None:  # noqa: A
 
 @_blocked
 def swish(context: KernelContext, x: Array, d: Array, t: Array) -> None:
-    """With s the logistic function of a x: s + a x s (1 - s)."""
+    """Compute s + a x s (1 - s) with s the logistic function of a x."""
     rest = t[: x.size]
     np.multiply(x, context.number("alpha", 1.0), out=x)
     logistic(x, d)
@@ -113,7 +113,7 @@ def _inside(x: Array, d: Array, t: Array, alpha: float, beta: float) -> None:
 
 @_blocked
 def hard_swish(_: KernelContext, x: Array, d: Array, t: Array) -> None:
-    """Where |x| < 3 it is x / 3 + 1/2, and 1 above."""
+    """Compute x / 3 + 1/2 where |x| < 3, 1 above, 0 below."""
     _inside(x, d, t, 1 / 6, 0.5)
     line = t[: x.size]
     np.greater_equal(x, 3, out=line, casting="unsafe")
@@ -172,7 +172,7 @@ def _tanh_gelu(x: Array, d: Array, t: Array) -> None:
 
 
 def clip(context: KernelContext) -> Kernel:
-    """The gradient where the input is within the limits, which count as inside."""
+    """Pass the gradient where the input is within the limits, inclusive."""
     dtype = context.dtype(0)
     require(is_real(dtype))
     limits = np.finfo(np.float32)

@@ -16,7 +16,7 @@ LEAST_NORM = 1e-6
 
 
 def squares(context: KernelContext) -> Kernel:
-    """Summed a block at a time, in float64."""
+    """Sum squares in float64, a block at a time."""
     require(is_real(context.dtype(0)))
     has_total = context.has_input(1)
     layout = ScratchLayout()
@@ -37,7 +37,7 @@ def squares(context: KernelContext) -> Kernel:
 
 
 def clip_scale(context: KernelContext) -> Kernel:
-    """As `torch.nn.utils.clip_grad_norm_` has it, but that what is not finite is refused."""
+    """Compute the factor of `torch.nn.utils.clip_grad_norm_`; norms that are not finite raise."""
     limit, name = context.number("limit", math.inf), context.node.name
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:

@@ -13,7 +13,7 @@ from tightship.graph import element_count
 
 
 def data(context: KernelContext) -> Kernel:
-    """Each position's gradient is spread over the image by the filters."""
+    """Spread each position's gradient over the image by the filters."""
     window = window_between(
         context, context.output_shape()[2:], context.shape(0)[2:], context.shape(1)[2:]
     )
@@ -21,7 +21,7 @@ def data(context: KernelContext) -> Kernel:
 
 
 def weights(context: KernelContext) -> Kernel:
-    """Products of gradients and columns, summed over images and tiles."""
+    """Sum products of gradients and columns over images and tiles."""
     dtype, (filters, channels, *taps) = context.dtype(0), _dimensions(context, "shape")
     require(is_real(dtype))
     dy, x = context.shape(0), context.shape(1)
@@ -65,7 +65,7 @@ def _pool(context: KernelContext, image: tuple[int, ...]) -> Window:
 
 
 def max_pool_grad(context: KernelContext) -> Kernel:
-    """Gradients go to the first of the largest elements of each window."""
+    """Pass gradients to the first of the largest elements of each window."""
     dtype, x_shape = context.dtype(0), context.shape(1)
     require(is_real(dtype))
     window, shape = _pool(context, x_shape), context.shape(0)[1:]
@@ -96,7 +96,7 @@ def max_pool_grad(context: KernelContext) -> Kernel:
 
 
 def average(context: KernelContext) -> Kernel:
-    """Each gradient is divided among the elements that its window counted."""
+    """Divide each gradient among the elements that its window counted."""
     require(is_real(context.dtype(0)))
     window = _pool(context, context.output_shape())
     regions = list(equal_counts(window, limits_of_average(context, window)))

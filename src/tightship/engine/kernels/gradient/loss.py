@@ -55,7 +55,7 @@ def _subtract_at_labels(dx: Array, labels: Array, weigh: Array) -> None:
 
 
 def cross_entropy(context: KernelContext) -> Kernel:
-    """(softmax - one hot) times the weight of the target."""
+    """Compute (softmax - one hot) times the weight of the target."""
     dtype, shape = context.output_dtype(), context.output_shape()
     require(is_real(dtype))
     layout = ScratchLayout()
@@ -73,7 +73,7 @@ def cross_entropy(context: KernelContext) -> Kernel:
 
 
 def likelihood(context: KernelContext) -> Kernel:
-    """Minus the weight of the target at its class, zero elsewhere."""
+    """Write minus the weight of the target at its class, zero elsewhere."""
     shape = context.output_shape()
     require(is_real(context.output_dtype()))
     layout = ScratchLayout()

@@ -45,7 +45,7 @@ def _sums_of_products(a: Array, b: Array, total: Array) -> None:
 
 
 def batch_gradient(context: KernelContext) -> Kernel:
-    """By the statistics of the batch, or by given ones, which are constants then."""
+    """Compute the gradient for statistics of the batch, or for given ones as constants."""
     dtype, shape = context.dtype(0), context.shape(0)
     require(is_real(dtype) and len(shape) >= 2)
     flat = (shape[0], shape[1], element_count(shape[2:]))
@@ -92,7 +92,7 @@ def batch_gradient(context: KernelContext) -> Kernel:
 
 
 def layer_gradient(context: KernelContext) -> Kernel:
-    """A block of rows at a time."""
+    """Compute the gradient, a block of rows at a time."""
     dtype, shape = context.dtype(0), context.shape(0)
     axis = axis_of(context.integer("axis", -1), len(shape))
     length = element_count(shape[axis:])

@@ -23,7 +23,7 @@ def matmul(context: KernelContext) -> Kernel:
 
 
 def softmax(context: KernelContext) -> Kernel:
-    """The gradient is y (dy - sum of y dy)."""
+    """Compute the gradient y (dy - sum of y dy)."""
     require(is_real(context.dtype(0)))
     rows = normalized_rows(context)
     layout = ScratchLayout()
@@ -42,7 +42,7 @@ def softmax(context: KernelContext) -> Kernel:
 
 
 def log_softmax(context: KernelContext) -> Kernel:
-    """The gradient is dy - exp(y) times the sum of dy."""
+    """Compute the gradient dy - exp(y) * (sum of dy)."""
     require(is_real(context.dtype(0)))
     rows = normalized_rows(context)
     layout = ScratchLayout()

@@ -130,7 +130,7 @@ def momentum_update(context: KernelContext) -> Kernel:
 
 
 def running(context: KernelContext) -> Kernel:
-    """The old one and what the batch has, by shares."""
+    """Mix the running statistics with those of the batch."""
     dtype = context.dtype(0)
     require(is_real(dtype) and context.dtype(1) == dtype)
     kept, added = (dtype.type(context.number(name, 0.0)) for name in ("kept", "added"))

@@ -15,7 +15,7 @@ Emitter = Callable[[Builder, Node], bool]
 
 
 def emit_native(builder: Builder, node: Node) -> bool:
-    """Whether native kernels cover the node, whose values are planned; its steps are added."""
+    """Add the steps of a node whose values are planned; return False if no kernel covers it."""
     emitter: Emitter | None = body("native", node.operator, node.domain)
     try:
         return emitter is not None and emitter(builder, node)

@@ -113,7 +113,7 @@ def parameters(defaults: str) -> Callable[[Builder, Node], bool]:
 
 @_emitter
 def clip(context: KernelContext) -> Elementwise:
-    """By limits in attributes before opset 11, from inputs since."""
+    """Read limits from attributes before opset 11, from inputs since."""
     x, *limits = context.node.inputs
     if context.version < 11:
         finite = np.finfo(np.float32)
@@ -133,7 +133,7 @@ def clip(context: KernelContext) -> Elementwise:
 
 @_emitter
 def power(context: KernelContext) -> Elementwise:
-    """Powers in the type of the base; negative powers of integers are not covered."""
+    """Compute powers in the type of the base; negative powers of integers are not covered."""
     base, exponent = context.dtype(0), context.dtype(1)
     if is_integer(base):
         require(is_integer(exponent))

@@ -13,7 +13,7 @@ Table = NDArray[np.int64]
 
 
 def fold(builder: Builder, node: Node) -> bool:
-    """The last axis first: its part of each block and its positions become the image's axis."""
+    """Fold the last axis first; its part of a block and its positions become the image's axis."""
     context = site_of(builder, node)
     image, block = context.parameter(1), context.parameter(2)
     require(context.input(0).dtype is DType.FLOAT32 and 0 not in context.shape(0))

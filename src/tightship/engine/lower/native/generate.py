@@ -19,7 +19,7 @@ def constant_of_shape(builder: Builder, node: Node) -> bool:
 
 
 def eye_like(builder: Builder, node: Node) -> bool:
-    """Zeros, then ones on a diagonal."""
+    """Fill zeros, then ones on a diagonal."""
     context = site_of(builder, node)
     (rows, columns), dtype = context.output_shape(), context.output_dtype()
     shift = context.integer("k", 0)
@@ -66,7 +66,7 @@ def triangle(builder: Builder, node: Node) -> bool:
 
 
 def one_hot(builder: Builder, node: Node) -> bool:
-    """Negative indices count from the end; others beyond mark nothing."""
+    """Emit OneHot; negative indices count from the end, and those out of range mark nothing."""
     context = site_of(builder, node)
     shape, dtype = context.shape(0), context.input(0).dtype
     axis = axis_of(context.integer("axis", -1), len(shape) + 1)

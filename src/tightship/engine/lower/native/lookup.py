@@ -85,7 +85,7 @@ def pad_emitter(builder: Builder, node: Node) -> bool:
 
 
 def center(builder: Builder, node: Node) -> bool:
-    """Zeros around what is too short, the middle of what is too long (CenterCropPad)."""
+    """Pad short axes with zeros and crop long ones around the middle (CenterCropPad)."""
     context = site_of(builder, node)
     shape = context.shape(0)
     wanted = context.parameter(1)

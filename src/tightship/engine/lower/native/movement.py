@@ -10,7 +10,7 @@ from tightship.graph import Node
 
 
 def transpose(builder: Builder, node: Node) -> bool:
-    """One copy from permuted strides; nothing where only axes of length one change places."""
+    """Copy from permuted strides, or make a view if only axes of length one move."""
     context = site_of(builder, node)
     order = context.integers("perm") or tuple(range(len(context.shape(0))))[::-1]
     long = [axis for axis in order if context.shape(0)[axis] != 1]
@@ -34,7 +34,7 @@ def slice_emitter(builder: Builder, node: Node) -> bool:
 
 
 def split(builder: Builder, node: Node) -> bool:
-    """Lengths are those of the outputs, which must all be there."""
+    """Split by the lengths of the outputs, none of which may be left out."""
     context = site_of(builder, node)
     axis = axis_of(context.integer("axis", 0), len(context.shape(0)))
     lengths = [context.output_shape(index)[axis] for index in range(len(context.outputs))]
@@ -75,7 +75,7 @@ def expand(builder: Builder, node: Node) -> bool:
 
 
 def tile(builder: Builder, node: Node) -> bool:
-    """Repeats follow from the two shapes."""
+    """Repeat as often as the two shapes imply."""
     context = site_of(builder, node)
     if context.shape(0) == context.output_shape():
         return same_bytes(builder, node)

@@ -10,7 +10,7 @@ from tightship.graph import DType, Node, element_count
 
 
 def position(builder: Builder, node: Node) -> bool:
-    """The first or last place of the largest or smallest element; a NaN comes before both."""
+    """Emit ArgMax or ArgMin, with the first or last position; a NaN comes before any number."""
     context = site_of(builder, node)
     rows = _around(context, axis_of(context.integer("axis", 0), len(context.shape(0))))
     require(rows[1] > 0)
@@ -25,7 +25,7 @@ def position(builder: Builder, node: Node) -> bool:
 
 
 def hardmax(builder: Builder, node: Node) -> bool:
-    """In place where the operand dies."""
+    """Emit Hardmax, in place if the operand is not read later."""
     context = site_of(builder, node)
     require(is_real(context.dtype(0)))
     kernel = NativeKernel.hardmax(context.dtype(0).name, normalized_rows(context))
@@ -37,7 +37,7 @@ def hardmax(builder: Builder, node: Node) -> bool:
 
 
 def top_k(builder: Builder, node: Node) -> bool:
-    """Always sorted; `k` is the length of the results' axis."""
+    """Emit TopK, always sorted; `k` is the length of the results' axis."""
     context = site_of(builder, node)
     require(context.has_output(0) and context.has_output(1) and len(context.shape(0)) > 0)
     axis = axis_of(context.integer("axis", -1), len(context.shape(0)))
@@ -58,7 +58,7 @@ def top_k(builder: Builder, node: Node) -> bool:
 
 
 def cumulative_sum(builder: Builder, node: Node) -> bool:
-    """Along an axis that is known, in place where the operand dies."""
+    """Emit CumSum along a constant axis, in place if the operand is not read later."""
     context = site_of(builder, node)
     axis = context.parameter(1)
     require(axis is not None and context.dtype(0) == context.output_dtype())

@@ -61,7 +61,7 @@ def _emit(builder: Builder, node: Node, rows_of: Callable[[KernelContext], Rows]
 
 @_emitter
 def over_trailing(context: KernelContext) -> Rows:
-    """Parameters have the shape of the normalized axes, and broadcast along none of them."""
+    """Check that parameters have the shape of the normalized axes, without broadcasting."""
     shape = context.shape(0)
     axis = axis_of(context.integer("axis", -1), len(shape))
     columns = element_count(shape[axis:])

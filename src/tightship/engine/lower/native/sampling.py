@@ -12,7 +12,7 @@ MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 
 def grid_sample(builder: Builder, node: Node) -> bool:
-    """One kernel; channels side by side where they are so already."""
+    """Emit one kernel; the result has channels last if the image has."""
     context = site_of(builder, node)
     shape, positions = context.shape(0), context.output_shape()[2:]
     require(context.input(0).dtype is DType.FLOAT32 and context.input(1).dtype is DType.FLOAT32)

@@ -22,7 +22,7 @@ def reverse_sequence(builder: Builder, node: Node) -> bool:
 
 
 def tensor_scatter(builder: Builder, node: Node) -> bool:
-    """Steps appended to a cache, in its own bytes where nothing else reads them."""
+    """Append steps to a cache, in its own bytes if they have no other reader."""
     context = site_of(builder, node)
     shape, new = context.shape(0), context.shape(1)
     axis = axis_of(context.integer("axis", -2), len(shape))

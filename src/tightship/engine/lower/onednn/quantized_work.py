@@ -55,7 +55,7 @@ class QuantizedWork(Protocol):
 
     @property
     def operands(self) -> QuantizedOperands:
-        """Operands that it reads."""
+        """Number of inputs."""
 
     def describe(self, scales: Scales, target: MemoryDesc) -> PrimitiveDesc | None:
         """Describe the primitive that writes `target`; None if none is fast."""

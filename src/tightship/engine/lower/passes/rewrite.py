@@ -36,7 +36,7 @@ def rebuilt(
 
 
 def _trimmed(node: Node, needed: set[str]) -> Node:
-    """`node` without the optional outputs that nobody reads."""
+    """Drop optional outputs that have no reader."""
     if len(node.outputs) < 2 or not row_of(node).trims:
         return node
     rest = [name if name in needed else "" for name in node.outputs[1:]]

@@ -1,1 +1,1 @@
-"""Shapes of outputs from shapes of inputs, by operator; dimensions may be symbolic lengths."""
+"""Symbolic shape rules: shapes of outputs from shapes of inputs, by operator."""

@@ -43,7 +43,7 @@ def einsum(context: ShapeContext) -> list[Shape]:
 
 
 def recurrent(context: ShapeContext) -> list[Shape]:
-    """The sequence, then the last states: one, or two of an LSTM."""
+    """Return the shape of the sequence, then those of the last states: one, or two of an LSTM."""
     shape, (directions, _, hidden) = context.shape(), context.shape(2)
     if context.integer("layout", 0):
         batch, steps = shape[:2]

@@ -103,7 +103,7 @@ def global_pooling(context: ShapeContext) -> list[Shape]:
 
 
 def to_depth(context: ShapeContext) -> list[Shape]:
-    """Blocks of pixels become channels."""
+    """Compute the shape after blocks of pixels become channels."""
     images, channels, *spatial = context.shape()
     size = context.integer("blocksize", 1)
     parts = [quotient(length, size) for length in spatial]
@@ -113,7 +113,7 @@ def to_depth(context: ShapeContext) -> list[Shape]:
 
 
 def to_space(context: ShapeContext) -> list[Shape]:
-    """Channels become blocks of pixels."""
+    """Compute the shape after channels become blocks of pixels."""
     images, channels, *spatial = context.shape()
     size = context.integer("blocksize", 1)
     return [(images, channels // (size * size), *[length * size for length in spatial])]
