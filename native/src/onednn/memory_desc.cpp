@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 #include <string_view>
+#include <unordered_map>
 
 namespace tightship::onednn {
 
@@ -64,12 +65,55 @@ size_t rank_of(const MemoryDesc &desc) {
     return static_cast<size_t>(found - met->begin());
 }
 
+/// The descriptions that are alive, so that equal ones are one.
+class Interned {
+  public:
+    static Interned &of_process() {
+        static auto *const interned = new Interned; // outlives descriptions of static lifetime
+        return *interned;
+    }
+
+    /// The description equal to `desc` that is alive; else its own, from now on.
+    std::shared_ptr<const dnnl_memory_desc> find_or_add(const MemoryDesc &desc) {
+        const size_t hash = desc.hash();
+        const std::lock_guard lock(mutex_);
+        for (auto [entry, end] = alive_.equal_range(hash); entry != end;) {
+            const auto other = entry->second.lock();
+            if (other == nullptr) {
+                entry = alive_.erase(entry);
+                continue;
+            }
+            if (Library::get().memory_desc_equal(other.get(), desc.get()) != 0)
+                return other;
+            ++entry;
+        }
+        if (alive_.size() >= sweep_at_) {
+            std::erase_if(alive_, [](const auto &entry) { return entry.second.expired(); });
+            sweep_at_ = std::max(kSweepMin, 2 * alive_.size());
+        }
+        alive_.emplace(hash, desc.shared());
+        return desc.shared();
+    }
+
+  private:
+    static constexpr size_t kSweepMin = 256;
+    std::mutex mutex_;
+    std::unordered_multimap<size_t, std::weak_ptr<const dnnl_memory_desc>> alive_;
+    size_t sweep_at_ = kSweepMin;
+};
+
+void destroy(dnnl_memory_desc_t desc) {
+    Library::get().memory_desc_destroy(desc);
+}
+
 } // namespace
 
 MemoryDesc::MemoryDesc(const Dims &dims, dnnl_data_type_t dtype, const Dims &strides) {
+    dnnl_memory_desc_t desc = nullptr;
     Library::check(Library::get().memory_desc_create_with_strides(
-                       &desc_, static_cast<int>(dims.size()), dims.data(), dtype, strides.data()),
+                       &desc, static_cast<int>(dims.size()), dims.data(), dtype, strides.data()),
                    "describe an operand by strides");
+    *this = adopt(desc);
 }
 
 MemoryDesc MemoryDesc::any(const Dims &dims, dnnl_data_type_t dtype) {
@@ -85,26 +129,22 @@ MemoryDesc MemoryDesc::named(const Dims &dims, dnnl_data_type_t dtype, const std
 
 MemoryDesc MemoryDesc::adopt(dnnl_memory_desc_t owned) {
     MemoryDesc result;
-    result.desc_ = owned;
+    result.desc_ = {owned, [](dnnl_memory_desc_t desc) { destroy(desc); }};
+    result.desc_ = Interned::of_process().find_or_add(result);
     return result;
 }
 
 MemoryDesc MemoryDesc::copy_of(const_dnnl_memory_desc_t other) {
-    MemoryDesc result;
-    if (other != nullptr)
-        Library::check(Library::get().memory_desc_clone(&result.desc_, other), "copy a layout");
-    return result;
-}
-
-MemoryDesc::MemoryDesc(const MemoryDesc &other) : MemoryDesc(copy_of(other.desc_)) {}
-
-MemoryDesc::~MemoryDesc() {
-    if (desc_ != nullptr)
-        Library::get().memory_desc_destroy(desc_);
+    if (other == nullptr)
+        return {};
+    dnnl_memory_desc_t desc = nullptr;
+    Library::check(Library::get().memory_desc_clone(&desc, other), "copy a layout");
+    return adopt(desc);
 }
 
 bool MemoryDesc::operator==(const MemoryDesc &other) const {
-    return Library::get().memory_desc_equal(desc_, other.desc_) != 0;
+    return desc_ == other.desc_ ||
+           Library::get().memory_desc_equal(desc_.get(), other.desc_.get()) != 0;
 }
 
 size_t MemoryDesc::hash() const {
@@ -115,27 +155,29 @@ size_t MemoryDesc::hash() const {
 }
 
 Dims MemoryDesc::dims() const {
-    const auto count = static_cast<size_t>(query<int>(desc_, dnnl_query_ndims_s32));
-    return query_dims(desc_, dnnl_query_dims, count);
+    const auto count = static_cast<size_t>(query<int>(desc_.get(), dnnl_query_ndims_s32));
+    return query_dims(desc_.get(), dnnl_query_dims, count);
 }
 
 Dims MemoryDesc::strides() const {
-    const auto count = static_cast<size_t>(query<int>(desc_, dnnl_query_ndims_s32));
-    return query_dims(desc_, dnnl_query_strides, count);
+    const auto count = static_cast<size_t>(query<int>(desc_.get(), dnnl_query_ndims_s32));
+    return query_dims(desc_.get(), dnnl_query_strides, count);
 }
 
 dnnl_data_type_t MemoryDesc::dtype() const {
-    return query<dnnl_data_type_t>(desc_, dnnl_query_data_type);
+    return query<dnnl_data_type_t>(desc_.get(), dnnl_query_data_type);
 }
 
 int64_t MemoryDesc::size_bytes() const {
-    return desc_ == nullptr ? 0 : static_cast<int64_t>(Library::get().memory_desc_get_size(desc_));
+    return desc_ == nullptr
+               ? 0
+               : static_cast<int64_t>(Library::get().memory_desc_get_size(desc_.get()));
 }
 
 int64_t MemoryDesc::end_bytes() const {
     if (desc_ == nullptr || offset_bytes() == 0)
         return size_bytes();
-    const Dims padded = query_dims(desc_, dnnl_query_padded_dims, dims().size());
+    const Dims padded = query_dims(desc_.get(), dnnl_query_padded_dims, dims().size());
     const Dims outer = strides(), inner = blocks();
     int64_t last = 0, block = 1;
     for (size_t axis = 0; axis < padded.size(); ++axis) {
@@ -147,32 +189,33 @@ int64_t MemoryDesc::end_bytes() const {
 }
 
 bool MemoryDesc::is_plain() const {
-    return query<dnnl_format_kind_t>(desc_, dnnl_query_format_kind) == dnnl_blocked &&
-           query<int>(desc_, dnnl_query_inner_nblks_s32) == 0;
+    return query<dnnl_format_kind_t>(desc_.get(), dnnl_query_format_kind) == dnnl_blocked &&
+           query<int>(desc_.get(), dnnl_query_inner_nblks_s32) == 0;
 }
 
 int64_t MemoryDesc::offset_bytes() const {
-    const auto elements = query<int64_t>(desc_, dnnl_query_submemory_offset_s64);
+    const auto elements = query<int64_t>(desc_.get(), dnnl_query_submemory_offset_s64);
     return elements * static_cast<int64_t>(Library::get().data_type_size(dtype()));
 }
 
 Dims MemoryDesc::blocks() const {
     Dims result(dims().size(), 1);
-    const auto count = static_cast<size_t>(query<int>(desc_, dnnl_query_inner_nblks_s32));
-    const Dims sizes = query_dims(desc_, dnnl_query_inner_blks, count);
-    const Dims axes = query_dims(desc_, dnnl_query_inner_idxs, count);
+    const auto count = static_cast<size_t>(query<int>(desc_.get(), dnnl_query_inner_nblks_s32));
+    const Dims sizes = query_dims(desc_.get(), dnnl_query_inner_blks, count);
+    const Dims axes = query_dims(desc_.get(), dnnl_query_inner_idxs, count);
     for (size_t block = 0; block < count; ++block)
         result[static_cast<size_t>(axes[block])] *= sizes[block];
     return result;
 }
 
 std::string MemoryDesc::format() const {
-    const auto kind = query<dnnl_format_kind_t>(desc_, dnnl_query_format_kind);
+    const auto kind = query<dnnl_format_kind_t>(desc_.get(), dnnl_query_format_kind);
     if (kind != dnnl_blocked)
         return kind == dnnl_format_kind_any ? "any" : "opaque";
-    const auto block_count = static_cast<size_t>(query<int>(desc_, dnnl_query_inner_nblks_s32));
-    const Dims blocks = query_dims(desc_, dnnl_query_inner_blks, block_count);
-    const Dims axes = query_dims(desc_, dnnl_query_inner_idxs, block_count);
+    const auto block_count =
+        static_cast<size_t>(query<int>(desc_.get(), dnnl_query_inner_nblks_s32));
+    const Dims blocks = query_dims(desc_.get(), dnnl_query_inner_blks, block_count);
+    const Dims axes = query_dims(desc_.get(), dnnl_query_inner_idxs, block_count);
     const Dims outer = strides();
     const Dims lengths = dims();
     std::vector<size_t> order(outer.size());
@@ -212,24 +255,24 @@ std::string MemoryDesc::signature() const {
 
 MemoryDesc MemoryDesc::reshaped(const Dims &dims) const {
     dnnl_memory_desc_t desc = nullptr;
-    Library::check(Library::get().memory_desc_reshape(&desc, desc_, static_cast<int>(dims.size()),
-                                                      dims.data()),
+    Library::check(Library::get().memory_desc_reshape(&desc, desc_.get(),
+                                                      static_cast<int>(dims.size()), dims.data()),
                    "reshape a layout");
     return adopt(desc);
 }
 
 MemoryDesc MemoryDesc::permuted(const std::vector<int> &permutation) const {
     dnnl_memory_desc_t desc = nullptr;
-    Library::check(Library::get().memory_desc_permute_axes(&desc, desc_, permutation.data()),
+    Library::check(Library::get().memory_desc_permute_axes(&desc, desc_.get(), permutation.data()),
                    "permute a layout");
     return adopt(desc);
 }
 
 MemoryDesc MemoryDesc::part(const Dims &dims, const Dims &offsets) const {
     dnnl_memory_desc_t desc = nullptr;
-    Library::check(
-        Library::get().memory_desc_create_submemory(&desc, desc_, dims.data(), offsets.data()),
-        "take a part of a layout");
+    Library::check(Library::get().memory_desc_create_submemory(&desc, desc_.get(), dims.data(),
+                                                               offsets.data()),
+                   "take a part of a layout");
     return adopt(desc);
 }
 

@@ -6,6 +6,7 @@
 #include "tightship/onednn/library.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace tightship::onednn {
 
 using Dims = std::vector<int64_t>;
 
-/// Value type that owns a `dnnl_memory_desc_t`.
+/// Owns a `dnnl_memory_desc_t`; a value type. Equal ones share it, since nothing changes one: it
+/// takes 656 bytes, and a program has many operands of one description.
 class MemoryDesc {
   public:
     MemoryDesc() = default; ///< null, as for an operand that is left out
@@ -25,18 +27,11 @@ class MemoryDesc {
     static MemoryDesc adopt(dnnl_memory_desc_t owned);
     static MemoryDesc copy_of(const_dnnl_memory_desc_t other);
 
-    MemoryDesc(const MemoryDesc &other);
-    MemoryDesc(MemoryDesc &&other) noexcept : desc_(other.desc_) { other.desc_ = nullptr; }
-    MemoryDesc &operator=(MemoryDesc other) noexcept {
-        std::swap(desc_, other.desc_);
-        return *this;
-    }
-    ~MemoryDesc();
-
     bool operator==(const MemoryDesc &other) const;
     size_t hash() const; ///< of shape and type only, which equal layouts share
     bool is_null() const { return desc_ == nullptr; }
-    const_dnnl_memory_desc_t get() const { return desc_; }
+    const_dnnl_memory_desc_t get() const { return desc_.get(); }
+    const std::shared_ptr<const dnnl_memory_desc> &shared() const { return desc_; }
 
     Dims dims() const;
     Dims strides() const; ///< in elements; of the outer blocks of a blocked layout
@@ -57,7 +52,7 @@ class MemoryDesc {
     MemoryDesc part(const Dims &dims, const Dims &offsets) const;
 
   private:
-    dnnl_memory_desc_t desc_ = nullptr;
+    std::shared_ptr<const dnnl_memory_desc> desc_;
 };
 
 /// Computes row-major strides, in elements.
