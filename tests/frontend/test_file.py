@@ -1,15 +1,17 @@
+import gc
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tests import models
 from tests.zoo import light
 from tightship.errors import FormatError, InputError
-from tightship.frontend.onnx import read, read_bytes
+from tightship.frontend.onnx import open_bytes, read, read_bytes
 from tightship.graph import Fill, Mapped
 
 GIB = 1 << 30
@@ -49,6 +51,23 @@ def test_a_weight_of_a_gibibyte_is_not_read(tmp_path: Path, external: bool) -> N
     assert weight.shape == (GIB // 4,)
     assert weight.array()[-1] == 0
     assert graph.value("y").shape == (GIB // 4,)
+
+
+def test_no_message_of_a_file_stays_once_a_graph_was_made_of_it() -> None:
+    file = open_bytes(models.mlp(64).SerializeToString())
+    before = messages()
+    first = file.graph({"x": (2, 64)})
+    assert messages() < before
+    second = file.graph({"x": (2, 64)})
+    assert messages() < before
+    assert [node.name for node in second.nodes] == [node.name for node in first.nodes]
+    assert second.values == first.values
+    assert file.declared == {"x": ("batch", 64)}
+
+
+def messages() -> int:
+    """Models that protobuf holds, of all that the process has."""
+    return sum(isinstance(each, onnx.ModelProto) for each in gc.get_objects())
 
 
 def resident_bytes() -> int:

@@ -4,21 +4,42 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightship._core import release_code
 from tightship.errors import FormatError, InputError
 from tightship.graph import Graph, MappedFile, Shape
 from tightship.public_calls import public_call
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from tightship.frontend.onnx.functions import Functions
+    from tightship.frontend.onnx.schema import Opsets
+    from tightship.frontend.onnx.tensor import Tensors
+
 NO_FILES: Mapping[str, MappedFile] = {}
 
 
-class OnnxFile:
-    """Model that is parsed once, and read as a graph for given input shapes.
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """A model file parsed: its messages without the bytes of weights."""
 
-    The bytes of its weights stay in the mapped file.
+    model: "ModelProto"
+    opsets: "Opsets"
+    functions: "Functions"
+    tensors: "Tensors"
+
+
+class OnnxFile:
+    """A model file; each graph made of it is for some shapes of its inputs.
+
+    The bytes of its weights stay in the file, mapped. What was parsed is dropped once a graph was
+    made of it, and parsed again for the next one: few models need a second graph, and its messages
+    would stay as long as the model is loaded.
     """
 
     def __init__(
@@ -30,19 +51,12 @@ class OnnxFile:
             FormatError: The file is not an ONNX model.
         """
         from tightship.frontend.onnx.external import ExternalFiles
-        from tightship.frontend.onnx.functions import Functions
-        from tightship.frontend.onnx.schema import model_opsets
-        from tightship.frontend.onnx.skeleton import read_skeleton
-        from tightship.frontend.onnx.tensor import Tensors
 
         self._file = file
+        self._external = ExternalFiles(path, given)
         with self._named():
-            skeleton = read_skeleton(file.bytes_at(0, file.size_bytes), str(file.path))
-            self._model = skeleton.model
-            self._opsets = model_opsets(skeleton.model)
-            self._functions = Functions()
-            self._functions.add(skeleton.model.functions)
-            self._tensors = Tensors(file, skeleton.payloads, ExternalFiles(path, given))
+            self._kept: _Parsed | None = self._parse()
+            self._declared = _declared(self._kept.model)
 
     @property
     def declared(self) -> dict[str, Shape | None]:
@@ -50,12 +64,7 @@ class OnnxFile:
 
         An unknown dimension is the name of a symbol, or None.
         """
-        from tightship.frontend.onnx.types import shape_of
-
-        graph = self._model.graph
-        constants = {tensor.name for tensor in graph.initializer}
-        constants.update(sparse.values.name for sparse in graph.sparse_initializer)
-        return {v.name: shape_of(v.type) for v in graph.input if v.name not in constants}
+        return dict(self._declared)
 
     def data_files(self) -> tuple[Path, ...]:
         """Return the files of external data.
@@ -64,7 +73,7 @@ class OnnxFile:
             FormatError: A tensor names one outside the model's folder.
         """
         with self._named():
-            return self._tensors.external.files_of(self._model)
+            return self._external.files_of(self._parsed().model)
 
     def named_data_files(self) -> dict[str, Path]:
         """Return the files of external data by their names in the model.
@@ -73,7 +82,7 @@ class OnnxFile:
             FormatError: A tensor names one outside the model's folder.
         """
         with self._named():
-            return self._tensors.external.named_files_of(self._model)
+            return self._external.named_files_of(self._parsed().model)
 
     def graph(
         self,
@@ -92,9 +101,28 @@ class OnnxFile:
         from tightship.frontend.onnx.reader import Reader
 
         bind = partial(bind_inputs, shapes=shapes or {}, allow_symbolic=allow_symbolic)
-        reader = Reader(self._tensors, self._functions, Inference(self._model.ir_version))
         with self._named():
-            return reader.model_graph(self._model.graph, Origin(self._opsets), bind)
+            parsed, self._kept = self._parsed(), None
+            inference = Inference(parsed.model.ir_version)
+            reader = Reader(parsed.tensors, parsed.functions, inference)
+            return reader.model_graph(parsed.model.graph, Origin(parsed.opsets), bind)
+
+    def _parsed(self) -> _Parsed:
+        """Return the parsed model; parse it again once a graph has been made of it."""
+        return self._kept or self._parse()
+
+    def _parse(self) -> _Parsed:
+        from tightship.frontend.onnx.functions import Functions
+        from tightship.frontend.onnx.schema import model_opsets
+        from tightship.frontend.onnx.skeleton import read_skeleton
+        from tightship.frontend.onnx.tensor import Tensors
+
+        file = self._file
+        skeleton = read_skeleton(file.bytes_at(0, file.size_bytes), str(file.path))
+        opsets, functions = model_opsets(skeleton.model), Functions()
+        functions.add(skeleton.model.functions)
+        tensors = Tensors(file, skeleton.payloads, self._external)
+        return _Parsed(skeleton.model, opsets, functions, tensors)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -190,6 +218,15 @@ def read_bytes(
         InputError: The shapes do not fit the inputs.
     """
     return open_bytes(data).graph(shapes, allow_symbolic=allow_symbolic)
+
+
+def _declared(model: "ModelProto") -> dict[str, Shape | None]:
+    """Shapes of a model's inputs, constants left out."""
+    from tightship.frontend.onnx.types import shape_of
+
+    constants = {tensor.name for tensor in model.graph.initializer}
+    constants.update(sparse.values.name for sparse in model.graph.sparse_initializer)
+    return {v.name: shape_of(v.type) for v in model.graph.input if v.name not in constants}
 
 
 def _release_code() -> None:
