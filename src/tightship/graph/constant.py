@@ -5,8 +5,7 @@ result is dropped right after.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -33,7 +32,7 @@ class Constant(Protocol):
         """Give back the pages that `array()` brought in; `array()` may be called again."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Inline:
     """Small constant held in memory."""
 
@@ -93,6 +92,8 @@ class Fill:
 class Computed:
     """Base of constants that are computed from others on each access."""
 
+    __slots__ = ()
+
     @property
     def sources(self) -> tuple[Constant, ...]:
         """Constants that it is computed from."""
@@ -107,7 +108,7 @@ class Computed:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Derived(Computed):
     """Constant that a function computes."""
 
@@ -116,6 +117,7 @@ class Derived(Computed):
     compute: Callable[[], Array]
     sources: tuple[Constant, ...] = ()
     recipe: Hashable = None
+    _transient_bytes: int | None = field(default=None, init=False, repr=False)
 
     def array(self) -> Array:
         value = self.compute()
@@ -126,8 +128,12 @@ class Derived(Computed):
         for source in self.sources:
             source.release()
 
-    @cached_property
+    @property
     def transient_bytes(self) -> int:
         """Bytes that `array()` holds while it computes: its result and derived sources."""
-        inner = max((s.transient_bytes for s in self.sources if isinstance(s, Derived)), default=0)
-        return size_bytes(self.dtype, self.shape) + inner
+        if self._transient_bytes is None:
+            own = size_bytes(self.dtype, self.shape)
+            derived = [s.transient_bytes for s in self.sources if isinstance(s, Derived)]
+            object.__setattr__(self, "_transient_bytes", own + max(derived, default=0))
+        assert self._transient_bytes is not None
+        return self._transient_bytes

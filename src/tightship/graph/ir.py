@@ -94,8 +94,9 @@ class Node:
             names.extend(n for node in self.fused for n in node.inputs if n and n not in inner)
         last = self.fused[-1] if self.fused else self
         object.__setattr__(self, "subgraphs", graphs)
-        object.__setattr__(self, "reads", tuple(dict.fromkeys(names)))
-        object.__setattr__(self, "writes", tuple([name for name in last.outputs if name]))
+        object.__setattr__(self, "reads", _one_of(self.inputs, tuple(dict.fromkeys(names))))
+        writes = tuple([name for name in last.outputs if name])
+        object.__setattr__(self, "writes", _one_of(last.outputs, writes))
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -114,6 +115,11 @@ class Node:
         ):  # fmt: skip
             object.__setattr__(node, entry, value)
         return node
+
+
+def _one_of(names: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
+    """`found`, as the object `names` where they are equal: a graph has many nodes."""
+    return names if names == found else found
 
 
 NODE_FIELDS = tuple(entry.name for entry in dataclass_fields(Node))

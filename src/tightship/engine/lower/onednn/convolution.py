@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.lower.onednn.choose import fast
@@ -16,6 +15,7 @@ from tightship.engine.lower.steps.layouts import dense_strides
 from tightship.engine.lower.steps.window import transposed_window_of, window_of
 from tightship.engine.program.program import Operand
 from tightship.graph import Derived, DType, Node
+from tightship.graph.constant import Array
 
 WEIGHTS, BIAS = 33, 41
 MOST_MERGED = 64
@@ -86,7 +86,7 @@ def _merged(builder: Builder, node: Node, count: int) -> Node:
     rows, columns, *kernel = weights.shape
     shape = (rows, columns * count, *kernel)
 
-    def compute() -> NDArray[np.generic]:
+    def compute() -> Array:
         whole = np.zeros(shape, np.float32)
         for group, block in enumerate(np.split(weights.array(), groups)):
             first, above = group % count * columns, group * (rows // groups)

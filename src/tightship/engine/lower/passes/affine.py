@@ -12,7 +12,7 @@ from tightship.graph.constant import Computed
 Vector = NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scaled(Computed):
     """Constant `source`, each slice along its first axis multiplied by an element of `factor`.
 

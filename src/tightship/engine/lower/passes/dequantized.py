@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.graph import Constant, Derived, DType, Inline, Node, Value, element_count
+from tightship.graph.constant import Array
 
 NARROW = frozenset({DType.INT8, DType.UINT8})
 """Element types of quantized tensors that oneDNN computes with."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dequantized(Derived):
     """Constant `(integers - zero) * scale`; `scale` and `zero` are scalars, or lie along `axis`.
 
@@ -82,7 +82,7 @@ def dequantized(node: Node, operands: list[Constant | None]) -> Dequantized | No
     if element_count(scale.shape) > 1 and not -rank <= axis < rank:
         return None
 
-    def compute() -> NDArray[np.generic]:
+    def compute() -> Array:
         spread = [1] * len(integers.shape)
         if element_count(scale.shape) > 1:
             spread[axis] = -1
@@ -140,7 +140,7 @@ def signed(constant: Dequantized) -> tuple[Constant, int] | None:
 def flipped(integers: Constant) -> Constant:
     """Subtract 128 from constants of uint8, as int8."""
 
-    def compute() -> NDArray[np.generic]:
+    def compute() -> Array:
         return (np.asarray(integers.array(), np.uint8) ^ np.uint8(0x80)).view(np.int8)
 
     return Derived(DType.INT8, integers.shape, compute, (integers,), "flipped")

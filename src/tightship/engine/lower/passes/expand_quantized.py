@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.engine.lower.passes.affine import flat
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, Derived, DType, Graph, Node, Value, element_count
+from tightship.graph.constant import Array
 
 OPSET = 13
 ONNX_FLOAT = 1
@@ -90,7 +90,7 @@ def _real_bias(bias: Constant, scales: list[Constant | None]) -> Constant:
     assert left is not None
     assert right is not None
 
-    def compute() -> NDArray[np.generic]:
+    def compute() -> Array:
         steps = flat(left) * flat(right)
         return np.asarray(flat(bias) * steps, np.float32)
 

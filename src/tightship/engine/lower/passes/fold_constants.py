@@ -1,9 +1,9 @@
 """Folds nodes with constant operands into constants, which are computed when packed."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.engine.kernels import evaluate
 from tightship.engine.kernels.failure import named
@@ -11,7 +11,13 @@ from tightship.engine.lower.passes.dequantized import dequantized
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.engine.lower.passes.widened import HALVES, widened
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Inline, Mapped, Node, Value
-from tightship.graph.operators import Category, row_of
+from tightship.graph.constant import Array
+
+RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli",
+     "Multinomial", "Dropout"}
+)  # fmt: skip
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -72,15 +78,22 @@ def _computed(
     assert value is not None
     assert value.dtype is not None
 
-    def compute() -> NDArray[np.generic]:
-        arrays = [None if operand is None else operand.array() for operand in operands]
-        with named(node, "be computed from its constants"):
-            result = evaluate(node, arrays, types)[position]
-        assert isinstance(result, np.ndarray)
-        return result
-
-    sources = tuple(operand for operand in operands if operand is not None)
+    compute = partial(_evaluated, node, tuple(operands), tuple(types), position)
+    sources = tuple([operand for operand in operands if operand is not None])
     return Derived(value.dtype, value.static_shape, compute, sources, recipe_of(node, position))
+
+
+def _evaluated(
+    node: Node,
+    operands: Sequence[Constant | None],
+    types: Sequence[Value | None],
+    position: int,
+) -> Array:
+    arrays = [None if operand is None else operand.array() for operand in operands]
+    with named(node, "be computed from its constants"):
+        result = evaluate(node, arrays, types)[position]
+    assert isinstance(result, np.ndarray)
+    return result
 
 
 def recipe_of(node: Node, position: int) -> Hashable:
@@ -101,6 +114,9 @@ def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
         return Mapped(constant.file, constant.offset_bytes, constant.dtype, shape)
     if isinstance(constant, Inline):
         return Inline(constant.value.reshape(shape))
-    return Derived(
-        constant.dtype, shape, (lambda: constant.array().reshape(shape)), (constant,), "reshaped"
-    )
+    compute = partial(_under_shape, constant, shape)
+    return Derived(constant.dtype, shape, compute, (constant,), "reshaped")
+
+
+def _under_shape(constant: Constant, shape: tuple[int, ...]) -> Array:
+    return constant.array().reshape(shape)

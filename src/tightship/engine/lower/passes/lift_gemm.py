@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_reader
 from tightship.graph import Constant, Derived, DType, Graph, Node, Value
+from tightship.graph.constant import Array
 from tightship.graph.symbolic import SymbolicConstant
 
 
@@ -103,7 +103,7 @@ def _weight(lifting: _Lifting, gemm: Node) -> str:
         return name
     constant = lifting.graph.constants[name]
 
-    def compute() -> NDArray[np.generic]:
+    def compute() -> Array:
         return np.ascontiguousarray(constant.array().T)
 
     shape = (constant.shape[1], constant.shape[0])

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.engine.lower.passes.fold_constants import reshaped
 from tightship.engine.lower.passes.polynomial import Algebra, Polynomial, agrees
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node
+from tightship.graph.constant import Array
 from tightship.graph.ir import AttributeValue
 
 READERS_MAX = 12
@@ -226,7 +226,7 @@ def _parameter(
     if inner == room and factor == 1:
         return reshaped(constant, room)
 
-    def compute() -> NDArray[np.float32]:
+    def compute() -> Array:
         scaled = np.multiply(constant.array().reshape(inner), factor, dtype=np.float32)
         return np.ascontiguousarray(np.broadcast_to(scaled, room))
 

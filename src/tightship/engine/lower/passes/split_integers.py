@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tightship.engine.lower.passes.dequantized import NARROW
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, Derived, DType, Graph, Node, Value
+from tightship.graph.constant import Array
 
 LEAST, MOST = -128, 127
 OPSET = 14
@@ -67,7 +68,7 @@ def _terms(weights: Constant, zero: Constant | None) -> list[Constant]:
 def _term(
     weights: Constant, zeros: NDArray[np.int16], index: int
 ) -> Callable[[], NDArray[np.generic]]:
-    def compute() -> NDArray[np.generic]:
+    def compute() -> Array:
         rest: NDArray[np.int16] = np.subtract(weights.array(), zeros, dtype=np.int16)
         for _ in range(index):
             rest -= np.clip(rest, LEAST, MOST)

@@ -24,10 +24,12 @@ from tightship.graph import (
     Value,
     element_count,
 )
+from tightship.graph.constant import Array
 from tightship.graph.layer import TRAINING
 from tightship.graph.recurrent_shapes import DIRECTIONS, GATES, agree, recurrent_shapes
 
-Compute = Callable[[], NDArray[np.generic]]
+Floats = NDArray[np.float32]
+Compute = Callable[[], Array]
 
 DOMAIN = "tightship"
 
@@ -151,7 +153,7 @@ class _Writer:
         constant = self.graph.constants[name]
         directions, rows, width = constant.shape
 
-        def compute() -> NDArray[np.generic]:
+        def compute() -> Array:
             return np.ascontiguousarray(constant.array().reshape(-1, width).T)
 
         shape = (width, directions * rows)
@@ -165,11 +167,11 @@ class _Writer:
         is_linear = node.operator == "GRU" and bool(node.attributes.get("linear_before_reset", 0))
         kept = gates - 1 if is_linear else gates
 
-        def apart() -> NDArray[np.float32]:
+        def apart() -> Floats:
             array = np.asarray(constant.array(), np.float32)
             return array.reshape(directions, 2, gates, hidden)
 
-        def row() -> NDArray[np.float32]:
+        def row() -> Floats:
             both = apart()
             total = both[:, 0].copy()
             total[:, :kept] += both[:, 1, :kept]
