@@ -1,7 +1,8 @@
 """Propagates symbolic lengths through a graph of known shapes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -130,7 +131,7 @@ class Retyper:
         return Derived(
             self.graph.known[node.outputs[0]].dtype,
             types[0].static_shape,
-            _compute(node, operands, types),
+            partial(_evaluated, node, tuple(operands), tuple(types)),
             tuple(operand for operand in operands if operand is not None),
             recipe_of(node, 0),
         )
@@ -158,16 +159,11 @@ def _operands(node: Node, context: ShapeContext) -> Operands:
     return Operands(node.inputs, context.shapes, node.attributes, node.version, len(node.outputs))
 
 
-def _compute(
-    node: Node, operands: Sequence[Constant | None], types: Sequence[Value]
-) -> Callable[[], np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
-    def compute() -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-        arrays = [None if operand is None else operand.array() for operand in operands]
-        found = evaluate(node, arrays, types)[0]
-        assert isinstance(found, np.ndarray)
-        return found
-
-    return compute
+def _evaluated(node: Node, operands: Sequence[Constant | None], types: Sequence[Value]) -> Array:
+    arrays = [None if operand is None else operand.array() for operand in operands]
+    found = evaluate(node, arrays, types)[0]
+    assert isinstance(found, np.ndarray)
+    return found
 
 
 def _elements_of(constant: Constant | None) -> Array | None:

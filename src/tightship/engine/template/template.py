@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import cast
 
@@ -11,6 +12,7 @@ from tightship.engine.compile.compile_graph import Declared
 from tightship.engine.lower.passes.affine import Scaled
 from tightship.engine.lower.passes.fold_constants import reshaped
 from tightship.engine.lower.steps.alike_layers import alike_layers
+from tightship.engine.template.equal_parts import equal_constants, equal_nodes
 from tightship.engine.template.retype import Retyper
 from tightship.graph import (
     AttributeValue,
@@ -136,6 +138,21 @@ class Template:
         self._known = _Constants.of(known)
         self._open_nodes = [i for i, node in enumerate(graph.nodes) if _has_length(node)]
 
+    def share(self, held: "Sequence[Template]") -> None:
+        """Have what is equal in other templates of the same model from them; drop its own.
+
+        Templates differ in a few nodes: an export for one row has less to broadcast.
+        """
+        for other in held:
+            nodes = equal_nodes(self._graph.nodes, other._graph.nodes)
+            self._graph = self._graph.retyped(nodes, {}, {}, {})
+            self._constants = self._constants.shared(other._constants)
+            self._known = self._known.shared(other._known)
+            self._values = {
+                name: same if (same := other._values.get(name)) == value else value
+                for name, value in self._values.items()
+            }
+
     def graph(self, shapes: Mapping[str, tuple[int, ...]]) -> Graph | None:
         """Bind the graph to input shapes; None if the passes would have made another graph."""
         symbols = self._symbols(shapes)
@@ -215,6 +232,10 @@ class _Constants:
             apart[depends_on_lengths(constant)][name] = constant
         return _Constants(*apart)
 
+    def shared(self, held: "_Constants") -> "_Constants":
+        """The same, those that depend on no length from another template where they are equal."""
+        return _Constants(equal_constants(self.fixed, held.fixed), self.open)
+
     def bound(self, binder: "_Binder") -> dict[str, Constant]:
         return {**self.fixed, **{name: binder.constant(c) for name, c in self.open.items()}}
 
@@ -279,12 +300,11 @@ class _Binder:
             return Scaled(self.constant(constant.source), self.constant(constant.factor))
         if isinstance(constant, Derived):
             sources = tuple(map(self.constant, constant.sources))
-            return Derived(constant.dtype, shape, self._bound(constant), sources, constant.recipe)
+            compute = partial(_computed, constant, self.trace, self.numbers)
+            return Derived(constant.dtype, shape, compute, sources, constant.recipe)
         return reshaped(constant, shape)
 
-    def _bound(self, constant: Derived) -> Callable[[], Array]:
-        def compute() -> Array:
-            with self.trace.bound(self.numbers):
-                return constant.compute()
 
-        return compute
+def _computed(constant: Derived, trace: Trace, numbers: Sequence[int]) -> Array:
+    with trace.bound(numbers):
+        return constant.compute()

@@ -67,6 +67,7 @@ class Variants:
                 made = self._follow(shapes) if self.follow else self._read(shapes)
                 if isinstance(made, Graph):
                     return prepare(made, self.name, settings, packed)
+                made[0].share([template for template, _ in self._templates])
                 self._templates = [made, *self._templates[:TEMPLATES_MAX]]
                 found = self._from_template(shapes)
                 assert found is not None, "a template holds for the shapes it was made for"
