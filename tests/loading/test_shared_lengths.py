@@ -23,10 +23,9 @@ from tightship.resource import SharedArenaPool
 
 GROWTH_BYTES_MAX = 2 << 20
 """Of a process that shares, beyond what programs for the same lengths take without."""
-PRIVATE_BYTES_GROWN_MAX = 3 << 20
-"""Of a process that shares, by five lengths, beside arenas and what its programs say they take.
-
-Half of it is what reads a file for open lengths, imported, and the templates made of it."""
+PRIVATE_BYTES_GROWN_MAX = 2 << 20
+"""Of a process that shares, by five lengths, beside arenas: one program more, the templates, and
+what evaluates tables of lengths, imported."""
 MORE_BYTES_MAX = 3 << 19
 """What ten more lengths add to that: nothing but holes in the heap."""
 PRIVATE_BYTES_MAX = 256 << 10
@@ -78,15 +77,16 @@ GROWING = [name if name in SOME else pytest.param(name, marks=pytest.mark.slow) 
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", GROWING)
-def test_a_process_grows_by_a_few_programs_alone(name: str, tmp_path: Path) -> None:
+def test_a_process_grows_by_a_program_and_templates_alone(name: str, tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     model.write_bytes(export(name))
-    with start(model, "shared") as process:
-        said = json.loads(process.communicate()[0])
-    assert said["own"] <= PRIVATE_BYTES_MAX
-    assert said["grown"] <= said["programs"] + PRIVATE_BYTES_GROWN_MAX
-    assert said["more"] <= MORE_BYTES_MAX
-    assert said["released"] / 2 <= said["accounted"] <= 2 * said["released"]
+    for _ in range(2):  # the first prepares it
+        with start(model, "shared") as process:
+            said = json.loads(process.communicate()[0])
+        assert said["own"] <= PRIVATE_BYTES_MAX
+        assert said["grown"] <= PRIVATE_BYTES_GROWN_MAX
+        assert said["more"] <= MORE_BYTES_MAX
+        assert said["released"] / 2 <= said["accounted"] <= 2 * said["released"]
 
 
 @pytest.mark.usefixtures("folder")
@@ -157,7 +157,8 @@ def with_table(tmp_path: Path) -> Path:
 def test_weights_of_one_process_are_told_once(folder: Path, tmp_path: Path) -> None:
     path = with_table(tmp_path)
     with tightship.load(path, shapes={"x": (8, 512)}, share=True) as model:
-        model(np.zeros((900, 512), np.float32))
+        for _ in range(2):  # one that comes again stays
+            model(np.zeros((900, 512), np.float32))
         told = r"`table.onnx` has 4.44 MiB .* since it ran with `x` \[1372, 512\]: 4.44 MiB are not"
         with pytest.warns(RuntimeWarning, match=told) as said:
             model(np.zeros((1372, 512), np.float32))

@@ -174,6 +174,8 @@ class ModelSpecializer:
             return
         for weight, same in zip(weights, found, strict=True):
             copy = copies[id(same)]
+            if (weight.source, weight.desc) == (same.source, same.desc):
+                weight = replace(weight, source=same.source, desc=same.desc)  # noqa: PLW2901
             known = PackedCopy(weight, copy.block, copy.offset_bytes)
             self._known.adopt([known])
             self._as_stored[id(known)] = same

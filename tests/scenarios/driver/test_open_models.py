@@ -188,7 +188,7 @@ def test_quantized_weights_are_there_once_whatever_the_lengths():
     for shape in ((2, 24), (1, 24), (1, 1), (5, 7)):
         model.output_shapes({"ids": shape, "mask": shape})
         assert model.memory_stats().weights_bytes < held + (256 << 10)
-    assert model.programs.held > 2
+    assert model.programs.held >= 2
     found.close()
     arenas.close()
 

@@ -275,6 +275,7 @@ class ProgramCache:
 
     def _make(self, key: Key, limits: Limits) -> Program:
         assert self._variants is not None
+        self._release_surplus(key)
         prepared = self._variants.prepare(dict(key), self._packed)
         if self._bounds.limit_bytes is not None:
             self._variants.check(self._shared_plan(prepared), dict(key))
@@ -297,6 +298,19 @@ class ProgramCache:
                 program.pins = 0
                 raise InputError("The model was closed; load it again to run it.")
         return program
+
+    def _release_surplus(self, key: Key) -> None:
+        """Let the program go that one for `key` replaces, before anything is prepared for that.
+
+        What the new one takes then goes where the old one was. Where processes share the weights,
+        the old one's primitives go too.
+        """
+        with self._lock:
+            goes = self._eviction.surplus(key)
+            if goes is not None:
+                self._release(goes)
+        if goes is not None and self._is_mapped:
+            release_idle_primitives()
 
     def _release_made(self) -> None:
         """Give back memory that making a program needed, now that its descriptions are gone.
