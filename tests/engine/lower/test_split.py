@@ -52,7 +52,8 @@ def conv(shape, outputs, kernel=(1, 1), *, residual=False, then="", **attributes
     """A convolution between two activations, perhaps with a value added."""
     net = Net()
     x = net("Relu", net.normal("x", *shape))
-    y = net("Conv", x, net.weight(outputs, shape[1], *kernel), net.bias(outputs), **attributes)
+    inputs = shape[1] // attributes.get("group", 1)
+    y = net("Conv", x, net.weight(outputs, inputs, *kernel), net.bias(outputs), **attributes)
     if residual:
         y = net("Add", y, net("Abs", net.normal("r", shape[0], outputs, *shape[2:])))
     net.output(net("Neg", net(then, y) if then else y))
