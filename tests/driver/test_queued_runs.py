@@ -87,6 +87,64 @@ def test_accounts_of_a_model_take_permits_and_then_their_clients(queue):
     assert queue.order(ended) == [many, one, other, many, many]
 
 
+def test_an_account_has_no_more_permits_for_calling_more_models(queue):
+    ended = queue.take()
+    many = [named_model(f"model {number}", "many", "1") for number in range(5)]
+    for names in (*many, *many):
+        queue.join(names)
+    one = named_model("another", "one", "2")
+    for _ in range(3):
+        queue.join(one)
+    found = queue.order(ended)
+    assert [index for index, names in enumerate(found) if names == one] == [1, 3, 5]
+    assert found[::2][:3] + found[6:8] == many
+
+
+def test_two_models_in_permit_give_an_account_every_other_run(queue):
+    """Each of three callers asks again when its run has ended."""
+    mine = [named_model(name, "two", "1") for name in ("first", "second")]
+    other = named_model("third", "one", "1")
+    ended, _ = queue.join(mine[0])
+    for names in (mine[1], other):
+        queue.join(names)
+    found = []
+    for _ in range(20):
+        before, ended = queue.names[ended], queue.next(ended)
+        queue.join(before)
+        found.append(queue.names[ended])
+    assert found.count(other) == 10
+    assert found.count(mine[0]) == found.count(mine[1]) == 5
+
+
+def test_own_models_are_one_more_model_of_their_account(queue):
+    ended = queue.take()
+    both = [named_model("model", "both", "1"), own_model("both", "1", 7)]
+    for names in (*both, *both):
+        queue.join(names)
+    one = named_model("another", "one", "2")
+    for _ in range(2):
+        queue.join(one)
+    assert [names == one for names in queue.order(ended)] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_flood_of_accounts_on_one_model_delays_an_account_of_two_models_by_one_run(queue):
+    ended, _ = queue.join(slow(0))
+    for number in range(20):
+        queue.join(slow(0, account=f"account {number}"))
+    two = [named_model(name, "two", "1") for name in ("first", "second")]
+    for names in two:
+        queue.join(names)
+    found = queue.order(ended)
+    assert [found.index(names) for names in two] == [0, 2]
+
+
 def test_an_account_has_no_more_permits_for_having_prepared_more_models(queue):
     ended = queue.take()
     own = [own_model("greedy", "1", number) for number in range(5)]

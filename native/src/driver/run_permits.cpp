@@ -4,6 +4,13 @@
 
 namespace tightship::driver {
 
+namespace {
+
+/// Of `Names`.
+constexpr size_t kModel = 0, kAccount = 1;
+
+} // namespace
+
 bool RunPermits::is_free() const {
     const std::lock_guard lock(lock_);
     return free_ > 0;
@@ -62,9 +69,9 @@ void RunPermits::give_back(const Names &names) {
         free_ += 1;
         return;
     }
-    move_back(names);
-    Place &place = next();
-    move_back(place.names);
+    move_back(names, names);
+    Place &place = next(names);
+    move_back(place.names, names);
     remove(place);
     place.has_permit = true;
     if (place.told)
@@ -91,11 +98,16 @@ bool RunPermits::take_or_enter(Place &place) {
 
 void RunPermits::enter(Place &place) {
     Group *group = &all_;
-    for (const auto &name : place.names) {
-        const auto [found, is_new] = group->parts.try_emplace(name);
+    for (size_t level = 0; level < place.names.size(); ++level) {
+        const auto [found, is_new] = group->parts.try_emplace(place.names[level]);
         group = &found->second;
         if (is_new)
-            group->order = ++order_;
+            group->order = group->served_at = ++order_;
+        if (is_new && level == kAccount) {
+            Account &account = accounts_[place.names[kAccount]];
+            if (account.model_count++ == 0)
+                account.order = order_;
+        }
     }
     group->waiting.push_back(&place);
     place.is_waiting = true;
@@ -110,28 +122,61 @@ void RunPermits::remove(Place &place) {
         path[level + 1] = &path[level]->parts.at(place.names[level]);
     path.back()->waiting.remove(&place);
     for (size_t level = place.names.size(); level > 0; --level)
-        if (path[level]->parts.empty() && path[level]->waiting.empty())
+        if (path[level]->parts.empty() && path[level]->waiting.empty()) {
             path[level - 1]->parts.erase(place.names[level - 1]);
+            if (level - 1 == kAccount && --accounts_.at(place.names[kAccount]).model_count == 0)
+                accounts_.erase(place.names[kAccount]);
+        }
     place.is_waiting = false;
     waiting_count_ -= 1;
     if (place.metrics != nullptr)
         place.metrics->dequeue();
 }
 
-void RunPermits::move_back(const Names &names) {
+bool RunPermits::has_several(const std::string &account, const Names &ended) const {
+    const auto found = accounts_.find(account);
+    if (account.empty() || found == accounts_.end())
+        return false;
+    size_t count = found->second.model_count;
+    if (ended[kAccount] == account) {
+        const auto model = all_.parts.find(ended[kModel]);
+        if (model == all_.parts.end() || !model->second.parts.contains(account))
+            count += 1;
+    }
+    return count > 1;
+}
+
+void RunPermits::move_back(const Names &names, const Names &ended) {
+    if (const auto account = accounts_.find(names[kAccount]); account != accounts_.end())
+        account->second.order = ++order_;
     Group *group = &all_;
-    for (const auto &name : names) {
-        const auto found = group->parts.find(name);
+    for (size_t level = 0; level < names.size(); ++level) {
+        const auto found = group->parts.find(names[level]);
         if (found == group->parts.end())
             return;
         group = &found->second;
-        group->order = ++order_;
+        group->served_at = ++order_;
+        if (level != kModel || !has_several(names[kAccount], ended))
+            group->order = order_;
     }
 }
 
-Place &RunPermits::next() {
-    const auto priority = [](const Group &group) {
-        return group.waiting.empty() ? 0 : group.waiting.front()->priority;
+Place &RunPermits::next(const Names &ended) {
+    using Orders = std::pair<uint64_t, uint64_t>;
+    Group *group = nullptr;
+    Orders least{};
+    for (auto &[_, model] : all_.parts)
+        for (auto &[name, part] : model.parts) {
+            const Orders orders = has_several(name, ended)
+                                      ? Orders{accounts_.at(name).order, model.served_at}
+                                      : Orders{model.order, part.order};
+            if (group == nullptr || orders < least) {
+                group = &part;
+                least = orders;
+            }
+        }
+    const auto priority = [](const Group &each) {
+        return each.waiting.empty() ? 0 : each.waiting.front()->priority;
     };
     const auto is_before = [&](const auto &one, const auto &other) {
         const Group &first = one.second, &second = other.second;
@@ -139,7 +184,6 @@ Place &RunPermits::next() {
             return priority(first) > priority(second);
         return first.order < second.order;
     };
-    Group *group = &all_;
     while (!group->parts.empty())
         group = &std::ranges::min_element(group->parts, is_before)->second;
     return *group->waiting.front();

@@ -1,7 +1,8 @@
 """Groups by which callers of the models alternate, in the order of `Place`.
 
-Models come first, so that many calls of one model delay a call of another by one run at most; then
-accounts that call the same model, then clients of an account.
+Models come first, so that many calls of one delay those of another by one run at most; then the
+accounts that call the same model, then the clients of an account. An account that waits for several
+models takes turns with the models as if it were one of them.
 """
 
 Names = tuple[str, str, str, str]
@@ -24,4 +25,4 @@ def own_model(account: str, client: str, number: int) -> Names:
 
     All of an account's own models are one group, so that preparing more gains no more runs.
     """
-    return f"\0{account}", "", client, str(number)
+    return f"\0{account}", account, client, str(number)

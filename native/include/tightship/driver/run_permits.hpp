@@ -16,8 +16,9 @@
 
 namespace tightship::driver {
 
-/// Groups of a caller, the widest first, such as a model and an account. Callers of the same first
-/// group alternate by their second group, and so on.
+/// Groups that a caller belongs to: a model, an account that calls it, and two further levels, each
+/// within the one before. Groups with the same first name share turns by their second name, and so
+/// on. An account without a name stands for nobody in particular.
 using Names = std::array<std::string, 4>;
 
 /// Caller that may wait for a run permit. It must not be destroyed while it waits.
@@ -33,10 +34,14 @@ struct Place {
     bool has_left = false;
 };
 
-/// Limited permits to run. Groups of waiting callers alternate: a group goes behind the others of
-/// its level when a run of one of its callers begins, and when it ends, so that a group with many
-/// callers delays another by one run at most. At the last level the group with the highest priority
-/// is first; within it callers keep their order. Any number of threads may call this.
+/// Turns at running something. Groups of waiting callers take them one after another: a group goes
+/// behind the others of its level when a turn of one of its callers begins, and when it ends. So a
+/// group with many callers delays another by one turn at most. Of the last level the group with the
+/// highest priority is first; within it callers keep their order. Any number of threads may ask.
+///
+/// Groups of the first level are models, each with the accounts that wait for it alone, and
+/// accounts that wait for several models: an account has no more turns for calling more of them,
+/// and many accounts at one model delay another model's caller no longer than one account would.
 class RunPermits {
   public:
     explicit RunPermits(int count) : count_(count), free_(count) {}
@@ -77,9 +82,15 @@ class RunPermits {
 
   private:
     struct Group {
-        uint64_t order = 0; ///< rank among the groups of a level
+        uint64_t order = 0;     ///< groups of a level are served in this order
+        uint64_t served_at = 0; ///< of a model: when a turn of any caller began or ended
         std::map<std::string, Group> parts;
         std::list<Place *> waiting; ///< callers in order, at the last level
+    };
+
+    struct Account {
+        uint64_t order = 0;     ///< among the groups of the first level
+        size_t model_count = 0; ///< models that its callers wait for
     };
 
     bool take_locked(const Place &place);
@@ -88,8 +99,11 @@ class RunPermits {
     bool take_or_enter(Place &place);
     void enter(Place &place);
     void remove(Place &place);
-    void move_back(const Names &names);
-    Place &next();
+    /// Whether an account is a group of the first level: it waits for several models, where one of
+    /// which its caller has just had a turn, `ended`, counts as well.
+    bool has_several(const std::string &account, const Names &ended) const;
+    void move_back(const Names &names, const Names &ended);
+    Place &next(const Names &ended);
 
     const int count_;
     mutable std::mutex lock_;
@@ -97,6 +111,7 @@ class RunPermits {
     uint64_t order_ = 0;
     size_t waiting_count_ = 0;
     Group all_;
+    std::map<std::string, Account> accounts_; ///< those that have callers who wait
 };
 
 } // namespace tightship::driver
