@@ -19,9 +19,9 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository, Sources
 from tightship.driver.printable import printable
-from tightship.driver.server.access import Access
+from tightship.driver.server.access import NO_ACCESS, Access
 from tightship.driver.server.heap_trimmer import HeapTrimmer
-from tightship.driver.server.server import NO_ACCESS, Server
+from tightship.driver.server.server import Server
 from tightship.driver.types.quota import Accounts
 from tightship.driver.types.settings import USER_LIMITS
 from tightship.driver.types.snapshot import Snapshot

@@ -16,7 +16,8 @@ from tightship.driver.client.pooled_buffer import PooledBuffer
 from tightship.driver.oip.repository import Repository
 from tightship.driver.protocol.codec import decode_reply
 from tightship.driver.protocol.replies import ModelPrepared
-from tightship.driver.server.server import FEATURES, Server
+from tightship.driver.server.features import FEATURES
+from tightship.driver.server.server import Server
 from tightship.driver.types.pools import PoolMode
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError

@@ -5,7 +5,7 @@ import logging
 import os
 import resource
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from time import monotonic
 
@@ -83,10 +83,14 @@ class Acceptor:
         """Return a descriptor that is readable when a client waits."""
         return self._socket.fileno()
 
-    def admit(self, left_count: int = 0) -> socket.socket | None:
-        """Accept a waiting client, if there is one and a descriptor for it.
+    def admit(
+        self, left_count: int = 0, make_room: Callable[[], bool] = lambda: False
+    ) -> socket.socket | None:
+        """A client that has come, if one has and there is a descriptor for it.
 
-        Connections leave `left_count` descriptors beside those in reserve.
+        Args:
+            left_count: Descriptors that connections leave beside those in reserve.
+            make_room: Called where too few are left; ends another connection, if one can be ended.
         """
         self.is_stuck = False
         if self._spare < 0:
@@ -95,13 +99,18 @@ class Acceptor:
         try:
             accepted = self._socket.accept()[0]
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                return None
+            if not make_room():
                 self._turn_away()
-            return None
+                return None
+            return self.admit(left_count)
         if not is_reserved(accepted.fileno() + left_count, self._parts):
             self._shortage.end_if_calm()
             return accepted
         self._shortage.refused()
+        if make_room():
+            return _moved(accepted)
         with accepted:
             self._part_from(accepted)
         return None
@@ -161,6 +170,16 @@ class FileReserve:
     def close(self) -> None:
         """Log the count of refusals, if there is one."""
         self._shortage.end()
+
+
+def _moved(connection: socket.socket) -> socket.socket:
+    """The connection by the lowest descriptor that is free; its own if another thread took that."""
+    try:
+        lowest = os.dup(connection.fileno())
+    except OSError:
+        return connection
+    with connection:
+        return socket.socket(fileno=lowest)
 
 
 def is_reserved(file: int, parts: int = 1) -> bool:

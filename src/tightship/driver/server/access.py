@@ -29,3 +29,7 @@ class Access:
     def admits(self, user: int) -> bool:
         """Whether a user may connect."""
         return user in own_users() or user in self.users
+
+
+NO_ACCESS = Access()
+"""Grants nothing beyond."""

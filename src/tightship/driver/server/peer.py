@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import decode_call, number_of
+from tightship.driver.protocol.replies import Failed
 from tightship.driver.service.events import Event, Malformed, Received
 from tightship.driver.types.attachment import Attachment
 from tightship.driver.types.status import ErrorStatus
@@ -16,6 +17,10 @@ UNANSWERED = "A file beside the call does not answer: its file system is slow, o
 NO_DESCRIPTORS = (
     "The driver has too few descriptors left for files beside calls. Unregister pools first, or "
     "start the driver with a higher limit of open files."
+)
+IDLE = Failed(
+    ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
+    "The connection held nothing and was ended to make room for another client. Connect again.",
 )
 UNSENT_MAX = 1024
 """Replies that a client may leave unread beyond what its socket holds."""
@@ -50,6 +55,19 @@ class Peer:
         """Events of its socket to wait for."""
         calls = 0 if self.is_held else select.EPOLLIN
         return calls | (select.EPOLLOUT if self.is_behind else 0)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no call of it has come that is not answered."""
+        if self.is_held:
+            return False
+        try:
+            self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False  # a client that is gone is heard in its turn
 
     def take(
         self, discard: Callable[[Iterable[int]], None], *, files_max: int, room: bytearray

@@ -19,7 +19,6 @@ from random import SystemRandom
 
 from tightship._core import RunPermits
 from tightship.driver.memory.descriptor import fence_state
-from tightship.driver.memory.dma_buf import KERNEL, has_allocator
 from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.inspection import Facts, Later, look
 from tightship.driver.models.model_cache import ModelCache
@@ -28,13 +27,14 @@ from tightship.driver.protocol.channel import Packet, close_all
 from tightship.driver.protocol.codec import FILES_MAX, MESSAGE_BYTES_MAX, encode_reply
 from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.server.accepting import FileReserve
-from tightship.driver.server.access import Access, own_users
+from tightship.driver.server.access import NO_ACCESS, Access, own_users
 from tightship.driver.server.call_cache import ServerCallCache
 from tightship.driver.server.client_log import ClientLog, turned_away
 from tightship.driver.server.clock import now_ns, wait_s
 from tightship.driver.server.effect_runner import EffectRunner
+from tightship.driver.server.features import FEATURES
 from tightship.driver.server.listening import PARTS_LEFT, ListeningSocket, caller_of
-from tightship.driver.server.peer import Peer
+from tightship.driver.server.peer import IDLE, Peer
 from tightship.driver.service import effects as fx
 from tightship.driver.service.events import (
     Connected,
@@ -52,10 +52,6 @@ from tightship.driver.types.settings import Settings
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import FormatError
 
-NO_ACCESS = Access()
-_DMA_BUF = {"dma_buf"} if has_allocator(KERNEL) else set()
-FEATURES = Settings().features | {"hardware_buffer", "isolated", *_DMA_BUF}
-"""Optional features of the protocol."""
 STUCK_S = 0.01
 """Seconds between attempts to accept a client for which no descriptor is left."""
 _BELL = os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE
@@ -92,11 +88,9 @@ class Server:
         """
         self._access, self._log = access, ClientLog()
         settings = Settings(
-            model_cache_files=0 if secret is None else 1,
-            data_cache_files=0,
-            features=features,
-            operators=own_users(),
-        )
+            model_cache_files=0 if secret is None else 1, data_cache_files=0,
+            features=features, operators=own_users(),
+        )  # fmt: skip
         self._service = Service(settings, SystemRandom(), access.accounts)
         self._lock = threading.Lock()
         self._room = bytearray(MESSAGE_BYTES_MAX)
@@ -141,15 +135,11 @@ class Server:
             parting.callback(self._shut, self._hang_up)
             polling = [threads.submit(self._attend) for _ in range(self._threads)]
             for each in polling:
-                each.add_done_callback(self._stop_after_failure)
+                each.add_done_callback(lambda done: self.stop() if done.exception() else None)
             while not self._is_stopping:
                 self._look_around()
             parting.pop_all()
             self._close(polling)
-
-    def _stop_after_failure(self, done: "Future[None]") -> None:
-        if done.exception() is not None:
-            self.stop()
 
     def _look_around(self) -> None:
         """Handle new clients, fences, finished jobs and due times."""
@@ -180,7 +170,7 @@ class Server:
             self._happen(FenceChanged(key.fd, state is FenceState.SIGNALLED))
 
     def _accept(self) -> None:
-        accepted = self._listening_socket.admit(len(self._peers))
+        accepted = self._listening_socket.admit(len(self._peers), self._make_room)
         if accepted is None:
             return
         caller = caller_of(accepted, self._count + 1)
@@ -188,12 +178,22 @@ class Server:
             turned_away(caller)
             accepted.close()
             return
+        if not self._service.has_room(caller.user):
+            self._make_room(caller.user)
         self._count += 1
         peer = Peer(self._count, accepted, caller.user)
         self._peers[peer.number] = self._by_file[peer.file] = peer
         self._call_cache.open(peer.file)
         self._log.connected(caller)
         self._happen(Connected(caller))
+
+    def _make_room(self, user: int | None = None) -> bool:
+        """End a connection that holds nothing, a user's or of all; whether there was one."""
+        idle = map(self._peers.__getitem__, self._service.idle(now_ns(), user))
+        if peer := next((each for each in idle if each.is_silent), None):
+            self._answer(peer.number, 0, IDLE)
+            self._disconnect(peer)
+        return peer is not None
 
     def _attend(self) -> None:
         while not self._is_closing:

@@ -121,9 +121,11 @@ class Connection:
     """Client and its belongings, by identifier.
 
     Attributes:
-        repeats: Sessions whose calls the server may repeat, with the versions of their buffers.
-        pausing: Executions that suspend the repeats.
-        has_ring: Whether calls may come through memory (`OpenRing`).
+        repeats: Sessions of calls that the server may repeat (`rules.repeats`), with versions of
+            the buffers that these use.
+        pausing: Executions while which it repeats none.
+        has_ring: Calls may come through memory (`OpenRing`).
+        heard_ns: When it connected, or its last call came to the service.
     """
 
     caller: Caller
@@ -137,11 +139,20 @@ class Connection:
     repeats: dict[int, dict[Buffer, int]] = field(default_factory=dict)
     pausing: set[int] = field(default_factory=set)
     has_ring: bool = False
+    heard_ns: int = 0
 
     @property
     def identifier(self) -> int:
         """Number of the connection."""
         return self.caller.connection
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether the client has no memory, no model, no session and no execution to ask about."""
+        return not (
+            self.pools or self.models or self.buffers or self.fenced or self.reusables
+            or self.bursts or self.has_ring
+        )  # fmt: skip
 
     def release(self, emit: Callable[[Effect], None]) -> None:
         """Release everything after the client is gone."""

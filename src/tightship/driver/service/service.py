@@ -7,6 +7,7 @@ After each event it is consistent: whatever is alive has an owner or a user, and
 was closed or will be closed with its holder.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
@@ -52,6 +53,8 @@ from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
 FEATURE_LEVEL = 1
+RECENT_NS = 250_000_000
+"""Nanoseconds after a call in which its client may send the next before it makes room."""
 
 _CALLS: Mapping[type, Callable[[Ledger, Incoming[Any]], Reply | None]] = {
     m.RegisterPool: pool_calls.register,
@@ -123,7 +126,7 @@ class Service:
             case FenceChanged():
                 self._fence_changed(event, now_ns)
             case Connected():
-                self._connect(event)
+                self._connect(event, now_ns)
             case Disconnected():
                 self._disconnect(event)
             case Malformed():
@@ -142,6 +145,36 @@ class Service:
         executions = self.ledger.executions.values()
         return pools + sum(len(each.fences) for each in executions if each.connection == connection)
 
+    def has_room(self, user: int) -> bool:
+        """Whether one more connection of a user is within the limits."""
+        return self.ledger.accounts.of(user).room(Resource.CONNECTIONS) > 0
+
+    def idle(self, now_ns: int, user: int | None = None) -> list[int]:
+        """Connections that can make room for another: they hold nothing, and no call is under way.
+
+        Args:
+            now_ns: As for `handle`; a connection on which a call came less than `RECENT_NS` before
+                is left out, as its client may send the next just then.
+            user: Whose; None for those of all users.
+
+        Returns:
+            Numbers, the user with the most connections first, then the one idle longest.
+        """
+        ledger = self.ledger
+        calling = {each.connection for each in ledger.waiting.values()}
+        calling.update(each.connection for each in ledger.executions.values())
+        counts = Counter(each.caller.user for each in ledger.connections.values())
+        found = [
+            each
+            for each in ledger.connections.values()
+            if each.holds_nothing
+            and each.heard_ns <= now_ns - RECENT_NS
+            and each.identifier not in calling
+            and user in {None, each.caller.user}
+        ]
+        found.sort(key=lambda each: (-counts[each.caller.user], each.heard_ns))
+        return [each.identifier for each in found]
+
     def _take_due(self, now_ns: int) -> None:
         while (number := self.ledger.timers.take_due(now_ns)) is not None:
             execution = self.ledger.executions.get(number)
@@ -150,7 +183,7 @@ class Service:
             else:
                 self._scheduler.due(execution, now_ns)
 
-    def _connect(self, event: Connected) -> None:
+    def _connect(self, event: Connected, now_ns: int) -> None:
         ledger, settings, caller = self.ledger, self.ledger.settings, event.caller
         user = ledger.accounts.of(caller.user)
         account = Account(settings.connection_limits, user)
@@ -159,7 +192,7 @@ class Service:
         except DriverError as error:
             ledger.emit(CloseConnection(caller.connection, str(error)))
             return
-        ledger.connections[caller.connection] = Connection(caller, account)
+        ledger.connections[caller.connection] = Connection(caller, account, heard_ns=now_ns)
 
     def _disconnect(self, event: Disconnected) -> None:
         ledger = self.ledger
@@ -180,6 +213,7 @@ class Service:
         if connection is None:
             self._close(event.files, set())
             return
+        connection.heard_ns = now_ns
         call_cache.withdraw(self.ledger, connection, event.call)
         incoming = Incoming(connection, event.number, event.call, event.files, now_ns)
         try:
