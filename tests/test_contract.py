@@ -12,6 +12,7 @@ from tests.small_models import dense
 from tests.zoo import light
 from tests.zoo.catalogue import FULL as FULL_MODELS
 from tests.zoo.catalogue import SMALL as SMALL_MODELS
+from tests.zoo.exports import export
 from tightship._core import HAS_ONEDNN
 from tightship.engine.library import VARIABLE, bundled
 
@@ -111,6 +112,18 @@ def test_what_people_run_stays_inside_its_plan(name, tmp_path):
     planned = run(path, shapes)["planned"]  # and leaves the bytecode of all modules it needs
     seen = run(path, shapes, data_limit=planned)
     assert seen["gained"] <= planned
+
+
+@pytest.mark.parametrize("name", ["gpt2", "roberta"])
+def test_a_model_just_written_stays_inside_its_plan(name, tmp_path):
+
+    path = tmp_path / "model.onnx"
+    path.write_bytes(export(name))
+    shapes = {"ids": (2, 16), "mask": (2, 16)}
+    planned = run(path, shapes)["planned"]
+    path.write_bytes(export(name))
+    seen = run(path, shapes, data_limit=planned)
+    assert seen["gained"] <= planned <= NEAR_RATIO * seen["gained"]
 
 
 @pytest.mark.parametrize("threads", [2, 8])

@@ -5,6 +5,7 @@ import pytest
 
 from tightship.errors import FormatError
 from tightship.graph import Derived, DType, Fill, Inline, Mapped, MappedFile
+from tightship.graph.constant import READ_BYTES_MAX
 from tightship.graph.symbolic import constant_key
 
 MIB = 1 << 20
@@ -31,13 +32,24 @@ def test_a_mapped_constant_is_the_bytes_of_the_file(numbers):
     assert constant.array().dtype == np.float32
 
 
-def test_a_mapped_constant_is_not_copied_and_cannot_be_written(numbers):
-    constant = Mapped(numbers, 0, DType.FLOAT32, (100,))
+def test_a_large_constant_is_not_copied(tmp_path):
+    numbers = written(tmp_path / "large.bin", np.arange((READ_BYTES_MAX >> 2) + 1, dtype=np.int32))
+    constant = Mapped(numbers, 0, DType.INT32, (numbers.size_bytes // 4,))
     first, second = constant.array(), constant.array()
     assert first.ctypes.data == second.ctypes.data
     assert not first.flags.owndata
     with pytest.raises(ValueError, match="read-only"):
         first[0] = 1
+
+
+def test_a_small_constant_brings_no_page_of_its_file_in(tmp_path):
+    numbers = written(tmp_path / "numbers.bin", np.arange(READ_BYTES_MAX >> 1, dtype=np.int32))
+    before_kib = resident_file_kib()
+    constant = Mapped(numbers, 4 << 10, DType.INT32, (100,))
+    assert constant.array().tolist() == list(range(1 << 10, (1 << 10) + 100))
+    assert resident_file_kib() - before_kib < 64
+    with pytest.raises(ValueError, match="read-only"):
+        constant.array()[0] = 1
 
 
 def test_bytes_in_memory_serve_as_a_file(numbers):

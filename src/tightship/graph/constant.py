@@ -17,6 +17,14 @@ from tightship.graph.mapped_file import MappedFile
 Array = NDArray[np.generic]
 
 
+READ_BYTES_MAX = 4 << 20
+"""Constants of a file that are read into memory rather than where they are mapped.
+
+A file just written lies in the page cache in tiles of up to 2 MiB, and Linux 6.18 maps a whole one
+where a byte is touched: two of them for one row of a table.
+"""
+
+
 class Constant(Protocol):
     """Tensor known before the run."""
 
@@ -65,6 +73,11 @@ class Mapped:
     def array(self) -> Array:
         size = size_bytes(self.dtype, self.shape)
         raw = self.file.bytes_at(self.offset_bytes, size)
+        if self.file.is_mapped and size <= READ_BYTES_MAX:
+            room = np.empty(size, np.uint8)
+            self.file.read_into(self.offset_bytes, room.data)
+            room.flags.writeable = False
+            raw = room.data
         return np.frombuffer(raw, self.dtype.numpy, element_count(self.shape)).reshape(self.shape)
 
     def release(self) -> None:

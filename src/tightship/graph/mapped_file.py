@@ -26,6 +26,11 @@ class MappedFile:
         file.path, file._map, file.size_bytes, file._fd = path, data, len(data), None
         return file
 
+    @property
+    def is_mapped(self) -> bool:
+        """Whether its bytes are in a file, not in memory as those of `of_bytes`."""
+        return self._fd is not None
+
     def bytes_at(self, offset: int, size: int) -> memoryview:
         """Return the bytes `[offset, offset + size)` without a copy.
 

@@ -16,6 +16,7 @@ from tightship.engine.compile.compile_graph import (
     prepare,
 )
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
+from tightship.engine.plan.footprint import counted_nodes
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
@@ -120,11 +121,11 @@ def measure(
     choice = choices.read().get(key)
     if choice is None:
         packed: PackedBefore | None = {} if is_open(source.declared) else None
-        small = rewritten(graph, settings.without)
+        small, node_count = rewritten(graph, settings.without), counted_nodes(graph)
 
         def prepare_with(choice: "Choice | None") -> CompiledModel:
             chosen = replace(settings, choice=choice)
-            return compile_rewritten(small, len(graph.nodes), name_of(model), chosen, packed)
+            return compile_rewritten(small, node_count, name_of(model), chosen, packed)
 
         usual = prepare_with(None)
         if bounds.limit_bytes is not None:

@@ -14,10 +14,12 @@ from tightship.engine.plan.footprint import (
     HEAP_BYTES,
     IMPLEMENTATION_BYTES,
     KERNEL_BYTES,
+    NODES_AS_ONE,
     ONEDNN_BYTES,
     REFERENCE_BYTES,
     STACK_BYTES,
     THREAD_BYTES,
+    counted_nodes,
     runtime_bytes,
 )
 from tightship.engine.program.program import ReferenceWork
@@ -52,6 +54,15 @@ def test_nodes_steps_and_threads_only_add(name):
 def test_an_empty_program_takes_what_reading_it_takes(program):
     empty = replace(program, steps=(), weights=())
     assert runtime_bytes(empty, 0) == max(FRONTEND_BYTES, HEAP_BYTES)
+
+
+def test_nodes_that_shapes_determine_count_in_part():
+    graph = graph_of(
+        "g (float[3, 4] x) => (int64[m] y, float[3, 4] z)"
+        "{ s = Shape (x) t = Neg (s) y = Abs (t) z = Relu (x) }"
+    )
+    assert sum(name in graph.known for name in "sty") == 3
+    assert counted_nodes(graph) == 1 + -(-3 // NODES_AS_ONE)
 
 
 def test_each_further_thread_has_a_stack(program):

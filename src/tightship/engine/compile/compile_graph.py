@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.input_shapes import check_shapes
 from tightship.engine.library import check_threads, library_key, library_threads, open_library
+from tightship.engine.plan.footprint import counted_nodes
 from tightship.engine.plan.placement import Placement, place
 from tightship.graph import Shape
 
@@ -83,7 +84,7 @@ def prepare(
 
     return compile_rewritten(
         rewritten(graph, settings.without, settings.go_on),
-        len(graph.nodes),
+        counted_nodes(graph),
         name,
         settings,
         packed,
@@ -101,13 +102,13 @@ def compile_rewritten(
     """Select kernels for a graph that passes have rewritten, and place it.
 
     Args:
-        graph: The rewritten graph.
-        node_count: Nodes in the model's file.
-        name: Name of the model in reports.
-        settings: Further settings that the plan depends on.
-        packed: Constants, by name, as programs for other shapes have packed them; None if there are
-            no other shapes.
-        repeats: Repeated layers of the graph, if known.
+        graph: What is left of it.
+        node_count: Nodes that the model's file has, as `counted_nodes` counts them.
+        name: What reports call the model.
+        settings: What else the plan depends on.
+        packed: Constants, by name, as programs for other shapes have packed them; None where
+            there are no other shapes.
+        repeats: Layers of it that are alike, where they are known.
 
     Raises:
         GraphError: A node cannot be run.

@@ -8,10 +8,14 @@ on Linux x86-64 and rounded up.
 """
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from tightship.engine.library import seals_code
 from tightship.engine.program.program import Lowered, PackedWeight, PrimitiveWork, ReferenceWork
 from tightship.graph import element_count, size_bytes
+
+if TYPE_CHECKING:
+    from tightship.graph import Constant, Graph
 
 MIB = 1 << 20
 SRC, WEIGHTS, DST = 1, 33, 17
@@ -26,7 +30,9 @@ COMPILING_BYTES, IMPLEMENTATION_BYTES = 3 * MIB // 2, MIB // 2
 REFERENCE_BYTES = 12 * MIB
 """Modules of onnx.reference and its operators."""
 NODE_BYTES = 9 << 10
-"""Records, types and names of one node of the file."""
+"""A node of the file: its records, types and names."""
+NODES_AS_ONE = 2
+"""Nodes that count as one where shapes determine their results: these are not typed."""
 STEP_BYTES = 12 << 10
 """Operands and description of one step."""
 THREAD_BYTES = MIB
@@ -52,8 +58,10 @@ CODE_BYTES = {
 }
 """Average bytes that an implementation's kernels fill; `OTHER_CODE_BYTES` for others."""
 OTHER_CODE_BYTES = 8 << 10
-COLUMN_BYTES = 800
-"""Code bytes of a convolution for each column of its result, whose rows a kernel takes whole."""
+AMX_CODE_BYTES = {"brg": 80 << 10}
+"""Likewise of those that use tiles, where they differ."""
+COLUMN_BYTES = 1400
+"""Code of a convolution for each column of its result, whose rows a kernel takes whole."""
 KERNEL_BYTES = 256 << 10
 """Bytes that oneDNN reserves for a generated kernel."""
 KERNELS = {"brgconv": 5.0, "brg": 4.5}
@@ -62,6 +70,12 @@ UNGENERATED = frozenset({"simple", "ref", "ncsp_bnorm", "nspc_bnorm", "lrn_jit"}
 """Implementations that generate no code, or next to none."""
 MANY_PIXELS, MANY_CHANNELS = 28 * 28, 1024
 """Sizes from which a 1x1 convolution is cut into unequal parts with a kernel each."""
+
+
+def counted_nodes(graph: "Graph") -> int:
+    """Count the nodes of a graph as it was read, for `runtime_bytes`."""
+    known = sum(bool(n.writes) and all(w in graph.known for w in n.writes) for n in graph.nodes)
+    return len(graph.nodes) - known + -(-known // NODES_AS_ONE)
 
 
 def runtime_bytes(lowered: Lowered, node_count: int) -> int:
@@ -144,6 +158,8 @@ def _filled_bytes(work: PrimitiveWork) -> int:
     if family in UNGENERATED:
         return 0
     filled = CODE_BYTES.get(family, OTHER_CODE_BYTES)
+    if work.desc.implementation.endswith("amx"):
+        filled = AMX_CODE_BYTES.get(family, filled)
     if family == "brgconv":
         filled += work.desc.operand(DST).dims[-1] * COLUMN_BYTES
     return filled if "avx512" in work.desc.implementation else 2 * filled
@@ -192,7 +208,8 @@ def _packing_bytes(weights: Sequence[PackedWeight]) -> int:
     from tightship.engine.weights.pack import staging_bytes  # a prepared model has nothing to pack
 
     computed = max((_transient_bytes(weight) for weight in weights), default=0)
-    return staging_bytes(weights) + computed
+    derived = (weight.constant for weight in weights if _transient_bytes(weight))
+    return staging_bytes(weights) + computed + max(map(_source_bytes, derived), default=0)
 
 
 def _transient_bytes(weight: PackedWeight) -> int:
@@ -203,3 +220,14 @@ def _transient_bytes(weight: PackedWeight) -> int:
     if not isinstance(constant, Derived):
         return 0
     return constant.transient_bytes + size_bytes(constant.dtype, constant.shape)
+
+
+def _source_bytes(constant: "Constant") -> int:
+    """Bytes that are read of a file at once where a constant is computed, or mapped around them."""
+    from tightship.graph import Derived, Mapped
+    from tightship.graph.constant import READ_BYTES_MAX
+
+    if isinstance(constant, Mapped):
+        return min(size_bytes(constant.dtype, constant.shape), READ_BYTES_MAX)
+    sources = constant.sources if isinstance(constant, Derived) else ()
+    return max(map(_source_bytes, sources), default=0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tightship.engine.compile.compile_graph import Declared, Settings, compile_rewritten, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.shape_specializer import InputShapes
+from tightship.engine.plan.footprint import counted_nodes
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.shape_key import Key
@@ -100,7 +101,7 @@ class Variants:
 
         graph = self.read(shapes)
         template = template_of(graph, self.declared, self._rewrite)
-        return graph if template is None else (template, len(graph.nodes))
+        return graph if template is None else (template, counted_nodes(graph))
 
     def _follow(self, shapes: InputShapes) -> "tuple[Template, int] | Graph":
         """Make a template as `_read` does, from a frontend's symbolic graph."""
@@ -111,7 +112,7 @@ class Variants:
         template = None if followed is None else rewritten_template(followed, self._rewrite)
         if followed is None or template is None:
             return self.read(shapes)
-        return template, len(followed.graph.nodes)
+        return template, counted_nodes(followed.graph)
 
     def _rewrite(self, graph: Graph) -> Graph:
         from tightship.engine.lower.selection import rewritten
