@@ -76,18 +76,25 @@ def multiplies_tiles() -> bool:
 
 
 def _product(builder: Builder, node: Node) -> Product | None:
-    """Return the product, if it is large enough and its matrix can be in panels."""
+    """The product, if it is large enough and its matrix lies, or can lie, in panels.
+
+    A convolution takes its matrix as another program has packed it: in panels with fewer rows too,
+    and not at all where the library's convolution has it in a layout of its own.
+    """
     problem = PROBLEMS[node.operator](builder, node)
     if problem is None or not problem.is_product:
         return None
     _, depth, columns = problem.counts
     by_column, by_row, _ = problem.steps
-    if problem.rows < ROWS_MIN or depth < DEPTH_MIN or columns < COLUMNS_MIN:
+    if depth < DEPTH_MIN or columns < COLUMNS_MIN:
         return None
     stored = MemoryDesc([depth, columns], "float32", [by_row, by_column])
     packed = MemoryDesc.named([depth, columns], "float32", "BA16a64b")
-    before = builder.packed_layout(node.inputs[1], [depth, columns])
-    if packed.size_bytes > PADDING_MAX * stored.size_bytes or before not in (None, packed):
+    before = builder.options.packed_layouts(node.inputs[1])
+    is_packed = node.operator == "Conv" and packed in before
+    if problem.rows < ROWS_MIN and not is_packed:
+        return None
+    if packed.size_bytes > PADDING_MAX * stored.size_bytes or (before and packed not in before):
         return None
     return Product((problem.rows, depth, columns), stored, packed)
 

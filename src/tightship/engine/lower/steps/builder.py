@@ -91,9 +91,9 @@ class Builder:
         self._values[name] = Value(name, constant.dtype, constant.shape)
 
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
-        """Find a layout of these dimensions in which another program packed a constant."""
-        packed = [weight.desc for weight in (self.options.packed or {}).get(name, ())]
-        return next((desc for desc in packed if desc is not None and desc.dims == dims), None)
+        """A layout of these dimensions that another program has packed a constant in."""
+        packed = self.options.packed_layouts(name)
+        return next((desc for desc in packed if desc.dims == dims), None)
 
     def defer(self, name: str, tensor: Quantization | Measured, emit: Callable[[], None]) -> None:
         """Leave out the step that dequantizes a value until its home is needed."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tightship._core import MemoryDesc
 from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.program.program import PackedWeight
 
@@ -43,4 +44,9 @@ class Options:
     repeats: Sequence[LayerRun] = ()
     """Repeated layers of the graph."""
     go_on: Callable[[], None] | None = None
-    """Function called before each node; raises to abandon the work."""
+    """Called before each node; raises where nobody waits for the program any more."""
+
+    def packed_layouts(self, name: str) -> list[MemoryDesc]:
+        """Layouts, of whatever dimensions, that other programs have packed a constant in."""
+        packed = [weight.desc for weight in (self.packed or {}).get(name, ())]
+        return [desc for desc in packed if desc is not None]
