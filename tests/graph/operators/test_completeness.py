@@ -228,7 +228,8 @@ PATTERNS: Mapping[str, str] = {
     " frontend/onnx/contrib/quantized frontend/same_names frontend/torch/gradient"
     " frontend/torch/pointwise frontend/torch/reduction",
     "patterns that a pass looks for": "engine/lower/passes/common_subexpressions"
-    " engine/lower/passes/fuse engine/lower/passes/fuse_quantize engine/lower/passes/recognize_activation"
+    " engine/lower/passes/fuse engine/lower/passes/fuse_quantize"
+    " engine/lower/passes/recognize_activation"
     " engine/lower/passes/recognize_normalization engine/lower/passes/recognize_quantized"
     " engine/lower/passes/polynomial engine/lower/passes/pool_means"
     " engine/lower/passes/sink_dequantize engine/lower/passes/split_recurrent"

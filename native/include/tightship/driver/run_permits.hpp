@@ -18,7 +18,7 @@ namespace tightship::driver {
 
 /// Groups that a caller belongs to: a model, an account that calls it, and two further levels, each
 /// within the one before. Groups with the same first name share turns by their second name, and so
-/// on. An account without a name stands for nobody in particular.
+/// on. Callers without an account have an empty name there.
 using Names = std::array<std::string, 4>;
 
 /// Caller that may wait for a run permit. It must not be destroyed while it waits.
@@ -34,13 +34,13 @@ struct Place {
     bool has_left = false;
 };
 
-/// Turns at running something. Groups of waiting callers take them one after another: a group goes
-/// behind the others of its level when a turn of one of its callers begins, and when it ends. So a
-/// group with many callers delays another by one turn at most. Of the last level the group with the
-/// highest priority is first; within it callers keep their order. Any number of threads may ask.
+/// Limited permits to run. Groups of waiting callers alternate: a group goes behind the others of
+/// its level when a run of one of its callers begins, and when it ends, so that a group with many
+/// callers delays another by one run at most. At the last level the group with the highest priority
+/// is first; within it callers keep their order. Any number of threads may call this.
 ///
 /// Groups of the first level are models, each with the accounts that wait for it alone, and
-/// accounts that wait for several models: an account has no more turns for calling more of them,
+/// accounts that wait for several models: an account gets no more permits by calling more models,
 /// and many accounts at one model delay another model's caller no longer than one account would.
 class RunPermits {
   public:

@@ -86,7 +86,7 @@ class Acceptor:
     def admit(
         self, left_count: int = 0, make_room: Callable[[], bool] = lambda: False
     ) -> socket.socket | None:
-        """A client that has come, if one has and there is a descriptor for it.
+        """Accept a waiting client, if there is one and a descriptor for it.
 
         Args:
             left_count: Descriptors that connections leave beside those in reserve.

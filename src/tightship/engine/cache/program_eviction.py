@@ -9,7 +9,7 @@ from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executable import Executable
 
 NEW_PROGRAMS = 1
-"""Programs held that one run has asked for: of a hundred shapes that come once, few are there."""
+"""Programs kept that only one run has asked for, so that one-time shapes evict few others."""
 SEEN_KEYS = 1024
 """Shapes remembered whose programs were released; a program made again for one is kept longer."""
 

@@ -102,13 +102,13 @@ def compile_rewritten(
     """Select kernels for a graph that passes have rewritten, and place it.
 
     Args:
-        graph: What is left of it.
+        graph: The rewritten graph.
         node_count: Nodes that the model's file has, as `counted_nodes` counts them.
-        name: What reports call the model.
+        name: Name of the model in reports.
         settings: What else the plan depends on.
         packed: Constants, by name, as programs for other shapes have packed them; None where
             there are no other shapes.
-        repeats: Layers of it that are alike, where they are known.
+        repeats: Repeated layers of the graph, if known.
 
     Raises:
         GraphError: A node cannot be run.

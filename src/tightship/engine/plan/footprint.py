@@ -30,7 +30,7 @@ COMPILING_BYTES, IMPLEMENTATION_BYTES = 3 * MIB // 2, MIB // 2
 REFERENCE_BYTES = 12 * MIB
 """Modules of onnx.reference and its operators."""
 NODE_BYTES = 9 << 10
-"""A node of the file: its records, types and names."""
+"""Records, types and names of one node of the file."""
 NODES_AS_ONE = 2
 """Nodes that count as one where shapes determine their results: these are not typed."""
 STEP_BYTES = 12 << 10
@@ -61,7 +61,7 @@ OTHER_CODE_BYTES = 8 << 10
 AMX_CODE_BYTES = {"brg": 80 << 10}
 """Likewise of those that use tiles, where they differ."""
 COLUMN_BYTES = 1400
-"""Code of a convolution for each column of its result, whose rows a kernel takes whole."""
+"""Code bytes of a convolution for each column of its result, whose rows a kernel takes whole."""
 KERNEL_BYTES = 256 << 10
 """Bytes that oneDNN reserves for a generated kernel."""
 KERNELS = {"brgconv": 5.0, "brg": 4.5}

@@ -233,7 +233,7 @@ class _Constants:
         return _Constants(*apart)
 
     def shared(self, held: "_Constants") -> "_Constants":
-        """The same, those that depend on no length from another template where they are equal."""
+        """Take from another template the equal nodes and constants that depend on no length."""
         return _Constants(equal_constants(self.fixed, held.fixed), self.open)
 
     def bound(self, binder: "_Binder") -> dict[str, Constant]:

@@ -76,7 +76,7 @@ def multiplies_tiles() -> bool:
 
 
 def _product(builder: Builder, node: Node) -> Product | None:
-    """The product, if it is large enough and its matrix lies, or can lie, in panels.
+    """Return the product, if it is large enough and its matrix can be in panels.
 
     A convolution takes its matrix as another program has packed it: in panels with fewer rows too,
     and not at all where the library's convolution has it in a layout of its own.

@@ -12,12 +12,7 @@ from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.engine.lower.passes.widened import HALVES, widened
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Inline, Mapped, Node, Value
 from tightship.graph.constant import Array
-
-RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
-RANDOM = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli",
-     "Multinomial", "Dropout"}
-)  # fmt: skip
+from tightship.graph.operators import Category, row_of
 
 
 def fold_constants(graph: Graph) -> Graph:

@@ -20,7 +20,7 @@ class Widened(Derived):
 
 
 def widened(constant: Constant) -> Widened:
-    """A constant's elements as float32."""
+    """Convert a constant's elements to float32."""
     compute = partial(_as_float32, constant)
     return Widened(DType.FLOAT32, constant.shape, compute, (constant,), "widened", narrow=constant)
 

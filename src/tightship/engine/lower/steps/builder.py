@@ -91,7 +91,7 @@ class Builder:
         self._values[name] = Value(name, constant.dtype, constant.shape)
 
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
-        """A layout of these dimensions that another program has packed a constant in."""
+        """Find a layout of these dimensions in which another program packed a constant."""
         packed = self.options.packed_layouts(name)
         return next((desc for desc in packed if desc.dims == dims), None)
 

@@ -44,7 +44,7 @@ class Options:
     repeats: Sequence[LayerRun] = ()
     """Repeated layers of the graph."""
     go_on: Callable[[], None] | None = None
-    """Called before each node; raises where nobody waits for the program any more."""
+    """Function called before each node; raises to abandon the work."""
 
     def packed_layouts(self, name: str) -> list[MemoryDesc]:
         """Layouts, of whatever dimensions, that other programs have packed a constant in."""
