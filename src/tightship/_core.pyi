@@ -1396,7 +1396,7 @@ class NativeKernel:
     @staticmethod
     def elementwise(name: str, types: Sequence[str], shape: Sequence[int], strides: Sequence[Sequence[int]], parameters: Sequence[float]) -> NativeKernel | None:
         """
-        Make an elementwise operator. Operands: inputs, output; types and strides (bytes) in this order. None if no kernel has this name for these types.
+        Inputs, output: an operator on each element; types and strides (bytes) of inputs, then of the output. None where there is no such kernel.
         """
 
     @staticmethod

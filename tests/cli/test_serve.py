@@ -229,16 +229,16 @@ def test_a_model_that_is_held_is_closed_by_the_last_to_let_it_go(models):
     repository.unload("relu")
     with pytest.raises(OipError, match="not ready"):
         repository.hold("relu")
-    repository.let_go(first)
+    repository.release(first)
     assert not first.is_closed
-    repository.let_go(second)
+    repository.release(second)
     assert first.is_closed
 
 
 def test_letting_go_of_a_model_that_stays_closes_nothing(models):
     repository = Repository(lambda: {"relu": ModelSource(models / "relu.onnx")})
     repository.load("relu")
-    repository.let_go(repository.hold("relu"))
+    repository.release(repository.hold("relu"))
     assert not repository.model("relu")[0].is_closed
     repository.close()
     with pytest.raises(OipError, match="not ready"):
