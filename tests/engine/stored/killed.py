@@ -17,9 +17,10 @@ from typing import Any
 
 import tightship
 from tests.small_models import dense
-from tightship.engine.stored import draft, save
+from tightship import atomic_file
+from tightship.engine.stored import save
 
-WRITERS = {draft.__file__, save.__file__}
+WRITERS = {atomic_file.__file__, save.__file__}
 Place = tuple[str, int]
 
 

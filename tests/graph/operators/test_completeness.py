@@ -236,8 +236,8 @@ PATTERNS: Mapping[str, str] = {
     " engine/lower/pipeline engine/lower/steps/parts graph/cut",
     "what emitters of products, and of these alone, can do": "engine/lower/native/split"
     " engine/lower/native/streamed engine/lower/onednn/elementwise engine/lower/selection"
-    " engine/lower/replay engine/lower/steps/cost engine/lower/steps/repeats",
-    "where operands have their dimensions": "cost/operations engine/plan/arranged"
+    " engine/lower/replay engine/lower/steps/cost engine/lower/steps/alike_layers",
+    "where operands have their dimensions": "cost/operations engine/plan/ordered_program"
     " graph/recurrent_shapes engine/run/profile",
     "inputs that can be weights": "graph/backward/differentiate",
     "gaps of onnx: its inference, its reference": "frontend/onnx/control frontend/onnx/infer"

@@ -71,7 +71,7 @@ def test_the_one_before_runs_until_the_new_one_is_ready(setting, tmp_path, monke
     assert setting.infer()[0] == 200
     assert np.array_equal(setting.got(), np.maximum(X, 0))
     assert not held.is_closed
-    setting.repository.let_go(held)
+    setting.repository.release(held)
     assert held.is_closed
 
 
