@@ -27,7 +27,7 @@ def test_unused_memory_goes_back_and_is_had_again(model):
     wanted = model(rows(9)).copy()
     model(rows(2000))
     before = model.memory_stats()
-    assert before.programs == 3
+    assert before.programs == 2  # of the first shapes, and of those that came last
     released = model.release_unused_memory()
     after = model.memory_stats()
     assert released == before.arena_bytes + before.weights_bytes - after.weights_bytes

@@ -17,7 +17,7 @@ from tightship.resource.virtual import (
 )
 
 PAGE = 1 << 16
-POLICIES = ("stealing", "seed")
+POLICIES = ("stealing", "chunked")
 
 
 class Told:

@@ -15,7 +15,7 @@ from tightship.resource.virtual import (
 )
 
 PAGE = 1 << 16
-POLICIES = ("stealing", "seed")
+POLICIES = ("stealing", "chunked")
 
 
 class Owner:

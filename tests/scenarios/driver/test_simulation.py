@@ -138,7 +138,7 @@ class Steady:
 class Simulation:
     def __init__(self, seed):
         self.rng, self.lags = random.Random(seed), random.Random(seed)
-        self.server = FakeServer(SETTINGS, seed=seed, turns=TURNS)
+        self.server = FakeServer(SETTINGS, seed=seed, permits=TURNS)
         self.steady = Steady(self.server)
         self.actors = [Actor(self.server, self.rng, user % 2) for user in range(3)]
         self.steady_runs = set()

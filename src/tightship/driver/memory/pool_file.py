@@ -19,6 +19,11 @@ class PoolFile(MappedFile):
         self.size_bytes = pool.extent.size_bytes
         self._mappings, self._pool = mappings, pool
 
+    @property
+    def is_mapped(self) -> bool:
+        """False: reading a pool that is mapped brings in no page of a file on disk."""
+        return False
+
     def bytes_at(self, offset: int, size: int) -> memoryview:
         """Return the bytes `[offset, offset + size)`.
 
