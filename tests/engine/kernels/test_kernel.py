@@ -182,7 +182,7 @@ def test_every_operator_is_measured():
     assert set(CASES) == named("numpy")
 
 
-@pytest.mark.parametrize("operator", CASES)
+@pytest.mark.parametrize("operator", sorted(CASES))
 def test_a_kernel_allocates_nothing_that_grows(operator: str):
     for case in CASES[operator]:
         kernel = case.kernel
@@ -198,7 +198,7 @@ def test_a_kernel_allocates_nothing_that_grows(operator: str):
         assert peak < LIMIT_BYTES, f"{kernel.name} allocates {peak} bytes"
 
 
-@pytest.mark.parametrize("operator", CASES)
+@pytest.mark.parametrize("operator", sorted(CASES))
 def test_scratch_is_of_the_size_of_what_the_kernel_reads_and_writes(operator: str):
     for case in CASES[operator]:
         touched = sum(x.nbytes for x in (*case.inputs, *case.like) if x is not None)
