@@ -117,6 +117,16 @@ def test_a_machine_that_tells_no_nodes_is_one(tmp_path):
     assert topology.nearest(7) is topology.nodes[0]
 
 
+def test_an_only_node_has_the_memory_of_the_machine(tmp_path):
+    folder = tmp_path / "node0"
+    folder.mkdir()
+    (folder / "cpulist").write_text("0-1\n")
+    (folder / "distance").write_text("10\n")
+    (folder / "meminfo").write_text("Node 0 MemTotal:  1000 kB\nNode 0 MemFree: 1 kB")
+    assert read_topology(tmp_path, machine_bytes=3 << 20).nodes[0].memory_bytes == 3 << 20
+    assert read_topology(tmp_path, machine_bytes=1).nodes[0].memory_bytes == 1000 << 10
+
+
 def test_this_machines_topology_has_every_processor_once():
     nodes = read_topology(machine_bytes=1).nodes
     cpus = [cpu for node in nodes for cpu in node.cpus]

@@ -1,6 +1,6 @@
 """Processors and memory of each NUMA node: data, read once, or given."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 SYSTEM = Path("/sys/devices/system/node")
@@ -35,10 +35,14 @@ class Topology:
 def read_topology(folder: Path = SYSTEM, machine_bytes: int = 0) -> Topology:
     """Read the machine's topology; one node of `machine_bytes` if the system does not tell.
 
-    A node's `cpulist` and `distance` are files of that name; its memory is in `meminfo`, in kB.
+    A node's `cpulist` and `distance` are files of that name; its memory is in `meminfo`, in kB. An
+    only node has at least `machine_bytes`: a node's file leaves out memory that was added later.
     """
     numbers = sorted(int(path.name[4:]) for path in folder.glob("node[0-9]*"))
     nodes = tuple(_read_node(folder / f"node{number}", number) for number in numbers)
+    if len(nodes) == 1:
+        only = nodes[0]
+        return Topology((replace(only, memory_bytes=max(only.memory_bytes, machine_bytes)),))
     if any(node.memory_bytes > 0 for node in nodes):
         return Topology(nodes)
     return Topology((Node(0, frozenset(), machine_bytes, (10,)),))
