@@ -175,7 +175,7 @@ def block_ends(schedule: Schedule) -> list[int]:
 
 
 def least_percent(found: SqueezedGraph, budget_bytes: int) -> float:
-    """What every way to run a graph's operators, in its tiles, within a budget adds, at least."""
+    """Percentage of operations that any way to run the graph within a budget adds, at least."""
     return round(100 * least_added(found.once, budget_bytes) / found.squeezed.operations, 2)
 
 

@@ -67,7 +67,7 @@ def inside(monkeypatch):
 
 @pytest.fixture
 def endpoints(tmp_path):
-    """Turns, and what asks for a run by each endpoint of a driver."""
+    """Permits, and a call that asks for a run by each endpoint of a driver."""
     path = tmp_path / "model.onnx"
     onnx.save(onnx.load_from_string(relu_chain(1, 4)), path)
     repository, permits = Repository(lambda: {"model": ModelSource(path)}), RunPermits(COUNT)

@@ -97,7 +97,7 @@ def load(
         threads: Threads of each kernel; by default one, or as the model was prepared for.
         without: Passes to leave out, for comparison.
         programs: Input shapes that the model keeps programs for, if the file leaves shapes open;
-            the least recently used goes first, and all but two of those that came once.
+            the least recently used goes first, and all but one of those that came once.
         program_memory: Most that these may take besides packed weights.
         idle_s: Seconds after which unneeded arena memory is given back; None keeps it.
         idle_memory: Arena memory to keep however long idle, if it is more than `shapes` need.

@@ -17,7 +17,7 @@
 namespace tightship::driver {
 
 /// Groups that a caller belongs to: a model, an account that calls it, and two further levels, each
-/// within the one before. Groups with the same first name share turns by their second name, and so
+/// within the one before. Groups with the same first name alternate by their second name, and so
 /// on. Callers without an account have an empty name there.
 using Names = std::array<std::string, 4>;
 
@@ -83,7 +83,7 @@ class RunPermits {
   private:
     struct Group {
         uint64_t order = 0;     ///< groups of a level are served in this order
-        uint64_t served_at = 0; ///< of a model: when a turn of any caller began or ended
+        uint64_t served_at = 0; ///< of a model: when a run of any caller began or ended
         std::map<std::string, Group> parts;
         std::list<Place *> waiting; ///< callers in order, at the last level
     };
@@ -99,8 +99,8 @@ class RunPermits {
     bool take_or_enter(Place &place);
     void enter(Place &place);
     void remove(Place &place);
-    /// Whether an account is a group of the first level: it waits for several models, where one of
-    /// which its caller has just had a turn, `ended`, counts as well.
+    /// Whether an account is a group of the first level: it waits for several models. The model of
+    /// `ended`, whose caller has just run, counts as one of them.
     bool has_several(const std::string &account, const Names &ended) const;
     void move_back(const Names &names, const Names &ended);
     Place &next(const Names &ended);

@@ -36,15 +36,16 @@ def virtual_resource(
 
     Args:
         device: Device whose memory is used; None for the process's own.
-        policy: Allocator to use. `"seed"` has no budget.
-        page_bytes: Bytes mapped at once: by default `PAGE_BYTES`, or `CHUNK_BYTES` for `"seed"`.
+        policy: `"stealing"` moves free pages to a request; `"chunked"` maps whole physical chunks,
+            and has no budget. `"seed"` is the deprecated name of `"chunked"`.
+        page_bytes: Size of a page, by default `PAGE_BYTES`, or of a chunk, `CHUNK_BYTES`.
         max_bytes: Most bytes of the device's memory at any time; None for no limit.
         small_bytes: Largest request that a composite over host memory beside the pages serves, for
             which `SMALL_REGION_BYTES` of addresses are reserved; 0 for no composite.
 
     Raises:
-        InputError: The device has no such pages, the policy no budget, or small requests would go
-            to the host while the device's memory is elsewhere or shared.
+        InputError: The policy is unknown or has no budget, the device has no such pages, or small
+            requests would go to the host while the device's memory is elsewhere or shared.
         OutOfMemoryError: The system refuses the addresses for small requests.
     """
     device = device or HostDevice()

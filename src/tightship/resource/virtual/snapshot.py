@@ -38,8 +38,8 @@ PROTOCOL = 4
 def virtual_snapshot(resource: VirtualResource) -> dict[str, object]:
     """Return segments and their blocks, and the recorded events, in PyTorch's terms.
 
-    Memory that is not mapped is in no segment; memory that the seed's policy has mapped twice is in
-    two. A block that awaits work is inactive if its events do not tell its size.
+    Memory that is not mapped is in no segment; memory that the policy `chunked` has mapped twice is
+    in two. A block that awaits work is inactive if its events do not tell its size.
     """
     events = resource.events()
     frames: list[Row] = [{"filename": type(resource).__name__, "line": 0, "name": "allocate"}]
