@@ -1,3 +1,4 @@
+import fcntl
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -86,3 +87,19 @@ def test_threads_that_write_one_path_at_once_all_succeed(tmp_path):
         list(pool.map(lambda text: write_text(path, text), texts * 8))
     assert path.read_text() in texts
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_draft_under_the_name_of_a_finished_one_stays(tmp_path, monkeypatch):
+    path, draft = tmp_path / "plan.json", tmp_path / ".plan.json.1-0.draft"
+    draft.write_text("finished while another writer looks for abandoned drafts")
+    lock = fcntl.flock
+
+    def finish_and_start_another(file, operation):
+        if operation & fcntl.LOCK_NB:
+            draft.replace(path)
+            draft.write_text("half")
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", finish_and_start_another)
+    write_text(path, "new")
+    assert draft.read_text() == "half"

@@ -113,7 +113,8 @@ def _remove_abandoned(target: Path) -> None:
         if entry.name.startswith(_pattern(target)) and entry.name.endswith(".draft"):
             with contextlib.suppress(OSError), entry.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                entry.unlink()
+                if _is_at(entry, file):  # else it was finished, and a new draft has its name
+                    entry.unlink()
 
 
 def _sync_folder(folder: Path) -> None:
