@@ -1,6 +1,6 @@
-"""How much of a GPU's memory training and inference take, by who hands it out, and at what speed.
+"""Compare allocators of a GPU's memory: bytes and time that training and inference take with each.
 
-    python -m benchmarks.gpu.bench_gpu [--workloads NAMES] [--iterations N] [--json]
+    python -m benchmarks.gpu.bench_gpu [--workloads NAMES] [--contenders NAMES] [--iterations N]
 
 Needs a CUDA device and a build of PyTorch for it, and says what is missing. First, what calls of
 the driver cost. Then workloads: each figure is of a process of its own, in which one allocator
@@ -25,6 +25,7 @@ CONTENDERS: Mapping[str, Mapping[str, str]] = {
     "expandable_segments": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
     "cudaMallocAsync": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
     "tightship": {},
+    "tightship:20MiB": {},  # pages of another size
 }
 NAMES = ("transformer", "transformer_of_lengths", "convolutional", "serving")
 
@@ -76,6 +77,7 @@ def main() -> None:
     """Every workload with every contender, round by round."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workloads", default=",".join(NAMES), help="names, by commas")
+    parser.add_argument("--contenders", default=",".join(CONTENDERS), help="names, by commas")
     parser.add_argument("--iterations", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print figures instead of a table")
@@ -91,7 +93,7 @@ def main() -> None:
         measured(workload, contender, given.iterations, number)
         for workload in given.workloads.split(",")
         for number in range(given.rounds)
-        for contender in CONTENDERS
+        for contender in given.contenders.split(",")
     ]
     if given.json:
         print(json.dumps({"calls": calls, "rows": rows}))

@@ -8,14 +8,16 @@ import time
 import torch
 from benchmarks.gpu.workloads import WORKLOADS
 
+from tightship.plug import pools
 from tightship.plug import torch as plug
+from tightship.quantity import parse_bytes
 
 WARM_UP = 10
 
 
 def peaks(contender: str) -> tuple[int, int]:
     """The most bytes that were reserved and allocated."""
-    if contender != "tightship":
+    if not contender.startswith("tightship"):
         return torch.cuda.max_memory_reserved(), torch.cuda.max_memory_allocated()
     stats = plug.memory_stats(torch.cuda.current_device())
     return stats["reserved_bytes.all.peak"], stats["allocated_bytes.all.peak"]
@@ -28,8 +30,10 @@ def main() -> None:
     parser.add_argument("contender")
     parser.add_argument("iterations", type=int)
     given = parser.parse_args()
-    if given.contender == "tightship":
-        torch.cuda.memory.change_current_allocator(plug.allocator())
+    name, _, page = given.contender.partition(":")
+    if name == "tightship":
+        page_bytes = parse_bytes(page) if page else pools.PAGE_BYTES
+        torch.cuda.memory.change_current_allocator(plug.allocator(page_bytes=page_bytes))
     torch.manual_seed(0)
     iterate, times_ms = WORKLOADS[given.workload](), []
     for _ in range(WARM_UP + given.iterations):
