@@ -10,7 +10,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     loading.unprepared
     loading.preparing | loading.first_shapes
     loading.opening
-    loading: tuning | restoring | prepared_once | further_shapes
+    loading: tuning | restoring | prepared_once | model_specializer | input_shapes
     model | loading.budget
     model.bound_run
     model.feeds
@@ -205,11 +205,14 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.budget": "errors quantity engine.plan.memory_plan",
     "loading.tuning": "atomic_file errors graph engine model",
     "loading.restoring": "errors engine model loading.budget",
-    "loading.first_shapes": "graph engine loading.opening",
+    "loading.input_shapes": "errors graph engine",
+    "loading.first_shapes": "graph engine loading.input_shapes loading.opening",
     "loading.model_specializer": "_core engine graph quantity",
     "loading.prepared_once": "errors engine frontend prepared_cache",
-    "loading.opening": "errors graph frontend engine loading.budget loading.tuning",
-    "loading.preparing": "_core errors graph engine loading.opening",
+    "loading.opening": (
+        "errors graph frontend engine loading.budget loading.input_shapes loading.tuning"
+    ),
+    "loading.preparing": "_core errors graph engine loading.input_shapes loading.opening",
     "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
     "loading.shared": (
         "errors engine model prepared_cache loading.model_specializer loading.opening"

@@ -49,7 +49,7 @@ def test_a_scalar_takes_the_empty_shape() -> None:
 @pytest.mark.parametrize(
     ("shapes", "reason"),
     [
-        ({}, r"`a` \[batch, 3\], `b` \[batch, seq\]\. .*--shape a=1x3 --shape b=1x1"),
+        ({}, r"`a` \[batch, 3\], `b` \[batch, seq\]\. .*--shape batch=1 --shape seq=1"),
         ({"a": (8, 3)}, r"1 input\(s\) is not known: `b` \[8, seq\].*--shape b=8x1"),
         ({"x": (8, 3)}, r"no input `x`; its inputs are: `a`, `b`, `c`"),
         ({"b": (8,)}, r"`b` has 2 dimensions, \[batch, seq\], but was given 1; .*--shape b=1x1"),

@@ -332,7 +332,7 @@ def _shape_option(command: argparse.ArgumentParser, more: str = "") -> None:
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
-        help=f"bind an input's symbolic shape{more}",
+        help=f"shape of an input, or length of a dimension by its name, SEQ=128{more}",
     )
 
 

@@ -14,6 +14,7 @@ from tightship.cost.squeeze import least_added, squeeze_json, squeeze_report, sq
 from tightship.cost.training import updating_graph
 from tightship.graph import Graph, Shape
 from tightship.graph.backward import Sgd
+from tightship.loading.input_shapes import input_shapes
 from tightship.loading.opening import open_model
 from tightship.quantity import format_bytes
 
@@ -26,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     if output is not None:
         check_drawing(output)
     source = open_model(options.file)
-    shapes: Shapes = dict(options.shape)
+    shapes: Shapes = input_shapes(source.declared, dict(options.shape))
     limit: int | None = options.max_memory
     if options.batch is not None:
         shapes = with_batch(source.declared, shapes, options.batch)

@@ -6,10 +6,14 @@ from pathlib import Path
 
 from tightship.errors import InputError, TightshipError
 from tightship.graph import Shape, agrees
+from tightship.loading.input_shapes import named_dimensions
 from tightship.loading.opening import open_model
 
 Given = Sequence[tuple[str, tuple[int, ...]]]
-"""Shapes by `INPUT`, for every model with an input that accepts the shape, or by `MODEL:INPUT`."""
+"""Shapes by `INPUT`, for every model with an input that accepts the shape, or by `MODEL:INPUT`.
+
+A shape of one length may have the name of a dimension instead of an input's.
+"""
 
 
 def shapes_of(name: str, file: Path, given: Given) -> dict[str, tuple[int, ...]]:
@@ -24,9 +28,18 @@ def shapes_of(name: str, file: Path, given: Given) -> dict[str, tuple[int, ...]]
         inputs, prefix = _inputs(file) if given else {}, f"{name}:"
     except TightshipError:
         return {}
-    for_all = {key: each for key, each in given if key in inputs and agrees(each, inputs[key])}
+    dimensions = named_dimensions(inputs)
+
+    def names(key: str, shape: tuple[int, ...]) -> bool:
+        return len(shape) == 1 and key in dimensions - inputs.keys()
+
+    for_all = {
+        key: each
+        for key, each in given
+        if (key in inputs and agrees(each, inputs[key])) or names(key, each)
+    }
     own = [(key.removeprefix(prefix), each) for key, each in given if key.startswith(prefix)]
-    return for_all | {key: each for key, each in own if key in inputs}
+    return for_all | {key: each for key, each in own if key in inputs or names(key, each)}
 
 
 def check_used(files: Mapping[str, Path], given: Given) -> None:

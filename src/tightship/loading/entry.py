@@ -33,7 +33,7 @@ ARENAS_MAX = 64
 def plan(
     model: "ModelSource",
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int] | int] | None = None,
     threads: int | None = None,
     without: Collection[str] = (),
     tune: str | PathLike[str] | None = None,
@@ -43,7 +43,8 @@ def plan(
     Args:
         model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced function
             of jax; or path of a prepared model, which contains its plan.
-        shapes: Shapes for inputs whose dimensions are symbolic.
+        shapes: Shapes by input, or lengths by the name of a dimension, for inputs whose dimensions
+            are symbolic: `{"ids": (1, 128)}` or `{"batch": 1, "sequence": 128}`.
         threads: Threads of each kernel, on which the plan depends; by default one, or as the model
             was prepared for.
         without: Passes to leave out, for comparison;
@@ -71,7 +72,7 @@ def plan(
 def load(
     model: "ModelSource",
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int] | int] | None = None,
     max_memory: str | int | None = None,
     dynamic_memory: str | int | None = None,
     threads: int | None = None,
@@ -90,7 +91,7 @@ def load(
     Args:
         model: An ONNX file's path or bytes; a program of `torch.export`, a traced function of jax;
             or the path of a prepared model, whose weights all processes that load it share.
-        shapes: Shapes for inputs with symbolic dimensions; unprepared models take others too.
+        shapes: As for `plan`; unprepared models take others too when they run.
         max_memory: Most memory the process may gain by it, all that the plan has, such as
             `"512MiB"` or bytes.
         dynamic_memory: Most that steps outside the plan may allocate in a run; enforced.
@@ -207,7 +208,7 @@ def _bounds(
 
 
 def _settings(
-    shapes: Mapping[str, Sequence[int]] | None, threads: int | None, without: Collection[str]
+    shapes: Mapping[str, Sequence[int] | int] | None, threads: int | None, without: Collection[str]
 ) -> "Settings":
     from tightship.engine.compile.compile_graph import Settings
 

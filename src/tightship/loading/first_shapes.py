@@ -1,12 +1,12 @@
 """Input shapes to load a model with if its file leaves lengths open and its caller names none."""
 
-import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from tightship.engine.compile.compile_graph import ModelSource
+from tightship.engine.compile.compile_graph import Declared, ModelSource
 from tightship.engine.stored.container import holds_prepared
-from tightship.graph import Dimension, Shape
+from tightship.graph import Dimension
+from tightship.graph.length_expression import evaluate, names_in
+from tightship.loading.input_shapes import Given, divided
 from tightship.loading.opening import open_model
 
 LENGTHS = (
@@ -17,24 +17,17 @@ LENGTHS = (
 RANKS = (0, 1, 2, 3, 4)
 """Ranks to try for inputs of any rank; 0 names no shape, as for inputs that are not tensors."""
 
-_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
-
 Shapes = dict[str, tuple[int, ...]]
 
 
-def first_shapes(model: ModelSource, given: Mapping[str, Sequence[int]]) -> Iterator[Shapes]:
+def first_shapes(model: ModelSource, given: Given) -> Iterator[Shapes]:
     """Yield shapes to try in turn; only loading tells which of them fit the model's operators.
 
     Yield none for a prepared model, which has the shapes that it was prepared for.
 
     Args:
         model: Model, as for `load`.
-        given: Shapes that the caller names, which are part of all yielded ones.
+        given: Shapes and lengths that the caller names, which hold in all yielded ones.
 
     Raises:
         FormatError, InputError: The model cannot be read.
@@ -43,12 +36,10 @@ def first_shapes(model: ModelSource, given: Mapping[str, Sequence[int]]) -> Iter
         yield from shapes_of(open_model(model).declared, given)
 
 
-def shapes_of(
-    declared: Mapping[str, Shape | None], given: Mapping[str, Sequence[int]]
-) -> Iterator[Shapes]:
+def shapes_of(declared: Declared, given: Given) -> Iterator[Shapes]:
     """Yield shapes to try for inputs as a file declares them."""
-    known = {name: tuple(shape) for name, shape in given.items()}
-    fixed = _symbols(declared, known)
+    known, named = divided(declared, given)
+    fixed = _symbols(declared, known) | named
     batches = {shape[0] for shape in declared.values() if shape is not None and len(shape) > 1}
     has_any_rank = any(declared[name] is None for name in declared.keys() - known.keys())
     for rank in RANKS if has_any_rank else RANKS[:1]:
@@ -64,7 +55,7 @@ def shapes_of(
             yield found
 
 
-def _symbols(declared: Mapping[str, Shape | None], known: Shapes) -> dict[str, int]:
+def _symbols(declared: Declared, known: Shapes) -> dict[str, int]:
     """Return the values of symbols that the caller's shapes determine."""
     return {
         symbol: length
@@ -85,27 +76,6 @@ def _length(dimension: Dimension, symbols: Mapping[str, int], other: int) -> int
     """Return a dimension's length, or `other` if it is open."""
     if dimension is None or isinstance(dimension, int):
         return other if dimension is None else dimension
-    if dimension in symbols:
-        return symbols[dimension]
-    try:
-        return _value(ast.parse(dimension, mode="eval").body, symbols, other)
-    except (SyntaxError, ValueError, ZeroDivisionError):
-        return other
-
-
-def _value(expression: ast.expr, symbols: Mapping[str, int], other: int) -> int:
-    """Evaluate a length such as `past_sequence_length + 1`.
-
-    Raises:
-        ValueError: It is not such an expression.
-        ZeroDivisionError: It divides by 0.
-    """
-    match expression:
-        case ast.Constant(value=int() as value):
-            return value
-        case ast.Name(id=name):
-            return symbols.get(name, other)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            values = _value(left, symbols, other), _value(right, symbols, other)
-            return _OPERATORS[type(op)](*values)
-    raise ValueError
+    assumed = dict.fromkeys(names_in(dimension), other)
+    length = evaluate(dimension, {**assumed, **symbols})
+    return other if length is None else length

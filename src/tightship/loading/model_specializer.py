@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
-from tightship.engine.compile.compile_graph import Settings, Shapes, prepare
+from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.shape_specializer import InputShapes
 from tightship.engine.plan.memory_plan import MemoryPlan
@@ -40,7 +40,7 @@ class Original:
 
     name: str
     settings: Settings
-    graph: "Callable[[Shapes | None], Graph]"
+    graph: "Callable[[InputShapes], Graph]"
     variants: "Variants | None"
 
 
@@ -165,7 +165,7 @@ class ModelSpecializer:
     def _learn(self, original: Original) -> None:
         """Pair the weights of the lowered file with the stored ones; none if these differ."""
         settings = original.settings
-        again = prepare(original.graph(settings.shapes), original.name, settings, {})
+        again = prepare(original.graph(settings.input_shapes), original.name, settings, {})
         stored = self.stored.model.prepared(0)
         copies = {id(copy.weight): copy for copy in self.stored.model.copies}
         weights = again.placement.lowered.weights

@@ -24,6 +24,7 @@ from tightship.frontend import PROGRAM_SUFFIX
 from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
 from tightship.loading.budget import PlanForBatch, check_budget
+from tightship.loading.input_shapes import input_shapes
 
 if TYPE_CHECKING:
     from tightship.engine.lower.steps.options import Choice
@@ -72,9 +73,23 @@ def is_onnx(model: ModelSource) -> TypeGuard[str | PathLike[str] | bytes]:
     return isinstance(model, bytes)
 
 
+def open_for(model: ModelSource, settings: Settings) -> tuple[OpenedModel, Settings]:
+    """Open a model, and return it with the settings that have shapes by input only.
+
+    Raises:
+        FormatError: The model cannot be read.
+        InputError: The shapes do not fit the model's inputs.
+    """
+    source = open_model(model)
+    if not settings.shapes:
+        return source, settings
+    return source, replace(settings, shapes=input_shapes(source.declared, settings.shapes))
+
+
 def read_graph(model: ModelSource, settings: Settings) -> Graph:
     """Read the graph of a model, as for `load`."""
-    return open_model(model).graph(settings.shapes)
+    source, settings = open_for(model, settings)
+    return source.graph(settings.input_shapes)
 
 
 def is_open(declared: Declared) -> bool:
@@ -88,7 +103,7 @@ def is_open(declared: Declared) -> bool:
 def anew(source: OpenedModel, name: str, settings: Settings) -> CompiledModel:
     """Compile the model from its file for the shapes of its settings."""
     packed: PackedBefore | None = {} if is_open(source.declared) else None
-    return prepare(source.graph(settings.shapes), name, settings, packed)
+    return prepare(source.graph(settings.input_shapes), name, settings, packed)
 
 
 def measure(
@@ -115,8 +130,8 @@ def measure(
     from tightship.engine.lower.selection import rewritten
     from tightship.loading.tuning import Choices, candidates, choice_key, fastest
 
-    source = open_model(model)
-    graph = source.graph(settings.shapes)
+    source, settings = open_for(model, settings)
+    graph = source.graph(settings.input_shapes)
     choices, key = Choices(Path(file)), choice_key(graph, settings)
     choice = choices.read().get(key)
     if choice is None:
@@ -156,7 +171,7 @@ def _batches(
     """Return the batch, and a function that plans another, if the caller chose one batch."""
     if not isinstance(model, str | PathLike | bytes):
         return None  # a program has one batch
-    shapes = settings.shapes or {}
+    shapes = settings.input_shapes
     batches = {shape[0] for name, shape in shapes.items() if shape and name in plan.inputs}
     if len(batches) != 1 or max(batches) < 2:
         return None

@@ -104,7 +104,7 @@ def _facts(settings: Settings) -> dict[str, str]:
     """List all that a prepared file depends on besides the model."""
     shapes = {
         f"shape {name}": f"{name}={'x'.join(map(str, shape))}"
-        for name, shape in sorted((settings.shapes or {}).items())
+        for name, shape in sorted(settings.input_shapes.items())
     }
     here = Compatibility.here(settings.threads, settings.without)
     return {

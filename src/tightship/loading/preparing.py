@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource, Settings
     from tightship.graph import Graph
 
-ShapeSet = Mapping[str, Sequence[int]]
+ShapeSet = Mapping[str, Sequence[int] | int]
 
 
 @explains_memory("preparing a model")
@@ -138,6 +138,7 @@ def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Comp
     """Lower each set of shapes, reusing packed layouts of the sets before."""
     from tightship.engine.compile.compile_graph import name_of
     from tightship.engine.compile.compile_graph import prepare as prepare_graph
+    from tightship.loading.input_shapes import input_shapes
     from tightship.loading.opening import is_open, open_model
 
     source = open_model(model)
@@ -145,8 +146,9 @@ def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Comp
     programs: list[CompiledModel] = []
     with _recording():
         for each in settings:
+            shapes = input_shapes(source.declared, each.shapes)
             known: PackedBefore | None = packed if is_open(source.declared) else None
-            prepared = prepare_graph(source.graph(each.shapes), name_of(model), each, known)
+            prepared = prepare_graph(source.graph(shapes), name_of(model), each, known)
             programs.append(prepared)
             for weight in prepared.placement.lowered.weights:
                 held = packed.setdefault(weight.name, [])

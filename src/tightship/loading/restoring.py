@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from os import PathLike
 
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.input_shapes import check_shapes
+from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
@@ -21,7 +21,7 @@ FilePath = str | PathLike[str]
 class Asked:
     """Request for a prepared model; None and empty leave it to the file."""
 
-    shapes: Mapping[str, Sequence[int]] | None = None
+    shapes: Mapping[str, Sequence[int] | int] | None = None
     threads: int | None = None
     without: Collection[str] = ()
 
@@ -98,7 +98,15 @@ def verify_prepared(path: FilePath) -> int:
 
 def _index(stored: StoredModel, asked: Asked) -> int:
     """Return the index of the program for the requested shapes, by default the first."""
-    wanted = {name: tuple(shape) for name, shape in (asked.shapes or {}).items()}
+    wanted: dict[str, tuple[int, ...]] = {}
+    for name, shape in (asked.shapes or {}).items():
+        plain = shape_or_length(shape)
+        if isinstance(plain, int):
+            raise InputError(
+                f"`{name}` was given the length {plain}; a prepared model takes shapes by input, "
+                "because it has no names of dimensions: a shape is a list of lengths."
+            )
+        wanted[name] = plain
     for index, key in enumerate(stored.keys):
         if wanted.items() <= dict(key).items():
             return index

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
+from tightship.engine.compile.input_shapes import shape_or_length
 from tightship.engine.library import open_library
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
@@ -43,6 +44,11 @@ def load_shared(
         )
     if "onednn" not in settings.without:
         open_library()
+    plain = [shape_or_length(shape) for shape in (settings.shapes or {}).values()]
+    if any(isinstance(each, int) or len(each) == 1 for each in plain):
+        from tightship.loading.opening import open_for
+
+        _, settings = open_for(model, settings)  # the prepared file has shapes by input only
     shapes, threads, without = settings.shapes, settings.threads, settings.without
 
     def make(path: "Path") -> None:

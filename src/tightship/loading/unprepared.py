@@ -15,7 +15,7 @@ from tightship.frontend.onnx import OnnxFile
 from tightship.graph import Graph, Shape
 from tightship.graph.open_graphs import OpenGraphs
 from tightship.loading.budget import check_shapes
-from tightship.loading.opening import OpenedModel, anew, check_limit, is_open, measure, open_model
+from tightship.loading.opening import OpenedModel, anew, check_limit, is_open, measure, open_for
 from tightship.model import Model
 
 
@@ -26,7 +26,8 @@ def plan_anew(
     _open_library(settings)
     if tune is not None:
         settings = measure(model, settings, tune)
-    return anew(open_model(model), name_of(model), settings).plan
+    source, settings = open_for(model, settings)
+    return anew(source, name_of(model), settings).plan
 
 
 def load_anew(
@@ -38,7 +39,7 @@ def load_anew(
 ) -> Model:
     """Load a model that is not prepared, as `load` does."""
     _open_library(settings)
-    source = open_model(model)
+    source, settings = open_for(model, settings)
     if tune is not None:
         settings = measure(model, settings, tune, bounds)
     variants = variants_of(source, name_of(model), settings, bounds)
@@ -84,13 +85,13 @@ def _prepared(
 ) -> CompiledModel:
     """Compile the model for the shapes of its settings."""
     declared = source.declared
-    given = _fixed(declared) | {k: tuple(s) for k, s in (settings.shapes or {}).items()}
+    given = _fixed(declared) | settings.input_shapes
     if (
         variants is None
         or not variants.admit(tuple(given.items()))
         or given.keys() != declared.keys()
     ):
-        return prepare(source.graph(settings.shapes), name, settings)
+        return prepare(source.graph(settings.input_shapes), name, settings)
     return variants.prepare(given)
 
 

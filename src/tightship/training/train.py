@@ -28,7 +28,7 @@ def train(
     dropout: float | None = None,
     seed: int = 0,
     accumulate: int = 1,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int] | int] | None = None,
     max_memory: str | int | None = None,
     recompute: float = 0.0,
     threads: int = 1,
@@ -60,7 +60,7 @@ def train(
         accumulate: Number of steps whose gradients are averaged for one update: each is a call of
             `step` with a batch of its own. More than 1 takes the gradients' size besides the
             arena; 1 by default.
-        shapes: Shapes for inputs whose dimensions are symbolic.
+        shapes: Shapes by input, or lengths by dimension, as for `tightship.plan`.
         max_memory: Most memory that the process may gain, as `"2GiB"` or in bytes; None, the
             default, sets no limit.
         recompute: Share of the operations, from 0 to 1, that a step may compute again to save
@@ -98,7 +98,7 @@ def _terms(
 
 
 def _graph_of(
-    model: "ModelSource", shapes: Mapping[str, Sequence[int]] | None, threads: int
+    model: "ModelSource", shapes: Mapping[str, Sequence[int] | int] | None, threads: int
 ) -> "Graph":
     from tightship.engine.compile.compile_graph import Settings, name_of
     from tightship.engine.stored.container import holds_prepared

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
-from tightship.engine.compile.input_shapes import check_shapes
+from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.library import check_threads, library_key, library_threads, open_library
 from tightship.engine.plan.footprint import counted_nodes
 from tightship.engine.plan.placement import Placement, place
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tightship.engine.lower.steps.options import Choice
     from tightship.graph import Graph
 
-Shapes = Mapping[str, Sequence[int]]
+Shapes = Mapping[str, Sequence[int] | int]
 Declared = Mapping[str, Shape | None]
 GoOn = Callable[[], None]
 """Function called between two steps of lowering; raises if the result is no longer needed."""
@@ -53,7 +53,7 @@ class Settings:
     """Settings that a plan depends on besides the model.
 
     Attributes:
-        shapes: Input shapes that bind the model's symbolic dimensions.
+        shapes: Shapes by input, or lengths by dimension, that bind the symbolic dimensions.
         threads: Threads of each primitive.
         without: Names of passes to leave out.
         choice: Layouts that a measurement chose for these shapes, or another order of nodes.
@@ -69,6 +69,16 @@ class Settings:
     def __post_init__(self) -> None:
         check_threads(self.threads)
         check_shapes(self.shapes)
+
+    @property
+    def input_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes by input, of settings without lengths by dimension (see `open_for`)."""
+        found: dict[str, tuple[int, ...]] = {}
+        for name, shape in (self.shapes or {}).items():
+            plain = shape_or_length(shape)
+            assert isinstance(plain, tuple), f"the length of dimension `{name}` is not resolved"
+            found[name] = plain
+        return found
 
 
 def prepare(

@@ -2,12 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from operator import index
+from typing import SupportsIndex
 
 from tightship.errors import InputError
 
 
-def check_shapes(shapes: Mapping[str, Sequence[int]] | None) -> None:
-    """Check that shapes are lists of lengths by input name.
+def shape_or_length(given: Sequence[int] | SupportsIndex) -> tuple[int, ...] | int:
+    """Return a shape as a tuple, or the length of a named dimension as it is.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    try:
+        return index(given)  # type: ignore[arg-type]
+    except TypeError:
+        return tuple([index(length) for length in given])  # type: ignore[union-attr]
+
+
+def check_shapes(shapes: Mapping[str, Sequence[int] | int] | None) -> None:
+    """Check that shapes are lists of lengths by input, or single lengths by dimension.
 
     Raises:
         InputError: A shape is not a list of integers, or `shapes` is not a mapping.
@@ -20,10 +33,9 @@ def check_shapes(shapes: Mapping[str, Sequence[int]] | None) -> None:
         )
     for name, shape in shapes.items():
         try:
-            for length in shape:
-                index(length)
+            shape_or_length(shape)
         except TypeError:
             raise InputError(
                 f"Input `{name}` was given the shape {shape!r}; a shape is a list of whole "
-                "numbers, `[1, 4]`."
+                "numbers, `[1, 4]`, and the length of a named dimension a whole number."
             ) from None

@@ -84,7 +84,7 @@ class Variants:
 
     def _settings(self, shapes: InputShapes) -> Settings:
         """Return the settings for some shapes; a measured choice holds only for its own shapes."""
-        loaded = {name: tuple(shape) for name, shape in (self.settings.shapes or {}).items()}
+        loaded = self.settings.input_shapes
         choice = self.settings.choice if loaded.items() <= dict(shapes).items() else None
         return replace(self.settings, shapes=shapes, choice=choice)
 

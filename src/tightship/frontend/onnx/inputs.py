@@ -1,6 +1,6 @@
 """Binding of the caller's shapes to a model's inputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import TypeProto
 
@@ -8,6 +8,7 @@ from tightship.errors import InputError
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.types import ELEMENTS_MAX
 from tightship.graph import Dimension, Shape, element_count
+from tightship.graph.length_expression import names_in
 
 
 def bind_inputs(
@@ -87,11 +88,26 @@ def _refuse_free_dimensions(inputs: Mapping[str, TypeProto]) -> None:
     if free:
         parts = [f"`{name}` {_text(shape)}" for name, shape in free.items()]
         options = [_example(name, shape) for name, shape in free.items()]
-        given = {name: _example_lengths(shape) for name, shape in free.items()}
+        given: dict[str, object] = {name: _example_lengths(each) for name, each in free.items()}
+        named = _open_names(free.values())
+        if len(free) > 1 and named is not None:
+            options, given = [f"--shape {name}=1" for name in named], dict.fromkeys(named, 1)
         raise InputError(
             f"The shape of {len(free)} input(s) is not known: {', '.join(parts)}. Pass a length "
             f"for every dimension, such as {' '.join(options)}, or `shapes={given}`."
         )
+
+
+def _open_names(shapes: Iterable[Shape | None]) -> list[str] | None:
+    """Return the names that open dimensions have or are computed from; None if one has none."""
+    names: dict[str, None] = {}
+    for shape in shapes:
+        for dimension in (None,) if shape is None else shape:
+            if dimension is None:
+                return None
+            if isinstance(dimension, str):
+                names.update(dict.fromkeys(sorted(names_in(dimension))))
+    return list(names)
 
 
 def _text(shape: Shape | None) -> str:
