@@ -20,8 +20,8 @@ from threading import Barrier, Thread
 
 import numpy as np
 from benchmarks import record
+from benchmarks.baselines.simulated import SIMULATED, Columns, Growing, divided, peak_held_bytes
 from benchmarks.bench_resource import FLAGS, HERE, NATIVE
-from benchmarks.simulated import SIMULATED, Columns, Growing, divided, peak_held_bytes
 from benchmarks.two_streams import two_streams
 
 from tightship import _core
@@ -164,10 +164,7 @@ def stream_figures(columns: Columns) -> dict[str, dict[str, float]]:
 
 def simulated(columns: Columns) -> dict[str, dict[str, float]]:
     """Of a simulation only what it holds counts."""
-    played = _core.replay(_core.CachingSimulation(), *columns, part_count=1)
-    held_bytes = {"PyTorch": played.peak_held_bytes}
-    for name, make in SIMULATED.items():
-        held_bytes[name] = peak_held_bytes(make(), columns)
+    held_bytes = {name: peak_held_bytes(make(), columns) for name, make in SIMULATED.items()}
     small, large = divided(columns, MIB)
     chunks = ChunkedVirtualResource(HostDevice(), 2 * MIB)
     _core.replay(chunks, *large, part_count=0)
@@ -175,7 +172,8 @@ def simulated(columns: Columns) -> dict[str, dict[str, float]]:
     held_bytes["seed 2 MiB and a front for 1 MiB"] = (
         front_bytes + chunks.virtual_statistics().peak_physical_bytes
     )
-    live_bytes = played.peak_live_bytes
+    any_resource = ChunkedVirtualResource(HostDevice(), 2 * MIB)
+    live_bytes = _core.replay(any_resource, *columns, part_count=0).peak_live_bytes
     return {
         name: {"peak_live_bytes": live_bytes, "ratio": round(size_bytes / live_bytes, 4)}
         for name, size_bytes in held_bytes.items()

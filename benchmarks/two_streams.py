@@ -7,7 +7,7 @@ have passed, or when it is waited for.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from benchmarks.simulated import Columns
+from benchmarks.baselines.simulated import Columns
 
 from tightship.resource.virtual import PythonStream, VirtualResource
 

@@ -1,13 +1,15 @@
 import numpy as np
 import pytest
-from benchmarks.simulated import (
+from benchmarks.baselines.simulated import (
     KIB,
     MIB,
     SIMULATED,
     BestFitCoalescing,
+    Caching,
     Expandable,
     Growing,
     divided,
+    main,
     peak_held_bytes,
 )
 from hypothesis import given
@@ -55,6 +57,77 @@ def test_what_all_came_back_serves_the_same_again(name, columns):
     again = tuple(np.tile(column, 2) for column in once)
     first_bytes = peak_held_bytes(ALLOCATORS[name](), once)
     assert peak_held_bytes(ALLOCATORS[name](), again) <= 2 * first_bytes
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "segment_bytes"),
+    [
+        (1, 2 * MIB),
+        (MIB, 2 * MIB),
+        (MIB + 1, 20 * MIB),
+        (10 * MIB - 512, 20 * MIB),
+        (10 * MIB, 10 * MIB),
+        (11 * MIB + 1, 12 * MIB),
+    ],
+)
+def test_a_size_has_the_segment_that_pytorch_gives_it(size_bytes, segment_bytes):
+    allocator = Caching()
+    for _ in range(3):
+        heap, start, taken_bytes = allocator.allocate(size_bytes)
+        heap.give_back(start, taken_bytes)
+        assert allocator.held_bytes == segment_bytes
+
+
+def test_the_rest_of_a_large_segment_serves_only_where_it_is_above_a_mebibyte():
+    allocator = Caching()
+    assert [allocator.allocate(9 * MIB)[2] for _ in range(2)] == [9 * MIB] * 2
+    assert allocator.held_bytes == 20 * MIB
+    allocator.allocate(3 * MIB)
+    assert allocator.held_bytes == 40 * MIB
+
+
+@pytest.mark.parametrize(("asked", "given"), [(19 * MIB, 20 * MIB), (19 * MIB - 512,) * 2])
+def test_a_block_whose_rest_is_too_small_to_keep_is_given_whole(asked, given):
+    allocator = Caching()
+    heap, start, taken_bytes = allocator.allocate(20 * MIB)
+    heap.give_back(start, taken_bytes)
+    assert allocator.allocate(asked)[2] == given
+
+
+def test_small_blocks_share_a_segment_in_units_of_512():
+    allocator = Caching()
+    starts = [allocator.allocate(1)[1] for _ in range(4096)]
+    assert allocator.held_bytes == 2 * MIB
+    assert {start % 512 for start in starts} == {0}
+    allocator.allocate(1)
+    assert allocator.held_bytes == 4 * MIB
+
+
+def test_the_smallest_block_that_is_large_enough_is_taken():
+    allocator = Caching()
+    large, _, small, _ = (allocator.allocate(size * KIB) for size in (100, 1, 50, 1))
+    for heap, start, taken_bytes in (large, small):
+        heap.give_back(start, taken_bytes)
+    assert allocator.allocate(40 * KIB)[1] == small[1]
+    assert allocator.allocate(60 * KIB)[1] == large[1]
+
+
+def test_segments_stay_apart():
+    allocator = Caching()
+    for heap, start, taken_bytes in [allocator.allocate(12 * MIB) for _ in range(4)]:
+        heap.give_back(start, taken_bytes)
+    allocator.allocate(24 * MIB)
+    assert allocator.held_bytes == 72 * MIB
+
+
+def test_traces_are_simulated_from_the_shell(monkeypatch, capsys, tmp_path):
+    trace = tmp_path / "trace.json"
+    trace.write_text("[[1, 5000], [2, 100], [-1, 5000], [3, 4000], [-2, 100], [-3, 4000]]")
+    monkeypatch.setattr("sys.argv", ["simulated", str(trace)])
+    main()
+    held = {line.split("  ")[1]: line.split()[-2] for line in capsys.readouterr().out.splitlines()}
+    assert list(held) == list(SIMULATED)
+    assert held["PyTorch"] == held["PyTorch, expandable segments"] == f"{2 * MIB:,}"
 
 
 def test_expandable_ranges_grow_by_pages_of_their_own():

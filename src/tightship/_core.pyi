@@ -1100,13 +1100,6 @@ class MallocResource(MemoryResource):
 
     def __init__(self) -> None: ...
 
-class CachingSimulation(MemoryResource):
-    """
-    Simulation of what PyTorch's caching allocator for devices would hold, for comparison.
-    """
-
-    def __init__(self) -> None: ...
-
 class StopFlag:
     """Flag that any thread sets to end a run between two steps."""
 

@@ -60,14 +60,10 @@ def test_a_picture_of_another_kind_is_bad_usage(capsys, trace_file, tmp_path):
     assert "`replay.png`" in err
 
 
-def test_a_simulation_has_no_time_and_is_said_to_be_one(capsys, trace_file):
+def test_every_resource_has_a_time(capsys, trace_file):
     code, out, _ = run(capsys, trace_file, "--json")
     assert code == 0
-    said = {each["resource"]: each for each in json.loads(out)["resources"]}
-    assert [spec for spec, each in said.items() if each["is_simulation"]] == ["pytorch_simulation"]
-    assert said["pytorch_simulation"]["ns_per_operation"] is None
-    assert said["pytorch_simulation"]["peak_held_bytes"] == 2 << 20
-    assert said["malloc"]["ns_per_operation"] > 0
+    assert all(each["ns_per_operation"] > 0 for each in json.loads(out)["resources"])
 
 
 def test_what_a_resource_refuses_is_counted_and_the_exit_code_says_so(capsys, trace_file):

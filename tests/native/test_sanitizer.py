@@ -28,7 +28,7 @@ TESTS = (
     "tests/planner/place",
     "tests/resource",
     "--deselect=tests/resource/test_host.py::test_freed_heap_below_what_is_held_can_be_given_back",
-    "--deselect=tests/resource/test_compared.py"
+    "--deselect=tests/resource/test_malloc.py"
     "::test_malloc_holds_what_the_heap_of_a_new_process_has_grown_by",
     "--deselect=tests/resource/test_guard_page.py"
     "::test_every_access_beside_a_block_or_after_its_end_is_stopped_by_a_signal",

@@ -7,7 +7,7 @@ from tightship.resource import (
     FreeListResource,
     LimitingResource,
 )
-from tightship.resource.spec import DEFAULTS, is_simulation, resource_from
+from tightship.resource.spec import DEFAULTS, resource_from
 from tightship.resource.virtual import ChunkedVirtualResource, StealingVirtualResource
 
 
@@ -46,12 +46,6 @@ def test_what_one_refuses_goes_to_the_next():
     for size, block in blocks:
         resource.deallocate(block, size)
     assert resource.statistics().current_count == 0
-
-
-def test_a_simulation_is_known_wherever_it_stands():
-    assert is_simulation("limit:1GiB/pytorch_simulation")
-    assert is_simulation("statistics/(pytorch_simulation+host)")
-    assert not is_simulation("composite:1MiB+host")
 
 
 def test_virtual_roots_take_the_size_of_their_pages():

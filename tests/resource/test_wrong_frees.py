@@ -23,7 +23,6 @@ from tightship.resource import (
     SlabResource,
     StatisticsResource,
 )
-from tightship.resource.spec import resource_from
 from tightship.resource.virtual import virtual_resource
 
 SIZES = (1, 8, 31, 32, 33, 64, 95, 96, 97, 128, 129, 255, 256, 257, 300, 1000, 1024, 4095, 4096)
@@ -41,7 +40,6 @@ KINDS: dict[str, Callable[[], MemoryResource]] = {
     "slab of large blocks": lambda: SlabResource(HostResource(), 64 * MIB, 100_000),
     "stealing": virtual_resource,
     "chunks": lambda: virtual_resource(policy="chunked"),
-    "simulation": lambda: resource_from("pytorch_simulation"),
 }  # fmt: skip
 
 

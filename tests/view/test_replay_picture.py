@@ -38,12 +38,6 @@ def test_every_resource_has_a_panel_with_its_name_and_numbers():
     assert any("100 operations, at most 2.00 MiB live" in text for text in said)
 
 
-def test_a_time_that_means_nothing_is_not_drawn():
-    said = texts(drawn(picture((2 * MIB, 2 * MIB), time=None)))
-    assert not any("ns/operation" in text for text in said)
-    assert "ns/operation</th>" in replay_page(picture((2 * MIB,), time=None))
-
-
 def test_what_is_held_lies_above_what_is_live_by_their_ratio():
     root = drawn(picture((4 * MIB, 4 * MIB)))
     paths = {path.get("class"): path.get("d") for path in root.iter(f"{SVG}path")}

@@ -2,7 +2,6 @@
 #include "count.hpp"
 #include "gil.hpp"
 
-#include "tightship/resource/caching_simulation.hpp"
 #include "tightship/resource/malloc.hpp"
 #include "tightship/resource/replay.hpp"
 
@@ -17,7 +16,6 @@ namespace tightship::bind {
 
 namespace {
 
-using resource::CachingSimulation;
 using resource::MallocResource;
 using resource::MemoryResource;
 using resource::Replayed;
@@ -56,10 +54,6 @@ void replaying(nb::module_ &module) {
     nb::class_<MallocResource, MemoryResource>(
         module, "MallocResource",
         "The C library's allocator, for comparison; it does not check freed blocks.")
-        .def(nb::init<>());
-    nb::class_<CachingSimulation, MemoryResource>(
-        module, "CachingSimulation",
-        "Simulation of what PyTorch's caching allocator for devices would hold, for comparison.")
         .def(nb::init<>());
 }
 

@@ -10,7 +10,7 @@ from tightship.cli.output import show, show_json
 from tightship.cli.trace_file import read_any_trace
 from tightship.errors import InputError
 from tightship.quantity import format_bytes
-from tightship.resource.spec import DEFAULTS, is_simulation, resource_from
+from tightship.resource.spec import DEFAULTS, resource_from
 from tightship.trace.replay import Outcome, replay
 from tightship.view.replay_page import replay_page
 from tightship.view.replay_picture import Panel, ReplayPicture, replay_svg
@@ -43,16 +43,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _picture(title: str, outcomes: Mapping[str, Outcome]) -> ReplayPicture:
     panels = [
-        Panel(spec, outcome.live_bytes, outcome.held_bytes, _time(spec, outcome),
-              outcome.refused_count)
+        Panel(spec, outcome.live_bytes, outcome.held_bytes,
+              outcome.ns_per_operation, outcome.refused_count)
         for spec, outcome in outcomes.items()
     ]  # fmt: skip
     return ReplayPicture(title, _most(outcomes).operation_count, tuple(panels))
-
-
-def _time(spec: str, outcome: Outcome) -> float | None:
-    """Return the time of an operation; None for a simulation, whose time says nothing."""
-    return None if is_simulation(spec) else outcome.ns_per_operation
 
 
 def _most(outcomes: Mapping[str, Outcome]) -> Outcome:
@@ -62,28 +57,26 @@ def _most(outcomes: Mapping[str, Outcome]) -> Outcome:
 def _facts(spec: str, outcome: Outcome) -> dict[str, object]:
     return {
         "resource": spec,
-        "is_simulation": is_simulation(spec),
         "operation_count": outcome.operation_count,
         "refused_count": outcome.refused_count,
         "peak_live_bytes": outcome.peak_live_bytes,
         "peak_held_bytes": outcome.peak_held_bytes,
         "held_ratio": outcome.held_ratio,
         "fragmentation": outcome.fragmentation,
-        "ns_per_operation": _time(spec, outcome),
+        "ns_per_operation": outcome.ns_per_operation,
     }
 
 
 def _table(name: str, outcomes: Mapping[str, Outcome]) -> str:
     rows = [COLUMNS]
     for spec, outcome in outcomes.items():
-        time = _time(spec, outcome)
         rows.append(
             (
                 spec,
                 format_bytes(outcome.peak_held_bytes),
                 f"{outcome.held_ratio:.3f}x",
                 f"{outcome.fragmentation:.1%}",
-                "-" if time is None else f"{time:.0f}",
+                f"{outcome.ns_per_operation:.0f}",
                 f"{outcome.refused_count:,}",
             )
         )

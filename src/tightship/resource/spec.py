@@ -5,14 +5,12 @@ stack is adaptors and a root, joined by `/`; the root may be a spec in parenthes
 """
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tightship._core import (
     BumpResource,
-    CachingSimulation,
     CombiningResource,
     CompositeResource,
     FallbackResource,
@@ -54,7 +52,6 @@ ROOTS: Mapping[str, Callable[[int | None], MemoryResource]] = {
     "virtual_chunked": lambda size: virtual_resource(policy="chunked", page_bytes=size),
     "host": lambda _: HostResource(),
     "malloc": lambda _: MallocResource(),
-    "pytorch_simulation": lambda _: CachingSimulation(),
 }
 """Makers of roots by name; the size is that of the region, or of the chunks or pages taken."""
 
@@ -67,18 +64,9 @@ ADAPTORS: Mapping[str, Callable[[MemoryResource, int | None], MemoryResource]] =
     "guard_pages": lambda upstream, size: GuardPageResource(upstream, quarantine_bytes=size or 0),
 }
 
-SIMULATIONS = frozenset({"pytorch_simulation"})
-"""Roots whose memory may be compared but not their time, because they only simulate."""
-
 DEFAULTS = (
-    *("composite", "pool", "virtual", "malloc", "pytorch_simulation", "first_fit", "seed"),
-    *("virtual_chunked", "host"),
+    *("composite", "pool", "virtual", "malloc", "first_fit", "seed", "virtual_chunked", "host"),
 )
-
-
-def is_simulation(spec: str) -> bool:
-    """Whether a root in the spec is a simulation."""
-    return not SIMULATIONS.isdisjoint(re.split(r"[/+():]", spec))
 
 
 @public_call

@@ -56,10 +56,9 @@ def replay_page(picture: ReplayPicture) -> str:
 def _row(picture: ReplayPicture, panel: Panel) -> str:
     held_bytes = max(panel.held_bytes, default=0)
     ratio = held_bytes / picture.peak_live_bytes if picture.peak_live_bytes else 1.0
-    time = "" if panel.ns_per_operation is None else f"{panel.ns_per_operation:.0f}"
     cells = (
-        escape(printable(panel.name)), format_bytes(held_bytes), f"{ratio:.3f}x", time,
-        f"{panel.refused_count:,}",
+        escape(printable(panel.name)), format_bytes(held_bytes), f"{ratio:.3f}x",
+        f"{panel.ns_per_operation:.0f}", f"{panel.refused_count:,}",
     )  # fmt: skip
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 

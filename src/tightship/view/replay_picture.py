@@ -28,15 +28,12 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One resource: the largest live and held bytes in each part of the trace.
-
-    `ns_per_operation` is None if times were not measured.
-    """
+    """One resource: the largest live and held bytes in each part of the trace."""
 
     name: str
     live_bytes: Sequence[int]
     held_bytes: Sequence[int]
-    ns_per_operation: float | None
+    ns_per_operation: float
     refused_count: int
 
 
@@ -124,8 +121,7 @@ def _facts(picture: ReplayPicture, panel: Panel, left: float, top: float) -> Ite
     facts = f"{format_bytes(held_bytes)} held"
     if picture.peak_live_bytes:
         facts += f", {held_bytes / picture.peak_live_bytes:.2f}x"
-    if panel.ns_per_operation is not None:
-        facts += f", {panel.ns_per_operation:.0f} ns/operation"
+    facts += f", {panel.ns_per_operation:.0f} ns/operation"
     if panel.refused_count:
         facts += f", {panel.refused_count:,} refused"
     name = escape(shorten(printable(panel.name), 26))

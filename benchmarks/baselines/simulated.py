@@ -1,15 +1,22 @@
-"""What other allocators would hold of a trace: simulations, by their published rules.
+"""Simulations of other allocators, by their published rules: what they would hold of a trace.
+
+    python -m benchmarks.baselines.simulated TRACE...
 
 Sizes and addresses only: no memory is asked for, and no time is taken.
 """
 
+import argparse
 from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tightship.cli.trace_file import read_any_trace
+from tightship.trace.replay import trace_columns
 
 KIB, MIB = 1 << 10, 1 << 20
 REGION_GAP = 1 << 50  # addresses between two regions, which never join
@@ -94,6 +101,37 @@ class Allocator(Protocol):
     def allocate(self, size_bytes: int) -> Block:
         """A block."""
         ...
+
+
+@dataclass(slots=True)
+class Caching:
+    """PyTorch's caching allocator for devices, on one stream.
+
+    Sizes are multiples of 512 bytes. Blocks of at most 1 MiB are cut from segments of 2 MiB, those
+    below 10 MiB from segments of 20 MiB; larger ones have segments of their own, in multiples of
+    2 MiB. A large block is given whole unless more than 1 MiB is left of it.
+    """
+
+    heaps: tuple[Heap, Heap] = field(default_factory=lambda: (Heap(), Heap()))
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the segments, which are kept."""
+        return sum(heap.held_bytes for heap in self.heaps)
+
+    def allocate(self, size_bytes: int) -> Block:
+        """From a segment for its size."""
+        size_bytes = rounded(size_bytes, 512)
+        is_large = size_bytes > MIB
+        heap = self.heaps[is_large]
+        if not heap.smallest(size_bytes):
+            shared_bytes = 20 * MIB if is_large else 2 * MIB
+            own = size_bytes >= 10 * MIB
+            heap.add(rounded(size_bytes, 2 * MIB) if own else shared_bytes, behind=False)
+        piece = heap.smallest(size_bytes)[0]
+        is_cut = piece[0] - size_bytes > (MIB if is_large else 0)
+        taken_bytes = size_bytes if is_cut else piece[0]
+        return heap, heap.take(piece, taken_bytes), taken_bytes
 
 
 @dataclass(slots=True)
@@ -185,6 +223,7 @@ class BestFitCoalescing:
 
 
 SIMULATED: dict[str, Callable[[], Allocator]] = {
+    "PyTorch": Caching,
     "PyTorch, expandable segments": Expandable,
     "BFC, doubling": lambda: BestFitCoalescing(doubles=True),
     "BFC, regions to fit": lambda: BestFitCoalescing(doubles=False),
@@ -215,3 +254,17 @@ def divided(columns: Columns, limit_bytes: int) -> tuple[Columns, Columns]:
         chosen[row] = is_small[slot if slot >= 0 else ~slot]
     small, large = ((columns[0][rows], columns[1][rows]) for rows in (chosen, ~chosen))
     return small, large
+
+
+def main() -> None:
+    """Prints what each simulation would hold of recorded traces."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
+    for path in parser.parse_args().traces:
+        columns = trace_columns(read_any_trace(path))
+        for name, make in SIMULATED.items():
+            print(f"{path.name}  {name:32} {peak_held_bytes(make(), columns):>16,} bytes")
+
+
+if __name__ == "__main__":
+    main()
