@@ -1538,8 +1538,6 @@ class NativeKernel:
 
         def __init__(self, batch_channels_outputs: Sequence[int], source: Sequence[int], target: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int], depth: int, by_block: bool) -> None: ...
 
-        def scratch_bytes(self, threads: int) -> int: ...
-
     @staticmethod
     def streamed_convolution(shape: NativeKernel.ConvolutionShape, has_bias: bool, has_addend: bool, low: float, high: float) -> NativeKernel:
         """

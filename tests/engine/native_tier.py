@@ -8,8 +8,8 @@ from tests.engine.kernels.typed import Typed
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.kernels import Array
-from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.steps.builder import Builder, Options
+from tightship.engine.lower.steps.emit import emit
 from tightship.engine.plan.placement import place
 from tightship.engine.program.program import Lowered, NativeWork
 from tightship.graph import Graph, Node
@@ -26,7 +26,7 @@ def lowered_natively(
     outputs = tuple(value.name for value in made if value is not None)
     graph = Graph("g", names, outputs, values, (node,), {}, known=known(node, inputs))
     builder = Builder(graph, threads, Options(use_onednn=False))
-    return builder.finish() if emit_native(builder, node) else None
+    return builder.finish() if emit("native", builder, node) else None
 
 
 def run_natively(

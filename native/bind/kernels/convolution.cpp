@@ -27,8 +27,7 @@ void convolution_kernels(nb::class_<Kernel> &kernel) {
                                                      pads,      depth,       by_block};
             },
             "batch_channels_outputs"_a, "source"_a, "target"_a, "kernel"_a, "strides"_a,
-            "dilations"_a, "pads"_a, "depth"_a, "by_block"_a)
-        .def("scratch_bytes", &kernels::ConvolutionShape::scratch_bytes, "threads"_a);
+            "dilations"_a, "pads"_a, "depth"_a, "by_block"_a);
     recorded(kernel).def_static(
         "streamed_convolution", &kernels::streamed_convolution, "shape"_a, "has_bias"_a,
         "has_addend"_a, "low"_a, "high"_a,

@@ -241,6 +241,14 @@ class StreamedConvolution : public Kernel {
                         float high)
         : shape_(shape), has_bias_(has_bias), has_addend_(has_addend), low_(low), high_(high) {}
 
+    /// Room for each thread to gather the source's rows in; none for a product.
+    int64_t scratch_bytes(int threads) const override {
+        const int64_t blocks = (shape_.outputs + kBlock - 1) / kBlock;
+        return shape_.is_product() ? 0
+                                   : std::min<int64_t>(threads, blocks) * gathered_floats(shape_) *
+                                         static_cast<int64_t>(sizeof(float));
+    }
+
     void run(std::span<char *const> operands, int threads) const override {
         size_t next = 0;
         const auto take = [&](bool present) {
@@ -367,13 +375,6 @@ class StreamedConvolution : public Kernel {
 };
 
 } // namespace
-
-int64_t ConvolutionShape::scratch_bytes(int threads) const {
-    const int64_t blocks = (outputs + kBlock - 1) / kBlock;
-    return is_product() ? 0
-                        : std::min<int64_t>(threads, blocks) * gathered_floats(*this) *
-                              static_cast<int64_t>(sizeof(float));
-}
 
 std::shared_ptr<const Kernel> streamed_convolution(const ConvolutionShape &shape, bool has_bias,
                                                    bool has_addend, float low, float high) {

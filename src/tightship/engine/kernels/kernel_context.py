@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -146,6 +147,7 @@ class KernelContext:
 
 
 Builder = Callable[[KernelContext], Kernel]
+T = TypeVar("T")
 
 
 def require(condition: bool) -> None:  # noqa: FBT001
@@ -156,6 +158,17 @@ def require(condition: bool) -> None:  # noqa: FBT001
     """
     if not condition:
         raise NotCoveredError
+
+
+def covered(found: T | None) -> T:
+    """Return what was found; leave the node to the next tier if that is None.
+
+    Raises:
+        NotCoveredError: It is None.
+    """
+    if found is None:
+        raise NotCoveredError
+    return found
 
 
 def axis_of(axis: int, rank: int) -> int:

@@ -6,10 +6,8 @@ from dataclasses import replace
 from tightship import _core
 from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.kernels.failure import named
-from tightship.engine.lower.native import emit_native
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
-from tightship.engine.lower.onednn import Emitter
 from tightship.engine.lower.passes.dequantized import Measured, Quantization, measured, quantization
 from tightship.engine.lower.pipeline import (
     LAST_RESORT,
@@ -24,6 +22,7 @@ from tightship.engine.lower.step_passes.write_outputs_directly import write_outp
 from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns
+from tightship.engine.lower.steps.emit import emit
 from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
 from tightship.engine.lower.steps.views import is_view, same_bytes
@@ -268,19 +267,17 @@ def _tensor(builder: Builder, node: Node) -> Quantization | Measured | None:
 
 def _quantized(builder: Builder, node: Node) -> bool:
     """Emit a kernel on 8-bit integers, if there is one."""
-    emitter: Emitter | None = body("quantized", node.operator, node.domain)
     return (
         builder.options.use_onednn
-        and emitter is not None
+        and body("quantized", node.operator, node.domain) is not None
         and (node.operator in OF_INTEGERS or builder.quantized(node.inputs[0]) is not None)
         and all(builder.value(name).is_static for name in (*node.reads, *node.writes))
-        and emitter(builder, node)
+        and emit("quantized", builder, node)
     )
 
 
 def _onednn(builder: Builder, node: Node) -> bool:
-    emitter: Emitter | None = body("onednn", node.operator, node.domain)
-    if emitter is None:
+    if body("onednn", node.operator, node.domain) is None:
         return False
     parameters = node.inputs[1:] if node.operator in ("Clip", "Resize") else ()
     for name in (*node.inputs, *node.writes):
@@ -289,7 +286,7 @@ def _onednn(builder: Builder, node: Node) -> bool:
     for name in node.reads:
         if not builder.home_is_planned(name):
             return False
-    return emitter(builder, node)
+    return emit("onednn", builder, node)
 
 
 def _native(builder: Builder, node: Node) -> bool:
@@ -298,7 +295,7 @@ def _native(builder: Builder, node: Node) -> bool:
     return (
         all(builder.value(name).is_static for name in names)
         and all(builder.home_is_planned(name) for name in node.reads)
-        and emit_native(builder, node)
+        and emit("native", builder, node)
     )
 
 

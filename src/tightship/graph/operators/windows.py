@@ -21,7 +21,7 @@ ROWS = (
         "3 auto_pad dilations group @kernel_shape @output_padding output_shape pads strides",
         half=Half.FLOAT32, is_product=True, shape="windows.transposed_convolution",
         operands="windows.conv_transpose", numpy="convolution.transposed",
-        onednn="convolution.transposed_convolution", gradient="convolution.transposed"),
+        onednn="convolution.convolution", gradient="convolution.transposed"),
     Operator("DFT", "3 axis inverse onesided", half=ALLOCATES, operands="parameters.ones:1 2",
         gradient=UNWRITTEN),
     Operator("DeformConv", "5 dilations group kernel_shape offset_group pads strides",

@@ -23,8 +23,6 @@ struct ConvolutionShape {
     int64_t taps() const { return kernel[0] * kernel[1]; }
     /// Whether every row of the product is a row of the source, so that nothing is gathered.
     bool is_product() const;
-    /// Bytes to gather the source's rows in, for `threads`; 0 for a product.
-    int64_t scratch_bytes(int threads) const;
     /// Throws std::invalid_argument if the shape is invalid, or the processor lacks AVX-512.
     void check() const;
     /// Returns what a run may touch of source, weights[, bias][, addend], target.

@@ -10,7 +10,7 @@ from tightship.engine.program.program import Operand
 from tightship.graph import Node
 
 
-def attention(builder: Builder, node: Node) -> bool:
+def attention(builder: Builder, node: Node) -> None:
     """Emit one kernel; its result has heads side by side if a Transpose that follows wants that."""
     attributes = node.attributes
     query, key, value, *masks = (plain(builder, name) for name in node.inputs)
@@ -43,9 +43,7 @@ def attention(builder: Builder, node: Node) -> bool:
         ("attention", kernel),
         [query, key, value, *masks],
         [target],
-        scratch_bytes=kernel.scratch_bytes(builder.threads),
     )
-    return True
 
 
 @dataclass(frozen=True, slots=True)

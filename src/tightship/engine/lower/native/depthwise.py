@@ -14,7 +14,7 @@ PACKED = "Acdb32a"
 """Layout of weights, [channels, 1, height, width], and of the bias, as the kernel streams them."""
 
 
-def depthwise(builder: Builder, node: Node) -> bool:
+def depthwise(builder: Builder, node: Node) -> None:
     """Emit the kernel; an image in blocks of 16 channels is read in that layout."""
     context, source = site_of(builder, node), _source(builder, node.inputs[0])
     reads = [source, _packed(builder, node.inputs[1]), _packed(builder, node.inputs[2])]
@@ -36,9 +36,7 @@ def depthwise(builder: Builder, node: Node) -> bool:
         (context.number("low", 0.0), context.number("high", 0.0)),
         len(writes) > 1,
     )  # fmt: skip
-    scratch = kernel.scratch_bytes(builder.threads)
-    builder.native(node, ("depthwise", kernel), reads, writes, scratch_bytes=scratch)
-    return True
+    builder.native(node, ("depthwise", kernel), reads, writes)
 
 
 def _source(builder: Builder, name: str) -> Operand:

@@ -25,12 +25,12 @@ class Elementwise:
     parameters: tuple[float, ...] = ()
 
 
-def _emitter(meaning_of: Callable[[KernelContext], Elementwise]) -> Callable[[Builder, Node], bool]:
+def _emitter(meaning_of: Callable[[KernelContext], Elementwise]) -> Callable[[Builder, Node], None]:
     """Emit one kernel for what a node means."""
     return lambda builder, node: _emit(builder, node, meaning_of)
 
 
-def _emit(builder: Builder, node: Node, meaning_of: Callable[[KernelContext], Elementwise]) -> bool:
+def _emit(builder: Builder, node: Node, meaning_of: Callable[[KernelContext], Elementwise]) -> None:
     """Emit one kernel; a float32 result lies as its operands do."""
     context = site_of(builder, node)
     require(context.version >= 7 or "axis" not in node.attributes)
@@ -56,7 +56,6 @@ def _emit(builder: Builder, node: Node, meaning_of: Callable[[KernelContext], El
         if (source.dtype, source.shape, strides) == (target.dtype, target.shape, every[-1])
     ]
     builder.native(node, (meaning.name, kernel), sources, [target], in_place=in_place)
-    return True
 
 
 def _kernel_types(node: Node, inputs: Sequence[DType | None], context: KernelContext) -> list[str]:
@@ -99,7 +98,7 @@ def elementwise(context: KernelContext) -> Elementwise:
     return Elementwise(context.node.operator, context.node.inputs)
 
 
-def parameters(defaults: str) -> Callable[[Builder, Node], bool]:
+def parameters(defaults: str) -> Callable[[Builder, Node], None]:
     """Make parameters of attributes, given as `name=default` in the order of the parameters."""
     pairs = [pair.split("=") for pair in defaults.split()]
 

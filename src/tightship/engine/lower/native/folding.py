@@ -12,7 +12,7 @@ from tightship.graph import DType, Node, element_count
 Table = NDArray[np.int64]
 
 
-def fold(builder: Builder, node: Node) -> bool:
+def fold(builder: Builder, node: Node) -> None:
     """Fold the last axis first; its part of a block and its positions become the image's axis."""
     context = site_of(builder, node)
     image, block = context.parameter(1), context.parameter(2)
@@ -42,9 +42,7 @@ def fold(builder: Builder, node: Node) -> bool:
         reads.append((sizes, indices.tolist(), weights.tolist()))
     made = NativeKernel.taps(reads)
     source, target = builder.dense(node.inputs[0]), builder.output(node.outputs[0])
-    scratch = made.scratch_bytes(builder.threads)
-    builder.native(node, ("taps", made), [source], [target], scratch_bytes=scratch)
-    return True
+    builder.native(node, ("taps", made), [source], [target])
 
 
 def _read(sizes: tuple[int, int, int], steps: tuple[int, int, int]) -> Table:

@@ -6,19 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.kernel_context import axis_of, require
+from tightship.engine.kernels.kernel_context import axis_of, covered, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import Node, element_count
 
 
-def constant_of_shape(builder: Builder, node: Node) -> bool:
+def constant_of_shape(builder: Builder, node: Node) -> None:
     value = site_of(builder, node).tensor("value")
     element = np.zeros((), np.float32) if value is None else value.reshape(())
-    return _fill(builder, node, [(element, 0, None, None)])
+    _fill(builder, node, [(element, 0, None, None)])
 
 
-def eye_like(builder: Builder, node: Node) -> bool:
+def eye_like(builder: Builder, node: Node) -> None:
     """Fill zeros, then ones on a diagonal."""
     context = site_of(builder, node)
     (rows, columns), dtype = context.output_shape(), context.output_dtype()
@@ -26,14 +26,14 @@ def eye_like(builder: Builder, node: Node) -> bool:
     first = shift if shift >= 0 else -shift * columns
     count = max(min(rows + min(shift, 0), columns - max(shift, 0)), 0)
     diagonal = (np.ones((), dtype), first, [count], [columns + 1])
-    return _fill(builder, node, [(np.zeros((), dtype), 0, None, None), diagonal])
+    _fill(builder, node, [(np.zeros((), dtype), 0, None, None), diagonal])
 
 
 Filling = tuple[NDArray[Any], int, list[int] | None, list[int] | None]
 """Element, index of its first position, and shape and strides of all; None for every position."""
 
 
-def _fill(builder: Builder, node: Node, fillings: list[Filling]) -> bool:
+def _fill(builder: Builder, node: Node, fillings: list[Filling]) -> None:
     target = builder.output(node.outputs[0])
     item, count = target.dtype.itemsize, element_count(target.shape)
     kernel = NativeKernel.fills(
@@ -43,10 +43,9 @@ def _fill(builder: Builder, node: Node, fillings: list[Filling]) -> bool:
         ]
     )
     builder.native(node, ("fill", kernel), [], [target])
-    return True
 
 
-def triangle(builder: Builder, node: Node) -> bool:
+def triangle(builder: Builder, node: Node) -> None:
     context = site_of(builder, node)
     require(len(context.shape(0)) >= 2)
     source = plain(builder, node.inputs[0])
@@ -62,31 +61,24 @@ def triangle(builder: Builder, node: Node) -> bool:
     )
     in_place = [(target, source)] if strides == byte_strides(target) else []
     builder.native(node, ("triangle", kernel), reads, [target], in_place=in_place)
-    return True
 
 
-def one_hot(builder: Builder, node: Node) -> bool:
+def one_hot(builder: Builder, node: Node) -> None:
     """Emit OneHot; negative indices count from the end, and those out of range mark nothing."""
     context = site_of(builder, node)
     shape, dtype = context.shape(0), context.input(0).dtype
     axis = axis_of(context.integer("axis", -1), len(shape) + 1)
     assert dtype is not None
     sizes = (element_count(shape[:axis]), context.output_shape()[axis], element_count(shape[axis:]))
-    kernel = NativeKernel.one_hot(context.output_dtype().itemsize, dtype.value, sizes)
-    require(kernel is not None)
-    assert kernel is not None
+    kernel = covered(NativeKernel.one_hot(context.output_dtype().itemsize, dtype.value, sizes))
     reads = [builder.dense(node.inputs[0]), builder.dense(node.inputs[2])]
     builder.native(node, ("one_hot", kernel), reads, [builder.output(node.outputs[0])])
-    return True
 
 
-def range_emitter(builder: Builder, node: Node) -> bool:
+def range_emitter(builder: Builder, node: Node) -> None:
     context = site_of(builder, node)
     dtype = context.output().dtype
     assert dtype is not None
-    kernel = NativeKernel.ramp(dtype.value, element_count(context.output_shape()))
-    require(kernel is not None)
-    assert kernel is not None
+    kernel = covered(NativeKernel.ramp(dtype.value, element_count(context.output_shape())))
     reads = [builder.dense(node.inputs[0]), builder.dense(node.inputs[2])]
     builder.native(node, ("range", kernel), reads, [builder.output(node.outputs[0])])
-    return True

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, covered, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import dense_strides
 from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
@@ -100,8 +100,8 @@ def _walk(
     )
 
 
-def _gather(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder, Node], bool]:
-    def emit(builder: Builder, node: Node) -> bool:
+def _gather(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder, Node], None]:
+    def emit(builder: Builder, node: Node) -> None:
         context = site_of(builder, node)
         require(context.input(1).dtype in INDICES)
         tuples = tuples_of(context)
@@ -112,15 +112,14 @@ def _gather(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder,
         walk = _walk(tuples, steps, indexing[3], target)
         kernel = NativeKernel.gather(target.dtype.itemsize, indexing, walk)
         builder.native(node, ("gather", kernel), [data, index], [target])
-        return True
 
     return emit
 
 
-def _scatter(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder, Node], bool]:
+def _scatter(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder, Node], None]:
     """Scatter in the data's own bytes if they have no other reader."""
 
-    def emit(builder: Builder, node: Node) -> bool:
+    def emit(builder: Builder, node: Node) -> None:
         context = site_of(builder, node)
         require(context.input(1).dtype in INDICES)
         tuples = tuples_of(context)
@@ -133,15 +132,12 @@ def _scatter(tuples_of: Callable[[KernelContext], _Tuples]) -> Callable[[Builder
         walk = _walk(tuples, steps, indexing[3], updates)
         own = byte_strides(data)
         kind = (item, value.dtype.value, context.text("reduction", "none"))
-        kernel = NativeKernel.scatter(kind, indexing, walk, (shape, own, steps))
-        require(kernel is not None)
-        assert kernel is not None
+        kernel = covered(NativeKernel.scatter(kind, indexing, walk, (shape, own, steps)))
         target = builder.output(node.outputs[0])
         taken_over = [(target, data)] if context.read_once(0) and own == steps else []
         builder.native(
             node, ("scatter", kernel), [data, index, updates], [target], in_place=taken_over
         )
-        return True
 
     return emit
 

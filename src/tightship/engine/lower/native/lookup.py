@@ -21,13 +21,14 @@ Positions = NDArray[np.int64]
 
 def _lookup(
     builder: Builder, node: Node, axes: Sequence[Positions], filling: str | None = None
-) -> bool:
+) -> None:
     """Emit one step over the axes; `filling` names the value that fills, zero by default."""
     require(len(axes) > 0)
     shape = builder.value(node.inputs[0]).static_shape
     kept = [_is_kept(positions, length) for positions, length in zip(axes, shape, strict=True)]
     if all(kept):
-        return same_bytes(builder, node)
+        require(same_bytes(builder, node))
+        return
     source = plain(builder, node.inputs[0])
     strides = byte_strides(source)
     layout = image_layout(source, builder.value(node.outputs[0]).static_shape)
@@ -47,7 +48,6 @@ def _lookup(
     kernel = NativeKernel.lookup(item, items, filling is not None, tables)
     reads = [source] if filling is None else [source, builder.dense(filling)]
     builder.native(node, ("lookup", kernel), reads, [builder.output(node.outputs[0], layout)])
-    return True
 
 
 def _is_kept(positions: Positions, length: int) -> bool:
@@ -69,7 +69,7 @@ def _along(mode: str, length: int, before: int, after: int) -> Positions:
     return np.where((at >= 0) & (at < length), at, -1)
 
 
-def pad_emitter(builder: Builder, node: Node) -> bool:
+def pad_emitter(builder: Builder, node: Node) -> None:
     context = site_of(builder, node)
     mode, pads = padding(context)
     require(mode in ("constant", "edge", "reflect", "wrap"))
@@ -81,10 +81,10 @@ def pad_emitter(builder: Builder, node: Node) -> bool:
         filling = f"{node.name}.filling"
         element: NDArray[Any] = np.array(context.number("value", 0.0)).astype(context.dtype(0))
         builder.add_constant(filling, Inline(element))
-    return _lookup(builder, node, axes, filling)
+    _lookup(builder, node, axes, filling)
 
 
-def center(builder: Builder, node: Node) -> bool:
+def center(builder: Builder, node: Node) -> None:
     """Pad short axes with zeros and crop long ones around the middle (CenterCropPad)."""
     context = site_of(builder, node)
     shape = context.shape(0)
@@ -97,9 +97,9 @@ def center(builder: Builder, node: Node) -> bool:
         more = resized - shape[place]
         before = more // 2 if more > 0 else -(-more // 2)
         axes[place] = _along("constant", shape[place], before, more - before)
-    return _lookup(builder, node, axes)
+    _lookup(builder, node, axes)
 
 
-def nearest(builder: Builder, node: Node) -> bool:
+def nearest(builder: Builder, node: Node) -> None:
     """Emit Resize in mode nearest."""
-    return _lookup(builder, node, nearest_positions(site_of(builder, node)))
+    _lookup(builder, node, nearest_positions(site_of(builder, node)))

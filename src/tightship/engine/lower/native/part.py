@@ -64,7 +64,7 @@ def _put(values: tuple[int, ...], axis: int, instead: tuple[int, ...]) -> tuple[
     return (*values[:axis], *instead, *values[axis + 1 :])
 
 
-def move(builder: Builder, node: Node, pairs: Sequence[tuple[Part, Part]]) -> bool:
+def move(builder: Builder, node: Node, pairs: Sequence[tuple[Part, Part]]) -> None:
     """Add one step that copies each first part to the second; together they fill the outputs."""
     reads = _distinct([source.operand for source, _ in pairs])
     writes = _distinct([target.operand for _, target in pairs])
@@ -80,7 +80,6 @@ def move(builder: Builder, node: Node, pairs: Sequence[tuple[Part, Part]]) -> bo
     assert all(source.shape == target.shape for source, target in pairs), pairs
     kernel = NativeKernel.moves(writes[0].dtype.itemsize, moves)
     builder.native(node, ("copy", kernel), reads, writes)
-    return True
 
 
 def _distinct(operands: Sequence[Operand]) -> list[Operand]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tightship._core import NativeKernel
+from tightship.engine.kernels.kernel_context import require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import alike, dense_strides
 from tightship.engine.lower.steps.strides import byte_strides, plain
@@ -14,28 +15,25 @@ Create = Callable[[str, Sequence[int], tuple[Sequence[int], ...], bool], NativeK
 QUANTIZED = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.UINT16})
 
 
-def quantize(builder: Builder, node: Node) -> bool:
+def quantize(builder: Builder, node: Node) -> None:
     """Emit QuantizeLinear to 8 or 16 bits."""
     target = builder.value(node.outputs[0])
-    if target.dtype not in QUANTIZED or node.attributes.get("precision", 0):
-        return False
-    return _emit(builder, node, target.dtype, NativeKernel.quantize)
+    require(target.dtype in QUANTIZED and not node.attributes.get("precision", 0))
+    _emit(builder, node, target.dtype, NativeKernel.quantize)
 
 
-def dequantize(builder: Builder, node: Node) -> bool:
+def dequantize(builder: Builder, node: Node) -> None:
     """Emit DequantizeLinear to float32."""
     source = builder.value(node.inputs[0])
-    if source.dtype is not DType.INT32 and source.dtype not in QUANTIZED:
-        return False
-    return _emit(builder, node, source.dtype, NativeKernel.dequantize)
+    require(source.dtype is DType.INT32 or source.dtype in QUANTIZED)
+    _emit(builder, node, source.dtype, NativeKernel.dequantize)
 
 
-def dynamic_quantize(builder: Builder, node: Node) -> bool:
+def dynamic_quantize(builder: Builder, node: Node) -> None:
     """Emit DynamicQuantizeLinear to uint8, by the range of the tensor."""
     source = plain(builder, node.inputs[0])
     count = element_count(source.shape)
-    if source.dtype is not DType.FLOAT32 or len(node.writes) != len(node.outputs):
-        return False
+    require(source.dtype is DType.FLOAT32 and len(node.writes) == len(node.outputs))
     if source.size_bytes != source.dtype.itemsize * count:
         source = builder.dense(node.inputs[0])
     kernel = NativeKernel.dynamic_quantize(count)
@@ -44,22 +42,17 @@ def dynamic_quantize(builder: Builder, node: Node) -> bool:
         builder.output(quantized, alike(source, DType.UINT8)),
         *(builder.output(name) for name in parameters),
     ]
-    builder.native(
-        node, (node.operator, kernel), [source], writes,
-        scratch_bytes=kernel.scratch_bytes(builder.threads),
-    )  # fmt: skip
-    return True
+    builder.native(node, (node.operator, kernel), [source], writes)
 
 
-def _emit(builder: Builder, node: Node, dtype: DType, create: Create) -> bool:
+def _emit(builder: Builder, node: Node, dtype: DType | None, create: Create) -> None:
+    assert dtype is not None
     names = [name for name in node.inputs if name]
     real = (node.inputs[0], node.outputs[0])[node.operator == "DequantizeLinear"]
     types = {builder.value(name).dtype for name in (real, names[1])}
-    split = _split(builder, node)
+    shape, parameters = _split(builder, node)
     alike_parameters = len({element_count(builder.value(n).static_shape) for n in names[1:]}) == 1
-    if split is None or types != {DType.FLOAT32} or not alike_parameters:
-        return False
-    shape, parameters = split
+    require(types == {DType.FLOAT32} and alike_parameters)
     source = plain(builder, names[0])
     keeps = len(shape) == len(source.shape)
     if not keeps:
@@ -76,10 +69,9 @@ def _emit(builder: Builder, node: Node, dtype: DType, create: Create) -> bool:
     kernel = create(dtype.value, lengths, tuple(strides), len(names) > 2)
     reads = [source, *(builder.dense(name) for name in names[1:])]
     builder.native(node, (node.operator, kernel), reads, [target])
-    return True
 
 
-def _split(builder: Builder, node: Node) -> tuple[list[int], list[int]] | None:
+def _split(builder: Builder, node: Node) -> tuple[list[int], list[int]]:
     """Return the tensor's shape, split into blocks if needed, and the parameters' strides in it."""
     shape = list(builder.value(node.inputs[0]).static_shape)
     scales = builder.value(node.inputs[1]).static_shape
@@ -89,13 +81,11 @@ def _split(builder: Builder, node: Node) -> tuple[list[int], list[int]] | None:
         return shape, [0] * len(shape)
     axis = node.attributes.get("axis", 1)
     assert isinstance(axis, int)
-    if not -len(shape) <= axis < len(shape):
-        return None
+    require(-len(shape) <= axis < len(shape))
     axis %= len(shape)
     if len(scales) == 1 and scales[0] == shape[axis]:
         return shape, [int(each == axis) for each in range(len(shape))]
-    if len(scales) != len(shape) or not block or scales[axis] * block != shape[axis]:
-        return None
+    require(len(scales) == len(shape) and block > 0 and scales[axis] * block == shape[axis])
     steps = dense_strides(scales)
     steps.insert(axis + 1, 0)
     return [*shape[:axis], scales[axis], block, *shape[axis + 1 :]], steps

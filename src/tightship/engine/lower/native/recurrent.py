@@ -20,7 +20,7 @@ WRITTEN = ("sequence", "last_state", "last_cell_state")
 """Optional results, by the kernel's names."""
 
 
-def recurrent(builder: Builder, node: Node) -> bool:
+def recurrent(builder: Builder, node: Node) -> None:
     """Emit the kernel; results that are never read are not written."""
     directions, _, hidden = builder.value(node.inputs[1]).static_shape
     by_batch = bool(node.attributes.get("layout", 0))
@@ -50,9 +50,7 @@ def recurrent(builder: Builder, node: Node) -> bool:
         ("recurrent", kernel),
         [gates, _packed(builder, node), *reads.values()],
         list(writes.values()),
-        scratch_bytes=kernel.scratch_bytes(builder.threads),
     )
-    return True
 
 
 def _rule(node: Node) -> NativeKernel.RecurrentRule:

@@ -11,12 +11,12 @@ OVER = {"input_gates": "gates", "state_gates": "shares"}
 """Gradients that may overwrite the value that they belong to."""
 
 
-def cell(name: str) -> Callable[[Builder, Node], bool]:
+def cell(name: str) -> Callable[[Builder, Node], None]:
     """Emit the way back through a kind of cell."""
     return lambda builder, node: _emit(builder, node, name)
 
 
-def _emit(builder: Builder, node: Node, cell_name: str) -> bool:
+def _emit(builder: Builder, node: Node, cell_name: str) -> None:
     """Emit gradients of the gates, over what inputs and states give them where these die."""
     reads = {
         part: builder.dense(name) for part, name in zip(BACK_READ, node.inputs, strict=True) if name
@@ -40,11 +40,9 @@ def _emit(builder: Builder, node: Node, cell_name: str) -> bool:
         ("recurrent_gradient", kernel),
         list(reads.values()),
         list(writes.values()),
-        scratch_bytes=kernel.scratch_bytes(builder.threads),
         in_place=[
             (writes[part], reads[source])
             for part, source in OVER.items()
             if part in writes and source in reads
         ],
     )
-    return True

@@ -1,7 +1,7 @@
 """Emits reductions along any axes: one kernel over strides."""
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.kernel_context import require
+from tightship.engine.kernels.kernel_context import covered, require
 from tightship.engine.kernels.numbers import is_integer
 from tightship.engine.kernels.reduction import reduced_axes
 from tightship.engine.lower.steps.builder import Builder
@@ -9,7 +9,7 @@ from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
 from tightship.graph import Node, element_count
 
 
-def reduction(builder: Builder, node: Node) -> bool:
+def reduction(builder: Builder, node: Node) -> None:
     """Emit one kernel that reads the operand in its layout; sums are float64 or 64-bit integers."""
     context = site_of(builder, node)
     shape, dtype = context.shape(0), context.input(0).dtype
@@ -18,8 +18,7 @@ def reduction(builder: Builder, node: Node) -> bool:
     require(element_count(shape) > 0 or not is_integer(context.dtype(0)))
     require(context.dtype(0).kind != "b" or node.operator in ("ReduceMax", "ReduceMin"))
     assert dtype is not None
-    covered = NativeKernel.reduction(node.operator, dtype.value, ([], [], []), ([], []))
-    require(covered is not None)
+    covered(NativeKernel.reduction(node.operator, dtype.value, ([], [], []), ([], [])))
     source = plain(builder, node.inputs[0])
     target = builder.output(node.outputs[0])
     strides = byte_strides(source)
@@ -29,19 +28,19 @@ def reduction(builder: Builder, node: Node) -> bool:
     place = dict(zip(stay, wide, strict=True))
     kept = [axis for axis in order if axis in place]
     gone = [axis for axis in order if axis not in place]
-    kernel = NativeKernel.reduction(
-        node.operator,
-        dtype.value,
-        (
-            [shape[axis] for axis in kept],
-            [strides[axis] for axis in kept],
-            [place[axis] for axis in kept],
-        ),
-        ([shape[axis] for axis in gone], [strides[axis] for axis in gone]),
+    kernel = covered(
+        NativeKernel.reduction(
+            node.operator,
+            dtype.value,
+            (
+                [shape[axis] for axis in kept],
+                [strides[axis] for axis in kept],
+                [place[axis] for axis in kept],
+            ),
+            ([shape[axis] for axis in gone], [strides[axis] for axis in gone]),
+        )
     )
-    assert kernel is not None
     builder.native(node, (node.operator, kernel), [source], [target])
-    return True
 
 
 def _row_major(shape: list[int], item_bytes: int) -> list[int]:

@@ -18,7 +18,7 @@ from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node
 
 
-def rotary(builder: Builder, node: Node) -> bool:
+def rotary(builder: Builder, node: Node) -> None:
     """Emit the recognized pattern of exporters; tables have one entry for each pair or element."""
     source, *tables = (plain(builder, name) for name in node.inputs)
     target = builder.output(node.outputs[0])
@@ -36,7 +36,6 @@ def rotary(builder: Builder, node: Node) -> bool:
         (items, *_along(items, paired, width // 2, is_interleaved=is_interleaved)),
     )
     builder.native(node, ("rotary", kernel), [source, *tables], [target])
-    return True
 
 
 def _along(
@@ -54,7 +53,7 @@ def _along(
     return steps, partners
 
 
-def rotary_embedding(builder: Builder, node: Node) -> bool:
+def rotary_embedding(builder: Builder, node: Node) -> None:
     """Emit ONNX's operator, of (batch, heads, steps, row), or of (batch, steps, heads * row)."""
     context = site_of(builder, node)
     shape = context.shape(0)
@@ -82,7 +81,6 @@ def rotary_embedding(builder: Builder, node: Node) -> bool:
     )
     taken_over = _taken_over(context, x, target)
     builder.native(node, ("rotary", kernel), reads, [target], in_place=taken_over)
-    return True
 
 
 def _taken_over(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tightship._core import NativeKernel
-from tightship.engine.kernels.kernel_context import KernelContext, axis_of, require
+from tightship.engine.kernels.kernel_context import KernelContext, axis_of, covered, require
 from tightship.engine.kernels.numbers import is_brain_float, is_real
 from tightship.engine.kernels.softmax import normalized_rows
 from tightship.engine.lower.steps.builder import Builder
@@ -23,12 +23,12 @@ class Rows:
     by_segment: bool = True
 
 
-def _emitter(rows_of: Callable[[KernelContext], Rows]) -> Callable[[Builder, Node], bool]:
+def _emitter(rows_of: Callable[[KernelContext], Rows]) -> Callable[[Builder, Node], None]:
     """Emit a normalization of the rows that a node has."""
     return lambda builder, node: _emit(builder, node, rows_of)
 
 
-def _emit(builder: Builder, node: Node, rows_of: Callable[[KernelContext], Rows]) -> bool:
+def _emit(builder: Builder, node: Node, rows_of: Callable[[KernelContext], Rows]) -> None:
     """Emit one kernel over rows, in place where the operand dies; statistics where asked for."""
     context = site_of(builder, node)
     dtype = context.dtype(0)
@@ -42,21 +42,25 @@ def _emit(builder: Builder, node: Node, rows_of: Callable[[KernelContext], Rows]
     wide = "float64" if dtype.name == "float64" else "float32"
     for index in range(1, len(node.outputs)):
         require(not context.has_output(index) or context.output_dtype(index).name == wide)
-    kernel = NativeKernel.normalization(
-        dtype.name,
-        (rows.count, rows.segments, rows.segment_length, rows.parameters),
-        rows.by_segment,
-        [context.has_input(1), context.has_input(2), context.has_output(1), context.has_output(2)],
-        node.operator != "RMSNormalization",
-        context.number("epsilon", 1e-5),
+    kernel = covered(
+        NativeKernel.normalization(
+            dtype.name,
+            (rows.count, rows.segments, rows.segment_length, rows.parameters),
+            rows.by_segment,
+            [
+                context.has_input(1),
+                context.has_input(2),
+                context.has_output(1),
+                context.has_output(2),
+            ],
+            node.operator != "RMSNormalization",
+            context.number("epsilon", 1e-5),
+        )
     )
-    require(kernel is not None)
-    assert kernel is not None
     sources = [builder.dense(name) for name in names]
     targets = [builder.output(name) for name in node.outputs if name]
     in_place = [(targets[0], sources[0])] if names.count(names[0]) == 1 else []
     builder.native(node, (node.operator, kernel), sources, targets, in_place=in_place)
-    return True
 
 
 @_emitter
@@ -90,15 +94,14 @@ def group(context: KernelContext) -> Rows:
     return Rows(batch * groups, each, space, channels)
 
 
-def softmax(builder: Builder, node: Node) -> bool:
+def softmax(builder: Builder, node: Node) -> None:
     """Emit Softmax or LogSoftmax along any axis, in place if the operand is not read later."""
     context = site_of(builder, node)
     require(context.dtype(0) == context.output_dtype())
-    kernel = NativeKernel.softmax(
-        context.dtype(0).name, normalized_rows(context), node.operator == "LogSoftmax"
+    kernel = covered(
+        NativeKernel.softmax(
+            context.dtype(0).name, normalized_rows(context), node.operator == "LogSoftmax"
+        )
     )
-    require(kernel is not None)
-    assert kernel is not None
     source, target = builder.dense(node.inputs[0]), builder.output(node.outputs[0])
     builder.native(node, (node.operator, kernel), [source], [target], in_place=[(target, source)])
-    return True

@@ -11,7 +11,7 @@ MODES = {"bilinear": "linear", "bicubic": "cubic"}
 """Names before opset 20, and since."""
 
 
-def grid_sample(builder: Builder, node: Node) -> bool:
+def grid_sample(builder: Builder, node: Node) -> None:
     """Emit one kernel; the result has channels last if the image has."""
     context = site_of(builder, node)
     shape, positions = context.shape(0), context.output_shape()[2:]
@@ -34,4 +34,3 @@ def grid_sample(builder: Builder, node: Node) -> bool:
     )
     reads = [source, builder.dense(node.inputs[1])]
     builder.native(node, ("sample", kernel), reads, [target])
-    return True

@@ -7,7 +7,7 @@ from tightship.engine.lower.steps.strides import site_of
 from tightship.graph import DType, Node, element_count
 
 
-def reverse_sequence(builder: Builder, node: Node) -> bool:
+def reverse_sequence(builder: Builder, node: Node) -> None:
     context = site_of(builder, node)
     shape = context.shape(0)
     batch, time = context.integer("batch_axis", 1), context.integer("time_axis", 0)
@@ -18,10 +18,9 @@ def reverse_sequence(builder: Builder, node: Node) -> bool:
     )
     reads = [builder.dense(name) for name in node.inputs]
     builder.native(node, ("reverse", kernel), reads, [builder.output(node.outputs[0])])
-    return True
 
 
-def tensor_scatter(builder: Builder, node: Node) -> bool:
+def tensor_scatter(builder: Builder, node: Node) -> None:
     """Append steps to a cache, in its own bytes if they have no other reader."""
     context = site_of(builder, node)
     shape, new = context.shape(0), context.shape(1)
@@ -35,4 +34,3 @@ def tensor_scatter(builder: Builder, node: Node) -> bool:
     target = builder.output(node.outputs[0])
     taken_over = [(target, reads[0])] if context.read_once(0) else []
     builder.native(node, ("append", kernel), reads, [target], in_place=taken_over)
-    return True

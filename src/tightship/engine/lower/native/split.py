@@ -127,6 +127,5 @@ def _emit(
         ("split", kernel),
         reads,
         [target],
-        scratch_bytes=kernel.scratch_bytes(builder.threads),
         in_place=[(target, reads[-1])] if addend and stands_alone(reads) else [],
     )

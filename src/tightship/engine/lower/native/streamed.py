@@ -302,7 +302,6 @@ def _emit(builder: Builder, node: Node, problem: Problem, bias: str, ending: End
             kernel, bool(bias), bool(ending.addend), ending.low, ending.high)),
         reads,
         [target],
-        scratch_bytes=kernel.scratch_bytes(builder.threads),
         in_place=[(target, reads[-1])] if ending.addend and stands_alone(reads) else [],
     )  # fmt: skip
 

@@ -17,28 +17,29 @@ from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
 
-def resize(builder: Builder, node: Node) -> bool:
+def resize(builder: Builder, node: Node) -> None:
     context = site_of(builder, node)
     if context.text("mode", "nearest") == "nearest":
-        return nearest(builder, node)
-    return _emit(builder, node, resize_taps(context))
+        nearest(builder, node)
+    else:
+        _emit(builder, node, resize_taps(context))
 
 
-def largest(builder: Builder, node: Node) -> bool:
+def largest(builder: Builder, node: Node) -> None:
     context = site_of(builder, node)
     require(not context.has_output(1))
     passes = []
     for taps, at in _pooled(pool_window(context)):
         require(bool((taps.indices == at).any(0).all()))
         passes.append(taps)
-    return _emit(builder, node, passes)
+    _emit(builder, node, passes)
 
 
-def average(builder: Builder, node: Node) -> bool:
+def average(builder: Builder, node: Node) -> None:
     context = site_of(builder, node)
     window = pool_window(context)
     limits = limits_of_average(context, window)
-    return _emit(builder, node, list(_weighed(window, limits)))
+    _emit(builder, node, list(_weighed(window, limits)))
 
 
 def _weighed(window: Window, limits: Sequence[tuple[int, int]]) -> Iterator[Taps]:
@@ -63,7 +64,7 @@ def _pooled(
         yield Taps(axis + 2, np.where(inside, at, first), None), at
 
 
-def _emit(builder: Builder, node: Node, passes: Sequence[Taps]) -> bool:
+def _emit(builder: Builder, node: Node, passes: Sequence[Taps]) -> None:
     """Emit one kernel, which processes axes that shrink before those that grow."""
     value = builder.value(node.inputs[0])
     require(value.dtype is DType.FLOAT32 and len(passes) > 0 and 0 not in value.static_shape)
@@ -81,9 +82,7 @@ def _emit(builder: Builder, node: Node, passes: Sequence[Taps]) -> bool:
         shape[taps.axis] = taps.length
     kernel = NativeKernel.taps(axes)
     target = builder.output(node.outputs[0], _like(source, shape, order))
-    scratch = kernel.scratch_bytes(builder.threads)
-    builder.native(node, ("taps", kernel), [source], [target], scratch_bytes=scratch)
-    return True
+    builder.native(node, ("taps", kernel), [source], [target])
 
 
 def _packed(builder: Builder, name: str) -> tuple[Operand, list[int]]:

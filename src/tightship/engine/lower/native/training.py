@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.kernels.kernel_context import axis_of, require
+from tightship.engine.kernels.kernel_context import axis_of, covered, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.layouts import channels_last, row_major
 from tightship.engine.lower.steps.strides import site_of
@@ -18,7 +18,7 @@ IMAGE_RANKS = (3, 4)
 """Ranks of images that kernels with windows cover."""
 
 
-def update(settings: str) -> Callable[[Builder, Node], bool]:
+def update(settings: str) -> Callable[[Builder, Node], None]:
     """Update a weight and its state in one pass, each over itself.
 
     Args:
@@ -29,7 +29,7 @@ def update(settings: str) -> Callable[[Builder, Node], bool]:
     return lambda builder, node: _update(builder, node, int(scalars), names)
 
 
-def _update(builder: Builder, node: Node, scalars: int, names: Sequence[str]) -> bool:
+def _update(builder: Builder, node: Node, scalars: int, names: Sequence[str]) -> None:
     context = site_of(builder, node)
     large = range(2 + len(node.outputs) - 1)
     require(all(context.input(index).dtype is DType.FLOAT32 for index in large))
@@ -37,9 +37,7 @@ def _update(builder: Builder, node: Node, scalars: int, names: Sequence[str]) ->
     has = [context.has_input(index) for index in (scalars, scalars + 1)]
     whole, count = element_count(context.shape(0)), element_count(context.shape(1))
     start = context.integer("start", 0) * element_count(context.shape(0)[1:])
-    kernel = NativeKernel.update(node.operator, (start, count, whole), has, numbers)
-    require(kernel is not None)
-    assert kernel is not None
+    kernel = covered(NativeKernel.update(node.operator, (start, count, whole), has, numbers))
     sources = [builder.dense(name) for name in node.inputs if name]
     targets = [builder.output(name) for name in node.outputs]
     kept = [sources[0], *sources[2:]]
@@ -47,31 +45,27 @@ def _update(builder: Builder, node: Node, scalars: int, names: Sequence[str]) ->
     if node.operator == "RunningUpdate" and count == whole:
         in_place.append((targets[0], sources[1]))
     builder.native(node, (node.operator, kernel), sources, targets, in_place=in_place)
-    return True
 
 
-def squares(builder: Builder, node: Node) -> bool:
+def squares(builder: Builder, node: Node) -> None:
     """Emit the sum of a gradient's squares, added to a total."""
     context = site_of(builder, node)
     require(context.dtype(0).name == "float32")
     kernel = NativeKernel.squares_added(element_count(context.shape(0)), context.has_input(1))
     sources = [builder.dense(name) for name in node.inputs]
     target = builder.output(node.outputs[0])
-    scratch = kernel.scratch_bytes(builder.threads)
-    builder.native(node, ("squares_added", kernel), sources, [target], scratch_bytes=scratch)
-    return True
+    builder.native(node, ("squares_added", kernel), sources, [target])
 
 
-def clip(builder: Builder, node: Node) -> bool:
+def clip(builder: Builder, node: Node) -> None:
     """Emit the factor that clips gradients, from the sum of all squares."""
     context = site_of(builder, node)
     kernel = NativeKernel.clip_scale(context.number("limit", math.inf), node.name)
     targets = [builder.output(name) for name in node.outputs]
     builder.native(node, ("clip_scale", kernel), [builder.dense(node.inputs[0])], targets)
-    return True
 
 
-def dropout(builder: Builder, node: Node) -> bool:
+def dropout(builder: Builder, node: Node) -> None:
     """Emit Dropout by counter-based random numbers; it may overwrite its operand."""
     context = site_of(builder, node)
     require(context.dtype(0).name == "float32")
@@ -86,10 +80,9 @@ def dropout(builder: Builder, node: Node) -> bool:
     targets = [builder.output(name) for name in node.outputs if name]
     in_place = [(targets[0], sources[0])]
     builder.native(node, ("dropout", kernel), sources, targets, in_place=in_place)
-    return True
 
 
-def batch_normalization(builder: Builder, node: Node) -> bool:
+def batch_normalization(builder: Builder, node: Node) -> None:
     """Emit the batch's statistics and the image normalized by them, in the image's layout."""
     context, layout = site_of(builder, node), _layout(builder, node.inputs[0])
     require(all(context.dtype(index).name == "float32" for index in range(3)))
@@ -101,15 +94,12 @@ def batch_normalization(builder: Builder, node: Node) -> bool:
     sources = [image, *[builder.dense(name) for name in node.inputs[1:]]]
     target = _result(builder, node.outputs[0], layout)
     targets = [target, *[builder.output(name) for name in node.outputs[1:]]]
-    scratch = kernel.scratch_bytes(builder.threads)
     builder.native(
-        node, ("batch_normalization", kernel), sources, targets,
-        scratch_bytes=scratch, in_place=[(target, image)],
+        node, ("batch_normalization", kernel), sources, targets, in_place=[(target, image)],
     )  # fmt: skip
-    return True
 
 
-def batch_normalization_gradient(builder: Builder, node: Node) -> bool:
+def batch_normalization_gradient(builder: Builder, node: Node) -> None:
     """Emit the gradient, which may overwrite the result's gradient."""
     context, layout = site_of(builder, node), _layout(builder, node.inputs[1])
     is_whole = context.has_output(1) and context.has_output(2)
@@ -131,12 +121,9 @@ def batch_normalization_gradient(builder: Builder, node: Node) -> bool:
         else builder.room(f"{node.name}.{place}", row_major(context.shape(2)))
         for place, name in enumerate(names)
     ]]  # fmt: skip
-    scratch = kernel.scratch_bytes(builder.threads)
     builder.native(
-        node, ("batch_normalization_gradient", kernel), sources, targets,
-        scratch_bytes=scratch, in_place=[(target, dy)],
+        node, ("batch_normalization_gradient", kernel), sources, targets, in_place=[(target, dy)],
     )  # fmt: skip
-    return True
 
 
 def _layout(builder: Builder, name: str) -> Layout:
@@ -162,7 +149,7 @@ def _seen(layout: Layout, shape: tuple[int, ...]) -> tuple[int, int, int]:
     return (shape[0] * inner, shape[1], 1) if layout else (shape[0], shape[1], inner)
 
 
-def largest_gradient(builder: Builder, node: Node) -> bool:
+def largest_gradient(builder: Builder, node: Node) -> None:
     """Emit the gradient of a MaxPool over one or two axes."""
     context, layout = site_of(builder, node), _layout(builder, node.inputs[1])
     shape, results, kernel_shape = (
@@ -187,10 +174,9 @@ def largest_gradient(builder: Builder, node: Node) -> bool:
     sources = [_image(builder, name, layout) for name in node.inputs]
     target = _result(builder, node.outputs[0], layout)
     builder.native(node, ("largest_gradient", kernel), sources, [target])
-    return True
 
 
-def cross_entropy_gradient(builder: Builder, node: Node) -> bool:
+def cross_entropy_gradient(builder: Builder, node: Node) -> None:
     """Emit the gradient of a mean or a sum, which may overwrite the log probabilities."""
     context = site_of(builder, node)
     reduction, shape = context.text("reduction", "mean"), context.shape(1)
@@ -204,15 +190,11 @@ def cross_entropy_gradient(builder: Builder, node: Node) -> bool:
     )
     sources = [builder.dense(name) for name in node.inputs if name]
     target = builder.output(node.outputs[0])
-    scratch = kernel.scratch_bytes(builder.threads)
-    builder.native(
-        node, ("cross_entropy_gradient", kernel), sources, [target],
-        scratch_bytes=scratch, in_place=[(target, sources[1])],
-    )  # fmt: skip
-    return True
+    in_place = [(target, sources[1])]
+    builder.native(node, ("cross_entropy_gradient", kernel), sources, [target], in_place=in_place)
 
 
-def gather_gradient(builder: Builder, node: Node) -> bool:
+def gather_gradient(builder: Builder, node: Node) -> None:
     """Emit the gradient of Gather, which adds rows at the indices that selected them."""
     context = site_of(builder, node)
     shape, dtype = context.output_shape(), context.dtype(1).name
@@ -227,4 +209,3 @@ def gather_gradient(builder: Builder, node: Node) -> bool:
     )
     sources = [builder.dense(name) for name in node.inputs]
     builder.native(node, ("gather_gradient", kernel), sources, [builder.output(node.outputs[0])])
-    return True

@@ -1,8 +1,13 @@
 """Chooses an implementation of a primitive that is fast and keeps to its scratchpad."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
 
 from tightship._core import OneDnnError, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import NotCoveredError
+
+T = TypeVar("T")
 
 SLOW = frozenset({"ref", "gemm"})
 """Implementations to avoid: `ref` is 100 to 1000 times slower, `gemm` allocates megabytes."""
@@ -23,3 +28,18 @@ def fast(create: Callable[[], PrimitiveDesc]) -> PrimitiveDesc | None:
         if not desc.next_implementation():
             return None
     return desc
+
+
+def first_fast(
+    candidates: Iterable[T], create: Callable[[T], PrimitiveDesc]
+) -> tuple[T, PrimitiveDesc]:
+    """Return the first of the candidates that a primitive is fast for, and the primitive.
+
+    Raises:
+        NotCoveredError: There is none.
+    """
+    for each in candidates:
+        desc = fast(partial(create, each))
+        if desc is not None:
+            return each, desc
+    raise NotCoveredError

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import NotCoveredError, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
@@ -22,29 +23,22 @@ MOST_MERGED = 64
 """Most groups merged into one, which multiplies the weights and the work by as much."""
 
 
-def convolution(builder: Builder, node: Node) -> bool:
+def convolution(builder: Builder, node: Node) -> None:
     """Emit a convolution with its fused nodes; groups are merged if weights are constant.
 
     Weights of float16 are used as float32, because kernels of halves and the conversions before
     them take up to 1.9 times as long (measured with AVX512-FP16).
     """
-    if len(builder.value(node.inputs[0]).static_shape) not in (3, 4, 5):
-        return False
+    require(len(builder.value(node.inputs[0]).static_shape) in (3, 4, 5))
     half = half_weights(builder, node)
     if half is not None and half[1] is DType.BFLOAT16:
         name, dtype = half
         narrow = replace(node, inputs=(node.inputs[0], name, *node.inputs[2:]))
         if _emit(builder, narrow, dtype):
-            return True
-    return _emit(builder, node) or (
-        builder.constant(node.inputs[1]) is not None
-        and any(_emit(builder, _merged(builder, node, count)) for count in _merges(node))
-    )
-
-
-def transposed_convolution(builder: Builder, node: Node) -> bool:
-    """Emit a ConvTranspose with its fused nodes."""
-    return convolution(builder, node)
+            return
+    if not _emit(builder, node):
+        require(builder.constant(node.inputs[1]) is not None)
+        require(any(_emit(builder, _merged(builder, node, count)) for count in _merges(node)))
 
 
 def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:
@@ -56,13 +50,14 @@ def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:
     else:
         return False
     layout = plain.operand(DST)
-    chosen: tuple[PrimitiveDesc, Epilogue] | None = plain, Epilogue()
+    chosen = plain, Epilogue()
     if node.fused:
-        chosen = with_epilogue(
-            builder, node, layout, lambda extra: convolved.describe(source, layout, extra)
-        )
-    if chosen is None:
-        return False
+        try:
+            chosen = with_epilogue(
+                builder, node, layout, lambda extra: convolved.describe(source, layout, extra)
+            )
+        except NotCoveredError:
+            return False
     convolved.emit(*chosen)
     return True
 

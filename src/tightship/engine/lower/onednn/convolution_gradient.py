@@ -1,7 +1,8 @@
 """Emits gradients of convolutions, in the layouts that the forward pass left the images in."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.kernels.kernel_context import require
+from tightship.engine.lower.onednn.choose import first_fast
 from tightship.engine.lower.onednn.gradient import (
     DIFF_BIAS,
     DIFF_DST,
@@ -20,51 +21,39 @@ RANKS = (3, 4, 5)
 """Ranks of images that oneDNN convolves."""
 
 
-def data_gradient(builder: Builder, node: Node) -> bool:
+def data_gradient(builder: Builder, node: Node) -> None:
     """Emit the gradient of the image, from the result's gradient and the weights."""
     gradient, weights = (builder.value(name).static_shape for name in node.inputs)
     image = builder.value(node.outputs[0]).static_shape
-    if len(image) not in RANKS:
-        return False
+    require(len(image) in RANKS)
     window = window_of(node, weights[2:], image[2:], gradient[2:]).parts
     stored = _grouped(node, weights)
     free = MemoryDesc.any(stored.dims)
-    for target, source in dict.fromkeys(
-        [
-            (builder.preferred(image), _as_it_lies(builder, node.inputs[0])),
-            (builder.preferred(image), builder.preferred(gradient)),
-        ]
-    ):
-        operands = [target, free, None, source]
-        desc = fast(
-            lambda operands=operands: PrimitiveDesc.convolution_data_gradient(  # type: ignore[misc]
-                operands, window, Attributes()
-            )
-        )
-        if desc is not None:
-            reads = [
-                (DIFF_DST, builder.in_layout(node.inputs[0], desc.operand(DIFF_DST))),
-                (WEIGHTS, parameter(builder, node.inputs[1], stored, desc.operand(WEIGHTS))),
-            ]
-            result = builder.output(node.outputs[0], desc.operand(DIFF_SRC))
-            gradient_step(builder, node, desc, reads, [(DIFF_SRC, result)])
-            return True
-    return False
+    sources = dict.fromkeys([_as_it_lies(builder, node.inputs[0]), builder.preferred(gradient)])
+    _, desc = first_fast(
+        sources,
+        lambda source: PrimitiveDesc.convolution_data_gradient(
+            [builder.preferred(image), free, None, source], window, Attributes()
+        ),
+    )
+    reads = [
+        (DIFF_DST, builder.in_layout(node.inputs[0], desc.operand(DIFF_DST))),
+        (WEIGHTS, parameter(builder, node.inputs[1], stored, desc.operand(WEIGHTS))),
+    ]
+    result = builder.output(node.outputs[0], desc.operand(DIFF_SRC))
+    gradient_step(builder, node, desc, reads, [(DIFF_SRC, result)])
 
 
-def weights_gradient(builder: Builder, node: Node) -> bool:
+def weights_gradient(builder: Builder, node: Node) -> None:
     """Emit the gradients of the weights and, if it is an output, of the bias."""
     gradient, image = (builder.value(name).static_shape for name in node.inputs)
-    if len(image) not in RANKS or not node.outputs[0]:
-        return False
+    require(len(image) in RANKS and bool(node.outputs[0]))
     weights = builder.value(node.outputs[0]).static_shape
     window = window_of(node, weights[2:], image[2:], gradient[2:]).parts
     bias = node.outputs[1] if len(node.outputs) > 1 else ""
     filters = MemoryDesc([weights[0]]) if bias else None
     stored = _grouped(node, weights)
     desc = _of_weights(builder, node, [MemoryDesc.any(stored.dims), filters], window)
-    if desc is None:
-        return False
     layout = desc.operand(DIFF_WEIGHTS)
     name, is_one_group = node.outputs[0], len(layout.dims) == len(weights)
     result = (
@@ -83,27 +72,21 @@ def weights_gradient(builder: Builder, node: Node) -> bool:
     gradient_step(builder, node, desc, reads, writes)
     if not is_one_group:
         builder.reorder(result, builder.output(name).under(stored))
-    return True
 
 
 def _of_weights(
     builder: Builder, node: Node, parameters: list[MemoryDesc | None], window: Window4
-) -> PrimitiveDesc | None:
+) -> PrimitiveDesc:
     """Describe the primitive for the images' own layouts if that is fast, else for free ones."""
     dy, x = node.inputs
     shapes = [builder.value(name).static_shape for name in (x, dy)]
     free: ImageLayouts = builder.preferred(shapes[0]), builder.preferred(shapes[1])
-    describe = PrimitiveDesc.convolution_weights_gradient
-    for source, target in dict.fromkeys(
-        [(_as_it_lies(builder, x), _as_it_lies(builder, dy)), free]
-    ):
-        operands = [source, *parameters, target]
-        desc = fast(
-            lambda operands=operands: describe(operands, window, Attributes())  # type: ignore[misc]
-        )
-        if desc is not None:
-            return desc
-    return None
+    return first_fast(
+        dict.fromkeys([(_as_it_lies(builder, x), _as_it_lies(builder, dy)), free]),
+        lambda images: PrimitiveDesc.convolution_weights_gradient(
+            [images[0], *parameters, images[1]], window, Attributes()
+        ),
+    )[1]
 
 
 def _as_it_lies(builder: Builder, name: str) -> MemoryDesc:

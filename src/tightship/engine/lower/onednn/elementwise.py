@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.kernels.kernel_context import covered, require
+from tightship.engine.lower.onednn.choose import fast, first_fast
 from tightship.engine.lower.steps.builder import SRC, Builder
 from tightship.engine.lower.steps.fused_nodes import eltwise_of
 from tightship.engine.program.program import Operand
@@ -21,66 +22,56 @@ OF_EQUAL_BITS = frozenset({"Add", "Mul"})
 """Operators whose operands may be swapped bit for bit; Min and Max depend on order for NaN."""
 
 
-def activation(builder: Builder, node: Node) -> bool:
+def activation(builder: Builder, node: Node) -> None:
     """Emit one eltwise primitive, in place if the operand is not read later."""
-    found = eltwise_of(builder, node)
-    if found is None or _is_native(builder, node):
-        return False
-    algorithm, alpha, beta = found
-    for layout in builder.candidate_layouts(builder.home(node.inputs[0])):
-        desc = fast(
-            lambda layout=layout: PrimitiveDesc.eltwise(  # type: ignore[misc]
-                algorithm, layout, layout, (alpha, beta), Attributes()
-            )
-        )
-        if desc is not None:
-            source = builder.in_layout(node.inputs[0], layout)
-            target = builder.output(node.outputs[0], layout)
-            in_place = [(source, AliasKind.IN_PLACE)]
-            builder.primitive(node, desc, [(SRC, source)], [target], in_place)
-            return True
-    return False
+    algorithm, alpha, beta = covered(eltwise_of(builder, node))
+    require(not _is_native(builder, node))
+    layout, desc = first_fast(
+        builder.candidate_layouts(builder.home(node.inputs[0])),
+        lambda layout: PrimitiveDesc.eltwise(
+            algorithm, layout, layout, (alpha, beta), Attributes()
+        ),
+    )
+    source = builder.in_layout(node.inputs[0], layout)
+    target = builder.output(node.outputs[0], layout)
+    builder.primitive(node, desc, [(SRC, source)], [target], [(source, AliasKind.IN_PLACE)])
 
 
-def binary(builder: Builder, node: Node) -> bool:
+def binary(builder: Builder, node: Node) -> None:
     """Emit a binary operation whose first operand has the shape of the result, and its layout.
 
     Later readers of an operand decide what may be overwritten, but no layout, so that another order
     of nodes yields the same layouts. Before opset 7 an attribute places the second operand's axes;
     that form is left to NumPy.
     """
-    if node.fused or len(node.inputs) != 2:
-        return False
-    if "axis" in node.attributes or _is_native(builder, node):
-        return False
+    require(not node.fused and len(node.inputs) == 2)
+    require("axis" not in node.attributes and not _is_native(builder, node))
     shape = builder.value(node.outputs[0]).static_shape
     left, right = _ordered(builder, node, shape)
-    if builder.value(left).static_shape != shape:
-        return False
+    require(builder.value(left).static_shape == shape)
     other_shape = builder.value(right).static_shape
     padded = [1] * (len(shape) - len(other_shape)) + list(other_shape)
-    for layout in builder.candidate_layouts(builder.home(left)):
-        other_layout = layout if other_shape == shape else MemoryDesc(padded or [1])
-        desc = fast(
-            lambda layout=layout, other=other_layout: PrimitiveDesc.binary(  # type: ignore[misc]
-                row_of(node).binary, layout, other, layout, Attributes()
-            )
-        )
-        if desc is not None:
-            first = builder.in_layout(left, layout)
-            second = builder.in_layout(right, other_layout)
-            if _is_better_first(builder, node, right, left):
-                first, second = second, first
-            target = builder.output(node.outputs[0], layout)
-            share = [(first, AliasKind.IN_PLACE)] if second.slot != first.slot else []
-            builder.primitive(node, desc, [(SRC, first), (SRC_1, second)], [target], share)
-            return True
-    return False
+    layouts = [
+        (layout, layout if other_shape == shape else MemoryDesc(padded or [1]))
+        for layout in builder.candidate_layouts(builder.home(left))
+    ]
+    (layout, other_layout), desc = first_fast(
+        layouts,
+        lambda pair: PrimitiveDesc.binary(row_of(node).binary, *pair, pair[0], Attributes()),
+    )
+    first = builder.in_layout(left, layout)
+    second = builder.in_layout(right, other_layout)
+    if _is_better_first(builder, node, right, left):
+        first, second = second, first
+    target = builder.output(node.outputs[0], layout)
+    share = [(first, AliasKind.IN_PLACE)] if second.slot != first.slot else []
+    builder.primitive(node, desc, [(SRC, first), (SRC_1, second)], [target], share)
 
 
-def unless_streamed(builder: Builder, node: Node) -> bool:
+def unless_streamed(builder: Builder, node: Node) -> None:
     """Emit as `binary` does, except for results that a native kernel writes around the caches."""
-    return not _is_streamed(builder, node) and binary(builder, node)
+    require(not _is_streamed(builder, node))
+    binary(builder, node)
 
 
 def _is_native(builder: Builder, node: Node) -> bool:
@@ -136,23 +127,21 @@ def _dies(builder: Builder, name: str) -> bool:
     return builder.constant(name) is None and builder.dies_here(builder.home(name))
 
 
-def sum_of(builder: Builder, node: Node) -> bool:
+def sum_of(builder: Builder, node: Node) -> None:
     """Emit Sum: of two as Add, of more as one primitive if shapes are equal."""
     if len(node.inputs) == 2:
-        return binary(builder, replace(node, operator="Add"))
+        binary(builder, replace(node, operator="Add"))
+        return
     shape = builder.value(node.outputs[0]).static_shape
-    if any(builder.value(name).static_shape != shape for name in node.inputs):
-        return False
+    require(all(builder.value(name).static_shape == shape for name in node.inputs))
     first = builder.home(node.inputs[0])
     assert first.desc is not None
     layout = first.desc
     scales = [1.0] * len(node.inputs)
-    desc = fast(lambda: PrimitiveDesc.sum([layout] * len(scales), layout, scales, Attributes()))
-    if desc is None:
-        return False
+    layouts = [layout] * len(scales)
+    desc = covered(fast(lambda: PrimitiveDesc.sum(layouts, layout, scales, Attributes())))
     reads: list[tuple[int, Operand]] = [
         (MULTIPLE_SRC + index, builder.in_layout(name, layout))
         for index, name in enumerate(node.inputs)
     ]
     builder.primitive(node, desc, reads, [builder.output(node.outputs[0], layout)])
-    return True

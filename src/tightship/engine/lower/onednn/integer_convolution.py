@@ -1,6 +1,7 @@
 """Emits ConvInteger with constant int8 weights."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import NotCoveredError, covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.integer_product import Zero
 from tightship.engine.lower.onednn.quantized import WEIGHTS, ZERO_POINTS
@@ -11,17 +12,16 @@ from tightship.engine.lower.steps.window import window_of
 from tightship.graph import DType, Node, element_count
 
 
-def convolution_integer(builder: Builder, node: Node) -> bool:
+def convolution_integer(builder: Builder, node: Node) -> None:
     """Emit sums in int32, with at most one zero point for the image and none for the weights."""
     image, weights = (builder.value(name) for name in node.inputs[:2])
     before, after = image.static_shape, builder.value(node.outputs[0]).static_shape
     zero, weights_zero = (*node.inputs[2:], "", "")[:2]
-    if weights_zero or builder.constant(node.inputs[1]) is None or weights.dtype is not DType.INT8:
-        return False
+    require(not weights_zero and weights.dtype is DType.INT8)
+    covered(builder.constant(node.inputs[1]))
     if image.dtype not in NARROW or len(before) not in (3, 4, 5) or 0 in (*before, *after):
-        return False
-    if zero and element_count(builder.value(zero).static_shape) != 1:
-        return False
+        raise NotCoveredError
+    require(not zero or element_count(builder.value(zero).static_shape) == 1)
     window = window_of(node, weights.static_shape[2:], before[2:], after[2:])
     attributes, stored = Attributes(), stored_weights(builder, node)
     if zero:
@@ -32,13 +32,13 @@ def convolution_integer(builder: Builder, node: Node) -> bool:
         None,
         MemoryDesc.any(list(after), "int32"),
     ]
-    desc = fast(
-        lambda: PrimitiveDesc.convolution(
-            operands, window.parts, transposed=False, attributes=attributes
+    desc = covered(
+        fast(
+            lambda: PrimitiveDesc.convolution(
+                operands, window.parts, transposed=False, attributes=attributes
+            )
         )
     )
-    if desc is None:
-        return False
     reads = [
         (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
         (WEIGHTS, builder.weight(node.inputs[1], stored, desc.operand(WEIGHTS))),
@@ -48,8 +48,7 @@ def convolution_integer(builder: Builder, node: Node) -> bool:
     plain, written = MemoryDesc(list(after), "int32"), desc.operand(DST)
     if written == plain:
         builder.primitive(node, desc, reads, [builder.output_as(node.outputs[0], plain)])
-        return True
+        return
     room = builder.room(f"{node.outputs[0]}.sums", written)
     builder.primitive(node, desc, reads, [room])
     builder.reorder(room, builder.output_as(node.outputs[0], plain))
-    return True

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import WEIGHTS, ZERO_POINTS
 from tightship.engine.lower.passes.dequantized import NARROW, flipped, scalar
@@ -15,11 +16,9 @@ MIDDLE = 128
 """Offset that turns uint8 into int8."""
 
 
-def matmul_integer(builder: Builder, node: Node) -> bool:
+def matmul_integer(builder: Builder, node: Node) -> None:
     """Emit a product with one zero point for each operand; a uint8 right operand becomes int8."""
     product = _product(builder, node)
-    if product is None:
-        return False
     attributes = Attributes()
     for argument, zero in product.zeros.items():
         if zero.name or zero.shift:
@@ -32,9 +31,7 @@ def matmul_integer(builder: Builder, node: Node) -> bool:
         None,
         MemoryDesc([*product.left[:-1], product.right[-1]], "int32"),
     ]
-    desc = fast(lambda: PrimitiveDesc.matmul(operands, attributes))
-    if desc is None:
-        return False
+    desc = covered(fast(lambda: PrimitiveDesc.matmul(operands, attributes)))
     packed = desc.operand(WEIGHTS)
     reads = [
         (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
@@ -47,7 +44,6 @@ def matmul_integer(builder: Builder, node: Node) -> bool:
     ]
     target = builder.output_as(node.outputs[0], desc.operand(DST))
     builder.primitive(node, desc, reads, [target])
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +76,19 @@ class _Product:
     """Zero points by `DNNL_ARG_*`."""
 
 
-def _product(builder: Builder, node: Node) -> _Product | None:
+def _product(builder: Builder, node: Node) -> _Product:
     values = [builder.value(name) for name in node.inputs if name]
     left, right = (builder.value(name) for name in node.inputs[:2])
-    if not all(value.is_static and value.dtype in NARROW for value in values):
-        return None
+    require(all(value.is_static and value.dtype in NARROW for value in values))
     shapes = [list(left.static_shape), list(right.static_shape)]
-    if min(map(len, shapes)) < 2 or 0 in (*shapes[0], *shapes[1]):
-        return None
+    require(min(map(len, shapes)) >= 2 and 0 not in (*shapes[0], *shapes[1]))
     if len(shapes[1]) == 2:
         shapes[0] = [element_count(tuple(shapes[0][:-1])), shapes[0][-1]]
-    elif shapes[0][:-2] != shapes[1][:-2] or len(shapes[1]) > 5:
-        return None
+    else:
+        require(shapes[0][:-2] == shapes[1][:-2] and len(shapes[1]) <= 5)
     names = (*node.inputs[2:], "", "")[:2]
-    if any(name and element_count(builder.value(name).static_shape) != 1 for name in names):
-        return None
+    given = [builder.value(name).static_shape for name in names if name]
+    require(all(element_count(shape) == 1 for shape in given))
     shift = MIDDLE if right.dtype is DType.UINT8 else 0
     zeros = {SRC: Zero(names[0], 0), WEIGHTS: Zero(names[1], shift)}
     return _Product(shapes[0], shapes[1], zeros)

@@ -1,8 +1,10 @@
 """Emits MatMul and Gemm; constant matrices are packed, and leading axes flattened for them."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import NotCoveredError, covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
 from tightship.engine.lower.onednn.transposed import transposed_product
@@ -17,44 +19,39 @@ PADDING_MAX = 1.25
 """Largest ratio of a packed matrix's size to that of its elements."""
 
 
-def matmul(builder: Builder, node: Node) -> bool:
+def matmul(builder: Builder, node: Node) -> None:
     """Emit MatMul; by a single matrix it is one product of two matrices, whatever the rank."""
     left, right = (builder.value(name).static_shape for name in node.inputs)
-    if len(left) < 2 or len(right) < 2:
-        return False
-    if len(right) == 2 and builder.constant(node.inputs[1]) is not None:
-        rows, depth = element_count(left[:-1]), left[-1]
-        weights = MemoryDesc(list(right))
-        return _by_matrix(builder, node, _Product([rows, depth], weights, right[1], ""))
-    if len(right) == 2 and len(left) > 2:
-        weights = _matrix_layout(builder, node.inputs[1])
+    require(len(left) >= 2 and len(right) >= 2)
+    is_constant = builder.constant(node.inputs[1]) is not None
+    if len(right) == 2 and (is_constant or len(left) > 2):
+        weights = (
+            MemoryDesc(list(right)) if is_constant else _matrix_layout(builder, node.inputs[1])
+        )
         product = _Product([element_count(left[:-1]), left[-1]], weights, right[1], "")
-        product.is_constant = False
-        return _by_matrix(builder, node, product)
-    return _batched(builder, node, left, right)
+        product.is_constant = is_constant
+        _by_matrix(builder, node, product)
+    else:
+        _batched(builder, node, left, right)
 
 
-def gemm(builder: Builder, node: Node) -> bool:
+def gemm(builder: Builder, node: Node) -> None:
     """Emit Gemm with alpha and beta one by a constant matrix, or of a transposed left operand."""
     attributes = node.attributes
     if attributes.get("transA", 0) and len(node.inputs) == 2 and not node.fused:
-        return transposed_product(builder, node)
-    if attributes.get("alpha", 1.0) != 1.0 or attributes.get("beta", 1.0) != 1.0:
-        return False
+        transposed_product(builder, node)
+        return
+    require(attributes.get("alpha", 1.0) == 1.0 and attributes.get("beta", 1.0) == 1.0)
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
-    if builder.constant(node.inputs[1]) is None or attributes.get("transA", 0):
-        return False
+    require(builder.constant(node.inputs[1]) is not None and not attributes.get("transA", 0))
     shape = builder.value(node.inputs[1]).static_shape
     depth, columns = shape[::-1] if attributes.get("transB", 0) else shape
-    if bias and (
-        builder.constant(bias) is None
-        or builder.value(bias).static_shape not in ((columns,), (1, columns))
-    ):
-        return False
+    if bias:
+        require(covered(builder.constant(bias)).shape in ((columns,), (1, columns)))
     strides = [1, depth] if attributes.get("transB", 0) else [columns, 1]
     weights = MemoryDesc([depth, columns], "float32", strides)
     rows = builder.value(node.inputs[0]).static_shape[0]
-    return _by_matrix(builder, node, _Product([rows, depth], weights, columns, bias))
+    _by_matrix(builder, node, _Product([rows, depth], weights, columns, bias))
 
 
 class _Product:
@@ -102,7 +99,7 @@ class _Product:
         return fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes))
 
 
-def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
+def _by_matrix(builder: Builder, node: Node, product: _Product) -> None:
     half = half_weights(builder, node)
     if half is not None:
         name, dtype = half
@@ -110,22 +107,20 @@ def _by_matrix(builder: Builder, node: Node, product: _Product) -> bool:
         stored = product.weights
         narrow.weights = MemoryDesc(stored.dims, dtype.value, stored.strides)
         narrow.dtype = dtype
-        if _emit(builder, replace(node, inputs=(node.inputs[0], name, *node.inputs[2:])), narrow):
-            return True
-    return _emit(builder, node, product)
+        with suppress(NotCoveredError):
+            _emit(builder, replace(node, inputs=(node.inputs[0], name, *node.inputs[2:])), narrow)
+            return
+    _emit(builder, node, product)
 
 
-def _emit(builder: Builder, node: Node, product: _Product) -> bool:
+def _emit(builder: Builder, node: Node, product: _Product) -> None:
     if not product.bias:
         node, product.bias = take_bias(builder, node, product.columns)
     layout = builder.row_major((product.source[0], product.columns))
     matrix = node.inputs[1]
-    chosen = with_epilogue(
+    desc, extra = with_epilogue(
         builder, node, layout, lambda extra: product.describe(builder, extra, matrix)
     )
-    if chosen is None:
-        return False
-    desc, extra = chosen
     packed = desc.operand(WEIGHTS)
     reads = [
         (SRC, builder.in_layout(node.inputs[0], desc.operand(SRC))),
@@ -142,31 +137,24 @@ def _emit(builder: Builder, node: Node, product: _Product) -> bool:
     reads.extend(extra.bound(builder))
     target = builder.output_as(node.writes[0], layout)
     builder.primitive(node, desc, reads, [target], extra.share)
-    return True
 
 
-def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[int, ...]) -> bool:
+def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[int, ...]) -> None:
     """Emit a product of two stacks of matrices; the right one may be read transposed."""
     rank = max(len(left), len(right))
-    if len(left) != rank or len(right) != rank or rank > 5:
-        return False
+    require(len(left) == len(right) == rank <= 5)
     target_shape = builder.value(node.outputs[0]).static_shape
     destination = Destination(MemoryDesc(list(target_shape)), target_shape)
     extra = epilogue(builder, node, destination)
-    if extra is None:
-        return False
     source, weights = row_major(left), _matrix_layout(builder, node.inputs[1])
     operands = [source, weights, None, destination.desc]
-    desc = fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes))
-    if desc is None:
-        return False
+    desc = covered(fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes)))
     reads = [
         (SRC, builder.in_layout(node.inputs[0], source)),
         (WEIGHTS, builder.in_layout(node.inputs[1], weights)),
         *extra.bound(builder),
     ]
     builder.primitive(node, desc, reads, [builder.output(node.writes[0], desc.operand(DST))])
-    return True
 
 
 def _matrix_layout(builder: Builder, name: str) -> MemoryDesc:

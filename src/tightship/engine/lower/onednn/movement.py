@@ -1,6 +1,7 @@
 """Emits operators that move elements: concatenation, transposition, channel shuffle."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.steps.builder import DST, SRC, Builder
 from tightship.engine.lower.steps.layouts import channels_last, row_major
@@ -9,31 +10,28 @@ from tightship.graph import Node
 MULTIPLE_SRC = 1024
 
 
-def concat(builder: Builder, node: Node) -> bool:
+def concat(builder: Builder, node: Node) -> None:
     """Emit Concat in the operands' layout; if they differ, in one that suits images."""
     axis = node.attributes.get("axis", 1)
     shape = builder.value(node.outputs[0]).static_shape
     assert isinstance(axis, int)
     own = [builder.home(name).desc for name in node.inputs]
     layouts = [layout for layout in own if layout is not None]
-    if len(layouts) != len(own):
-        return False
+    require(len(layouts) == len(own))
     if len({layout.format for layout in layouts}) == 1:
         joined = MemoryDesc.any(list(shape))
     else:
         common = channels_last if _is_spatial(layouts) else row_major
         layouts = [common(builder.value(name).static_shape) for name in node.inputs]
         joined = common(shape)
-    desc = fast(lambda: PrimitiveDesc.concat(layouts, joined, axis % len(shape), Attributes()))
-    if desc is None:
-        return False
+    axis %= len(shape)
+    desc = covered(fast(lambda: PrimitiveDesc.concat(layouts, joined, axis, Attributes())))
     reads = [
         (MULTIPLE_SRC + index, builder.in_layout(name, layout))
         for index, (name, layout) in enumerate(zip(node.inputs, layouts, strict=True))
     ]
     target = builder.output(node.outputs[0], desc.operand(DST))
     builder.primitive(node, desc, reads, [target])
-    return True
 
 
 def _is_spatial(layouts: list[MemoryDesc]) -> bool:
@@ -41,7 +39,7 @@ def _is_spatial(layouts: list[MemoryDesc]) -> bool:
     return any(not layout.is_plain or layout == channels_last(layout.dims) for layout in layouts)
 
 
-def transpose(builder: Builder, node: Node) -> bool:
+def transpose(builder: Builder, node: Node) -> None:
     """Make a Transpose a view: the same bytes under permuted strides."""
     source = builder.home(node.inputs[0])
     rank = len(source.shape)
@@ -53,13 +51,12 @@ def transpose(builder: Builder, node: Node) -> bool:
     if source.desc.offset_bytes:
         order = sorted(range(rank), key=lambda axis: permutation[axis])
         builder.view(node.outputs[0], source, source.desc.permuted(order))
-        return True
+        return
     strides = source.desc.strides
     dims = [source.shape[int(axis)] for axis in permutation]
     permuted = [strides[int(axis)] for axis in permutation]
     desc = MemoryDesc(dims, "float32", _settled(dims, permuted))
     builder.view(node.outputs[0], source, desc)
-    return True
 
 
 def _settled(dims: list[int], strides: list[int]) -> list[int]:
@@ -76,7 +73,7 @@ def _settled(dims: list[int], strides: list[int]) -> list[int]:
     return settled
 
 
-def channel_shuffle(builder: Builder, node: Node) -> bool:
+def channel_shuffle(builder: Builder, node: Node) -> None:
     """Emit a channel shuffle in the operand's layout, as a reorder between two views."""
     groups = node.attributes["groups"]
     assert isinstance(groups, int)
@@ -94,4 +91,3 @@ def channel_shuffle(builder: Builder, node: Node) -> bool:
     target = builder.output(node.outputs[0], source.desc)
     seen = target.under(dealt)
     builder.primitive(node, desc, [(SRC, source.under(taken))], [seen])
-    return True

@@ -1,6 +1,7 @@
 """Emits gradients of normalizations and softmaxes."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.gradient import DIFF_DST, DIFF_SRC, gradient_step
 from tightship.engine.lower.onednn.normalization import (
@@ -21,18 +22,17 @@ UNREAD = SHIFT
 """Argument that the primitive requires, though no gradient depends on it."""
 
 
-def layer_gradient(builder: Builder, node: Node) -> bool:
+def layer_gradient(builder: Builder, node: Node) -> None:
     """Emit the gradients of LayerNormalization, whose variance plus epsilon is `inverse ** -2`."""
-    if not node.outputs[0]:
-        return False
+    require(bool(node.outputs[0]))
     rows, columns = rows_of(builder, node)
     matrix, vector, each = (MemoryDesc(dims) for dims in ([rows, columns], [columns], [rows]))
-    square = fast(lambda: PrimitiveDesc.eltwise("pow", each, each, (1.0, -2.0), Attributes()))
-    desc = fast(
-        lambda: PrimitiveDesc.layer_normalization_gradient(matrix, matrix, 0.0, Attributes())
+    square = covered(
+        fast(lambda: PrimitiveDesc.eltwise("pow", each, each, (1.0, -2.0), Attributes()))
     )
-    if square is None or desc is None:
-        return False
+    desc = covered(
+        fast(lambda: PrimitiveDesc.layer_normalization_gradient(matrix, matrix, 0.0, Attributes()))
+    )
     dy, x, scale, mean, inverse = node.inputs
     variance = builder.room(f"{node.name}.variance", each)
     builder.primitive(node, square, [(SRC, parameter(builder, inverse, each, each))], [variance])
@@ -49,24 +49,19 @@ def layer_gradient(builder: Builder, node: Node) -> bool:
     target = builder.output_as(node.outputs[0], matrix)
     writes = [(DIFF_SRC, target), *_vectors(builder, node, (DIFF_SCALE, DIFF_SHIFT), vector)]
     gradient_step(builder, node, desc, reads, writes, [(target, gradient)])
-    return True
 
 
-def softmax_gradient(builder: Builder, node: Node) -> bool:
+def softmax_gradient(builder: Builder, node: Node) -> None:
     """Emit the gradient of Softmax or LogSoftmax, which may overwrite the result's gradient."""
     layout, axis = softmax_layout(builder, node)
-    desc = fast(
-        lambda: PrimitiveDesc.softmax_gradient(
-            layout, layout, axis, node.operator == "LogSoftmaxGrad", Attributes()
-        )
+    is_log = node.operator == "LogSoftmaxGrad"
+    desc = covered(
+        fast(lambda: PrimitiveDesc.softmax_gradient(layout, layout, axis, is_log, Attributes()))
     )
-    if desc is None:
-        return False
     gradient, result = (builder.in_layout(name, layout) for name in node.inputs)
     target = builder.output_as(node.outputs[0], layout)
     reads = [(DIFF_DST, gradient), (DST, result)]
     gradient_step(builder, node, desc, reads, [(DIFF_SRC, target)], [(target, gradient)])
-    return True
 
 
 def _vectors(

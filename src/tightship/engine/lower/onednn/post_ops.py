@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import NotCoveredError, covered, require
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.fused_nodes import eltwise_of
 from tightship.engine.program.program import Operand
@@ -88,26 +89,31 @@ def with_epilogue(
     node: Node,
     layout: MemoryDesc,
     describe: Callable[[Epilogue], PrimitiveDesc | None],
-) -> tuple[PrimitiveDesc, Epilogue] | None:
+) -> tuple[PrimitiveDesc, Epilogue]:
     """Describe a primitive with the fused nodes of `node`, with sums in place if possible.
 
     A residual is never accumulated over bytes that the primitive still reads, nor in an output of
     the caller's.
+
+    Raises:
+        NotCoveredError: A fused node cannot be a post-operation, or no primitive is fast.
     """
     shape = builder.value(node.writes[0]).static_shape
     for may_tie in (not builder.writes_outside(node.writes[0], layout), False):
         extra = epilogue(builder, node, Destination(layout, shape, may_tie))
-        desc = None if extra is None else describe(extra)
-        if desc is not None and extra is not None:
+        if desc := describe(extra):
             return desc, extra
-    return None
+    raise NotCoveredError
 
 
-def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue | None:
+def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue:
     """Collect the fused nodes of `node` as post-operations.
 
-    Return None if one of them cannot be a post-operation. If the destination `may_tie`, one
-    residual of its type that is read only here is accumulated in place.
+    If the destination `may_tie`, one residual of its type that is read only here is accumulated in
+    place.
+
+    Raises:
+        NotCoveredError: A node cannot be a post-operation.
     """
     result = Epilogue()
     name = node.outputs[0]
@@ -115,8 +121,8 @@ def epilogue(builder: Builder, node: Node, destination: Destination) -> Epilogue
         eltwise = eltwise_of(builder, fused)
         if eltwise is not None:
             result.add_eltwise(*eltwise)
-        elif not _add_binary(builder, result, (node, fused), name, destination):
-            return None
+        else:
+            _add_binary(builder, result, (node, fused), name, destination)
         name = fused.outputs[0]
     return result
 
@@ -127,23 +133,19 @@ def _add_binary(
     nodes: tuple[Node, Node],
     name: str,
     destination: Destination,
-) -> bool:
+) -> None:
     """Append the second of `nodes`, which is fused into the first and applied to `name`."""
     head, fused = nodes
     algorithm = row_of(fused).binary
-    if not algorithm:
-        return False
+    require(bool(algorithm))
     other = fused.inputs[1 if fused.inputs[0] == name else 0]
     shape = builder.value(other).static_shape
-    desc = destination.layout_of(shape)
-    if desc is None:
-        return False
+    desc = covered(destination.layout_of(shape))
     sums = algorithm == "add" and shape == destination.shape and result.tied is None
     if sums and destination.may_tie and builder.options.in_place:
         constant = builder.constant(other) is not None
         residual = None if constant else builder.overwritable(head, other, desc)
         if residual is not None:
             result.add_sum(residual)
-            return True
+            return
     result.add_binary(algorithm, other, desc)
-    return True

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import NotCoveredError, covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import Scales, integer_weights
 from tightship.engine.lower.onednn.quantized_work import QuantizedOperands, emit
@@ -13,24 +14,23 @@ from tightship.engine.program.program import Operand
 from tightship.graph import Node
 
 
-def quantized_convolution(builder: Builder, node: Node) -> bool:
+def quantized_convolution(builder: Builder, node: Node) -> None:
     """Emit Conv with one scale for all weights or for each output, and a constant bias."""
     tensor = builder.quantized(node.inputs[0])
     before = builder.value(node.inputs[0]).static_shape
     after = builder.value(node.outputs[0]).static_shape
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
     if tensor is None or len(before) not in (3, 4, 5) or 0 in (*before, *after):
-        return False
-    weights = integer_weights(builder, node.inputs[1], (0,))
-    if weights is None or weights.zero or (bias and builder.constant(bias) is None):
-        return False
+        raise NotCoveredError
+    weights = covered(integer_weights(builder, node.inputs[1], (0,)))
+    require(not weights.zero and not (bias and builder.constant(bias) is None))
     kernel = builder.value(node.inputs[1]).static_shape[2:]
     window = window_of(node, kernel, before[2:], after[2:])
     stored = stored_weights(builder, node)
     outputs = 0b11 if len(stored.dims) > len(before) else 0b1
     vector = MemoryDesc([after[1]]) if bias else None
     operands = QuantizedOperands(tensor, weights, stored, outputs, bias, vector)
-    return emit(builder, node, _Convolution(operands, (before, after), window))
+    emit(builder, node, _Convolution(operands, (before, after), window))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import NotCoveredError, covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import Scales, integer_weights
 from tightship.engine.lower.onednn.quantized_work import QuantizedOperands, emit
@@ -14,26 +15,24 @@ from tightship.graph import Node, element_count
 ALONG_COLUMNS = 0b10
 
 
-def quantized_matmul(builder: Builder, node: Node) -> bool:
+def quantized_matmul(builder: Builder, node: Node) -> None:
     """Emit MatMul; the left operand's leading axes are flattened to rows."""
     right = builder.value(node.inputs[1]).static_shape
-    if len(right) != 2 or len(builder.value(node.inputs[0]).static_shape) < 2:
-        return False
+    require(len(right) == 2 and len(builder.value(node.inputs[0]).static_shape) >= 2)
     node, bias = take_bias(builder, node, right[1])
-    return _emit(builder, node, MemoryDesc(list(right), "int8"), bias)
+    _emit(builder, node, MemoryDesc(list(right), "int8"), bias)
 
 
-def quantized_gemm(builder: Builder, node: Node) -> bool:
+def quantized_gemm(builder: Builder, node: Node) -> None:
     """Emit Gemm with alpha and beta one, and a left operand that is not transposed."""
     attributes = node.attributes
     factors = (attributes.get("alpha", 1.0), attributes.get("beta", 1.0))
-    if factors != (1.0, 1.0) or attributes.get("transA", 0):
-        return False
+    require(factors == (1.0, 1.0) and not attributes.get("transA", 0))
     stored = list(builder.value(node.inputs[1]).static_shape)
     weights = MemoryDesc(stored, "int8")
     if attributes.get("transB", 0):
         weights = MemoryDesc(stored[::-1], "int8", [1, stored[1]])
-    return _emit(builder, node, weights, node.inputs[2] if len(node.inputs) > 2 else "")
+    _emit(builder, node, weights, node.inputs[2] if len(node.inputs) > 2 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +61,16 @@ class _Product:
         return builder.output_as(name, desc)
 
 
-def _emit(builder: Builder, node: Node, stored: MemoryDesc, bias: str) -> bool:
+def _emit(builder: Builder, node: Node, stored: MemoryDesc, bias: str) -> None:
     tensor = builder.quantized(node.inputs[0])
     depth, columns = stored.dims
     shape = builder.value(node.inputs[0]).static_shape
     if tensor is None or 0 in (*shape, columns):
-        return False
+        raise NotCoveredError
     transposed = stored.strides == [1, depth] and depth != 1
-    weights = integer_weights(builder, node.inputs[1], (0,) if transposed else (1,))
-    constant = builder.constant(bias) if bias else None
-    if weights is None or (bias and constant is None):
-        return False
-    if constant is not None and constant.shape not in ((columns,), (1, columns)):
-        return False
+    weights = covered(integer_weights(builder, node.inputs[1], (0,) if transposed else (1,)))
+    if bias:
+        require(covered(builder.constant(bias)).shape in ((columns,), (1, columns)))
     row = MemoryDesc([1, columns]) if bias else None
     operands = QuantizedOperands(tensor, weights, stored, ALONG_COLUMNS, bias, row)
-    return emit(builder, node, _Product(operands, element_count(shape[:-1])))
+    emit(builder, node, _Product(operands, element_count(shape[:-1])))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import covered
 from tightship.engine.lower.onednn.post_ops import with_epilogue
 from tightship.engine.lower.onednn.quantized import (
     WEIGHTS,
@@ -67,39 +68,28 @@ class QuantizedWork(Protocol):
         """Make the operand for the result."""
 
 
-def emit(builder: Builder, node: Node, work: QuantizedWork) -> bool:
+def emit(builder: Builder, node: Node, work: QuantizedWork) -> None:
     """Emit one step that writes real numbers, or integers after activations."""
-    return (_real if ends_real(node) else _quantized)(builder, node, work)
+    (_real if ends_real(node) else _quantized)(builder, node, work)
 
 
-def _real(builder: Builder, node: Node, work: QuantizedWork) -> bool:
-    scaled, layout = work.operands.scaled, work.target("float32")
-    if layout is None:
-        return False
-    chosen = with_epilogue(
+def _real(builder: Builder, node: Node, work: QuantizedWork) -> None:
+    scaled, layout = work.operands.scaled, covered(work.target("float32"))
+    desc, extra = with_epilogue(
         builder, node, layout,
         lambda extra: work.describe(scaled(Scales(extra.attributes)), layout),
     )  # fmt: skip
-    if chosen is None:
-        return False
-    desc, extra = chosen
     more = [*scaled(Scales()).bound(builder), *extra.bound(builder)]
     _add(builder, node, work, (desc, more, extra.share))
-    return True
 
 
-def _quantized(builder: Builder, node: Node, work: QuantizedWork) -> bool:
-    end = ending(builder, node)
-    target = None if end is None else work.target(end.target.dtype.value)
-    if end is None or target is None:
-        return False
+def _quantized(builder: Builder, node: Node, work: QuantizedWork) -> None:
+    end = covered(ending(builder, node))
+    target = covered(work.target(end.target.dtype.value))
     scales = work.operands.scaled(Scales())
     end.apply(scales)
-    desc = work.describe(scales, target)
-    if desc is None:
-        return False
+    desc = covered(work.describe(scales, target))
     _add(builder, node, work, (desc, scales.bound(builder), []))
-    return True
 
 
 def _add(

@@ -1,6 +1,7 @@
 """Emits products of computed matrices, either of which may be read transposed."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
+from tightship.engine.kernels.kernel_context import covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.steps.builder import SRC, Builder
@@ -11,7 +12,7 @@ WEIGHTS = 33
 RANK_MAX = 5
 
 
-def transposed_product(builder: Builder, node: Node) -> bool:
+def transposed_product(builder: Builder, node: Node) -> None:
     """Emit a product of matrices or of stacks, times `alpha`; leading axes broadcast.
 
     The rows of a stack become one matrix if all are multiplied by the same one.
@@ -22,8 +23,7 @@ def transposed_product(builder: Builder, node: Node) -> bool:
     if len(right) == 2 and not is_left:
         left, target = ([element_count(shape[:-1]), shape[-1]] for shape in (left, target))
     rank = max(len(left), len(right))
-    if rank > RANK_MAX:
-        return False
+    require(rank <= RANK_MAX)
     first, second = (
         _matrices(shape, rank, is_transposed=swaps)
         for shape, swaps in ((left, is_left), (right, is_right))
@@ -34,15 +34,13 @@ def transposed_product(builder: Builder, node: Node) -> bool:
     assert isinstance(alpha, float)
     if alpha != 1.0:
         attributes.add_eltwise("linear", alpha, 0.0)
-    desc = fast(lambda: PrimitiveDesc.matmul([first, second, None, result], attributes))
-    if desc is None:
-        return False
+    operands = [first, second, None, result]
+    desc = covered(fast(lambda: PrimitiveDesc.matmul(operands, attributes)))
     reads = [
         (SRC, parameter(builder, node.inputs[0], first, first)),
         (WEIGHTS, parameter(builder, node.inputs[1], second, second)),
     ]
     builder.primitive(node, desc, reads, [builder.output_as(node.outputs[0], result)])
-    return True
 
 
 def _matrices(shape: list[int], rank: int, *, is_transposed: bool) -> MemoryDesc:

@@ -314,7 +314,6 @@ class Builder:
         reads: Sequence[Operand],
         writes: Sequence[Operand],
         *,
-        scratch_bytes: int = 0,
         in_place: Sequence[tuple[Operand, Operand]] = (),
     ) -> None:
         """Add a step of a named native kernel; its operands are `reads`, then `writes`.
@@ -327,7 +326,7 @@ class Builder:
             ("native", kernel[0]),
             (tuple(reads), tuple(writes)),
             NativeWork(kernel[1], (*reads, *writes)),
-            scratch_bytes=scratch_bytes,
+            scratch_bytes=kernel[1].scratch_bytes(self.threads),
             share=[(target, source, AliasKind.IN_PLACE) for target, source in in_place],
         )
 
