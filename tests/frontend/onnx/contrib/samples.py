@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.frontend.contrib.case import Case, integers, normal
+from tests.frontend.onnx.contrib.case import Case, integers, normal
 
 ALSO = ("com.microsoft", "SimplifiedLayerNormalization")
 """Also a name of the operator in ONNX's own domain; ONNX Runtime knows only that."""

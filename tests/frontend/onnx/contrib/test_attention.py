@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 
 import tightship
-from tests.frontend.contrib.case import RANDOM, Case, assert_as_onnxruntime, normal, run
+from tests.frontend.onnx.contrib.case import RANDOM, Case, assert_as_onnxruntime, normal, run
 
 BATCH, STEPS, HEADS, LENGTH = 2, 5, 3, 4
 WIDE = HEADS * LENGTH

@@ -10,8 +10,8 @@ import pytest
 from onnx import AttributeProto, helper
 
 import tightship
-from tests.frontend.contrib import samples
-from tests.frontend.contrib.case import Case, normal
+from tests.frontend.onnx.contrib import samples
+from tests.frontend.onnx.contrib.case import Case, normal
 from tightship.errors import GraphError
 from tightship.frontend.onnx.contrib import TRANSLATIONS
 from tightship.frontend.onnx.contrib.normalization import OLD_LAYER_NORMALIZATION

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import tightship
-from tests.frontend.contrib.case import Case, assert_as_onnxruntime, normal, run
+from tests.frontend.onnx.contrib.case import Case, assert_as_onnxruntime, normal, run
 
 HEADS, SHARED, LENGTH = 6, 2, 16
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tightship
-from tests.frontend.contrib.case import RANDOM, Case, assert_as_onnxruntime, integers, normal
+from tests.frontend.onnx.contrib.case import RANDOM, Case, assert_as_onnxruntime, integers, normal
 from tightship.errors import GraphError
 
 X = {"x": normal(2, 5, 12)}

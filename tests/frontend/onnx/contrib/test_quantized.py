@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.frontend.contrib.case import Case, assert_as_onnxruntime, integers, normal
+from tests.frontend.onnx.contrib.case import Case, assert_as_onnxruntime, integers, normal
 
 NARROW = [np.uint8, np.int8]
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tests.frontend.contrib.case import Case, assert_as_onnxruntime, integers, normal, run
+from tests.frontend.onnx.contrib.case import Case, assert_as_onnxruntime, integers, normal, run
 
 BLOCK, ROWS = 16, 6
 
