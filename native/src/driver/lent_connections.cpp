@@ -134,7 +134,6 @@ std::optional<Returned> LentConnections::attend(int64_t number) {
     auto unsent = answer(*connection);
     const std::lock_guard lock(lock_);
     connection->is_busy = false;
-    connection->used = std::chrono::steady_clock::now();
     if (unsent && unsent->empty() && !connection->is_recalled &&
         control(calls_, EPOLL_CTL_MOD, connection->file, kOnce, static_cast<uint64_t>(number)) == 0)
         return {};
@@ -154,6 +153,8 @@ std::optional<std::string> LentConnections::answer(Connection &connection) {
     recv(file, buffer.data(), static_cast<size_t>(size), MSG_DONTWAIT);
     std::string response = entry->known.response;
     entry.reset(); // before the response, so that a region unregistered by then is unmapped
+    // Before the response: what its client asks of others next counts as later.
+    connection.used = std::chrono::steady_clock::now();
     const ssize_t sent = send(file, response.data(), response.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     response.erase(0, sent < 0 ? 0 : static_cast<size_t>(sent));
     return response;
