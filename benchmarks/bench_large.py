@@ -2,9 +2,9 @@
 
     python -m benchmarks.bench_large [--folder DIR] [--counts 1000,10000,...] [--json]
 
-Sizes are bytes as given; those of the generators are multiples of 64. `fast` is `solve` with no
+Sizes are bytes as given; those of the generators are multiples of 64. `fast` is `place` with no
 effort, `quality` with the effort that 10 seconds of a 2020s core allow at a million buffers, `read`
-is reading the CSV, `shell` is `tightship plan` with the default effort. `cpu` is processor time.
+is reading the CSV, `shell` is `tightship place` with the default effort. `cpu` is processor time.
 """
 
 import argparse
@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks import record
 from benchmarks.buffers import GENERATORS
 
-from tightship.planner import lower_bound, solve, verify_offsets
+from tightship.planner import lower_bound, place, verify_offsets
 from tightship.planner.format import read_csv, write_csv
-from tightship.planner.place.best_fit import best_fit
+from tightship.planner.placements.best_fit import best_fit
 
 COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 QUALITY_EFFORT = 800_000_000
@@ -40,7 +40,7 @@ def scale_row(kind: str, count: int, folder: Path) -> Row:
     fast_s, placed = timed(lambda: best_fit(problem))
     verify_s, _ = timed(lambda: verify_offsets(problem, placed))
     cpu_start = time.process_time()
-    quality_s, best = timed(lambda: solve(problem, effort=QUALITY_EFFORT))
+    quality_s, best = timed(lambda: place(problem, effort=QUALITY_EFFORT))
     quality_cpu_s = time.process_time() - cpu_start
     path = folder / f"{kind}{count}.csv"
     write_csv(path, problem)
@@ -68,7 +68,7 @@ def scale_row(kind: str, count: int, folder: Path) -> Row:
 def large_row(path: Path) -> Row:
     """Seconds and gap of a file's buffers."""
     read_s, (problem, _) = timed(lambda: read_csv(path))
-    solve_s, plan = timed(lambda: solve(problem))
+    solve_s, plan = timed(lambda: place(problem))
     return {
         "problem": path.stem,
         "buffers": problem.count,
@@ -109,7 +109,7 @@ def _shell(path: Path, capacity: int) -> None:
         sys.executable,
         "-m",
         "tightship.cli",
-        "plan",
+        "place",
         str(path),
         "--capacity",
         str(capacity),
@@ -120,8 +120,8 @@ def _shell(path: Path, capacity: int) -> None:
 MEASURE = """
 import sys
 from benchmarks.buffers import GENERATORS
-from tightship.planner.place import order
-from tightship.planner.place.lowest_first import lowest_first
+from tightship.planner.placements import order
+from tightship.planner.placements.lowest_first import lowest_first
 problem = GENERATORS[sys.argv[1]](int(sys.argv[2]))
 by = order.by_start(problem)
 columns = problem.columns()

@@ -23,7 +23,7 @@ from benchmarks import record
 from benchmarks.derived import derived
 
 from tightship._core import StopFlag
-from tightship.planner import Plan, Problem, lower_bound, solve
+from tightship.planner import Plan, Problem, lower_bound, place
 from tightship.planner.format import read_csv, write_csv
 
 SEEDS = range(1, 7)
@@ -79,7 +79,7 @@ def minimise(options: Options) -> Iterator[Row]:
     """Find the smallest plan of the same problems, and its gap after a while."""
     for name, problem in _challenging(options.data):
         free = replace(problem, capacity_bytes=None)
-        row, plan = _timed("minimise", name, options.turns, lambda free=free: solve(free))
+        row, plan = _timed("minimise", name, options.turns, lambda free=free: place(free))
         gaps = {"0.0": plan.gap} if plan.status == "optimal" else _curve(free)
         yield replace(row, gaps=gaps)
 
@@ -90,7 +90,7 @@ def traces(options: Options) -> Iterator[Row]:
     paths += [path for path in [options.data / "idealloc" / "resnet50.csv"] if path.exists()]
     for path in paths:
         problem, _ = read_csv(path)
-        row, _ = _timed("traces", path.stem, options.turns, lambda problem=problem: solve(problem))
+        row, _ = _timed("traces", path.stem, options.turns, lambda problem=problem: place(problem))
         yield row
 
 
@@ -116,7 +116,7 @@ def _fitted(suite: str, name: str, problem: Problem, options: Options, threads: 
     for _ in range(options.turns):
         if options.minimalloc is not None:
             theirs.append(_minimalloc_ms(options.minimalloc, problem, options.limit_s))
-        ours.append(_timed(suite, name, 1, lambda: solve(problem, goal="fit", threads=threads)))
+        ours.append(_timed(suite, name, 1, lambda: place(problem, goal="fit", threads=threads)))
     answered = [ms for ms in theirs if ms is not None]
     return replace(
         ours[0][0],
@@ -147,7 +147,7 @@ def _curve(problem: Problem) -> dict[str, float]:
         flag = StopFlag()
         timer = threading.Timer(seconds, flag.set)
         timer.start()
-        gaps[str(seconds)] = solve(problem, effort=CURVE_EFFORT, stop=flag).gap
+        gaps[str(seconds)] = place(problem, effort=CURVE_EFFORT, stop=flag).gap
         timer.cancel()
     return gaps
 

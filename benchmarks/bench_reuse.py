@@ -16,9 +16,9 @@ from pathlib import Path
 from benchmarks import record
 
 from tightship._core import sorted_rows
-from tightship.planner import Problem, ReusePenalties, reduce_reuse, solve, verified_reuse_cost
+from tightship.planner import Problem, ReusePenalties, place, reduce_reuse, verified_reuse_cost
 from tightship.planner.format import read_reuse_problem
-from tightship.planner.place.first_fit import first_fit
+from tightship.planner.placements.first_fit import first_fit
 from tightship.planner.reuse import MOVES
 from tightship.planner.verify_reuse import reuse_cost
 
@@ -36,7 +36,7 @@ def row(path: Path, moves: int) -> Row:
     """Costs before and after, and seconds."""
     problem, penalties = read_reuse_problem(path)
     name = path.name.partition(".")[0]
-    plan = solve(problem)
+    plan = place(problem)
     start = time.perf_counter()
     reduced = reduce_reuse(plan, penalties, moves=moves)
     seconds = time.perf_counter() - start

@@ -18,7 +18,7 @@ from tests.zoo.open_lengths import text
 
 from tightship.cost.schedule import schedule_of
 from tightship.frontend.onnx import open_bytes
-from tightship.planner import Plan, plan_schedule
+from tightship.planner import Plan, place_schedule
 from tightship.planner.scheme.reference_count import walk
 from tightship.planner.stored_order import stored_orders
 
@@ -53,7 +53,7 @@ def figures(vocabulary: int, stride: int) -> dict[str, object]:
     def planned(length: int) -> tuple[Plan, int]:
         schedule = schedule_of(opened.graph({"ids": (1, length)})).schedule
         same_size = walk(schedule, in_place=False, match_range=1).total_bytes
-        return plan_schedule(schedule).plan, same_size
+        return place_schedule(schedule).plan, same_size
 
     stored = stored_orders(planned(length)[0].problem for length in SAMPLES)
     ratios, same_size, times = [], [], []

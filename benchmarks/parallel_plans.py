@@ -28,7 +28,7 @@ from tightship.cost.training import training_graph
 from tightship.frontend.onnx import read_bytes
 from tightship.graph import Graph
 from tightship.graph.backward import with_cross_entropy
-from tightship.planner import Schedule, lower_bound, plan_schedule, problem_of
+from tightship.planner import Schedule, lower_bound, place_schedule, problem_of
 from tightship.planner.parallel.added_edges import added_edges
 from tightship.planner.parallel.parallel_plan import Paths, plan_parallel
 from tightship.planner.parallel.side_steps import with_side_steps_joined
@@ -77,7 +77,7 @@ def with_loss(graph: Graph, output: int) -> Graph:
 def figures(schedule: Schedule) -> dict[str, object]:
     """Bytes of the bound, ratios to it, edges, and seconds."""
     bound = lower_bound(problem_of(schedule).problem)
-    serial = plan_schedule(schedule)
+    serial = place_schedule(schedule)
     start = time.perf_counter()
     free = plan_parallel(schedule)
     seconds = time.perf_counter() - start

@@ -20,7 +20,9 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     frontend | planner | resource
     graph
     prepared_cache
-    quantity | forks | late_names | atomic_file
+    late_names, for packages
+    deprecated, for all who have renamed something
+    quantity | forks | atomic_file
     trace.rmm_log | trace.torch_snapshot | safetensors
     trace.events
     public_calls, for all who may import errors
@@ -49,7 +51,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "forks": "",
     "safetensors": "errors",
     "atomic_file": "",
-    "late_names": "",
+    "late_names": "deprecated",
+    "deprecated": "errors",
     "trace": "",
     "trace.events": "errors",
     "trace.rmm_log": "errors trace.events",
@@ -57,12 +60,12 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "trace.replay": "_core public_calls trace.events resource",
     "trace.workload": "errors quantity trace.events trace.replay resource",
     "graph": "errors late_names graph",
-    "resource": "_core errors forks quantity resource",
+    "resource": "_core deprecated errors forks late_names quantity resource",
     "frontend": "_core errors graph frontend",
     "planner": "late_names planner",
     "planner.constraints": "errors",
     "planner.constraint_checks": "errors planner.constraints",
-    "planner.problem": "errors planner.constraint_checks planner.constraints",
+    "planner.problem": "deprecated errors planner.constraint_checks planner.constraints",
     "planner.names": "",
     "planner.schedule": "errors",
     "planner.plan": "planner.problem",
@@ -82,29 +85,29 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "planner.constrained.bank_cost": "planner.constraints planner.constrained.items",
     "planner.constrained.orders": (
-        "_core errors planner.constraints planner.constrained.items planner.place planner.plan"
+        "_core errors planner.constraints planner.constrained.items planner.placements planner.plan"
         " planner.problem planner.verify"
     ),
     "planner.constrained.search": (
-        "_core planner.conflict planner.narrowing planner.place planner.plan"
+        "_core planner.conflict planner.narrowing planner.placements planner.plan"
     ),
     "planner.constrained.plan": (
         "_core planner.bound planner.constraints planner.constrained planner.large planner.plan"
         " planner.problem"
     ),
-    "planner.place": "_core planner.problem planner.place",
-    "planner.place.exact_items": (
-        "_core planner.constraints planner.constrained.items planner.place planner.problem"
+    "planner.placements": "_core planner.problem planner.placements",
+    "planner.placements.exact_items": (
+        "_core planner.constraints planner.constrained.items planner.placements planner.problem"
     ),
     "planner.part": "planner.constraints planner.problem",
     "planner.narrowing": "_core",
-    "planner.large": "planner.repair planner.place planner.problem",
-    "planner.repair": "planner.part planner.place planner.problem",
-    "planner.conflict": "_core planner.part planner.place planner.plan planner.problem",
-    "planner.improve": "_core planner.narrowing planner.place planner.problem",
+    "planner.large": "planner.repair planner.placements planner.problem",
+    "planner.repair": "planner.part planner.placements planner.problem",
+    "planner.conflict": "_core planner.part planner.placements planner.plan planner.problem",
+    "planner.improve": "_core planner.narrowing planner.placements planner.problem",
     "planner.portfolio": "_core planner",
     "planner.stored_order": (
-        "errors planner.bound planner.place planner.plan planner.portfolio planner.problem"
+        "errors planner.bound planner.placements planner.plan planner.portfolio planner.problem"
         " planner.verify"
     ),
     "planner.penalties": "errors planner.problem",
@@ -114,7 +117,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
     "planner.parallel": (
         "_core errors planner.alias_group planner.bound planner.liveness planner.parallel"
-        " planner.place planner.buffers planner.plan planner.portfolio planner.problem"
+        " planner.placements planner.buffers planner.plan planner.portfolio planner.problem"
         " planner.schedule planner.schedule_plan planner.stored_order planner.verify"
         " planner.verify_parallel"
     ),
@@ -168,7 +171,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.lower.selection": ("_core graph planner engine.kernels engine.program engine.lower"),
     "engine.weights": "_core errors graph engine.program engine.lower.passes engine.weights",
     "engine.plan": "errors graph planner engine.library engine.program engine.weights engine.plan",
-    "engine.plan.memory_plan": "planner view.picture engine.program engine.plan",
+    "engine.plan.memory_plan": "deprecated planner view.picture engine.program engine.plan",
     "engine.plan.drawing": "atomic_file errors planner view engine.plan",  # the way to a picture
     "engine.run": (
         "_core errors planner engine.interruption engine.kernels engine.library engine.plan"
@@ -212,18 +215,21 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.opening": (
         "errors graph frontend engine loading.budget loading.input_shapes loading.tuning"
     ),
-    "loading.preparing": "_core errors graph engine loading.input_shapes loading.opening",
+    "loading.preparing": (
+        "_core deprecated errors graph engine loading.input_shapes loading.opening"
+    ),
     "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
     "loading.shared": (
         "errors engine model prepared_cache loading.model_specializer loading.opening"
         " loading.preparing loading.prepared_once loading.restoring loading.unprepared"
     ),
     "loading.entry": (
-        "errors quantity graph resource engine model loading.restoring loading.shared"
+        "deprecated errors quantity graph resource engine model loading.restoring loading.shared"
         " loading.unprepared"
     ),
     "training": (
-        "_core atomic_file errors quantity graph engine model.feeds loading.opening safetensors"
+        "_core atomic_file deprecated errors quantity graph engine model.feeds loading.opening"
+        " safetensors"
         " training"
     ),
     "cost": "errors quantity graph planner view cost",
@@ -268,7 +274,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.permit_names": "",
     "driver": "driver.client driver.types",
     "cli": (
-        "atomic_file errors quantity graph planner view engine model loading cost __version__ cli"
+        "atomic_file deprecated errors quantity graph planner view engine model loading cost"
+        " __version__ cli"
         " driver prepared_cache resource trace"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
@@ -323,7 +330,7 @@ def within(name: str, prefix: str) -> bool:
 
 
 def module_name(path: Path, root: Path) -> str:
-    """`planner.place.order`; the empty name for the package itself."""
+    """`planner.placements.order`; the empty name for the package itself."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

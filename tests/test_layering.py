@@ -64,7 +64,7 @@ def test_every_line_of_the_tables_is_about_something() -> None:
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        ("planner.verify", "from tightship.planner.place.order import by_size"),
+        ("planner.verify", "from tightship.planner.placements.order import by_size"),
         ("planner.verify", "from tightship._core import place_best_fit"),
         ("planner.problem", "from tightship.graph import Graph"),
         ("graph.ir", "from tightship.planner import Problem"),

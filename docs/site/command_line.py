@@ -40,7 +40,11 @@ def commands(
 
 def section(name: str, command: argparse.ArgumentParser) -> str:
     """Markdown of one command: heading, description, usage, arguments and exit codes."""
-    actions = [each for each in command._actions if "--help" not in each.option_strings]
+    actions = [
+        each
+        for each in command._actions
+        if "--help" not in each.option_strings and each.help is not argparse.SUPPRESS
+    ]
     words = [name, *(_usage(each).replace(" ", "\0") for each in actions)]
     indent = " " * (len(name) + 1)
     usage = textwrap.fill(" ".join(words), 96, subsequent_indent=indent, break_on_hyphens=False)

@@ -96,13 +96,18 @@ class LibraryError(TightshipError, ImportError):
     """oneDNN, a runtime it needs, or a device's driver is missing or cannot be used."""
 
 
-def warn_caller(text: str) -> None:
-    """Issue a `RuntimeWarning` at the line outside this package that led to the call.
+def warn_caller(text: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Issue a warning at the line outside this package that led to the call.
 
     Args:
         text: The warning.
+        category: Its class.
     """
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+    while frame.f_back is not None and _is_inner(frame.f_globals.get("__name__")):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, RuntimeWarning, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)
+
+
+def _is_inner(module: object) -> bool:
+    return f"{module}.".startswith(_PACKAGE)

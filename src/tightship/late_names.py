@@ -23,10 +23,29 @@ def late_names(package: str, **modules: str) -> Callable[[str], object]:
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def find(name: str) -> object:
+        if name in modules:
+            return import_module(f"{package}.{name}")
         if name not in homes:
-            raise AttributeError(f"module `{package}` has no attribute `{name}`")
+            return _old_name(package, name)
         found: object = getattr(import_module(f"{package}.{homes[name]}"), name)
         setattr(sys.modules[package], name, found)
         return found
 
     return find
+
+
+def _old_name(package: str, name: str) -> object:
+    """Return what a name of an earlier version stood for, with a warning.
+
+    Raises:
+        AttributeError: The package never had the name.
+    """
+    from tightship.deprecated import renamed, warn_of  # few programs use old names
+
+    row = None if name.startswith("__") else renamed("name", name, package)
+    if row is None:
+        raise AttributeError(f"module `{package}` has no attribute `{name}`")
+    # `from package import name` first looks whether there is such a name, and then asks for it.
+    if sys._getframe(2).f_code.co_name != "_handle_fromlist":
+        warn_of(row)
+    return getattr(sys.modules[package], row.new)

@@ -68,7 +68,9 @@ def test_help_for_a_reader_that_has_gone_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("command", ["plan", "cost", "run", "share", "verify", "view", "replay"])
+@pytest.mark.parametrize(
+    "command", ["plan", "place", "cost", "run", "share", "verify", "view", "replay"]
+)
 def test_the_help_of_every_command_names_its_exit_codes(command: str) -> None:
     done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, text=True, check=True)
     assert "Exit codes: 0 " in done.stdout

@@ -8,7 +8,7 @@ import pytest
 from tests.planner.constrained.problems import column
 from tests.planner.problems import problem
 from tightship.cli import main
-from tightship.planner import Bank, Constraints, solve
+from tightship.planner import Bank, Constraints, place
 from tightship.planner.format import read_plan, write_plan
 
 GAPS = "id,lower,upper,size,gaps,pinned\na,0,6,8,2-4,\nb,2,4,8,,8\nc,2,4,8,,\n"
@@ -21,14 +21,14 @@ def banked(tmp_path):
     made = problem((8, 0, 2, 1), (9, 0, 2, 1), constraints=Constraints(
         column(-1, -1), banks=banks, allowed_banks=allowed))  # fmt: skip
     path = tmp_path / "banks.json"
-    write_plan(path, solve(made))
+    write_plan(path, place(made))
     return path
 
 
 def test_a_csv_with_gaps_and_pins_is_planned_and_verified(tmp_path, capsys):
     path, out = tmp_path / "buffers.csv", tmp_path / "plan.csv"
     path.write_text(GAPS)
-    assert main(["plan", str(path), "--capacity", "16", "-o", str(out)]) == 0
+    assert main(["place", str(path), "--capacity", "16", "-o", str(out)]) == 0
     assert "peak 16 bytes" in capsys.readouterr().out
     assert main(["verify", str(out)]) == 0
     out.write_text(out.read_text().replace("b,2,4,8,,8,8", "b,2,4,8,,8,16"))
@@ -38,7 +38,7 @@ def test_a_csv_with_gaps_and_pins_is_planned_and_verified(tmp_path, capsys):
 
 def test_banks_are_told_apart(banked, tmp_path, capsys):
     out = tmp_path / "again.json"
-    assert main(["plan", str(banked), "-o", str(out)]) == 0
+    assert main(["place", str(banked), "-o", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "bank `sram`: 8 bytes, of 16" in printed
     assert "bank `dram`: 9 bytes, no limit" in printed
@@ -49,6 +49,6 @@ def test_banks_are_told_apart(banked, tmp_path, capsys):
 
 
 def test_json_names_the_bank_of_each_buffer(banked, capsys):
-    assert main(["plan", str(banked), "--json"]) == 0
+    assert main(["place", str(banked), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["bank"], said["bank_peak_bytes"], said["cost"]) == ([0, 1], [8, 9], 27)

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 import tightship
 from tests.small_models import dense, nonzero
 from tests.zoo import light
-from tightship.cli import main, plan_command
-from tightship.planner import solve
+from tightship.cli import main, place_command
+from tightship.planner import place
 from tightship.planner.format import read_csv
 
 CSV = "id,lower,upper,size\n0,0,3,4\n1,1,4,8\n2,3,5,4\n"
@@ -76,7 +77,7 @@ def test_the_limit_may_come_from_the_environment(capsys, model_file, monkeypatch
 
 def test_the_limit_of_the_environment_is_for_models(capsys, csv_file, model_file, monkeypatch):
     monkeypatch.setenv("TIGHTSHIP_MAX_MEMORY", "a lot")
-    assert run(capsys, "plan", csv_file)[0] == 0
+    assert run(capsys, "place", csv_file)[0] == 0
     code, _, err = run(capsys, "plan", model_file, "--shape", "x=4x32")
     assert code == 2
     assert "TIGHTSHIP_MAX_MEMORY: `a lot` is not an amount" in err
@@ -105,7 +106,7 @@ def test_an_unknown_form_is_refused_and_nothing_is_written(capsys, model_file, t
 
 def test_a_csv_is_minimised_and_its_solution_written(capsys, csv_file, tmp_path):
     out = tmp_path / "placed.csv"
-    code, text, _ = run(capsys, "plan", csv_file, "--json", "-o", out)
+    code, text, _ = run(capsys, "place", csv_file, "--json", "-o", out)
     values = json.loads(text)
     assert code == 0
     assert values["status"] == "optimal"
@@ -117,22 +118,22 @@ def test_a_csv_is_minimised_and_its_solution_written(capsys, csv_file, tmp_path)
 
 @pytest.mark.parametrize(("capacity", "code"), [(12, 0), (11, 1)])
 def test_a_capacity_is_met_or_proved_too_small(capsys, csv_file, capacity, code):
-    assert run(capsys, "plan", csv_file, "--capacity", capacity)[0] == code
+    assert run(capsys, "place", csv_file, "--capacity", capacity)[0] == code
 
 
 def test_buffers_that_do_not_fit_together_are_named(capsys, csv_file):
-    _, out, _ = run(capsys, "plan", csv_file, "--capacity", 11)
+    _, out, _ = run(capsys, "place", csv_file, "--capacity", 11)
     assert "proved not to fit" in out
     assert "these 2 buffers do not fit together" in out
     assert "the others do: `0`, `1`" in out or "the others do: `1`, `2`" in out
-    _, out, _ = run(capsys, "plan", csv_file, "--capacity", 11, "--json")
+    _, out, _ = run(capsys, "place", csv_file, "--capacity", 11, "--json")
     conflict = json.loads(out)["conflict"]
     assert conflict["minimal"]
     assert conflict["buffers"] in (["0", "1"], ["1", "2"])
 
 
 def test_minimize_goes_on_where_a_capacity_is_met(capsys, csv_file):
-    code, out, _ = run(capsys, "plan", csv_file, "--capacity", 1000, "--minimize", "--json")
+    code, out, _ = run(capsys, "place", csv_file, "--capacity", 1000, "--minimize", "--json")
     values = json.loads(out)
     assert code == 0
     assert values["peak_bytes"] == 12
@@ -141,9 +142,9 @@ def test_minimize_goes_on_where_a_capacity_is_met(capsys, csv_file):
 
 
 def test_an_undecided_plan_has_an_exit_code_of_its_own(capsys, csv_file, monkeypatch):
-    undecided = replace(solve(read_csv(csv_file, capacity_bytes=12)[0]), status="budget")
-    monkeypatch.setattr(plan_command, "solve", lambda *_, **__: undecided)
-    code, out, _ = run(capsys, "plan", csv_file, "--capacity", 12)
+    undecided = replace(place(read_csv(csv_file, capacity_bytes=12)[0]), status="budget")
+    monkeypatch.setattr(place_command, "place", lambda *_, **__: undecided)
+    code, out, _ = run(capsys, "place", csv_file, "--capacity", 12)
     assert code == 3
     assert "none was excluded" in out
 
@@ -157,16 +158,30 @@ def test_options_of_the_other_kind_are_refused(capsys, csv_file, model_file):
     assert run(capsys, "plan", model_file, "--minimize")[0] == 2
 
 
+def test_each_verb_names_the_other_one(capsys, csv_file, model_file):
+    code, out, err = run(capsys, "place", model_file)
+    assert (code, out) == (2, "")
+    assert "is not a file of buffers" in err
+    assert "`tightship plan` plans a model" in err
+    _, placed, _ = run(capsys, "place", csv_file, "--json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, planned, err = run(capsys, "plan", csv_file, "--json")
+    assert code == 0
+    assert json.loads(planned)["offset_bytes"] == json.loads(placed)["offset_bytes"]
+    assert "`tightship plan BUFFERS` is now `tightship place BUFFERS`" in err
+
+
 @pytest.mark.parametrize("suffix", [".html", ".svg"])
 def test_a_plan_of_buffers_is_drawn(capsys, csv_file, tmp_path, suffix):
     picture = tmp_path / f"plan{suffix}"
-    assert run(capsys, "plan", csv_file, "-o", picture)[0] == 0
+    assert run(capsys, "place", csv_file, "-o", picture)[0] == 0
     assert "12 B" in picture.read_text()
 
 
-@pytest.mark.parametrize("missing", ["none.csv", "none.onnx"])
-def test_a_form_that_no_plan_has_is_refused_before_anything_is_read(capsys, tmp_path, missing):
-    code, _, err = run(capsys, "plan", tmp_path / missing, "-o", "plan.png")
+@pytest.mark.parametrize(("verb", "missing"), [("place", "none.csv"), ("plan", "none.onnx")])
+def test_a_form_that_no_plan_has_is_refused_before_reading(capsys, tmp_path, verb, missing):
+    code, _, err = run(capsys, verb, tmp_path / missing, "-o", "plan.png")
     assert code == 2
     assert "`plan.png`" in err
 
@@ -244,7 +259,7 @@ def test_a_file_that_is_no_model_is_named(capsys, tmp_path, content):
 def test_a_missing_file_and_a_folder_are_named(capsys, tmp_path):
     assert "nowhere.onnx" in run(capsys, "plan", tmp_path / "nowhere.onnx")[2]
     assert run(capsys, "plan", tmp_path)[0] == 2
-    assert run(capsys, "plan", tmp_path / "nowhere.csv")[0] == 2
+    assert run(capsys, "place", tmp_path / "nowhere.csv")[0] == 2
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "12 apples", "1e400", "nan"])

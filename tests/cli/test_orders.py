@@ -16,13 +16,13 @@ def files(tmp_path):
         paths[name] = tmp_path / f"{name}.csv"
         paths[name].write_text(BUFFERS.format(size))
     paths["plan"] = tmp_path / "plan.csv"
-    assert main(["plan", str(paths["small"]), "-o", str(paths["plan"])]) == 0
+    assert main(["place", str(paths["small"]), "-o", str(paths["plan"])]) == 0
     return paths
 
 
 def planned(capsys, *arguments):
     capsys.readouterr()
-    assert main(["plan", *map(str, arguments), "--json"]) == 0
+    assert main(["place", *map(str, arguments), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -53,5 +53,5 @@ def test_of_several_orders_the_smallest_counts(files, tmp_path, capsys):
 def test_what_cannot_be_is_refused(files, arguments, message, tmp_path, capsys):
     files["other"] = tmp_path / "other.csv"
     files["other"].write_text("id,lower,upper,size,offset\na,0,1,4,0\n")
-    assert main(["plan", *(str(files.get(word, word)) for word in arguments)]) == 2
+    assert main(["place", *(str(files.get(word, word)) for word in arguments)]) == 2
     assert message in capsys.readouterr().err

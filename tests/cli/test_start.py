@@ -99,7 +99,7 @@ def test_a_lack_of_memory_is_one_line_and_a_code_of_its_own(error, when) -> None
 def test_a_command_that_is_none_is_told_what_there_is() -> None:
     done = subprocess.run(COMMAND.split(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "show the memory of a model or of a set of buffers" in done.stderr
+    assert "show the memory of a model, without loading it" in done.stderr
     wrong = [*COMMAND.split(), "plan", "--wrong", "x.csv"]
     done = subprocess.run(wrong, capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -122,7 +122,7 @@ def test_what_holds_no_plan_is_bad_input(judge, content, name):
 def test_a_plan_in_json_that_collides_is_invalid(judge, tmp_path, capsys):
     source, plan = tmp_path / "plan.csv", tmp_path / "plan.json"
     source.write_text(VALID)
-    assert main(["plan", str(source), "-o", str(plan)]) == 0
+    assert main(["place", str(source), "-o", str(plan)]) == 0
     capsys.readouterr()
     values = json.loads(plan.read_text())
     for buffer in values["buffers"]:
@@ -135,6 +135,6 @@ def test_what_plan_writes_is_valid(judge, tmp_path, capsys):
     source = tmp_path / "model.tflite"
     source.write_bytes(chain())
     target = tmp_path / "planned.tflite"
-    assert main(["plan", str(source), "-o", str(target)]) == 0
+    assert main(["place", str(source), "-o", str(target)]) == 0
     capsys.readouterr()
     assert judge(target.read_bytes(), name="again.tflite")[0] == 0

@@ -12,7 +12,7 @@ from tests.zoo.resnet import resnet
 from tightship.cost import arena_and_rest_bytes, cost_of
 from tightship.cost.schedule import schedule_of
 from tightship.frontend.onnx import read_bytes
-from tightship.planner import plan_schedule
+from tightship.planner import place_schedule
 from tightship.planner.coarse import in_blocks
 from tightship.planner.scheme import colour, search_match_range, walk
 
@@ -92,7 +92,7 @@ def test_every_plan_of_every_small_network_keeps_values_whole(name):
     case = {**STATIC, **DYNAMIC}[name]()
     fine = schedule_of(read_bytes(case.model), donate_inputs=True).schedule
     for schedule in (fine, in_blocks(fine)):
-        planned = plan_schedule(schedule)
+        planned = place_schedule(schedule)
         Replay(schedule, planned.buffers, planned.plan.offset_bytes).run()
         for blocks in (
             walk(schedule),

@@ -13,7 +13,7 @@ from tightship.cost.training import training_graph, updating_graph
 from tightship.errors import GraphError
 from tightship.frontend.onnx import read_bytes
 from tightship.graph.backward import Adam, Sgd, backward, with_batch_statistics
-from tightship.planner import AliasKind, plan_schedule
+from tightship.planner import AliasKind, place_schedule
 from tightship.planner.coarse import in_blocks
 from tightship.planner.reorder import reorder
 from tightship.planner.scheme import walk
@@ -45,7 +45,7 @@ def pairs(schedule, aliases):
 
 def test_the_notes_perceptron_is_in_place_at_act1_d_fc1_out_and_d_fc2():
     schedule = perceptron()
-    taken = pairs(schedule, plan_schedule(schedule).buffers.in_place)
+    taken = pairs(schedule, place_schedule(schedule).buffers.in_place)
     assert {("act1", "fc1"), ("out", "fc2"), ("d(fc2)", "out")} <= taken
     offered = pairs(schedule, [alias for step in schedule.steps for alias in step.aliases])
     over_fc1 = {("d(fc1)", "act1"), ("d(fc1)", "d(act1)")}
@@ -67,7 +67,7 @@ def test_the_notes_perceptron_shares_between_d_act1_and_d_a_where_d_fc1_is_over_
 
 def test_the_notes_perceptron_takes_as_much_as_two_layers_and_a_little():
     schedule = perceptron()
-    plan = plan_schedule(schedule).plan
+    plan = place_schedule(schedule).plan
     assert plan.peak_bytes == plan.lower_bound_bytes
     assert plan.peak_bytes < 2.2 * 16 * 64 * 4
 
@@ -134,7 +134,7 @@ def test_plans_of_training_keep_values_whole(name):
     fine = schedule_of(made, held=gradients).schedule
     assert AliasKind.IN_PLACE in {alias.kind for step in fine.steps for alias in step.aliases}
     for schedule in (fine, in_blocks(fine)):
-        planned = plan_schedule(schedule)
+        planned = place_schedule(schedule)
         Replay(schedule, planned.buffers, planned.plan.offset_bytes).run()
         replay(schedule, walk(schedule))
     assert np.all(planned.plan.offset_bytes >= 0)

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from docs.site import command_line, modules
+from docs.site import command_line, deprecated, modules
 
 from tests.docs.fences import ROOT, fences
 from tightship.cli.arguments import parser
@@ -30,6 +30,10 @@ def rows(text: str) -> list[str]:
 def test_the_command_line_is_that_of_the_parsers() -> None:
     assert page("command-line.md") == command_line.page(), "run `python -m docs.site.command_line`"
     assert len(list(command_line.commands(parser()))) == page("command-line.md").count("\n## ")
+
+
+def test_deprecated_spellings_are_those_of_the_table() -> None:
+    assert page("deprecated.md") == deprecated.page(), "run `python -m docs.site.deprecated`"
 
 
 def test_every_public_name_is_in_the_python_reference() -> None:

@@ -69,7 +69,7 @@ def test_docstrings_and_modules_are_in_it(site: Path) -> None:
         "tightship.errors.GraphError",
     ):
         assert f'id="{name}"' in python
-    assert "tightship.planner.place" in (site / "reference/modules.html").read_text()
+    assert "tightship.planner.placements" in (site / "reference/modules.html").read_text()
 
 
 @pytest.mark.parametrize(

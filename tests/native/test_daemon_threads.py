@@ -77,8 +77,8 @@ KINDS = {
     ),
     "a stream's functions": (VIRTUAL, "streams[1].submit(lambda: time.sleep(1e-3))"),
     "plans": (
-        "from tightship.planner import Problem, solve\nsteps = np.arange(3000)",
-        "solve(Problem(steps % 97 + 1, steps, steps + 1 + steps % 13, np.ones_like(steps)))",
+        "from tightship.planner import Problem, place\nsteps = np.arange(3000)",
+        "place(Problem(steps % 97 + 1, steps, steps + 1 + steps % 13, np.ones_like(steps)))",
     ),
     "sleep, with a model at hand": (
         BOUND.format(steps=2, side=64),

@@ -25,7 +25,7 @@ TESTS = (
     "tests/engine/test_catalogue.py",
     "tests/engine/lower/native/test_recurrent.py",
     "tests/engine/lower/native/test_training.py",
-    "tests/planner/place",
+    "tests/planner/placements",
     "tests/resource",
     "--deselect=tests/resource/test_host.py::test_freed_heap_below_what_is_held_can_be_given_back",
     "--deselect=tests/resource/test_malloc.py"

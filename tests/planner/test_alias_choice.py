@@ -10,7 +10,7 @@ from tightship.errors import PlanError
 from tightship.planner.bound import lower_bound
 from tightship.planner.buffers import NO_BUFFER
 from tightship.planner.liveness import problem_of
-from tightship.planner.planning import plan_schedule
+from tightship.planner.planning import place_schedule
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
 
 
@@ -147,7 +147,7 @@ def test_operands_of_a_concatenation_are_written_where_it_keeps_them(late):
     assert dict(buffers.inside) == {2: 64}
     assert lower_bound(buffers.problem) == 104
     assert lower_bound(problem_of(joined(64, 32), in_place=False).problem) == 192
-    offsets = plan_schedule(joined(64, 32))
+    offsets = place_schedule(joined(64, 32))
     assert offsets.value_offset(2) == offsets.value_offset(3) + 64
 
 
@@ -193,12 +193,12 @@ def test_the_trap_a_part_read_later_is_not_written_over_with_the_whole_nor_alone
     changed = Schedule(values, (*schedule.steps[:3], relu, late))
     buffers = problem_of(changed)
     assert not (buffers.in_place and part(3, 1, 0) in buffers.parts)
-    Replay(changed, buffers, plan_schedule(changed).plan.offset_bytes).run()
+    Replay(changed, buffers, place_schedule(changed).plan.offset_bytes).run()
 
 
 def whole(schedule):
     """The aliases taken, once every value was found whole at its place."""
-    planned = plan_schedule(schedule)
+    planned = place_schedule(schedule)
     Replay(schedule, planned.buffers, planned.plan.offset_bytes).run()
     return planned.buffers
 

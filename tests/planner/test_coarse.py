@@ -5,7 +5,7 @@ from tests.planner.problems import schedules
 from tests.planner.scheme.graphs import over, perceptron, sigmoids, trap, values
 from tightship.planner.coarse import in_blocks
 from tightship.planner.liveness import problem_of
-from tightship.planner.planning import plan_schedule
+from tightship.planner.planning import place_schedule
 from tightship.planner.schedule import Alias, AliasKind, Schedule, Step
 
 
@@ -48,7 +48,7 @@ def test_a_residual_may_be_written_over_but_not_what_the_first_step_reads():
 @given(schedules())
 def test_blocks_compute_the_same_and_take_no_more_buffers(schedule):
     coarse = in_blocks(schedule)
-    planned = plan_schedule(coarse)
+    planned = place_schedule(coarse)
     Replay(coarse, planned.buffers, planned.plan.offset_bytes).run()
     fine = problem_of(schedule, in_place=False).problem.total_bytes
     scratch = sum(step.scratch_bytes for step in schedule.steps)

@@ -4,7 +4,7 @@ from tests.planner.oracles import smallest_peak
 from tests.planner.planted import planted
 from tests.planner.problems import problem, problems
 from tightship.planner.conflict import smallest_conflict
-from tightship.planner.place.exact import fit
+from tightship.planner.placements.exact import fit
 from tightship.planner.problem import Problem
 
 EFFORT = 50_000_000

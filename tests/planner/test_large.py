@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.planner.problems import problems
 from tightship.planner.bound import lower_bound
 from tightship.planner.large import LARGE_COUNT, ORDERS, large_placements
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.problem import Problem
 from tightship.planner.verify import verify_offsets
 
@@ -33,7 +33,7 @@ def test_much_effort_promotes_by_every_order():
 def test_many_identical_buffers_are_packed_without_a_gap(count, size_bytes):
     start = np.arange(count, dtype=np.int64) // 10
     size = np.full(count, size_bytes, np.int64)
-    plan = solve(Problem(size, start, start + 1, np.ones(count, np.int64)))
+    plan = place(Problem(size, start, start + 1, np.ones(count, np.int64)))
     assert (plan.status, plan.peak_bytes) == ("optimal", 10 * size_bytes)
 
 
@@ -44,5 +44,5 @@ def test_activations_kept_for_a_backward_pass_reach_the_bound(count):
     start = np.concatenate([layer, rng.integers(0, count, count // 2)])
     stop = np.concatenate([count - layer, start[count // 2 :] + 1])
     size = rng.choice(np.array([64, 256, 1024]), count)
-    plan = solve(Problem(size, start, stop, np.full(count, 64)))
+    plan = place(Problem(size, start, stop, np.full(count, 64)))
     assert plan.gap < 1e-3

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.planner.constrained.problems import constrained_problems
 from tests.planner.problems import problems
 from tightship.planner.constraints import FREE, ForbiddenRange
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.problem import Problem
 
 EFFORT = 10**9
@@ -22,7 +22,7 @@ any_problems = problems(count_max=7) | constrained_problems(
 
 def best(made: Problem) -> tuple[int, str]:
     """The smallest peak, which is found and proved."""
-    plan = solve(made, goal="minimize", effort=EFFORT)
+    plan = place(made, goal="minimize", effort=EFFORT)
     assert plan.status == "optimal"
     return plan.peak_bytes
 
@@ -100,7 +100,7 @@ def test_time_that_runs_backwards_has_the_same_peak(drawn):
 @SMALL
 @given(constrained_problems(count_max=6, parts="gaps windows groups"), st.data())
 def test_a_pin_where_a_best_plan_has_a_buffer_raises_no_peak(drawn, data):
-    plan = solve(drawn, effort=EFFORT)
+    plan = place(drawn, effort=EFFORT)
     assume(plan.status == "optimal")
     chosen = np.array([data.draw(st.booleans()) for _ in range(drawn.count)])
     pins = replace(drawn.constraints, pinned_offset_bytes=np.where(chosen, plan.offset_bytes, FREE))

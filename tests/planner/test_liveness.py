@@ -5,8 +5,8 @@ from tests.planner.oracles import Replay
 from tests.planner.problems import schedules
 from tightship.planner.buffers import NO_BUFFER
 from tightship.planner.liveness import problem_of
-from tightship.planner.place.best_fit import best_fit
-from tightship.planner.place.greedy_by_size import greedy_by_size
+from tightship.planner.placements.best_fit import best_fit
+from tightship.planner.placements.greedy_by_size import greedy_by_size
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
 
 X = ScheduledValue("x", 64, external=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.planner.oracles import Replay
 from tests.planner.problems import schedules
-from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, plan_schedule
+from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, place_schedule
 from tightship.planner.liveness import problem_of
 from tightship.planner.parallel.dependencies import dependencies
 from tightship.planner.reorder import in_order, least_order, reorder
@@ -67,7 +67,7 @@ def test_no_order_of_a_small_graph_needs_less(schedule):
 @given(schedule=schedules())
 def test_a_reordered_schedule_runs_and_its_peak_is_no_larger(schedule):
     found = reorder(schedule)
-    assert found.plan.plan.peak_bytes <= plan_schedule(schedule).plan.peak_bytes
+    assert found.plan.plan.peak_bytes <= place_schedule(schedule).plan.peak_bytes
     assert found.lower_bound_bytes <= found.plan.plan.peak_bytes
     assert in_order(schedule, found.order) == found.plan.schedule
     place = {step: index for index, step in enumerate(found.order)}

@@ -7,7 +7,7 @@ from tests.planner.problems import problem, problems, rows
 from tightship.errors import PlanError
 from tightship.planner.penalties import ReusePenalties
 from tightship.planner.plan import Plan
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.reuse import reduce_reuse
 from tightship.planner.verify_reuse import reuse_cost
 
@@ -29,7 +29,7 @@ def pairs_of(draw, count):
 @given(drawn=st.lists(rows(), min_size=1, max_size=10), data=st.data(), spare=st.integers(0, 64))
 def test_reuse_is_reduced_within_the_capacity_and_never_raised(drawn, data, spare):
     made = problem(*drawn)
-    plan = solve(with_capacity(made, solve(made).peak_bytes + spare))
+    plan = place(with_capacity(made, place(made).peak_bytes + spare))
     given_pairs = penalties(*data.draw(pairs_of(made.count)))
     reduced = reduce_reuse(plan, given_pairs, moves=50)
     assert reduced.fits
@@ -43,7 +43,7 @@ def test_reuse_is_reduced_within_the_capacity_and_never_raised(drawn, data, spar
 def test_with_room_for_all_nothing_is_reused(drawn, data):
     if drawn.count < 2:
         return
-    plan = solve(with_capacity(drawn, 40 * drawn.total_bytes + 1000))
+    plan = place(with_capacity(drawn, 40 * drawn.total_bytes + 1000))
     every = penalties(*data.draw(pairs_of(drawn.count)))
     live = [pair for pair in every.rows.tolist() if pair[2]]
     reduced = reduce_reuse(plan, penalties(*live), moves=2000)
@@ -53,16 +53,16 @@ def test_with_room_for_all_nothing_is_reused(drawn, data):
 def test_the_dearer_of_two_pairs_is_kept_apart():
     made = problem((8, 0, 1, 1), (8, 1, 2, 1), (8, 2, 3, 1), capacity_bytes=16)
     pairs = penalties((0, 1, 5), (1, 2, 4), (0, 2, 1))
-    reduced = reduce_reuse(solve(made), pairs)
+    reduced = reduce_reuse(place(made), pairs)
     assert reuse_cost(made, pairs, reduced.offset_bytes) == 1
 
 
 def test_penalties_are_of_buffers_and_plans_have_a_capacity():
     made = problem((8, 0, 1, 1), (8, 0, 1, 1), capacity_bytes=16)
     with pytest.raises(PlanError, match="Penalty 0 names buffers 0 and 2; there are 2"):
-        reduce_reuse(solve(made), penalties((0, 2, 1)))
+        reduce_reuse(place(made), penalties((0, 2, 1)))
     with pytest.raises(PlanError, match="must have a capacity"):
-        reduce_reuse(solve(problem((8, 0, 1, 1))), penalties())
+        reduce_reuse(place(problem((8, 0, 1, 1))), penalties())
     small = problem((8, 0, 1, 1), capacity_bytes=4)
     with pytest.raises(PlanError, match="fit it"):
         reduce_reuse(Plan(small, np.zeros(1, np.int64), "", 8, "infeasible"), penalties())

@@ -3,16 +3,16 @@ from hypothesis import given, settings
 from tests.planner.oracles import Replay
 from tests.planner.problems import schedules
 from tightship.planner.liveness import problem_of
-from tightship.planner.planning import plan_schedule
-from tightship.planner.portfolio import solve
+from tightship.planner.planning import place_schedule
+from tightship.planner.portfolio import place
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
 
 
 @settings(max_examples=200)
 @given(schedules())
 def test_in_place_never_raises_the_peak_and_corrupts_nothing(schedule):
-    planned = plan_schedule(schedule)
-    apart = solve(problem_of(schedule, in_place=False).problem)
+    planned = place_schedule(schedule)
+    apart = place(problem_of(schedule, in_place=False).problem)
     assert planned.plan.peak_bytes <= apart.peak_bytes
     Replay(schedule, planned.buffers, planned.plan.offset_bytes).run()
 
@@ -26,7 +26,7 @@ def test_offsets_are_found_by_value_and_by_step():
         ),
         (2,),
     )
-    planned = plan_schedule(schedule)
+    planned = place_schedule(schedule)
     assert planned.value_offset(0) is None
     assert planned.value_offset(1) == planned.value_offset(2)
     assert {planned.value_offset(1), planned.scratch_offset(0)} in ({0, 64}, {0, 128})

@@ -11,7 +11,7 @@ from tests.planner.chains import chain
 from tests.planner.oracles import Replay
 from tests.planner.problems import schedules
 from tightship._core import min_cut
-from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, plan_schedule
+from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, place_schedule
 from tightship.planner.parallel.dependencies import edge_columns
 from tightship.planner.recompute import NEVER, Recomputation, ties_early
 from tightship.planner.rematerialized import rematerialized
@@ -37,14 +37,14 @@ def executed(schedule, origin, given):
 def check(found, schedule):
     own = executed(schedule, range(len(schedule.steps)), schedule)
     assert executed(found.plan.schedule, found.origin, schedule) == own
-    assert found.plan.plan.peak_bytes <= plan_schedule(schedule).plan.peak_bytes
+    assert found.plan.plan.peak_bytes <= place_schedule(schedule).plan.peak_bytes
     Replay(found.plan.schedule, found.plan.buffers, found.plan.plan.offset_bytes).run()
 
 
 @pytest.mark.parametrize("share", [0.9, 0.75, 0.6])
 def test_a_chain_is_squeezed_into_a_budget_and_computes_the_same(share):
     schedule, costs = chain(30)
-    budget = int(plan_schedule(schedule).plan.peak_bytes * share)
+    budget = int(place_schedule(schedule).plan.peak_bytes * share)
     found = squeeze(schedule, costs, budget_bytes=budget)
     check(found, schedule)
     assert found.plan.plan.peak_bytes <= budget
@@ -55,14 +55,14 @@ def test_a_chain_is_squeezed_into_a_budget_and_computes_the_same(share):
 
 def test_cheap_steps_run_again_before_dear_ones():
     schedule, costs = chain(30)
-    budget = int(plan_schedule(schedule).plan.peak_bytes * 0.6)
+    budget = int(place_schedule(schedule).plan.peak_bytes * 0.6)
     found = squeeze(schedule, costs, budget_bytes=budget)
     assert found.added_operations <= 15 * 10
 
 
 def test_a_smaller_budget_costs_no_fewer_operations():
     schedule, costs = chain(40)
-    peak = plan_schedule(schedule).plan.peak_bytes
+    peak = place_schedule(schedule).plan.peak_bytes
     budgets = [peak * share // 100 for share in range(100, 10, -10)]
     found = [squeeze(schedule, costs, budget_bytes=budget) for budget in budgets]
     met = [
@@ -160,7 +160,7 @@ def test_ties_come_early_where_their_bytes_are_not_read_later(schedule):
     early, origin = ties_early(schedule)
     own = executed(schedule, range(len(schedule.steps)), schedule)
     assert executed(early, origin, schedule) == own
-    plan = plan_schedule(early)
+    plan = place_schedule(early)
     Replay(early, plan.buffers, plan.plan.offset_bytes).run()
 
 

@@ -12,8 +12,8 @@ from tests.zoo.open_lengths import text
 from tightship.cost.schedule import schedule_of
 from tightship.errors import PlanError
 from tightship.frontend.onnx import open_bytes
-from tightship.planner import plan_schedule, solve, verify
-from tightship.planner.place.stacked import stacked
+from tightship.planner import place, place_schedule, verify
+from tightship.planner.placements.stacked import stacked
 from tightship.planner.stored_order import StoredOrders, order_of, stored_orders
 
 
@@ -40,7 +40,7 @@ def scores(length):
 
 def graph_problem(length):
     schedule = schedule_of(open_bytes(text(context=257)).graph({"ids": (1, length)})).schedule
-    return plan_schedule(schedule).plan.problem
+    return place_schedule(schedule).plan.problem
 
 
 @given(drawn=problems(), data=st.data())
@@ -52,7 +52,7 @@ def test_stacking_puts_each_buffer_on_those_before_it(drawn, data):
 
 @given(drawn=problems(count_max=20))
 def test_an_order_decodes_its_own_plan_to_no_more(drawn):
-    plan = solve(drawn)
+    plan = place(drawn)
     decoded = StoredOrders((order_of(plan),)).decode(drawn)
     assert decoded.peak_bytes <= plan.peak_bytes
     assert (decoded.offset_bytes <= plan.offset_bytes).all()
@@ -61,7 +61,7 @@ def test_an_order_decodes_its_own_plan_to_no_more(drawn):
 @given(drawn=problems(), data=st.data())
 def test_an_order_is_valid_for_any_sizes_and_lifetimes(drawn, data):
     other = data.draw(problems(drawn.count, count_min=drawn.count))
-    decoded = StoredOrders((order_of(solve(drawn)),)).decode(other)
+    decoded = StoredOrders((order_of(place(drawn)),)).decode(other)
     verify(decoded)
     assert decoded.lower_bound_bytes <= decoded.peak_bytes
 
@@ -84,7 +84,7 @@ def test_orders_of_some_lengths_serve_those_between():
     stored = stored_orders(graph_problem(length) for length in lengths[::31])
     for length in lengths[::13]:
         made = graph_problem(length)
-        assert stored.decode(made).peak_bytes <= 1.01 * solve(made).peak_bytes
+        assert stored.decode(made).peak_bytes <= 1.01 * place(made).peak_bytes
 
 
 def test_buffers_with_names_are_found_by_them_and_new_ones_lie_on_top():

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.planner.problems import problem, problems
 from tightship.errors import InvalidPlanError
-from tightship.planner.place.best_fit import best_fit
+from tightship.planner.placements.best_fit import best_fit
 from tightship.planner.plan import Plan
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.problem import Problem
 from tightship.planner.verify import verify, verify_offsets
 
@@ -93,7 +93,7 @@ def test_a_buffer_moved_into_another_is_found(drawn, data):
     ]
     assume(pairs)
     moved, onto = data.draw(st.sampled_from(pairs))
-    values = solve(drawn).offset_bytes.copy()
+    values = place(drawn).offset_bytes.copy()
     values[moved] = values[onto] // drawn.alignment[moved] * drawn.alignment[moved]
     assume(values[moved] + size[moved] > values[onto])
     with pytest.raises(InvalidPlanError, match="overlap"):

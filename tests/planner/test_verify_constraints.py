@@ -8,7 +8,7 @@ from tests.planner.problems import problem
 from tightship.errors import InvalidPlanError
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange
 from tightship.planner.plan import Plan
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.verify import verify, verify_offsets
 
 BANKS = (Bank("sram", 16), Bank("dram"))
@@ -16,7 +16,7 @@ BANKS = (Bank("sram", 16), Bank("dram"))
 
 @given(drawn=constrained_problems(parts=ALL), data=st.data())
 def test_the_verdict_is_that_of_looking_at_every_cell(drawn, data):
-    plan = solve(drawn, effort=0)
+    plan = place(drawn, effort=0)
     offsets, banks = plan.offset_bytes.copy(), None if plan.bank is None else plan.bank.copy()
     moved = data.draw(st.integers(0, drawn.count - 1))
     offsets[moved] += data.draw(st.integers(-4, 4))

@@ -79,9 +79,3 @@ def test_what_cannot_be_made_is_refused_in_words(spec, words):
     with pytest.raises(InputError) as error:
         resource_from(spec)
     assert words in str(error.value)
-
-
-def test_the_old_name_of_a_root_warns():
-    with pytest.warns(DeprecationWarning, match="`virtual_seed` is now `virtual_chunked`"):
-        made = resource_from("virtual_seed:4MiB")
-    assert isinstance(made, ChunkedVirtualResource)

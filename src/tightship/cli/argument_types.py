@@ -4,6 +4,7 @@ import argparse
 import math
 import re
 
+from tightship.deprecated import current
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
@@ -50,6 +51,11 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"`{text}` is not a count; write a whole number from 1.")
     return int(text)
+
+
+def pass_name(text: str) -> str:
+    """Read the name of a pass; one of an earlier version warns."""
+    return current("pass", text, FutureWarning)
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -4,14 +4,13 @@ import argparse
 import os
 
 from tightship import __version__
-from tightship.cli.argument_types import count, seconds, shape, size
+from tightship.cli.argument_types import count, pass_name, seconds, shape, size
+from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place, add_verify
 from tightship.cli.driver_options import add_pools, add_serve
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
 MODEL = "an ONNX model, a program of torch (.pt2), or a prepared one (.tship)"
-
-BUFFERS = "buffers: minimalloc's CSV, a plan (.json), a trace (.json, .jsonl) or .tflite"
 
 TRACE = (
     "a trace (.json, .jsonl), a log of the RAPIDS Memory Manager (.csv) or a memory snapshot of "
@@ -19,7 +18,8 @@ TRACE = (
 )
 
 EXIT_CODES = {
-    "plan": "0 fits, 1 proved not to fit, 3 undecided within the budget (buffers)",
+    "plan": "0 fits, 1 does not fit `--max-memory`",
+    "place": "0 fits, 1 proved not to fit, 3 undecided within the budget",
     "cost": "0 done, 1 does not fit `--max-memory`",
     "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
     "share": "0 done",
@@ -51,28 +51,29 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _plan(_command(commands, "plan", "show the memory of a model or of a set of buffers"))
-    _cost(_command(commands, "cost", "show what each planning technique saves on a graph"))
+    _plan(_command(commands, "plan", "show the memory of a model, without loading it"))
     _run(_command(commands, "run", "load a model, run it, and compare its memory with the plan"))
+    _view(_command(commands, "view", "draw a plan, as an interactive page or a still picture"))
+    _cost(_command(commands, "cost", "show what each planning technique saves on a graph"))
     _prepare(_command(commands, "prepare", "write a model to a file that processes map and share"))
     _share(_command(commands, "share", "measure the memory of several processes with one model"))
-    _verify(_command(commands, "verify", "check a plan of buffers, whichever tool made it"))
-    _view(_command(commands, "view", "draw a plan, as an interactive page or a still picture"))
+    _cache(
+        commands.add_parser(
+            "cache", help="list or remove prepared models", description="Work with prepared models."
+        )
+    )
     add_serve(
         _command(commands, "serve", "run models for other processes, through shared memory"), MODEL
     )
     add_pools(_command(commands, "pools", "show the memory of a driver by owner"))
+    add_place(_command(commands, "place", "give the buffers of a file their offsets in an arena"))
+    add_verify(_command(commands, "verify", "check a plan of buffers, whichever tool made it"))
     _replay(_command(commands, "replay", "replay a recorded trace on memory resources"))
     _resource(
         commands.add_parser(
             "resource",
             help="divide memory for a workload",
             description="Work with memory resources.",
-        )
-    )
-    _cache(
-        commands.add_parser(
-            "cache", help="list or remove prepared models", description="Work with prepared models."
         )
     )
     return top
@@ -93,34 +94,15 @@ def _command(
 
 
 def _plan(command: argparse.ArgumentParser) -> None:
-    _model_argument(command, "MODEL|BUFFERS", f"{MODEL}, or {BUFFERS}")
+    _model_argument(command, "MODEL", MODEL)
     _model_options(command)
     _limit_options(command)
-    command.add_argument(
-        "--capacity",
-        type=size,
-        metavar="N",
-        help="for buffers: bytes that the plan must fit (default: the smallest peak)",
-    )
-    command.add_argument(
-        "--minimize",
-        action="store_true",
-        help="for buffers: look for the smallest peak, even if a capacity is given",
-    )
-    command.add_argument(
-        "--order",
-        action="append",
-        default=[],
-        metavar="PLAN",
-        help="for buffers: stack them as in this plan of the same buffers with other sizes, "
-        "in about a microsecond for each; may be repeated, and the smallest result wins",
-    )
+    add_buffer_options(command, is_shown=False)  # `plan` placed buffers too, in earlier versions
     command.add_argument(
         "-o",
         "--output",
         metavar="OUT",
-        help="write the plan (.csv, .json; for a model .txt; for a .tflite also .tflite), or draw "
-        "it (.html, .svg)",
+        help="write the plan (.csv, .json, .txt), or draw it (.html, .svg)",
     )
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
@@ -268,17 +250,6 @@ def _cache(command: argparse.ArgumentParser) -> None:
         about.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
-def _verify(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "file",
-        metavar="PLAN",
-        help="a CSV with a column `offset`, a plan (.json) of buffers or of a model, .tflite, or a "
-        "prepared model (.tship)",
-    )
-    command.add_argument("--capacity", type=size, metavar="N", help="bytes the plan must fit")
-    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
-
-
 def _resource(command: argparse.ArgumentParser) -> None:
     commands = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
     profile = _command(commands, "profile", "recommend a division for a recorded trace")
@@ -308,7 +279,7 @@ def _replay(command: argparse.ArgumentParser) -> None:
 
 
 def _view(command: argparse.ArgumentParser) -> None:
-    _model_argument(command, "MODEL|BUFFERS", f"{MODEL}, or {BUFFERS}")
+    _model_argument(command, "MODEL|BUFFERS", f"{MODEL}, or buffers: {BUFFERS}")
     _model_options(command)
     command.add_argument(
         "-o",
@@ -346,6 +317,7 @@ def _model_options(command: argparse.ArgumentParser, more: str = "") -> None:
     )
     command.add_argument(
         "--without",
+        type=pass_name,
         action="append",
         default=[],
         metavar="PASS",

@@ -36,10 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         file, 3 undecided within the budget, or ended by `--timeout`.
     """
     try:
-        options = _parsed(arguments)
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            code = _run(options)
+            code = _run(_parsed(arguments))
         sys.stdout.flush()
     except SystemExit:  # argparse has printed the help, or an error about the arguments
         _drop_what_has_no_room()
@@ -100,6 +99,8 @@ def _run(options: argparse.Namespace) -> int:
             from tightship.cli.cost_command import run
         case "plan":
             from tightship.cli.plan_command import run
+        case "place":
+            from tightship.cli.place_command import run
         case "prepare":
             from tightship.cli.prepare_command import run
         case "profile":

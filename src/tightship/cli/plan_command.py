@@ -1,14 +1,12 @@
-"""Implements `tightship plan`: the memory of a model or of a set of buffers."""
+"""Implements `tightship plan`: the memory of a model."""
 
 import argparse
-import time
 from pathlib import Path
 
 from tightship.cli.arguments import max_memory
-from tightship.cli.drawing import DRAWINGS, draw, picture_of_placed
-from tightship.cli.order_option import read_orders
 from tightship.cli.output import show, show_json, wants_bold
 from tightship.cli.tune_option import tune
+from tightship.deprecated import current
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.plan.drawing import check_form
 from tightship.engine.stored.container import holds_prepared
@@ -16,37 +14,38 @@ from tightship.errors import InputError
 from tightship.loading import plan as plan_model
 from tightship.loading.budget import check_budget
 from tightship.loading.opening import check_limit
-from tightship.planner import Plan, Problem, solve
-from tightship.planner.format.problem_file import (
-    check_placed,
-    holds_buffers,
-    read_problem,
-    write_placed,
-)
-from tightship.planner.plan import Conflict, Goal
-from tightship.quantity import format_bytes
+from tightship.planner.format.problem_file import holds_buffers
 from tightship.view.report import report
-from tightship.view.text import printable
-
-CONFLICT_SHOWN = 12
-"""Most buffers of a conflict to name in text; JSON names all."""
-
-EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 1, "budget": 3}
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan a model, or place the buffers of a file."""
-    return _plan_buffers(options) if holds_buffers(Path(options.file)) else _plan_model(options)
+    """Plan a model; a file of buffers, which `tightship place` is for, warns and is placed."""
+    if not holds_buffers(Path(options.file)):
+        return _plan_model(options)
+    from tightship.cli.place_command import run as place
+
+    for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
+                        (options.dynamic_memory, "dynamic-memory"), (options.without, "without"),
+                        (options.tune is not None, "tune")):  # fmt: skip
+        if given:
+            raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
+    current("command", "tightship plan BUFFERS", FutureWarning)
+    return place(options)
 
 
 def _plan_model(options: argparse.Namespace) -> int:
     if options.capacity is not None:
-        raise InputError("`--capacity` is for buffers; a model takes `--max-memory`.")
+        raise InputError(
+            "`--capacity` is for buffers (`tightship place`); a model takes `--max-memory`."
+        )
     if options.minimize:
-        raise InputError("`--minimize` is for buffers; a model's arena is always minimised.")
+        raise InputError(
+            "`--minimize` is for buffers (`tightship place`); a model's arena is always minimised."
+        )
     if options.order:
         raise InputError(
-            "`--order` is for buffers; leave it out for a model, which plans new shapes itself."
+            "`--order` is for buffers (`tightship place`); leave it out for a model, which plans "
+            "new shapes itself."
         )
     if options.output is not None:
         check_form(Path(options.output))
@@ -66,108 +65,3 @@ def _plan_model(options: argparse.Namespace) -> int:
         else:
             check_limit(plan, options.file, settings, limit, options.dynamic_memory)
     return 0
-
-
-def _plan_buffers(options: argparse.Namespace) -> int:
-    for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
-                        (options.dynamic_memory, "dynamic-memory"), (options.without, "without"),
-                        (options.tune is not None, "tune")):  # fmt: skip
-        if given:
-            raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
-    if options.order and options.minimize:
-        raise InputError(
-            "`--order` stacks the buffers in a given order, and `--minimize` searches for one; "
-            "give only one of the two."
-        )
-    source = Path(options.file)
-    output = None if options.output is None else Path(options.output)
-    is_drawn = output is not None and output.suffix in DRAWINGS
-    if output is not None and not is_drawn:
-        check_placed(output, source)
-    problem, _ = read_problem(source, capacity_bytes=options.capacity)
-    orders = read_orders([Path(file) for file in options.order]) if options.order else None
-    start = time.perf_counter_ns()
-    if orders is None:
-        goal: Goal | None = "minimize" if options.minimize else None
-        plan = solve(problem, goal=goal, threads=options.threads or 1)
-    else:
-        plan = orders.decode(problem)
-    solve_ns = time.perf_counter_ns() - start
-    if output is not None and is_drawn:
-        bound = plan.lower_bound_bytes
-        draw(picture_of_placed(source.name, problem, plan.offset_bytes, bound), output)
-    elif output is not None:
-        write_placed(output, plan, source)
-    if options.json:
-        show_json(_json(plan, solve_ns))
-    else:
-        show(_text(source.name, plan, solve_ns))
-    return EXIT_CODES[plan.status]
-
-
-def _json(plan: Plan, solve_ns: int) -> dict[str, object]:
-    banks = {}
-    if plan.bank is not None:
-        banks = {"bank": plan.bank.tolist(), "bank_peak_bytes": list(plan.bank_peak_bytes),
-                 "cost": plan.cost}  # fmt: skip
-    return {
-        "status": plan.status,
-        "peak_bytes": plan.peak_bytes,
-        "lower_bound_bytes": plan.lower_bound_bytes,
-        "gap": plan.gap,
-        "capacity_bytes": plan.problem.capacity_bytes,
-        "buffer_count": plan.problem.count,
-        "strategy": plan.strategy,
-        "conflict": _conflict_json(plan),
-        "solve_ns": solve_ns,
-        "offset_bytes": plan.offset_bytes.tolist(),
-        **banks,
-    }
-
-
-def _text(name: str, plan: Plan, solve_ns: int) -> str:
-    capacity = plan.problem.capacity_bytes
-    lines = [
-        f"{name}: peak {plan.peak_bytes} bytes ({format_bytes(plan.peak_bytes)}), {plan.status}",
-        f"lower bound {plan.lower_bound_bytes} bytes, gap {plan.gap:.2%}; "
-        f"{plan.problem.count} buffers of {int(plan.problem.size_bytes.sum())} bytes in all",
-        f"placed by {plan.strategy} in {solve_ns / 1e6:.1f} ms",
-    ]
-    constraints = plan.problem.constraints
-    if plan.bank is not None and constraints is not None:
-        for bank, peak in zip(constraints.banks, plan.bank_peak_bytes, strict=True):
-            limit = "no limit" if bank.capacity_bytes is None else f"of {bank.capacity_bytes}"
-            lines.append(f"bank `{bank.name}`: {peak} bytes, {limit}")
-        lines.append(f"cost {plan.cost}")
-    if capacity is not None:
-        verdict = {
-            "infeasible": "proved not to fit",
-            "budget": "no plan that fits was found, and none was excluded",
-        }.get(plan.status, "fits")
-        lines.append(f"capacity {capacity} bytes: {verdict}")
-    if plan.conflict is not None:
-        lines.append(_conflict_text(plan.problem, plan.conflict))
-    return "\n".join(lines) + "\n"
-
-
-def _conflict_json(plan: Plan) -> dict[str, object] | None:
-    if plan.conflict is None:
-        return None
-    names = _names(plan.problem, plan.conflict)
-    return {"buffers": names, "minimal": plan.conflict.is_minimal}
-
-
-def _conflict_text(problem: Problem, conflict: Conflict) -> str:
-    """Describe the buffers that do not fit together."""
-    names = [f"`{printable(name)}`" for name in _names(problem, conflict)]
-    more = f" and {len(names) - CONFLICT_SHOWN} more" if len(names) > CONFLICT_SHOWN else ""
-    least = ", and without any one of them the others do" if conflict.is_minimal else ""
-    return (
-        f"these {len(names)} buffers do not fit together{least}: "
-        f"{', '.join(names[:CONFLICT_SHOWN])}{more}"
-    )
-
-
-def _names(problem: Problem, conflict: Conflict) -> list[str]:
-    names = problem.names
-    return [str(index) if names is None else names[index] for index in conflict.buffers]

@@ -8,7 +8,7 @@ from pathlib import Path
 from tightship.cli.drawing import check_drawing, draw, picture_of_placed
 from tightship.cli.output import show
 from tightship.loading import plan
-from tightship.planner import solve
+from tightship.planner import place
 from tightship.planner.format.problem_file import holds_buffers, read_problem
 from tightship.view.picture import Picture
 from tightship.view.text import printable
@@ -31,6 +31,6 @@ def _picture(options: argparse.Namespace) -> Picture:
         return plan(options.file, shapes=shapes, threads=options.threads,
                     without=options.without).picture()  # fmt: skip
     problem, offsets = read_problem(Path(options.file))
-    solved = solve(problem)
+    solved = place(problem)
     placed = solved.offset_bytes if offsets is None else offsets
     return picture_of_placed(Path(options.file).name, problem, placed, solved.lower_bound_bytes)

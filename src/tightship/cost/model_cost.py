@@ -6,7 +6,7 @@ from tightship.cost.schedule import GraphSchedule, schedule_of
 from tightship.cost.training import training_graph
 from tightship.errors import GraphError
 from tightship.graph import Graph
-from tightship.planner import Schedule, plan_schedule
+from tightship.planner import Schedule, place_schedule
 from tightship.planner.coarse import in_blocks
 from tightship.planner.cost import Columns, Cost, columns_of, cost
 from tightship.public_calls import public_call
@@ -90,5 +90,5 @@ def _rows(pass_name: str, schedule: Schedule, columns: Columns) -> tuple[Row, Ro
 def arena_and_rest_bytes(graph: Graph, *, donate_inputs: bool = False) -> int:
     """Compute `ModelCost.total_bytes` of a graph alone, which takes less time than `cost_of`."""
     made = schedule_of(graph, donate_inputs=donate_inputs)
-    arena = plan_schedule(made.schedule).plan.peak_bytes
+    arena = place_schedule(made.schedule).plan.peak_bytes
     return arena + made.input_bytes + made.weight_bytes

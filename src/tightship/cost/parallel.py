@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from tightship.cost.model_cost import ModelCost
-from tightship.planner import plan_schedule
+from tightship.planner import place_schedule
 from tightship.planner.parallel.added_edges import added_edges
 from tightship.planner.parallel.dependencies import dependencies
 from tightship.planner.parallel.longest_path import longest_paths
@@ -41,7 +41,7 @@ def parallel_rows(cost: ModelCost) -> tuple[ParallelRow, ...]:
 
 def _rows(pass_name: str, schedule: Schedule) -> tuple[ParallelRow, ...]:
     edges = dependencies(schedule)
-    serial = plan_schedule(schedule)
+    serial = place_schedule(schedule)
     added = [(edge.before, edge.after) for edge in added_edges(serial)]
 
     def row(name: str, arena_bytes: int, added: list[tuple[int, int]]) -> ParallelRow:

@@ -66,6 +66,7 @@ def prepare(
     """
     from pathlib import Path
 
+    from tightship.deprecated import current_passes
     from tightship.engine.compile.compile_graph import Settings, name_of
     from tightship.engine.stored.compatibility import Compatibility
     from tightship.engine.stored.model import StoredModel
@@ -74,7 +75,7 @@ def prepare(
 
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
-    path = Path(output)
+    path, without = Path(output), current_passes(without)
     if isinstance(model, str | PathLike) and path.exists() and path.samefile(model):
         raise InputError(f"`{path}` would take the place of the model; give another name.")
     sets = [shapes] if shapes is None or isinstance(shapes, Mapping) else list(shapes)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tightship.planner.constraints import Bank, Constraints, ForbiddenRange
     from tightship.planner.liveness import problem_of
     from tightship.planner.penalties import ReusePenalties
-    from tightship.planner.planning import plan_schedule
-    from tightship.planner.portfolio import solve
+    from tightship.planner.planning import place_schedule
+    from tightship.planner.portfolio import place
     from tightship.planner.reuse import reduce_reuse
     from tightship.planner.verify_reuse import verified_reuse_cost
 else:
@@ -28,8 +28,8 @@ else:
         constraints="Bank Constraints ForbiddenRange",
         liveness="problem_of",
         penalties="ReusePenalties",
-        planning="plan_schedule",
-        portfolio="solve",
+        planning="place_schedule",
+        portfolio="place",
         reuse="reduce_reuse",
         verify_reuse="verified_reuse_cost",
     )
@@ -51,10 +51,10 @@ __all__ = [
     "Step",
     "compare",
     "lower_bound",
-    "plan_schedule",
+    "place",
+    "place_schedule",
     "problem_of",
     "reduce_reuse",
-    "solve",
     "verified_reuse_cost",
     "verify",
     "verify_offsets",

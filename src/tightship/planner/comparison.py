@@ -1,11 +1,11 @@
 """Compares the arena bytes of several planning strategies."""
 
 from tightship.planner.liveness import problem_of
-from tightship.planner.place.best_fit import best_fit
-from tightship.planner.place.greedy_by_size import greedy_by_size
-from tightship.planner.place.shared_objects import shared_objects
+from tightship.planner.placements.best_fit import best_fit
+from tightship.planner.placements.greedy_by_size import greedy_by_size
+from tightship.planner.placements.shared_objects import shared_objects
 from tightship.planner.plan import Plan
-from tightship.planner.planning import plan_schedule
+from tightship.planner.planning import place_schedule
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.verify import verify_offsets
@@ -16,7 +16,7 @@ def compare(schedule: Schedule) -> dict[str, int]:
 
     `none` gives every buffer bytes of its own and `in_place` only takes aliases. `share` recycles
     whole blocks, as in the memory note. `greedy_by_size` and `best_fit` are single placements with
-    in-place aliases. `planned` is the result of `plan_schedule`, and `lower_bound` is the size
+    in-place aliases. `planned` is the result of `place_schedule`, and `lower_bound` is the size
     below which no plan with these in-place choices exists.
 
     Args:
@@ -30,7 +30,7 @@ def compare(schedule: Schedule) -> dict[str, int]:
     """
     apart = problem_of(schedule, in_place=False).problem
     merged = problem_of(schedule, in_place=True).problem
-    planned = plan_schedule(schedule).plan
+    planned = place_schedule(schedule).plan
     return {
         "none": apart.total_bytes,
         "in_place": merged.total_bytes,

@@ -2,8 +2,8 @@
 
 from tightship._core import StopFlag
 from tightship.planner.part import part_of
-from tightship.planner.place.exact import Fit, fit
-from tightship.planner.place.exact_items import ItemFit, ItemSearch, Within
+from tightship.planner.placements.exact import Fit, fit
+from tightship.planner.placements.exact_items import ItemFit, ItemSearch, Within
 from tightship.planner.plan import Conflict
 from tightship.planner.problem import Int64Array, Problem
 

@@ -7,9 +7,9 @@ from tightship.planner.alias_choice import NOTHING, choose_in_turn
 from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import buffers_of
-from tightship.planner.place.shared_objects import MATCH_RANGE
+from tightship.planner.placements.shared_objects import MATCH_RANGE
 from tightship.planner.planning import smaller_plan
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
 from tightship.planner.scheme.colour import colour
@@ -90,7 +90,7 @@ def cost(schedule: Schedule) -> Cost:
     """
     ways = _Ways(schedule)
     columns, merged = ways.columns, ways.merged.problem
-    packed = solve(ways.apart).peak_bytes
+    packed = place(ways.apart).peak_bytes
     equal = recycled_bytes(merged, 1)
     levers = (
         Lever("in-place", columns.in_place_bytes, packed),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tightship._core import StopFlag
 from tightship.planner.narrowing import Tried, narrow
-from tightship.planner.place.exact import fit
+from tightship.planner.placements.exact import fit
 from tightship.planner.problem import Int64Array, Problem
 
 

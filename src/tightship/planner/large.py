@@ -6,9 +6,9 @@ from operator import itemgetter
 
 import numpy as np
 
-from tightship.planner.place import order
-from tightship.planner.place.best_fit import best_fit
-from tightship.planner.place.lowest_first import lowest_first, promote
+from tightship.planner.placements import order
+from tightship.planner.placements.best_fit import best_fit
+from tightship.planner.placements.lowest_first import lowest_first, promote
 from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 from tightship.planner.repair import repair
 

@@ -1,17 +1,17 @@
-"""Plans a schedule: chooses in-place aliases together with the offsets."""
+"""Places a schedule: chooses in-place aliases together with the offsets."""
 
 from collections.abc import Callable
 
 from tightship.planner.bound import lower_bound
 from tightship.planner.buffers import Buffers
 from tightship.planner.liveness import problem_of
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
 
 
-def plan_schedule(schedule: Schedule) -> SchedulePlan:
-    """Plan a schedule, with the in-place aliases that make the plan smaller.
+def place_schedule(schedule: Schedule) -> SchedulePlan:
+    """Place the values of a schedule, with the in-place aliases that make the plan smaller.
 
     The first plan takes all aliases that keep the live bytes low. If its peak is above the lower
     bound of the problem without optional aliases, a second plan without them is made, and the
@@ -30,7 +30,7 @@ def plan_schedule(schedule: Schedule) -> SchedulePlan:
 
 
 def smaller_plan(schedule: Schedule, merged: Buffers, apart: Callable[[], Buffers]) -> SchedulePlan:
-    """Run `plan_schedule` on buffers with aliases and, if needed, on those that `apart` makes."""
+    """Run `place_schedule` on buffers with aliases and, if needed, on those that `apart` makes."""
     first = _planned(schedule, merged)
     peak = first.plan.peak_bytes
     if not merged.is_merged:
@@ -45,4 +45,4 @@ def smaller_plan(schedule: Schedule, merged: Buffers, apart: Callable[[], Buffer
 
 
 def _planned(schedule: Schedule, buffers: Buffers) -> SchedulePlan:
-    return SchedulePlan(schedule, buffers, solve(buffers.problem))
+    return SchedulePlan(schedule, buffers, place(buffers.problem))

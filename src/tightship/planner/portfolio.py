@@ -10,18 +10,18 @@ import numpy as np
 from tightship._core import StopFlag
 from tightship.planner.bound import lower_bound
 from tightship.planner.large import LARGE_COUNT, large_placements
-from tightship.planner.place import order
-from tightship.planner.place.best_fit import best_fit
-from tightship.planner.place.first_fit import first_fit
-from tightship.planner.place.greedy_by_size import greedy_by_size
-from tightship.planner.place.lowest_first import lowest_first
-from tightship.planner.place.shared_objects import shared_objects
+from tightship.planner.placements import order
+from tightship.planner.placements.best_fit import best_fit
+from tightship.planner.placements.first_fit import first_fit
+from tightship.planner.placements.greedy_by_size import greedy_by_size
+from tightship.planner.placements.lowest_first import lowest_first
+from tightship.planner.placements.shared_objects import shared_objects
 from tightship.planner.plan import Conflict, Goal, Plan, status_of
 from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 from tightship.planner.verify import verify
 
 EFFORT: Mapping[Goal, int] = {"fit": 5_000_000_000, "minimize": 200_000_000}
-"""Pairs of buffers that `solve` compares by default. It gives up on a fit after about ten seconds,
+"""Pairs of buffers that `place` compares by default. It gives up on a fit after about ten seconds,
 and on a smaller peak after some tenths of a second."""
 
 LARGE_EFFORT = 500_000_000
@@ -51,7 +51,7 @@ LOWEST_FIRST_ORDERS: dict[str, OrderOf] = {
 """Orders for `lowest_first`, by the name that a plan reports."""
 
 
-def solve(
+def place(
     problem: Problem,
     *,
     goal: Goal | None = None,
@@ -59,7 +59,7 @@ def solve(
     threads: int = 1,
     stop: StopFlag | None = None,
 ) -> Plan:
-    """Find a plan that fits the capacity, or the smallest plan.
+    """Place buffers: find a plan that fits the capacity, or the smallest plan.
 
     A few placements are tried first, then, below `LARGE_COUNT` buffers, exact search, then the
     other placements, until the goal is reached. The same problem, goal and effort give the same
@@ -148,7 +148,7 @@ class _Found:
         """Search for the plan that the goal still lacks, or for a conflict if none exists."""
         from tightship.planner.conflict import smallest_conflict  # few problems need them
         from tightship.planner.improve import improve
-        from tightship.planner.place.exact import fit
+        from tightship.planner.placements.exact import fit
 
         problem, capacity = self.problem, self.problem.capacity_bytes
         if capacity is not None and not self.fits:
@@ -189,10 +189,10 @@ def _placements(problem: Problem, bound: int, effort: int) -> Iterator[tuple[str
         yield from large_placements(problem, bound, effort)
         return
     left = effort // max(1, problem.count**2)
-    for number, (strategy, place) in enumerate(_single_placements(problem)):
+    for number, (strategy, offsets_of) in enumerate(_single_placements(problem)):
         if number >= ALWAYS_TRIED and left <= 0:
             return
-        yield strategy, place()
+        yield strategy, offsets_of()
         left -= 1
 
 

@@ -112,6 +112,13 @@ class Problem:
                     f"they must stay below {TOTAL_BYTES_MAX}."
                 )
 
+    if not TYPE_CHECKING:  # a checker of types should know the present names only
+
+        def __getattr__(self, name: str) -> object:
+            from tightship.deprecated import old_attribute
+
+            return old_attribute(self, name)
+
     @property
     def count(self) -> int:
         """Number of buffers."""

@@ -10,7 +10,7 @@ from tightship._core import StepTraffic
 from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.parallel.dependencies import dependencies, edge_columns
 from tightship.planner.parallel.touched import touched_groups
-from tightship.planner.planning import plan_schedule
+from tightship.planner.planning import place_schedule
 from tightship.planner.problem import Int64Array
 from tightship.planner.schedule import AliasKind, Schedule
 from tightship.planner.schedule_plan import SchedulePlan
@@ -65,7 +65,7 @@ def reorder(schedule: Schedule, effort: int = EFFORT) -> Reordered:
     Raises:
         PlanError: Values are bound to each other in a way that no plan can satisfy.
     """
-    given = plan_schedule(schedule)
+    given = place_schedule(schedule)
     own = tuple(range(len(schedule.steps)))
     found = least_order(schedule, effort)
     # The search counts no aliases between different sizes, no parts and no donated bytes. With any
@@ -79,7 +79,7 @@ def reorder(schedule: Schedule, effort: int = EFFORT) -> Reordered:
     )
     bound = found.live_bytes if found.is_least and not is_offered_more else 0
     if found.steps != own:
-        other = plan_schedule(in_order(schedule, found.steps))
+        other = place_schedule(in_order(schedule, found.steps))
         if other.plan.peak_bytes < given.plan.peak_bytes:
             return Reordered(other, found.steps, given.plan.peak_bytes, bound)
     return Reordered(given, own, given.plan.peak_bytes, bound)

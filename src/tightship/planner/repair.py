@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.planner.part import part_of
-from tightship.planner.place.exact import FREE, fit
+from tightship.planner.placements.exact import FREE, fit
 from tightship.planner.problem import Int64Array, Problem
 
 LIVE_COUNT_MAX = 1_000

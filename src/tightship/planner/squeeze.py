@@ -57,7 +57,7 @@ def squeeze(
     the schedule for the second decides which steps run again (`Recomputation`). Between the choices
     of two prices, the steps up to some position follow the one choice and the steps after it the
     other, so that the values that are needed latest are given up first. Steps are then reordered
-    again; aliases and offsets are those of `plan_schedule`. Prices and positions are found by
+    again; aliases and offsets are those of `place_schedule`. Prices and positions are found by
     bisection of the live bytes in the order found for each, so a smaller budget never costs fewer
     operations. The result is never larger than the plan of the original schedule.
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from tightship.errors import PlanError
 from tightship.planner.bound import lower_bound
-from tightship.planner.place.stacked import stacked
+from tightship.planner.placements.stacked import stacked
 from tightship.planner.plan import Plan, status_of
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.verify import verify
 
@@ -110,7 +110,7 @@ def stored_orders(problems: Iterable[Problem], tolerance: float = TOLERANCE) -> 
     for problem in problems:
         if stored is None:
             names = None if problem.names is None else tuple(problem.names)
-            stored = StoredOrders((order_of(solve(problem)),), names)
+            stored = StoredOrders((order_of(place(problem)),), names)
             continue
         if not _same(problem.names, stored.names):
             raise PlanError(
@@ -119,7 +119,7 @@ def stored_orders(problems: Iterable[Problem], tolerance: float = TOLERANCE) -> 
         decoded = stored.decode(problem)
         if decoded.peak_bytes <= tolerance * decoded.lower_bound_bytes:
             continue
-        plan = solve(problem)
+        plan = place(problem)
         if decoded.peak_bytes > tolerance * plan.peak_bytes:
             stored = replace(stored, orders=(*stored.orders, order_of(plan)))
     if stored is None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tightship.planner import Plan, Problem, solve
+from tightship.planner import Plan, Problem, place
 from tightship.resource.virtual import PlannedResource
 
 
@@ -45,7 +45,7 @@ def plan_ahead(resource: PlannedResource) -> Plan:
     placed = [index for index, row in enumerate(rows) if row[3] is not None]
     columns = [[rows[index][field] for index in placed] for field in range(4)]
     sizes, alignments, starts, stops = (np.array(column, np.int64) for column in columns)
-    plan = solve(Problem(sizes, starts, stops, alignments))
+    plan = place(Problem(sizes, starts, stops, alignments))
     offsets = dict(zip(placed, plan.offset_bytes.tolist(), strict=True))
     resource.set_plan(
         [(size, alignment, offsets.get(index)) for index, (size, alignment, *_) in enumerate(rows)],

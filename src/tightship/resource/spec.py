@@ -5,7 +5,6 @@ stack is adaptors and a root, joined by `/`; the root may be a spec in parenthes
 """
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -24,6 +23,7 @@ from tightship._core import (
     StatisticsResource,
     TrackingResource,
 )
+from tightship.deprecated import current
 from tightship.errors import InputError
 from tightship.public_calls import public_call
 from tightship.quantity import parse_bytes
@@ -90,12 +90,7 @@ def _stack(spec: str) -> MemoryResource:
         resource = resource_from(root[1:-1])
     else:
         name, size = _part(root)
-        if name == "virtual_seed":
-            warnings.warn(
-                "`virtual_seed` is now `virtual_chunked`", DeprecationWarning, stacklevel=4
-            )
-            name = "virtual_chunked"
-        resource = _found("root", name, ROOTS)(size)
+        resource = _found("root", current("root", name), ROOTS)(size)
     for each in reversed(outer):
         name, size = _part(each)
         resource = _found("adaptor", name, ADAPTORS)(resource, size)

@@ -90,11 +90,12 @@ def train(
 def _terms(
     threads: int, without: Collection[str], max_memory: str | int | None, recompute: float
 ) -> "Terms":
+    from tightship.deprecated import current_passes
     from tightship.quantity import parse_bytes
     from tightship.training.planned import Terms
 
     limit = None if max_memory is None else parse_bytes(max_memory)
-    return Terms(threads, without, limit, recompute)
+    return Terms(threads, current_passes(without), limit, recompute)
 
 
 def _graph_of(

@@ -1,9 +1,9 @@
 import numpy as np
 
 from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
-from tightship.planner import Problem, solve
+from tightship.planner import Problem, place
 
-ARENA = solve(Problem(*(np.array(c, np.int64) for c in ([128, 64], [0, 1], [2, 2], [64, 64]))))
+ARENA = place(Problem(*(np.array(c, np.int64) for c in ([128, 64], [0, 1], [2, 2], [64, 64]))))
 
 
 def plan(**changes):

@@ -7,7 +7,7 @@ from tightship.cost.schedule import schedule_of
 from tightship.errors import GraphError
 from tightship.graph import DType, Graph, Layer, Value
 from tightship.graph.backward import backward, layer_node
-from tightship.planner import plan_schedule
+from tightship.planner import place_schedule
 
 
 def scaled_tanh_forward(inputs, outputs):
@@ -78,7 +78,7 @@ def test_what_no_backward_reads_is_free_after_the_forward_pass():
     }
     assert readers["v1"] == 1
     assert readers["t0"] == len(schedule.steps) - 1
-    assert plan_schedule(schedule).plan.peak_bytes > 0
+    assert place_schedule(schedule).plan.peak_bytes > 0
 
 
 def test_a_layer_without_a_backward_is_refused():

@@ -11,7 +11,7 @@ from tests.planner.problems import problem
 from tightship.errors import FormatError, InvalidPlanError, PlanError
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange
 from tightship.planner.format import read_csv, read_plan, write_csv, write_plan
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 from tightship.planner.verify import verify_offsets
 
 
@@ -43,7 +43,7 @@ def meant(name: str, values, constraints: Constraints):
 @given(drawn=constrained_problems(parts=ALL))
 def test_a_plan_file_keeps_constraints_and_banks(tmp_path_factory, drawn):
     path = tmp_path_factory.mktemp("plan") / "plan.json"
-    plan = solve(drawn, effort=0)
+    plan = place(drawn, effort=0)
     write_plan(path, plan)
     again = read_plan(path)
     assert_same(again.problem.constraints, drawn.constraints)
@@ -87,7 +87,7 @@ def test_a_gap_keeps_the_bytes_that_a_file_names(tmp_path):
     made = read_csv(path)[0]
     assert made.constraints.gaps.tolist() == [[0, 2, 5], [0, 5, 6]]
     assert made.constraints.gap_window_bytes.tolist() == [[4, 8], [0, 0]]
-    plan = solve(made)
+    plan = place(made)
     assert (plan.offset_bytes.tolist(), plan.peak_bytes, plan.status) == ([0, 0], 8, "optimal")
     with pytest.raises(InvalidPlanError, match=r"overlap: bytes \[4, 6\) in steps \[2, 5\)"):
         verify_offsets(made, column(0, 2))
@@ -157,7 +157,7 @@ def test_a_bad_plan_file_is_refused_by_field(tmp_path, old, new, words):
         gap_window_bytes=np.array([[1, 2]]),
     ))  # fmt: skip
     path = tmp_path / "plan.json"
-    write_plan(path, solve(made, effort=0))
+    write_plan(path, place(made, effort=0))
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))

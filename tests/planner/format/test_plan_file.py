@@ -9,7 +9,7 @@ from tests.planner.problems import problem, problems
 from tightship.errors import FormatError, InvalidPlanError
 from tightship.planner.format import read_plan, write_plan
 from tightship.planner.plan import Plan
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 
 
 def document():
@@ -67,7 +67,7 @@ def test_the_file_is_the_document(tmp_path):
 def test_what_is_written_is_read_again(tmp_path_factory, drawn, named, capacity):
     names = tuple(f'"é\n{index}' for index in range(drawn.count)) if named and drawn.count else None
     made = problem(*drawn.columns().T, names=names, capacity_bytes=capacity)
-    plan = solve(made, effort=0)
+    plan = place(made, effort=0)
     path = tmp_path_factory.mktemp("plan") / "plan.json"
     write_plan(path, plan)
     again = read_plan(path)

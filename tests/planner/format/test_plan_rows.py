@@ -10,7 +10,7 @@ from tightship._core import read_plan_rows, write_plan_rows
 from tightship.planner.format.json_fields import Fields, load_json
 from tightship.planner.format.plan_file import write_plan
 from tightship.planner.format.plan_rows import COLUMN_KEYS, load_plan, read_rows
-from tightship.planner.portfolio import solve
+from tightship.planner.portfolio import place
 
 ROW = {"name": None} | dict.fromkeys(COLUMN_KEYS, 7)
 
@@ -28,7 +28,7 @@ def test_the_core_reads_what_is_written_as_the_slow_reader_does(tmp_path_factory
     if named:
         drawn = type(drawn)(*drawn.columns()[[0, 1, 2, 3]], tuple(map(str, range(drawn.count))))
     path = tmp_path_factory.mktemp("plan") / "plan.json"
-    write_plan(path, solve(drawn, effort=0))
+    write_plan(path, place(drawn, effort=0))
     fast, slow = load_plan(path)[1], one_by_one(path)
     assert fast is not None
     assert [column.tolist() for column in fast.columns] == [

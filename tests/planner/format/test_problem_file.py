@@ -6,7 +6,7 @@ import pytest
 from tests.planner.format.tflite_models import chain, planned
 from tests.planner.problems import problem
 from tightship.errors import InputError
-from tightship.planner import solve
+from tightship.planner import place
 from tightship.planner.format import write_csv, write_plan
 from tightship.planner.format.problem_file import (
     SUFFIXES,
@@ -22,7 +22,7 @@ ROWS = MADE.columns().tolist()
 
 @pytest.fixture
 def folder(tmp_path):
-    plan = solve(MADE)
+    plan = place(MADE)
     write_csv(tmp_path / "bare.csv", MADE)
     write_csv(tmp_path / "plan.csv", MADE, plan.offset_bytes)
     write_plan(tmp_path / "plan.json", plan)
@@ -71,7 +71,7 @@ def test_a_tensor_left_to_the_interpreter_is_named(folder):
 
 @pytest.mark.parametrize("name", ["out.csv", "out.json"])
 def test_a_plan_is_written_and_read_in_each_form(folder, name):
-    plan = solve(MADE)
+    plan = place(MADE)
     write_placed(folder / name, plan, folder / "bare.csv")
     made, offsets = read_offsets(folder / name)
     assert made.columns().tolist() == ROWS
@@ -81,7 +81,7 @@ def test_a_plan_is_written_and_read_in_each_form(folder, name):
 @pytest.mark.parametrize(("name", "source"), [("out.tflite", "bare.csv"), ("out.png", "bare.csv")])
 def test_another_form_is_refused(folder, name, source):
     with pytest.raises(InputError, match=f"Cannot write a plan of buffers as `{name}`"):
-        write_placed(folder / name, solve(MADE), folder / source)
+        write_placed(folder / name, place(MADE), folder / source)
     assert not (folder / name).exists()
 
 

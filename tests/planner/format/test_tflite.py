@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.planner.format.flatbuffers import Scalar
 from tests.planner.format.tflite_models import chain, operator, planned, tensor
 from tightship.errors import FormatError, InputError
-from tightship.planner import solve, verify_offsets
+from tightship.planner import place, verify_offsets
 from tightship.planner.format.tflite import read_tflite, write_tflite
 
 
@@ -64,7 +64,7 @@ def test_metadata_holds_an_offset_for_each_tensor(path):
 @pytest.mark.parametrize("content", [chain(), planned([0] * 6)], ids=["without", "with"])
 def test_a_plan_is_written_and_read_and_nothing_else_changes(path, tmp_path, content):
     tensors = read(path, content)
-    plan = solve(tensors.problem)
+    plan = place(tensors.problem)
     target = tmp_path / "planned.tflite"
     write_tflite(target, path, tensors, plan.offset_bytes)
     again = read_tflite(target)

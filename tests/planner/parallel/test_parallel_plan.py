@@ -15,7 +15,7 @@ from tightship._core import StepOrder
 from tightship.cost.schedule import schedule_of
 from tightship.errors import InvalidPlanError, PlanError
 from tightship.frontend.onnx import open_file
-from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, plan_schedule
+from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, place_schedule
 from tightship.planner.parallel.added_edges import added_edges
 from tightship.planner.parallel.dependencies import dependencies, edge_columns
 from tightship.planner.parallel.parallel_plan import Paths, plan_parallel
@@ -86,7 +86,7 @@ def test_a_parallel_plan_survives_any_interleaving(schedule, seed):
 
 @given(schedule=schedules(), seed=st.integers(0, 999))
 def test_the_added_edges_make_a_serial_plan_safe(schedule, seed):
-    plan = plan_schedule(schedule)
+    plan = place_schedule(schedule)
     edges = [(edge.before, edge.after) for edge in added_edges(plan)]
     verify_parallel(plan, edges)
     for turn in range(5):
@@ -95,7 +95,7 @@ def test_the_added_edges_make_a_serial_plan_safe(schedule, seed):
 
 @given(schedule=schedules())
 def test_no_added_edge_can_be_left_out(schedule):
-    plan = plan_schedule(schedule)
+    plan = place_schedule(schedule)
     assume(not plan.buffers.parts)  # a part is kept as long as the whole, though less would do
     assume(all(value.size_bytes for value in schedule.values))  # an empty one keeps its buffer too
     edges = [(edge.before, edge.after) for edge in added_edges(plan)]
@@ -105,7 +105,7 @@ def test_no_added_edge_can_be_left_out(schedule):
 
 
 def test_a_serial_plan_of_branches_is_corrupted_out_of_order():
-    plan = plan_schedule(branches(3, 4))
+    plan = place_schedule(branches(3, 4))
     with pytest.raises(CorruptedError):
         replay_often(plan, 100)
     with pytest.raises(InvalidPlanError, match="share bytes"):
@@ -113,14 +113,14 @@ def test_a_serial_plan_of_branches_is_corrupted_out_of_order():
 
 
 def test_branches_keep_apart_and_chains_reuse():
-    serial, parallel = plan_schedule(branches(3, 4)), plan_parallel(branches(3, 4))
+    serial, parallel = place_schedule(branches(3, 4)), plan_parallel(branches(3, 4))
     assert serial.plan.peak_bytes == 4 * 64
     assert parallel.plan.peak_bytes == 6 * 64  # two buffers for each branch, in turn
     assert plan_parallel(branches(1, 9)).plan.peak_bytes == 2 * 64
 
 
 def test_an_edge_is_priced_by_what_it_adds_to_the_longest_path():
-    plan = plan_schedule(branches(2, 3))
+    plan = place_schedule(branches(2, 3))
     edges = added_edges(plan)
     assert edges
     assert all(0 < edge.price <= 3 for edge in edges)
@@ -132,7 +132,7 @@ def test_an_edge_is_priced_by_what_it_adds_to_the_longest_path():
 @pytest.mark.parametrize("name", ["inception_v1", "resnet50"])
 def test_ten_thousand_interleavings_of_a_network_are_without_a_race(name):
     schedule = schedule_of(open_file(path_of(name)).graph(None)).schedule
-    serial, parallel = plan_schedule(schedule), plan_parallel(schedule)
+    serial, parallel = place_schedule(schedule), plan_parallel(schedule)
     edges = [(edge.before, edge.after) for edge in added_edges(serial)]
     for seed in range(2500):
         Replay(parallel).run(Random(seed))

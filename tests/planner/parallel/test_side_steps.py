@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.planner.parallel.interleavings import Replay
 from tests.planner.problems import schedules
-from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, plan_schedule
+from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, place_schedule
 from tightship.planner.parallel.parallel_plan import plan_parallel
 from tightship.planner.parallel.side_steps import with_side_steps_joined
 
@@ -40,7 +40,7 @@ def test_gradients_of_weights_are_joined_to_those_of_data():
 
 
 def test_their_bytes_come_back():
-    serial = plan_schedule(layers(8)).plan.peak_bytes
+    serial = place_schedule(layers(8)).plan.peak_bytes
     assert plan_parallel(layers(8)).plan.peak_bytes > 1.5 * serial
     assert plan_parallel(with_side_steps_joined(layers(8))).plan.peak_bytes == serial
 

@@ -52,12 +52,6 @@ def test_what_would_not_be_as_said_is_refused():
         virtual_resource(SharedDevice(), small_bytes=1000)
 
 
-def test_the_old_name_of_the_chunked_policy_warns():
-    with pytest.warns(DeprecationWarning, match='`policy="seed"` is now `policy="chunked"`'):
-        made = virtual_resource(policy="seed")
-    assert isinstance(made, ChunkedVirtualResource)
-
-
 def test_an_unknown_policy_is_refused_with_those_there_are():
     with pytest.raises(InputError, match="Unknown policy `page`; choose `stealing` or `chunked`"):
         virtual_resource(policy="page")

@@ -51,6 +51,13 @@ class PlannedStep:
     live_bytes: int
     dynamic_reason: str | None = None
 
+    if not TYPE_CHECKING:  # a checker of types should know the present names only
+
+        def __getattr__(self, name: str) -> object:
+            from tightship.deprecated import old_attribute
+
+            return old_attribute(self, name)
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:

@@ -42,14 +42,14 @@ class Placement:
 
 def place(lowered: Lowered, plan: SchedulePlan | None = None) -> Placement:
     """Plan the arena, unless a plan is given, and lay out the weights one after another."""
-    from tightship.planner import plan_schedule
+    from tightship.planner import place_schedule
 
     offsets: list[int] = []
     end = 0
     for weight in lowered.weights:
         offsets.append(end)
         end += -(-weight.size_bytes // ALIGNMENT) * ALIGNMENT
-    return Placement(lowered, plan or plan_schedule(schedule_of(lowered)), tuple(offsets), end)
+    return Placement(lowered, plan or place_schedule(schedule_of(lowered)), tuple(offsets), end)
 
 
 def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[str, str],

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tightship._core import StopFlag
 from tightship.planner.conflict import smallest_conflict
 from tightship.planner.narrowing import Tried, narrow
-from tightship.planner.place.exact_items import ItemFit, ItemSearch, Within
+from tightship.planner.placements.exact_items import ItemFit, ItemSearch, Within
 from tightship.planner.plan import Plan
 
 CONFLICT_SHARE = 4

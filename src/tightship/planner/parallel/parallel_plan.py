@@ -14,9 +14,9 @@ from tightship.planner.parallel.dependencies import dependencies, step_order
 from tightship.planner.parallel.path_colours import path_colours
 from tightship.planner.parallel.safe_aliases import unsafe_aliases
 from tightship.planner.parallel.touched import buffer_order
-from tightship.planner.place import order as orders
+from tightship.planner.placements import order as orders
 from tightship.planner.plan import Plan, status_of
-from tightship.planner.portfolio import OrderOf, solve
+from tightship.planner.portfolio import OrderOf, place
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
@@ -27,7 +27,7 @@ from tightship.planner.verify_parallel import verify_parallel
 
 def as_serial(problem: Problem) -> Int64Array:
     """Order buffers by their offsets in a plan for steps that run one after another."""
-    return order_of(solve(problem))
+    return order_of(place(problem))
 
 
 ORDERS: dict[str, OrderOf] = {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tightship.planner.liveness import problem_of
-from tightship.planner.place.order import by_size, by_start
+from tightship.planner.placements.order import by_size, by_start
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.scheme.blocks import Blocks

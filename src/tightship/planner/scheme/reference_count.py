@@ -16,7 +16,7 @@ from tightship.planner.alias_choice import choose_in_turn
 from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.liveness import buffers_of, problem_of
-from tightship.planner.place.shared_objects import MATCH_RANGE, shared_objects
+from tightship.planner.placements.shared_objects import MATCH_RANGE, shared_objects
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.scheme.blocks import NO_BLOCK, Blocks

@@ -18,8 +18,11 @@ from tightship._core import (
     VirtualStatistics,
     process_mappings,
 )
+from tightship.late_names import late_names
 from tightship.resource.virtual.composed import virtual_resource
 from tightship.resource.virtual.snapshot import memory_events, virtual_snapshot, write_snapshot
+
+__getattr__ = late_names(__name__)
 
 __all__ = [
     "ChunkedVirtualResource",

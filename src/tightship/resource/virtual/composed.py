@@ -1,6 +1,5 @@
 """Composes a virtual resource with a front for small requests."""
 
-import warnings
 from typing import Literal, cast, get_args
 
 from tightship._core import (
@@ -13,6 +12,7 @@ from tightship._core import (
     PagedDevice,
     StealingVirtualResource,
 )
+from tightship.deprecated import current
 from tightship.errors import InputError
 from tightship.public_calls import public_call
 
@@ -37,7 +37,7 @@ def virtual_resource(
     Args:
         device: Device whose memory is used; None for the process's own.
         policy: `"stealing"` moves free pages to a request; `"chunked"` maps whole physical chunks,
-            and has no budget. `"seed"` is the deprecated name of `"chunked"`.
+            and has no budget.
         page_bytes: Size of a page, by default `PAGE_BYTES`, or of a chunk, `CHUNK_BYTES`.
         max_bytes: Most bytes of the device's memory at any time; None for no limit.
         small_bytes: Largest request that a composite over host memory beside the pages serves, for
@@ -74,9 +74,7 @@ def virtual_resource(
 
 def _current(policy: str) -> Policy:
     """Check a policy's name; the deprecated one warns."""
-    if policy == "seed":
-        warnings.warn('`policy="seed"` is now `policy="chunked"`', DeprecationWarning, stacklevel=4)
-        return "chunked"
+    policy = current("policy", policy)
     if policy not in get_args(Policy):
         raise InputError(f"Unknown policy `{policy}`; choose `stealing` or `chunked`.")
     return cast(Policy, policy)

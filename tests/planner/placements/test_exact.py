@@ -10,8 +10,8 @@ from tests.planner.oracles import smallest_peak
 from tests.planner.planted import planted
 from tests.planner.problems import problem, problems
 from tightship._core import StopFlag
-from tightship.planner.place.exact import FREE, fit
-from tightship.planner.place.first_fit import first_fit
+from tightship.planner.placements.exact import FREE, fit
+from tightship.planner.placements.first_fit import first_fit
 from tightship.planner.verify import verify_offsets
 
 EFFORT = 50_000_000

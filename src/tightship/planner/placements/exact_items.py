@@ -9,7 +9,7 @@ import numpy as np
 from tightship._core import StopFlag, search_items
 from tightship.planner.constrained.items import Items, disjoint, items_of
 from tightship.planner.constraints import Constraints
-from tightship.planner.place.exact import Verdict
+from tightship.planner.placements.exact import Verdict
 from tightship.planner.problem import Int64Array, Problem
 
 UNITS_MAX = 2**61

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.planner.planted import planted
 from tests.planner.problems import problem
 from tightship.planner.bound import lower_bound
-from tightship.planner.place.exact import fit
-from tightship.planner.place.exact_items import ItemSearch, Within
+from tightship.planner.placements.exact import fit
+from tightship.planner.placements.exact_items import ItemSearch, Within
 
 EFFORT = 20_000_000
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from tests.planner.problems import problem, problems
-from tightship.planner.place import order
+from tightship.planner.placements import order
 from tightship.planner.problem import Problem
 
 ORDERS = [value for name, value in vars(order).items() if name.startswith("by_")]

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tests.planner.problems import problem, problems
 from tightship.planner.bound import lower_bound
-from tightship.planner.place import order
-from tightship.planner.place.best_fit import best_fit
-from tightship.planner.place.first_fit import first_fit
-from tightship.planner.place.greedy_by_size import greedy_by_size
-from tightship.planner.place.lowest_first import lowest_first, promote
-from tightship.planner.place.shared_objects import shared_objects
+from tightship.planner.placements import order
+from tightship.planner.placements.best_fit import best_fit
+from tightship.planner.placements.first_fit import first_fit
+from tightship.planner.placements.greedy_by_size import greedy_by_size
+from tightship.planner.placements.lowest_first import lowest_first, promote
+from tightship.planner.placements.shared_objects import shared_objects
 from tightship.planner.verify import verify_offsets
 
 PLACEMENTS = {

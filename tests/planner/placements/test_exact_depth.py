@@ -11,8 +11,8 @@ import threading
 import numpy as np
 from tightship.planner import Problem
 from tightship.planner.constraints import Constraints
-from tightship.planner.place.exact import fit
-from tightship.planner.place.exact_items import ItemSearch, Within
+from tightship.planner.placements.exact import fit
+from tightship.planner.placements.exact_items import ItemSearch, Within
 
 count = int(sys.argv[1])
 ones = np.ones(count, np.int64)

@@ -1,7 +1,7 @@
 """Places the largest buffers first, each into its tightest gap."""
 
 from tightship._core import place_best_gap
-from tightship.planner.place.order import by_size
+from tightship.planner.placements.order import by_size
 from tightship.planner.problem import Int64Array, Problem
 
 

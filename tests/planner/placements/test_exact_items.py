@@ -12,7 +12,7 @@ from tests.planner.problems import problem
 from tightship._core import StopFlag
 from tightship.planner.constraints import FREE, Bank, Constraints, ForbiddenRange
 from tightship.planner.part import part_of
-from tightship.planner.place.exact_items import ItemSearch, Within
+from tightship.planner.placements.exact_items import ItemSearch, Within
 from tightship.planner.verify import verify_offsets
 
 EFFORT = 1_000_000_000
