@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 import tightship
-from tightship.driver import Client
-from tightship.driver.client.fallback import REFUSALS
+from tightship.driver import REFUSALS, Client
 from tightship.errors import DriverError
 
 Array = np.ndarray[Any, Any]

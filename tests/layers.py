@@ -5,6 +5,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     tightship_start, a package of its own
     cli
     driver | plug | backend | torch_compile
+    types, names for annotations
     memory | loading.entry | training | cost
     loading.shared
     loading.unprepared
@@ -17,7 +18,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     engine
     view | trace.workload
     trace.replay
-    frontend | planner | resource
+    frontend | planner | resource | gradients
     graph
     prepared_cache
     late_names, for packages
@@ -61,7 +62,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "trace.workload": "errors quantity trace.events trace.replay resource",
     "graph": "errors late_names graph",
     "resource": "_core deprecated errors forks late_names quantity resource",
-    "frontend": "_core errors graph frontend",
+    "frontend": "_core deprecated errors graph late_names frontend",
     "planner": "late_names planner",
     "planner.constraints": "errors",
     "planner.constraint_checks": "errors planner.constraints",
@@ -272,7 +273,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.printable": "",
     "driver.threads": "",
     "driver.permit_names": "",
-    "driver": "driver.client driver.types",
+    "driver": "driver.client driver.protocol driver.types",
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
         " __version__ cli"
@@ -280,9 +281,14 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
+    "types": (  # names for annotations
+        "_core engine graph.optimizer late_names model.bound_run training view.picture"
+    ),
+    "gradients": "graph.backward",
     "": (  # `tightship` itself
-        "_core errors graph.optimizer planner engine.plan.memory_plan engine.primitive_cache model"
-        " memory loading training"
+        "_core errors graph late_names planner engine.arenas.arena_group engine.plan.memory_plan"
+        " engine.primitive_cache model memory loading training resource backend driver frontend"
+        " gradients plug types"
     ),
 }
 

@@ -1,56 +1,214 @@
-"""What `import tightship` gives: few names, each documented, and nothing heavy with them."""
+"""The public surface: what it is, that it is documented, and that pages use nothing else.
+
+A public module is `tightship`, or one that has a section on the page of the Python API; its public
+names are those of its `__all__`.
+"""
 
 import ast
 import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 import tightship
+from tightship.deprecated import RENAMED
+from tightship.graph.backward import DOMAIN
 
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+PAGE = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+ENTRIES = re.findall(r"^::: (\S+)$(?!\n    options)", PAGE, re.MULTILINE)
+"""Modules and names of the page, in its order. Those with options are names of a module before them
+that the site would take for modules of the same name."""
 CONTENTS = ast.parse(Path(tightship.__file__).read_text())
-NAMES = [
-    alias.asname
-    for node in CONTENTS.body
-    if isinstance(node, ast.ImportFrom)
-    for alias in node.names
+FRAMEWORKS = {"tightship.torch_compile": "torch"}
+
+
+def file_of(module: str) -> Path | None:
+    path = SOURCE / module.replace(".", "/")
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    return next((each for each in files if each.is_file()), None)
+
+
+def exported(module: str) -> list[str]:
+    """Names of `__all__`, read from the source, as a framework may be missing."""
+    file = file_of(module)
+    assert file is not None
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    raise AssertionError(f"`{module}` is public and has no `__all__`")
+
+
+ROOT_NAMES = exported("tightship")
+MODULES = [
+    "tightship",
+    *(name for name in ENTRIES if file_of(name) and name.split(".")[-1] not in ROOT_NAMES),
 ]
+PUBLIC = {f"{module}.{name}" for module in MODULES for name in exported(module)}
+PACKAGES = {".".join(each.split(".")[:count]) for each in MODULES for count in (1, 2, 3)}
+OLD = {f"{row.where}.{row.old}" for row in RENAMED if row.kind == "name"}
+
+
+def found(name: str) -> object:
+    module, _, last = name.rpartition(".")
+    if module in FRAMEWORKS:
+        pytest.importorskip(FRAMEWORKS[module])
+    thing: object = getattr(import_module(module), last)
+    return thing
 
 
 def test_the_package_is_a_contents_page_without_logic() -> None:
     docstring, *body = CONTENTS.body
     assert isinstance(docstring, ast.Expr)
-    assert {type(node) for node in body} <= {ast.ImportFrom, ast.Assign}
-    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
-    assert all(alias.name == alias.asname for node in imports for alias in node.names)
-    constants = [node for node in body if isinstance(node, ast.Assign)]
-    assert [ast.unparse(target) for node in constants for target in node.targets] == ["__version__"]
+    *names, late, version, exports = body
+    assert {type(node) for node in names} == {ast.ImportFrom}
+    assert isinstance(late, ast.If)
+    assert ast.unparse(late.test) == "TYPE_CHECKING"
+    assert [ast.unparse(node).split(" ")[0] for node in (version, exports)] == [
+        "__version__",
+        "__all__",
+    ]
+
+
+def test_the_page_has_the_names_of_the_package_in_their_order() -> None:
+    listed = [name.removeprefix("tightship.") for name in ENTRIES]
+    shown = [name for name in ROOT_NAMES if not issubclass_of_error(name)]
+    assert listed[: len(shown)] == shown
+    assert {name for name in ROOT_NAMES if issubclass_of_error(name)} <= set(
+        exported("tightship.errors")
+    )
+
+
+def issubclass_of_error(name: str) -> bool:
+    thing = getattr(tightship, name)
+    return inspect.isclass(thing) and issubclass(thing, Exception)
 
 
 def test_there_are_few_names() -> None:
-    """Running a model has 24; training one has its verb and the two optimizers it takes."""
-    assert len(NAMES) <= 27
+    """Each has a reason to be learned first; the others are in public modules."""
+    assert len(ROOT_NAMES) <= 33
+    assert len(set(ROOT_NAMES)) == len(ROOT_NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_name_is_documented(name: str) -> None:
-    thing = getattr(tightship, name)
-    assert thing.__doc__
-    if inspect.isfunction(thing):
-        parameters = inspect.signature(thing).parameters
-        assert [name for name in parameters if f"{name}:" not in thing.__doc__] == []
-    if inspect.isclass(thing) and thing.__module__ != "tightship._core":
-        members = [member for key, member in vars(thing).items() if not key.startswith("_")]
-        undocumented = [member for member in members if callable(member) and not member.__doc__]
-        assert undocumented == []
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    thing = found(name)
+    module = name.rpartition(".")[0]
+    assert name in OLD or not inspect.ismodule(thing) or module == "tightship.plug"
+    if inspect.isclass(thing):
+        assert thing.__doc__
+        assert list(undocumented(thing)) == []
+    elif inspect.isroutine(thing):
+        assert list(gaps(name, thing, thing.__doc__)) == []
+
+
+def undocumented(cls: type) -> Iterator[str]:
+    """Methods and properties without a docstring, or with one that lacks a part."""
+    for key, member in vars(cls).items():
+        if key.startswith("_") or cls.__module__ == "tightship._core":
+            continue
+        function = getattr(member, "fget", getattr(member, "__func__", member))
+        if inspect.isfunction(function):
+            yield from gaps(f"{cls.__name__}.{key}", function, inspect.getdoc(getattr(cls, key)))
+
+
+def gaps(name: str, function: Callable[..., object], text: str | None) -> Iterator[str]:
+    """Parts that a docstring lacks: several parameters, exceptions that the function raises."""
+    if not text:
+        yield f"{name} has no docstring"
+        return
+    inner = inspect.unwrap(function)
+    if not inspect.isfunction(inner):
+        return
+    parameters = inspect.signature(inner).parameters.keys() - {"self", "cls", "_"}
+    refers = re.search(r"arguments[^.]*\bas for\b", text)
+    for each in () if refers else sorted(parameters):
+        if len(parameters) > 1 and not re.search(rf"\b{each}\b", text):
+            yield f"{name} does not say what `{each}` is"
+    raised = {
+        ast.unparse(node.exc).partition("(")[0]
+        for node in ast.walk(ast.parse(dedent(inspect.getsource(inner))))
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
+    }
+    for error in sorted(each for each in raised if each.endswith("Error") and each not in text):
+        if error not in ("TypeError", "AttributeError"):
+            yield f"{name} raises {error} and does not say so"
 
 
 def test_every_error_is_a_tightship_error() -> None:
-    errors = [getattr(tightship, name) for name in NAMES if name.endswith("Error")]
-    assert len(errors) > 5
+    errors = [getattr(tightship.errors, name) for name in exported("tightship.errors")]
+    assert len(errors) > 10
     assert all(issubclass(error, tightship.TightshipError) for error in errors)
 
 
 def test_its_version_is_that_of_the_project() -> None:
     project = Path(__file__).parents[1] / "pyproject.toml"
     assert f'version = "{tightship.__version__}"' in project.read_text().splitlines()
+
+
+def test_modules_and_late_names_come_with_the_package_alone() -> None:
+    """In a process of its own, where no test has imported them."""
+    names = [*(f"tightship.{name}" for name in ROOT_NAMES), *MODULES]
+    known = [name for name in names if name not in FRAMEWORKS and "cupy" not in name]
+    code = "import tightship\n" + "\n".join(known)
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "docs").rglob("*.md"),
+    *(path for path in (ROOT / "examples").rglob("*") if path.suffix in {".py", ".md"}),
+]
+IMPORT = re.compile(r"^\s*from (tightship[\w.]*) import \(?([\w, ]+)", re.MULTILINE)
+PATH = re.compile(r"(?<![\w./#-])tightship(?:\.\w+)+")
+NO_PAGES = {"modules.md", "deprecated.md"}
+"""Lists of all modules, and of old spellings."""
+
+
+def private_names(text: str) -> Iterator[str]:
+    """Names of the package in a text that are not public."""
+    paths = set(PATH.findall(text))
+    for module, names in IMPORT.findall(text):
+        paths.update(f"{module}.{name.strip()}" for name in names.split(",") if name.strip())
+    for path in sorted(paths):
+        if not is_public(path):
+            yield path
+
+
+def is_public(path: str) -> bool:
+    """Whether a path is a public module or name, or an attribute of one."""
+    parts = path.split(".")
+    heads = [".".join(parts[:count]) for count in range(2, len(parts) + 1)]
+    if parts[-1].startswith("__"):
+        return True
+    return path in PACKAGES | {DOMAIN} or any(head in PUBLIC for head in heads)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_pages_and_examples_use_public_names_only(page: Path) -> None:
+    if page.name not in NO_PAGES:
+        assert list(private_names(page.read_text(encoding="utf-8"))) == []
+
+
+def test_private_names_are_seen() -> None:
+    text = (
+        "from tightship.engine.run import executor\nfrom tightship.driver import Client, Server\n"
+        "`tightship._core` `tightship.training.train.train_joint` `tightship.load` tightship/cli\n"
+        "    from tightship.resource.virtual import HostStream, nothing"
+    )
+    assert list(private_names(text)) == [
+        "tightship._core",
+        "tightship.driver.Server",
+        "tightship.engine.run",
+        "tightship.engine.run.executor",
+        "tightship.resource.virtual.nothing",
+        "tightship.training.train.train_joint",
+    ]

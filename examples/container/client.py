@@ -9,8 +9,7 @@ import sys
 
 import numpy as np
 
-from tightship.driver import Client
-from tightship.driver.types.elements import dtype_of
+from tightship.driver import Client, dtype_of
 
 
 def main(path: str, name: str) -> float:

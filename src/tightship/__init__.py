@@ -7,42 +7,125 @@
     with tightship.load("model.onnx", max_memory="512MiB") as model:
         result = model(x)
 
-Layers, top to bottom (an import goes strictly down): cli, backend, loading, model, engine,
-view, frontend | planner | resource, graph, errors.
+The names stand in the order in which one learns them. Names with few uses, and the public modules,
+are imported when they are first used.
 """
+# ruff: noqa: I001, RUF022 - imports and names are in the order in which one learns them
 
-from tightship._core import StopFlag as StopFlag
-from tightship.engine.plan.memory_plan import MemoryPlan as MemoryPlan
-from tightship.engine.primitive_cache import (
-    get_primitive_cache_capacity as get_primitive_cache_capacity,
-)
-from tightship.engine.primitive_cache import (
-    primitive_cache_statistics as primitive_cache_statistics,
-)
-from tightship.engine.primitive_cache import (
-    set_primitive_cache_capacity as set_primitive_cache_capacity,
-)
-from tightship.errors import CapacityError as CapacityError
-from tightship.errors import DeadlineError as DeadlineError
-from tightship.errors import FormatError as FormatError
-from tightship.errors import GraphError as GraphError
-from tightship.errors import InputError as InputError
-from tightship.errors import InvalidPlanError as InvalidPlanError
-from tightship.errors import LibraryError as LibraryError
-from tightship.errors import OutOfMemoryError as OutOfMemoryError
-from tightship.errors import PlanError as PlanError
-from tightship.errors import StoppedError as StoppedError
-from tightship.errors import TightshipError as TightshipError
-from tightship.graph.optimizer import Adam as Adam
-from tightship.graph.optimizer import Sgd as Sgd
-from tightship.loading import load as load
-from tightship.loading import plan as plan
-from tightship.loading.preparing import prepare as prepare
-from tightship.memory import memory_stats as memory_stats
-from tightship.memory import release_unused_memory as release_unused_memory
-from tightship.model import Model as Model
-from tightship.planner import Plan as Plan
-from tightship.planner import Problem as Problem
-from tightship.training.train import train as train
+from typing import TYPE_CHECKING
+
+from tightship.late_names import late_names
+
+# Models: the memory that one takes, and a run in exactly that.
+from tightship.loading import plan
+from tightship.loading import load
+from tightship.model import Model
+from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship._core import StopFlag
+
+# Sharing: one copy of the weights in all processes, one arena for each run.
+from tightship.loading.preparing import prepare
+
+# Buffers of your own compiler or board.
+from tightship.planner import Problem
+from tightship.planner import Plan
+
+# Training.
+from tightship.training.train import train
+from tightship.graph.optimizer import Sgd
+from tightship.graph.optimizer import Adam
+
+# Memory of the process.
+from tightship.memory import memory_stats
+from tightship.memory import release_unused_memory
+from tightship.engine.primitive_cache import set_primitive_cache_capacity
+from tightship.engine.primitive_cache import get_primitive_cache_capacity
+from tightship.engine.primitive_cache import primitive_cache_statistics
+
+# Errors, one class for each decision that a caller can take; `tightship.errors` has the others.
+from tightship.errors import TightshipError
+from tightship.errors import InputError
+from tightship.errors import FormatError
+from tightship.errors import GraphError
+from tightship.errors import CapacityError
+from tightship.errors import OutOfMemoryError
+from tightship.errors import DeadlineError
+from tightship.errors import StoppedError
+from tightship.errors import PlanError
+from tightship.errors import InvalidPlanError
+from tightship.errors import LibraryError
+
+if TYPE_CHECKING:
+    from tightship import backend as backend
+    from tightship import driver as driver
+    from tightship import frontend as frontend
+    from tightship import gradients as gradients
+    from tightship import graph as graph
+    from tightship import plug as plug
+    from tightship import resource as resource
+    from tightship import types as types
+    from tightship.engine.arenas.arena_group import ArenaGroup
+    from tightship.planner import place
+    from tightship.resource import SharedArenaPool
+    from tightship.training.train import train_joint
+    from tightship.training.trainer import Trainer
+else:
+    __getattr__ = late_names(
+        __name__,
+        backend="",
+        driver="",
+        frontend="",
+        gradients="",
+        graph="",
+        planner="place",
+        plug="",
+        resource="SharedArenaPool",
+        types="",
+        **{
+            "engine.arenas.arena_group": "ArenaGroup",
+            "training.train": "train_joint",
+            "training.trainer": "Trainer",
+        },
+    )
 
 __version__ = "0.1.0"
+__all__ = [
+    # Models
+    "plan",
+    "load",
+    "Model",
+    "MemoryPlan",
+    "StopFlag",
+    # Sharing
+    "prepare",
+    "SharedArenaPool",
+    "ArenaGroup",
+    # Buffers
+    "place",
+    "Problem",
+    "Plan",
+    # Training
+    "train",
+    "Trainer",
+    "Sgd",
+    "Adam",
+    "train_joint",
+    # Memory of the process
+    "memory_stats",
+    "release_unused_memory",
+    "set_primitive_cache_capacity",
+    "get_primitive_cache_capacity",
+    "primitive_cache_statistics",
+    # Errors
+    "TightshipError",
+    "InputError",
+    "FormatError",
+    "GraphError",
+    "CapacityError",
+    "OutOfMemoryError",
+    "DeadlineError",
+    "StoppedError",
+    "PlanError",
+    "InvalidPlanError",
+    "LibraryError",
+]

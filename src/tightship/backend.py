@@ -22,6 +22,17 @@ from tightship.errors import InputError, TightshipError
 from tightship.loading import load
 from tightship.model import Model
 
+__all__ = [
+    "Backend",
+    "Options",
+    "Rep",
+    "is_compatible",
+    "prepare",
+    "run_model",
+    "run_node",
+    "supports_device",
+]
+
 MODELS_MAX = 8
 """Models that one `Rep` keeps, one for each set of input shapes, least recently used evicted."""
 
@@ -116,7 +127,10 @@ class Backend(base.Backend):  # type: ignore[misc]  # onnx is not typed here
     def is_compatible(
         cls, model: ModelProto, device: str = "CPU", **options: Unpack[Options]
     ) -> bool:
-        """Whether `prepare` accepts the model; free dimensions are first checked by a run."""
+        """Whether `prepare` accepts the model, with arguments as for it.
+
+        Free dimensions are first checked by a run.
+        """
         try:
             cls.prepare(model, device, **options)
         except TightshipError:
@@ -219,7 +233,12 @@ def _type_of(value: Any) -> TypeProto:  # noqa: ANN401
 
 
 prepare = Backend.prepare
+"""`Backend.prepare`."""
 run_model = Backend.run_model
+"""`Backend.run_model`."""
 run_node = Backend.run_node
+"""`Backend.run_node`."""
 supports_device = Backend.supports_device
+"""`Backend.supports_device`."""
 is_compatible = Backend.is_compatible
+"""`Backend.is_compatible`."""

@@ -17,6 +17,20 @@ TightshipError
 import sys
 import warnings
 
+__all__ = [
+    "CapacityError",
+    "DeadlineError",
+    "DriverError",
+    "FormatError",
+    "GraphError",
+    "InputError",
+    "InvalidPlanError",
+    "LibraryError",
+    "OutOfMemoryError",
+    "PlanError",
+    "StoppedError",
+    "TightshipError",
+]
 _PACKAGE = f"{__package__}."
 
 

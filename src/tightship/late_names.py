@@ -14,7 +14,8 @@ def late_names(package: str, **modules: str) -> Callable[[str], object]:
 
     Args:
         package: Name of the package.
-        modules: For each module of the package, the names that it defines, separated by spaces.
+        modules: For each module of the package, or with its whole name of another one, the names
+            that it defines, separated by spaces. A module can be had by its own name, too.
 
     Returns:
         A function that imports the module that defines a name, stores the name in the package and
@@ -27,11 +28,16 @@ def late_names(package: str, **modules: str) -> Callable[[str], object]:
             return import_module(f"{package}.{name}")
         if name not in homes:
             return _old_name(package, name)
-        found: object = getattr(import_module(f"{package}.{homes[name]}"), name)
+        found: object = getattr(import_module(_whole(package, homes[name])), name)
         setattr(sys.modules[package], name, found)
         return found
 
     return find
+
+
+def _whole(package: str, module: str) -> str:
+    """Return the whole name of a module of the package, or of another one."""
+    return module if module.startswith("tightship.") else f"{package}.{module}"
 
 
 def _old_name(package: str, name: str) -> object:

@@ -29,6 +29,8 @@ from tightship.training.open_steps import OpenSteps
 from tightship.training.planned import Terms
 from tightship.training.split_step import Parts, SplitStep
 
+__all__ = ["compile_graph"]
+
 Array = NDArray[Any]
 Compiled = Callable[..., Any]
 _NOTHING: Array = np.zeros(0, np.int64)

@@ -5,7 +5,6 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
 from docs.site import command_line, deprecated, modules
 
 from tests.docs.fences import ROOT, fences
@@ -34,32 +33,6 @@ def test_the_command_line_is_that_of_the_parsers() -> None:
 
 def test_deprecated_spellings_are_those_of_the_table() -> None:
     assert page("deprecated.md") == deprecated.page(), "run `python -m docs.site.deprecated`"
-
-
-def test_every_public_name_is_in_the_python_reference() -> None:
-    init = ast.parse((SOURCE / "__init__.py").read_text())
-    names = [
-        alias.asname
-        for node in init.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    ]
-    assert len(names) > 20
-    text = page("python.md")
-    missing = [name for name in names if not re.search(rf"\b{name}\b", text)]
-    assert missing == []
-
-
-@pytest.mark.parametrize("name", ["resource", "planner", "driver"])
-def test_every_exported_name_is_in_the_python_reference(name: str) -> None:
-    init = ast.parse((SOURCE / name / "__init__.py").read_text())
-    (exported,) = (
-        ast.literal_eval(node.value)
-        for node in init.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    )
-    words = set(re.findall(r"\w+", page("python.md")))
-    assert set(exported) - words == set()
 
 
 def test_every_variable_that_is_read_is_in_the_environment_reference() -> None:

@@ -65,7 +65,7 @@ def test_docstrings_and_modules_are_in_it(site: Path) -> None:
     python = (site / "reference/python.html").read_text()
     for name in (
         "tightship.load",
-        "tightship.training.trainer.Trainer.step",
+        "tightship.Trainer.step",
         "tightship.errors.GraphError",
     ):
         assert f'id="{name}"' in python

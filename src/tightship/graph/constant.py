@@ -29,9 +29,12 @@ class Constant(Protocol):
     """Tensor known before the run."""
 
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """Type of the elements."""
+
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the constant."""
 
     def array(self) -> Array:
         """Return the elements, read-only, of shape `shape`; may be a view of a mapped file."""
@@ -48,13 +51,16 @@ class Inline:
 
     @property
     def dtype(self) -> DType:
+        """Type of the elements."""
         return DType.of(self.value.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Lengths of the constant."""
         return self.value.shape
 
     def array(self) -> Array:
+        """Return the elements, read-only."""
         return self.value
 
     def release(self) -> None:
@@ -71,6 +77,7 @@ class Mapped:
     shape: tuple[int, ...]
 
     def array(self) -> Array:
+        """Return the elements, read-only."""
         size = size_bytes(self.dtype, self.shape)
         raw = self.file.bytes_at(self.offset_bytes, size)
         if self.file.is_mapped and size <= READ_BYTES_MAX:
@@ -81,6 +88,7 @@ class Mapped:
         return np.frombuffer(raw, self.dtype.numpy, element_count(self.shape)).reshape(self.shape)
 
     def release(self) -> None:
+        """Give back the pages of the file."""
         self.file.release()
 
 
@@ -93,9 +101,11 @@ class Fill:
 
     @property
     def dtype(self) -> DType:
+        """Type of the elements."""
         return DType.of(self.value.dtype)
 
     def array(self) -> Array:
+        """Return the elements, read-only."""
         return np.broadcast_to(self.value.reshape(()), self.shape)
 
     def release(self) -> None:
@@ -133,11 +143,13 @@ class Derived(Computed):
     _transient_bytes: int | None = field(default=None, init=False, repr=False)
 
     def array(self) -> Array:
+        """Return the elements, read-only."""
         value = self.compute()
         assert value.shape == self.shape, (value.shape, self.shape)
         return value
 
     def release(self) -> None:
+        """Give back what the sources hold."""
         for source in self.sources:
             source.release()
 

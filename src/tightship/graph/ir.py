@@ -183,7 +183,10 @@ class Graph:
         constants: Mapping[str, Constant],
         known: Mapping[str, Constant],
     ) -> "Graph":
-        """Make the graph for other shapes, with nodes of the same names and order, unchecked."""
+        """Make the graph for other shapes, with nodes of the same names and order, unchecked.
+
+        `values`, `constants` and `known` take the place of the graph's own.
+        """
         graph = object.__new__(Graph)
         fields = (
             self.name, self.inputs, self.outputs, values, nodes, constants, known, self.captures,

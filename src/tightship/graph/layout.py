@@ -14,6 +14,7 @@ Dimension = int | str | None
 """Known length, symbol, or None for an unknown length."""
 
 Shape = tuple[Dimension, ...]
+"""Lengths of a value, outermost first."""
 
 
 class DType(enum.Enum):
@@ -91,7 +92,10 @@ def _element_type(dtype: np.dtype[np.generic]) -> DType:
 
 
 def agrees(lengths: Sequence[int], declared: Shape | None) -> bool:
-    """Whether a value may have these lengths: their number, if known, and the known ones match."""
+    """Whether a value of the `declared` shape may have these lengths.
+
+    Their number, if it is known, and the known ones must match.
+    """
     return declared is None or (
         len(lengths) == len(declared)
         and all(
@@ -108,5 +112,5 @@ def element_count(shape: Sequence[int]) -> int:
 
 
 def size_bytes(dtype: DType, shape: Sequence[int]) -> int:
-    """Return the bytes of a dense array."""
+    """Return the bytes of a dense array of elements of `dtype`, with the lengths `shape`."""
     return element_count(shape) * dtype.itemsize

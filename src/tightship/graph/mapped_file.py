@@ -21,7 +21,7 @@ class MappedFile:
 
     @classmethod
     def of_bytes(cls, data: bytes | memoryview, path: str | os.PathLike[str]) -> "MappedFile":
-        """Make a file of bytes in memory; messages call it `path`."""
+        """Make a file of `data`, which stays in memory; messages call it `path`."""
         file = cls.__new__(cls)
         file.path, file._map, file.size_bytes, file._fd = path, data, len(data), None
         return file

@@ -90,6 +90,7 @@ class Adam:
 
 
 Optimizer = Sgd | Adam
+"""Any optimizer."""
 
 
 def state_of(optimizer: Optimizer) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tightship.late_names import late_names
 from tightship.planner.buffers import Buffers
-from tightship.planner.plan import Plan, PlanStatus
+from tightship.planner.plan import Conflict, Goal, Plan, PlanStatus
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
 from tightship.planner.schedule_plan import SchedulePlan
@@ -39,8 +39,10 @@ __all__ = [
     "AliasKind",
     "Bank",
     "Buffers",
+    "Conflict",
     "Constraints",
     "ForbiddenRange",
+    "Goal",
     "Plan",
     "PlanStatus",
     "Problem",

@@ -7,6 +7,8 @@ from tightship import _core
 from tightship.errors import LibraryError, OutOfMemoryError
 from tightship.plug import pools
 
+__all__ = ["allocator"]
+
 
 def allocator(
     stream: int = 0,

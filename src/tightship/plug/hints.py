@@ -8,6 +8,8 @@ import numpy as np
 from tightship.planner import Plan, Problem, place
 from tightship.resource.virtual import PlannedResource
 
+__all__ = ["iteration", "plan_ahead"]
+
 
 @contextmanager
 def iteration(resource: PlannedResource) -> Iterator[None]:

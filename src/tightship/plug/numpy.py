@@ -4,6 +4,8 @@ from contextlib import AbstractContextManager
 
 from tightship._core import MemoryResource, NumpyScope
 
+__all__ = ["use"]
+
 
 def use(resource: MemoryResource) -> AbstractContextManager[None]:
     """Allocate the arrays that are made within the statement from `resource`, 64-byte aligned.

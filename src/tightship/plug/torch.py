@@ -6,6 +6,8 @@ from tightship import _core
 from tightship.errors import LibraryError
 from tightship.plug import pools
 
+__all__ = ["allocator", "empty_cache", "memory_pool", "memory_stats"]
+
 
 def allocator(
     *,

@@ -31,12 +31,15 @@ from tightship._core import (
     TracingResource,
     TrackingResource,
 )
+from tightship.late_names import late_names
 from tightship.resource.counted import counted
 from tightship.resource.division import divide
 from tightship.resource.places import main_memory, scratchpad
 from tightship.resource.pool import pool
 from tightship.resource.scope import scope
 from tightship.resource.shared_arenas import SharedArenaPool
+
+__getattr__ = late_names(__name__, virtual="")
 
 __all__ = [
     "Adaptor",

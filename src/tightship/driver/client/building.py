@@ -21,6 +21,11 @@ def channels_type(shape: Sequence[int], scales: Sequence[float], axis: int) -> V
     """Return the type of an int8 filter with a scale for each element along an axis.
 
     Convolutions of quantized images take such a filter, together with a bias of scale 0.
+
+    Args:
+        shape: Lengths of the filter.
+        scales: A scale above 0 for each element along the axis.
+        axis: The axis, from 0.
     """
     extra = PerChannel(axis, tuple(scales)).encoded()
     kind = OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL
@@ -96,7 +101,13 @@ class ModelBuilder:
         return index
 
     def constant_in(self, pool: FilePool, offset_bytes: int, kind: ValueType) -> int:
-        """Add a constant in a file, which is not copied before it is packed."""
+        """Add a constant in a file, which is not copied before it is packed.
+
+        Args:
+            pool: The file.
+            offset_bytes: Offset of the constant in it, in bytes.
+            kind: Type of the constant.
+        """
         location = DataLocation(0, offset_bytes, kind.size_bytes)
         index = self._add(Operand(kind, Lifetime.CONSTANT_REFERENCE, location))
         self.pools[index] = pool.pool
@@ -113,7 +124,13 @@ class ModelBuilder:
         return index
 
     def operation(self, number: int, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Add an operation, by NNAPI's number of its type."""
+        """Add an operation.
+
+        Args:
+            number: NNAPI's number of its type.
+            inputs: Numbers of its operands, as `input`, `constant` and the like return them.
+            outputs: Numbers of its results.
+        """
         self.operations.append(Operation(number, tuple(inputs), tuple(outputs)))
 
     def _add(self, operand: Operand) -> int:

@@ -110,6 +110,11 @@ class Client:
     ) -> RemoteModel:
         """Prepare a model that `prepare` has saved to files.
 
+        Args:
+            cache: The files.
+            priority: As for `prepare`.
+            timeout_s: As for `prepare`.
+
         Raises:
             DriverError: GENERAL_FAILURE, INVALID_ARGUMENT: the files do not hold it as written for
                 this token, driver and processor; prepare it anew.

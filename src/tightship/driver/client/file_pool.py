@@ -46,6 +46,11 @@ class FilePool:
     def at(self, offset_bytes: int, shape: Sequence[int], dtype: DTypeLike) -> Placed:
         """Return the array at an offset.
 
+        Args:
+            offset_bytes: Offset in the file, in bytes.
+            shape: Lengths of the array.
+            dtype: Type of its elements.
+
         Raises:
             ValueError: The array exceeds the file, or the pool is closed.
         """

@@ -83,6 +83,10 @@ class Segment:
     def place(self, shape: Sequence[int], dtype: DTypeLike) -> Placed:
         """Place an array; it holds zeros, or what was there before `reset`.
 
+        Args:
+            shape: Lengths of the array.
+            dtype: Type of its elements.
+
         Raises:
             ValueError: The segment is full, or closed.
         """

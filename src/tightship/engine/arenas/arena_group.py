@@ -41,7 +41,12 @@ class ArenaGroup:
         return self.pool.used_bytes
 
     def note(self, model: int, largest_bytes: int | None) -> None:
-        """Note the arena size of a model's largest program; None when the model is closed."""
+        """Note the arena size of a model's largest program, for the engine.
+
+        Args:
+            model: Number of the model.
+            largest_bytes: Size in bytes; None when the model is closed.
+        """
         with self._lock:
             self._largest.pop(model, None)
             if largest_bytes is not None:

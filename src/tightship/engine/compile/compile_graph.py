@@ -46,6 +46,7 @@ class TracedFunction(Protocol):
 
 
 ModelSource = str | PathLike[str] | bytes | ExportedProgram | TracedFunction
+"""A model: a path, the bytes of an ONNX file, or a program of torch or jax."""
 
 
 @dataclass(frozen=True, slots=True)

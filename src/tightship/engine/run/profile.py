@@ -35,7 +35,12 @@ class Profile:
     timing: Timing
 
     def table(self, *, top: int = 20, by_operator: bool = False) -> str:
-        """Tabulate tiers, then steps or operators, slowest first."""
+        """Tabulate tiers, then steps or operators, slowest first.
+
+        Args:
+            top: Most rows of steps or operators; 20 by default.
+            by_operator: Whether to sum steps of the same operator and implementation.
+        """
         return timing_table(self.timing, top=top, by_operator=by_operator)
 
     def to_json(self) -> dict[str, object]:

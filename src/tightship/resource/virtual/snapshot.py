@@ -5,6 +5,7 @@ The snapshot is a pickle of dictionaries, lists, numbers and strings with the fi
 block is completely free in its events at once; in the segments it awaits the work that may use it.
 """
 
+import os
 import pickle
 from itertools import groupby
 from pathlib import Path
@@ -57,13 +58,17 @@ def virtual_snapshot(resource: VirtualResource) -> dict[str, object]:
 
 
 @public_call
-def write_snapshot(resource: VirtualResource, path: Path) -> None:
+def write_snapshot(resource: VirtualResource, path: str | os.PathLike[str]) -> None:
     """Write `virtual_snapshot` as a pickle.
+
+    Args:
+        resource: Resource whose state is written.
+        path: Path of the file, which is overwritten.
 
     Raises:
         OSError: The file cannot be written.
     """
-    path.write_bytes(pickle.dumps(virtual_snapshot(resource), protocol=PROTOCOL))
+    Path(path).write_bytes(pickle.dumps(virtual_snapshot(resource), protocol=PROTOCOL))
 
 
 def memory_events(resource: VirtualResource) -> dict[str, object]:

@@ -1,0 +1,53 @@
+"""Classes of arguments and results, for annotations; programs need not make objects of them."""
+
+from typing import TYPE_CHECKING
+
+from tightship.late_names import late_names
+
+if TYPE_CHECKING:
+    from tightship._core import PrimitiveCacheStatistics
+    from tightship.engine.cache.statistics import MemoryStatistics, ProgramStatistics
+    from tightship.engine.compile.compile_graph import ExportedProgram, ModelSource, TracedFunction
+    from tightship.engine.plan.memory_plan import PlannedStep, PlannedTensor
+    from tightship.engine.run.profile import Profile
+    from tightship.engine.weights.weight_store import Progress
+    from tightship.graph.optimizer import Optimizer
+    from tightship.model.bound_run import BoundRun
+    from tightship.training.joint import Differentiated
+    from tightship.training.planned import TrainingMemory
+    from tightship.view.picture import Picture
+else:
+    __getattr__ = late_names(
+        __name__,
+        **{
+            "tightship._core": "PrimitiveCacheStatistics",
+            "tightship.engine.cache.statistics": "MemoryStatistics ProgramStatistics",
+            "tightship.engine.compile.compile_graph": "ExportedProgram ModelSource TracedFunction",
+            "tightship.engine.plan.memory_plan": "PlannedStep PlannedTensor",
+            "tightship.engine.run.profile": "Profile",
+            "tightship.engine.weights.weight_store": "Progress",
+            "tightship.graph.optimizer": "Optimizer",
+            "tightship.model.bound_run": "BoundRun",
+            "tightship.training.joint": "Differentiated",
+            "tightship.training.planned": "TrainingMemory",
+            "tightship.view.picture": "Picture",
+        },
+    )
+
+__all__ = [
+    "BoundRun",
+    "Differentiated",
+    "ExportedProgram",
+    "MemoryStatistics",
+    "ModelSource",
+    "Optimizer",
+    "Picture",
+    "PlannedStep",
+    "PlannedTensor",
+    "PrimitiveCacheStatistics",
+    "Profile",
+    "ProgramStatistics",
+    "Progress",
+    "TracedFunction",
+    "TrainingMemory",
+]
