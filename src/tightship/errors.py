@@ -16,6 +16,8 @@ TightshipError
 
 import sys
 import warnings
+from functools import partial
+from typing import ClassVar
 
 __all__ = [
     "CapacityError",
@@ -35,7 +37,14 @@ _PACKAGE = f"{__package__}."
 
 
 class TightshipError(Exception):
-    """Base of all errors that Tightship raises deliberately."""
+    """Base of all errors that Tightship raises deliberately; other processes can receive them."""
+
+    _numbers: ClassVar[tuple[str, ...]] = ()
+    """Attributes that the constructor takes by keyword."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        numbers = {name: getattr(self, name) for name in self._numbers}
+        return partial(type(self), **numbers), self.args, dict(vars(self))
 
 
 class GraphError(TightshipError):
@@ -62,6 +71,8 @@ class CapacityError(PlanError, MemoryError):
         limit_bytes: The capacity that was given.
     """
 
+    _numbers = ("needed_bytes", "limit_bytes")
+
     def __init__(self, message: str, *, needed_bytes: int, limit_bytes: int) -> None:
         super().__init__(message)
         self.needed_bytes = needed_bytes
@@ -79,6 +90,8 @@ class OutOfMemoryError(TightshipError, MemoryError):
         requested_bytes: Size of the request that failed, or -1 if it is unknown.
         available_bytes: Bytes that were still available, or -1 if the amount is unknown.
     """
+
+    _numbers = ("requested_bytes", "available_bytes")
 
     def __init__(self, message: str, *, requested_bytes: int, available_bytes: int = -1) -> None:
         super().__init__(message)
@@ -100,6 +113,8 @@ class DriverError(TightshipError):
     Attributes:
         status: An `ErrorStatus` of NNAPI, never 0.
     """
+
+    _numbers = ("status",)
 
     def __init__(self, message: str, *, status: int) -> None:
         super().__init__(message)
