@@ -4,6 +4,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
 
     tightship_start, a package of its own
     cli
+    cluster
     driver | plug | backend | torch_compile
     types, names for annotations
     memory | loading.entry | training | cost
@@ -274,6 +275,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.threads": "",
     "driver.permit_names": "",
     "driver": "driver.client driver.protocol driver.types",
+    "cluster": "errors late_names public_calls quantity engine loading resource.resident cluster",
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
         " __version__ cli"
@@ -298,7 +300,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
         " resource.slot_file"
         " driver.nnapi"
         " trace backend cli driver.memory driver.models driver.types.elements"
-        " driver.client driver.oip safetensors torch_compile"
+        " driver.client driver.oip safetensors torch_compile cluster"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto training.save backend",
@@ -307,6 +309,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "sympy": "frontend.torch",  # torch's lengths are expressions of it
     "torch": "plug.torch frontend.torch torch_compile",
     "cupy": "plug.cupy",
+    "ray": "cluster",
     "tightship_start": "cli.__main__ cli.main",  # the process's first steps
     "httptools": "driver.oip.http.reading",
     "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods",

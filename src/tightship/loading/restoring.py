@@ -38,7 +38,7 @@ def plan_prepared(path: FilePath, asked: Asked) -> MemoryPlan:
     """
     stored = StoredModel(path)
     _check_asked(path, stored, asked)
-    return stored.plan(_index(stored, asked))
+    return stored.plan(program_index(stored, asked))
 
 
 def load_prepared(
@@ -65,7 +65,7 @@ def load_prepared(
     if stored.compatibility.needs_library:
         open_library()
     _check_library(path, stored)
-    index = _index(stored, asked)
+    index = program_index(stored, asked)
     limit, dynamic = bounds.limit_bytes, bounds.dynamic_bytes
     if limit is not None:
         from tightship.loading.budget import check_budget
@@ -96,7 +96,7 @@ def verify_prepared(path: FilePath) -> int:
     return sum({copy.offset_bytes: copy.weight.size_bytes for copy in stored.copies}.values())
 
 
-def _index(stored: StoredModel, asked: Asked) -> int:
+def program_index(stored: StoredModel, asked: Asked) -> int:
     """Return the index of the program for the requested shapes, by default the first."""
     wanted: dict[str, tuple[int, ...]] = {}
     for name, shape in (asked.shapes or {}).items():

@@ -94,10 +94,19 @@ def stored_runtime_bytes(lowered: Lowered) -> int:
     """Estimate the runtime bytes of a prepared program, which reads no nodes and packs nothing."""
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
     program = len(lowered.steps) * STEP_BYTES
-    resident = STORED_BYTES + program + _code_bytes(work)
-    resident += ONEDNN_BYTES + _compiling_bytes(lowered) if work else 0
     reserved = HEAP_BYTES + program + _reserved_bytes(work) + _blas_bytes(lowered)
-    return max(resident, reserved) + _thread_bytes(lowered)
+    return max(stored_resident_bytes(lowered), reserved + _thread_bytes(lowered))
+
+
+def stored_resident_bytes(lowered: Lowered) -> int:
+    """Estimate the resident part of the runtime of a prepared program, without idle reservations.
+
+    Bookings count resident memory; a limit on data counts reservations as well.
+    """
+    work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
+    resident = STORED_BYTES + len(lowered.steps) * STEP_BYTES + _code_bytes(work)
+    resident += ONEDNN_BYTES + _compiling_bytes(lowered) if work else 0
+    return resident + _thread_bytes(lowered)
 
 
 def _thread_bytes(lowered: Lowered) -> int:

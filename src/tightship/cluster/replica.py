@@ -1,0 +1,80 @@
+"""Actor that runs a model in the memory that its node has booked for it."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightship.cluster.process_memory import data_bytes, limit_data, pss_bytes
+from tightship.cluster.replica_memory import Requirements, Shapes
+
+Array = NDArray[np.generic]
+
+
+class Replica:
+    """Process of Ray with one loaded model, which it may not outgrow.
+
+    The limit on writable memory (`RLIMIT_DATA`) is what the process had before loading and what the
+    plan adds. An allocation beyond it raises an error in the call that needs it, or ends this
+    process if it happens in code that cannot raise one. Other processes never notice.
+    """
+
+    def __init__(
+        self, model: str, requirements: Requirements, shapes: Shapes | None = None
+    ) -> None:
+        """Load a model.
+
+        Args:
+            model: Path of the model on this node; a prepared model if weights are shared.
+            requirements: Requirements of the model, which become the limit.
+            shapes: Shapes for inputs whose dimensions are symbolic, as for the requirements.
+
+        Raises:
+            CapacityError: The model needs more than the requirements.
+            FormatError: The prepared model is damaged, or was made for another processor.
+        """
+        from tightship.loading import load
+
+        started = time.perf_counter_ns()
+        self._data_bytes = data_bytes()
+        self._limit_bytes = limit_data(requirements.data_bytes)
+        self._model = load(
+            model,
+            shapes=shapes,
+            max_memory=requirements.plan_bytes,
+            threads=requirements.threads,
+        )
+        self._load_ns = time.perf_counter_ns() - started
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the model on an array for every input name.
+
+        Raises:
+            InputError: A name, dtype or shape does not fit.
+            OutOfMemoryError: The run needs more memory than the replica may take.
+        """
+        return self._model.run(inputs)
+
+    def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+        """Return the result of a function of the model and further arguments, run here.
+
+        The function has the memory that the plan leaves, as for steps before and after the model.
+
+        Raises:
+            Exception: Any that the function raises; `MemoryError` for too large an allocation.
+        """
+        return function(self._model, *arguments)
+
+    def status(self) -> dict[str, int]:
+        """Return the process id, and memory and time in bytes and nanoseconds."""
+        return {
+            "pid": os.getpid(),
+            "pss_bytes": pss_bytes(),
+            "data_bytes": data_bytes(),
+            "data_before_bytes": self._data_bytes,
+            "data_limit_bytes": self._limit_bytes,
+            "load_ns": self._load_ns,
+        }

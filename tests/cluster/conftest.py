@@ -1,0 +1,14 @@
+"""A cluster of three nodes that tests share; they skip where Ray is not installed."""
+
+import pytest
+
+from tests.cluster.local_cluster import cluster_of
+
+NODES_MIB = (1200, 600, 400)
+
+
+@pytest.fixture(scope="session")
+def shared_cluster():
+    pytest.importorskip("ray", reason="Ray is not installed: `pip install 'tightship[ray]'`")
+    with cluster_of(*NODES_MIB) as found:
+        yield found

@@ -1,0 +1,97 @@
+"""A real cluster of Ray on this machine: nodes of given memory, each with a cache of its own."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MIB = 1 << 20
+STORE_BYTES = 80 * MIB
+ENDING_S = 20
+
+
+@contextmanager
+def cluster_of(*memory_mib: int, cpus: int = 8) -> Iterator["LocalCluster"]:
+    """Start nodes and connect to them; nothing of it is left behind the block."""
+    folder = Path(tempfile.mkdtemp(prefix="tsray", dir="/tmp"))
+    found = LocalCluster(folder, cpus)
+    before = set(os.listdir("/dev/shm"))
+    try:
+        found.start(memory_mib)
+        yield found
+    finally:
+        found.stop()
+        left = found.processes()
+        segments = set(os.listdir("/dev/shm")) - before
+        shutil.rmtree(folder, ignore_errors=True)
+        assert left == []
+        assert segments == set()
+
+
+class LocalCluster:
+    """Nodes on this machine, in the order of their start; the first is the head."""
+
+    def __init__(self, folder: Path, cpus: int) -> None:
+        from ray.cluster_utils import Cluster
+
+        self.folder = folder
+        self.nodes = []
+        self._cpus = cpus
+        self._cluster = Cluster()
+
+    def start(self, memory_mib) -> None:
+        import ray
+
+        for size in memory_mib:
+            self.add(size)
+        ray.init(address=self._cluster.address, log_to_driver=False, logging_level="error")
+        self._cluster.wait_for_nodes()
+
+    def add(self, size_mib: int):
+        """Start a node whose models are cached in a folder of its own."""
+        cache = self.folder / f"cache{len(self.nodes)}"
+        head = {} if self.nodes else {"include_dashboard": False, "temp_dir": str(self.folder)}
+        node = self._cluster.add_node(
+            num_cpus=self._cpus,
+            memory=size_mib * MIB,
+            object_store_memory=STORE_BYTES,
+            env_vars={**os.environ, "TIGHTSHIP_CACHE_DIR": str(cache)},
+            **head,
+        )
+        self.nodes.append(node)
+        return node
+
+    def kill(self, node) -> None:
+        """End a node as a failing machine does."""
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    @property
+    def address(self) -> str:
+        return self._cluster.address
+
+    def stop(self) -> None:
+        import ray
+
+        ray.shutdown()
+        self._cluster.shutdown()
+
+    def processes(self) -> list[str]:
+        """Command lines of processes of this cluster that are still alive some time later."""
+        end = time.monotonic() + ENDING_S
+        while (left := list(self._alive())) and time.monotonic() < end:
+            time.sleep(0.2)
+        return left
+
+    def _alive(self) -> Iterator[str]:
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                text = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if str(self.folder).encode() in text:
+                yield text[:200].replace(b"\0", b" ").decode(errors="replace")
