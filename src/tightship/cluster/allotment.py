@@ -1,0 +1,152 @@
+"""Decides how many replicas each node gets, or refuses with the numbers; knows no Ray.
+
+A node holds, besides its replicas, one anchor: the worker process that keeps the weights. Nodes
+that hold most are filled first, so that few copies of the weights exist.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from tightship.cluster.booking import anchor_booking, replica_booking
+from tightship.cluster.nodes import Node
+from tightship.cluster.replica_memory import Requirements
+from tightship.errors import CapacityError, InputError
+from tightship.quantity import format_bytes, format_limit
+
+SHOWN_MAX = 8
+"""Most nodes that a refusal lists."""
+ID_SHOWN = 12
+"""Characters of a node's id that tell it apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Replicas of one model that are wanted.
+
+    Attributes:
+        requirements: Memory of the model.
+        workers: Bytes of an idle worker by node; nodes left out count as the largest of them.
+        count: Number of replicas; None for as many as the nodes hold.
+        anchored: Nodes that have the weights booked already.
+        stages: Fewest stages into which the model can be cut for these nodes, if that is known.
+    """
+
+    requirements: Requirements
+    workers: Mapping[str, int] = field(default_factory=dict)
+    count: int | None = None
+    anchored: AbstractSet[str] = frozenset()
+    stages: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.count < 1:
+            raise InputError(f"`replicas` is {self.count}; it must be at least 1, or `auto`.")
+
+    def worker_bytes(self, node: Node) -> int:
+        """Return the bytes of an idle worker on a node."""
+        return self.workers.get(node.node_id, max(self.workers.values(), default=0))
+
+    def replica_bytes(self, node: Node) -> int:
+        """Return the bytes that each replica books on a node."""
+        return replica_booking(self.requirements, self.worker_bytes(node))
+
+    def once_bytes(self, node: Node) -> int:
+        """Return the bytes to book once on a node: nothing if it has them, or none are shared."""
+        if node.node_id in self.anchored or not self.requirements.is_shared:
+            return 0
+        return anchor_booking(self.requirements, self.worker_bytes(node))
+
+
+def replicas_on(demand: Demand, node: Node, *, empty: bool = False) -> int:
+    """Count the replicas that a node holds, beside what is booked on it or as if `empty`."""
+    memory = node.memory_bytes if empty else node.free_bytes
+    cpus = node.cpus if empty else node.free_cpus
+    rest = memory - demand.once_bytes(node)
+    by_memory = max(0, rest // demand.replica_bytes(node))
+    return int(min(by_memory, cpus // demand.requirements.threads))
+
+
+def allot(demand: Demand, nodes: Sequence[Node]) -> dict[str, int]:
+    """Return replicas by node, without the nodes that get none.
+
+    Running nodes are filled before types of node that an autoscaler can start. Of a type the result
+    counts all its nodes together.
+
+    Raises:
+        CapacityError: The nodes do not hold them; the message has the numbers of each node, and the
+            smallest node that would hold a replica.
+    """
+    capacities = [(node, replicas_on(demand, node)) for node in nodes]
+    capacities.sort(key=lambda pair: (not pair[0].is_running, -pair[1], pair[0].node_id))
+    found: dict[str, int] = {}
+    for node, capacity in capacities:
+        left = None if demand.count is None else demand.count - sum(found.values())
+        if not node.is_running and demand.count is None and found:
+            break  # starting nodes is for a number that was asked for
+        most = capacity * node.count
+        taken = most if left is None else min(left, most)
+        if taken:
+            found[node.node_id] = taken
+    if not found or sum(found.values()) < (demand.count or 1):
+        raise _refusal(demand, capacities)
+    return found
+
+
+def _refusal(demand: Demand, capacities: Sequence[tuple[Node, int]]) -> CapacityError:
+    needs, wanted = demand.requirements, demand.count or 1
+    held = sum(capacity * node.count for node, capacity in capacities)
+    worker = max((demand.worker_bytes(node) for node, _ in capacities), default=0)
+    once = anchor_booking(needs, worker) if needs.is_shared else 0
+    least = once + replica_booking(needs, worker)
+    lines = [_node_line(node, capacity) for node, capacity in capacities[:SHOWN_MAX]]
+    if len(capacities) > SHOWN_MAX:
+        lines.append(f"{len(capacities) - SHOWN_MAX} further nodes")
+    text = (
+        f"`{needs.model}`: {wanted} replica(s) do not fit; the nodes hold {held}. "
+        f"{_parts(needs, worker)} {'; '.join(lines) or 'The cluster has no nodes'}. "
+        f"{_advice(demand, [node for node, _ in capacities], held, least)}"
+    )
+    most = max((node.free_bytes for node, _ in capacities), default=0)
+    return CapacityError(text, needed_bytes=least, limit_bytes=most)
+
+
+def _parts(needs: Requirements, worker: int) -> str:
+    own = "" if needs.is_shared else f"weights {format_bytes(needs.weights_bytes)}, "
+    text = (
+        f"A replica takes {format_bytes(replica_booking(needs, worker))} (worker process "
+        f"{format_bytes(worker)}, {own}arena {format_bytes(needs.arena_bytes)}, inputs and outputs "
+        f"{format_bytes(needs.io_bytes)}, runtime {format_bytes(needs.runtime_bytes)}) and "
+        f"{needs.threads} processor(s)"
+    )
+    if not needs.is_shared:
+        return f"{text}."
+    return (
+        f"{text}; a node {format_bytes(anchor_booking(needs, worker))} once (worker process "
+        f"{format_bytes(worker)}, weights {format_bytes(needs.weights_bytes)})."
+    )
+
+
+def _node_line(node: Node, capacity: int) -> str:
+    if node.is_running:
+        name = f"Node {node.node_id[:ID_SHOWN]}"
+    else:
+        name = f"{node.count} startable node(s) `{node.node_id}`, each"
+    return (
+        f"{name} has {format_bytes(node.free_bytes)} free of {format_bytes(node.memory_bytes)} and "
+        f"{node.free_cpus:g} of {node.cpus:g} processors ({capacity} replicas)"
+    )
+
+
+def _advice(demand: Demand, nodes: Sequence[Node], held: int, least: int) -> str:
+    threads = demand.requirements.threads
+    if held:
+        return f"Ask for at most {held}, or add nodes."
+    if any(replicas_on(demand, node, empty=True) for node in nodes):
+        return "A node would hold one without what others have booked; end them, or add a node."
+    text = (
+        f"The smallest node that would hold one has {format_limit(least)} of memory and {threads} "
+        "processor(s)"
+    )
+    if demand.stages is None:
+        return f"{text}."
+    return f"{text}; cut into {demand.stages} stages, it fits these nodes."
