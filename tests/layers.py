@@ -275,7 +275,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.threads": "",
     "driver.permit_names": "",
     "driver": "driver.client driver.protocol driver.types",
-    "cluster": "errors late_names public_calls quantity engine loading resource.resident cluster",
+    "cluster": (
+        "errors late_names public_calls quantity engine loading planner prepared_cache"
+        " resource.resident cluster"
+    ),
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
         " __version__ cli"

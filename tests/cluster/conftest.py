@@ -4,7 +4,7 @@ import pytest
 
 from tests.cluster.local_cluster import cluster_of
 
-NODES_MIB = (1200, 600, 400)
+NODES_MIB = (800, 300, 200)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from pathlib import Path
 MIB = 1 << 20
 STORE_BYTES = 80 * MIB
 ENDING_S = 20
+SOON = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}
+"""Settings by which a node counts as lost after some seconds."""
 
 
 @contextmanager
@@ -53,7 +55,8 @@ class LocalCluster:
     def add(self, size_mib: int):
         """Start a node whose models are cached in a folder of its own."""
         cache = self.folder / f"cache{len(self.nodes)}"
-        head = {} if self.nodes else {"include_dashboard": False, "temp_dir": str(self.folder)}
+        first = {"include_dashboard": False, "temp_dir": str(self.folder), "_system_config": SOON}
+        head = {} if self.nodes else first
         node = self._cluster.add_node(
             num_cpus=self._cpus,
             memory=size_mib * MIB,

@@ -2,14 +2,16 @@
 
     from tightship import cluster
 
-    needs = cluster.requirements("model.onnx", shapes={"x": (1, 32)})
-    replica = ray.remote(MyActor).options(**cluster.actor_options(needs)).remote()
+    with cluster.replicas("model.onnx", shapes={"x": (1, 32)}) as group:
+        results = group.run({"x": x})
 
-replica_memory what a replica takes, and what a node holds once; needs no Ray
-booking        options of Ray's actors
-worker         the memory of Ray's worker processes, measured on each node
-nodes          nodes as plain data, read by `ray_state`
-replica        actor that runs a model under a limit on its memory
+replica_memory     what a replica takes, and what a node holds once; needs no Ray
+nodes, allotment   nodes as plain data, read by `ray_state`; replicas by node, or a refusal
+booking            options of Ray's actors; `booked_nodes` books anchors and replicas together
+worker             the memory of Ray's worker processes, measured on each node
+anchor             actor that keeps a model's `node_file`, prepared in a `preparing_process`
+replica            actor that runs a model under a limit on its `process_memory`
+replica_group      replicas on the nodes of a cluster
 
 Ray is imported when a function first needs it.
 """
@@ -20,14 +22,25 @@ from tightship.late_names import late_names
 
 if TYPE_CHECKING:
     from tightship.cluster.booking import actor_options
+    from tightship.cluster.replica_group import ReplicaGroup, ReplicaLostError, replicas
     from tightship.cluster.replica_memory import Requirements, requirements
     from tightship.cluster.worker import WorkerMemory, worker_bytes
 else:
     __getattr__ = late_names(
         __name__,
         booking="actor_options",
+        replica_group="ReplicaGroup ReplicaLostError replicas",
         replica_memory="Requirements requirements",
         worker="WorkerMemory worker_bytes",
     )
 
-__all__ = ["Requirements", "WorkerMemory", "actor_options", "requirements", "worker_bytes"]
+__all__ = [
+    "ReplicaGroup",
+    "ReplicaLostError",
+    "Requirements",
+    "WorkerMemory",
+    "actor_options",
+    "replicas",
+    "requirements",
+    "worker_bytes",
+]

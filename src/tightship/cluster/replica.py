@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,23 @@ from numpy.typing import NDArray
 
 from tightship.cluster.process_memory import data_bytes, limit_data, pss_bytes
 from tightship.cluster.replica_memory import Requirements, Shapes
+from tightship.public_calls import explains_memory
 
 Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Name of the anchor that has the model's file on this node."""
+
+    anchor: str
+
+    def path(self) -> str:
+        """Return the path of the file, which the anchor prepares first if it is missing."""
+        import ray
+
+        path: str = ray.get(ray.get_actor(self.anchor).file.remote()).path
+        return path
 
 
 class Replica:
@@ -23,12 +39,15 @@ class Replica:
     """
 
     def __init__(
-        self, model: str, requirements: Requirements, shapes: Shapes | None = None
+        self,
+        model: "str | Found",
+        requirements: Requirements,
+        shapes: Shapes | None = None,
     ) -> None:
         """Load a model.
 
         Args:
-            model: Path of the model on this node; a prepared model if weights are shared.
+            model: Path of the model on this node, or where to find it.
             requirements: Requirements of the model, which become the limit.
             shapes: Shapes for inputs whose dimensions are symbolic, as for the requirements.
 
@@ -39,15 +58,18 @@ class Replica:
         from tightship.loading import load
 
         started = time.perf_counter_ns()
+        path = model if isinstance(model, str) else model.path()
         self._data_bytes = data_bytes()
         self._limit_bytes = limit_data(requirements.data_bytes)
+        load_started = time.perf_counter_ns()
         self._model = load(
-            model,
+            path,
             shapes=shapes,
             max_memory=requirements.plan_bytes,
             threads=requirements.threads,
         )
-        self._load_ns = time.perf_counter_ns() - started
+        ended = time.perf_counter_ns()
+        self._load_ns, self._ready_ns = ended - load_started, ended - started
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Run the model on an array for every input name.
@@ -58,18 +80,20 @@ class Replica:
         """
         return self._model.run(inputs)
 
+    @explains_memory("a function in a replica")
     def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         """Return the result of a function of the model and further arguments, run here.
 
         The function has the memory that the plan leaves, as for steps before and after the model.
 
         Raises:
-            Exception: Any that the function raises; `MemoryError` for too large an allocation.
+            Exception: Any that the function raises.
+            OutOfMemoryError: It needs more memory than the replica may take.
         """
         return function(self._model, *arguments)
 
     def status(self) -> dict[str, int]:
-        """Return the process id, and memory and time in bytes and nanoseconds."""
+        """Return the process id, and memory and times in bytes and nanoseconds."""
         return {
             "pid": os.getpid(),
             "pss_bytes": pss_bytes(),
@@ -77,4 +101,5 @@ class Replica:
             "data_before_bytes": self._data_bytes,
             "data_limit_bytes": self._limit_bytes,
             "load_ns": self._load_ns,
+            "ready_ns": self._ready_ns,
         }

@@ -146,18 +146,23 @@ def _of_file(model: ModelFile, settings: Settings, *, share: bool) -> Requiremen
 def _requirements(
     plan: MemoryPlan, weights_bytes: int, runtime: Runtime, threads: int, *, share: bool
 ) -> Requirements:
-    _check_exact(plan)
+    check_exact(plan)
     return Requirements(
         plan.model, weights_bytes, plan.arena_bytes, plan.io_bytes, runtime.resident_bytes,
         runtime.reserved_bytes, threads, share,
     )  # fmt: skip
 
 
-def _check_exact(plan: MemoryPlan) -> None:
+def check_exact(plan: MemoryPlan) -> None:
+    """Check that no step of a plan allocates outside of it.
+
+    Raises:
+        InputError: A step does; names the first.
+    """
     steps = [step for step in plan.steps if step.dynamic_reason is not None]
     if steps:
         raise InputError(
-            f"`{plan.model}` has {len(steps)} steps that allocate outside the plan, the first "
+            f"`{plan.model}` has {len(steps)} step(s) that allocate outside the plan, the first "
             f"`{steps[0].name}` ({steps[0].operator}: {steps[0].dynamic_reason}). A booking cannot "
             "cover them; serve this model with `tightship serve`, or export it with fixed shapes."
         )

@@ -45,7 +45,7 @@ def shared(
         InputError: The model's file does not exist.
     """
     try:
-        return _cached(model, settings, make, read)
+        return read_prepared(model, settings, make, read)
     except UnusableCacheError as error:
         reason = str(error).rstrip(".")
         text = f"`{name_of(model)}` is loaded for this process alone: {reason}."
@@ -53,15 +53,20 @@ def shared(
         return None
 
 
-def _cached(
+def read_prepared(
     model: ModelSource,
     settings: Settings,
     make: Callable[[Path], None],
     read: Callable[[Path, Identity], Loaded],
 ) -> Loaded:
-    cache = PreparedCache(cache_folder(), cache_size_bytes())
-    cache.open()
-    identity = _identity(model, cache.folder)
+    """Return what `read` makes of the prepared file, as `shared` does, or raise the reason.
+
+    Raises:
+        InputError: The model's file does not exist.
+        UnusableCacheError: The cache cannot be used, or the model cannot be prepared.
+    """
+    cache = open_cache()
+    identity = identity_of(model, cache.folder)
 
     def make_unchanged(path: Path) -> None:
         try:
@@ -72,11 +77,32 @@ def _cached(
             raise UnusableCacheError("its file changed while it was prepared")
 
     name = str(Path(model).absolute()) if isinstance(model, str | PathLike) else name_of(model)
-    about = About(identity.digest, identity.size_bytes, _facts(settings), name)
+    about = about_of(identity.digest, identity.size_bytes, settings, name)
     return cache.read(about, make_unchanged, lambda path: read(path, identity))
 
 
-def _identity(model: ModelSource, folder: Path) -> Identity:
+def open_cache() -> PreparedCache:
+    """Open the cache of this user.
+
+    Raises:
+        UnusableCacheError: Its folder cannot be made, or other users can write it.
+    """
+    cache = PreparedCache(cache_folder(), cache_size_bytes())
+    cache.open()
+    return cache
+
+
+def about_of(digest: str, size_bytes: int, settings: Settings, name: str) -> About:
+    """Collect the facts that identify the prepared file of a model with these settings, here."""
+    return About(digest, size_bytes, _facts(settings), name)
+
+
+def identity_of(model: ModelSource, folder: Path) -> Identity:
+    """Return the identity of a model by the bytes of its files, noted in the cache's folder.
+
+    Raises:
+        InputError: The model is not a file or bytes, or cannot be read.
+    """
     if isinstance(model, bytes):
         return Identity(hashlib.sha256(model).hexdigest(), len(model))
     if not isinstance(model, str | PathLike):

@@ -1,0 +1,86 @@
+"""The end of a node, and of the process that started the replicas."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import tightship
+from tests.zoo import light
+from tightship import cluster
+
+WAIT_S = 40
+CPUS = 8
+DRIVER = """
+import json, sys, time
+import ray
+from tightship import cluster
+
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error")
+group = cluster.replicas(sys.argv[2], 2)
+pids = [each["pid"] for each in group.status()]
+pids += [each["pid"] for each in ray.get([anchor.status.remote() for anchor in group.anchors])]
+sys.stdout.write(json.dumps(pids) + "\\n")
+sys.stdout.flush()
+time.sleep(600)
+"""
+
+
+def until(condition):
+    end = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def test_a_node_that_ends_takes_no_call_with_it(shared_cluster):
+    path = light.path_of("squeezenet")
+    image = np.ones(light.SHAPE, np.float32)
+    with tightship.load(path, threads=CPUS) as model:
+        (name,) = model.input_names
+        expected = model.run({name: image})
+    added = added_node(shared_cluster)
+    count = len(alive())
+    with cluster.replicas(path, threads=CPUS) as group:  # one on each node, by its processors
+        assert len(group.status()) == len(group.anchors) == count
+        shared_cluster.kill(added)
+        for _ in range(2 * count):
+            results = group.run({name: image})
+            assert all(np.array_equal(results[key], expected[key]) for key in expected)
+        until(lambda: len(group.status()) == count - 1)
+    again = added_node(shared_cluster)
+    with cluster.replicas(path, threads=CPUS) as group:
+        assert len(group.status()) == count
+        caches = sorted(shared_cluster.folder.glob("cache*"))
+        assert list(caches[-1].rglob("model.tship"))  # the new node has prepared a file of its own
+    shared_cluster.kill(again)
+    until(lambda: len(alive()) == count - 1)
+
+
+def added_node(shared_cluster):
+    added = shared_cluster.add(200)
+    until(lambda: added.node_id in {node.node_id for node in alive()})
+    return added
+
+
+def alive():
+    from tightship.cluster.ray_state import alive_nodes
+
+    return alive_nodes()
+
+
+def test_the_end_of_the_starting_process_ends_its_replicas(shared_cluster):
+    command = [sys.executable, "-c", DRIVER, shared_cluster.address, light.path_of("squeezenet")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pids = json.loads(process.stdout.readline())
+        assert len(pids) == 3
+        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+        os.kill(process.pid, signal.SIGKILL)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    until(lambda: all(node.free_bytes == node.memory_bytes for node in alive()))
