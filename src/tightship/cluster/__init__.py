@@ -12,6 +12,7 @@ worker             the memory of Ray's worker processes, measured on each node
 anchor             actor that keeps a model's `node_file`, prepared in a `preparing_process`
 replica            actor that runs a model under a limit on its `process_memory`
 replica_group      replicas on the nodes of a cluster
+splitting          stages of a model within budgets: `cut_table`, `best_cuts`, `stage_program`
 
 Ray is imported when a function first needs it.
 """
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tightship.cluster.booking import actor_options
     from tightship.cluster.replica_group import ReplicaGroup, ReplicaLostError, replicas
     from tightship.cluster.replica_memory import Requirements, requirements
+    from tightship.cluster.splitting import Split, Stage, split
     from tightship.cluster.worker import WorkerMemory, worker_bytes
 else:
     __getattr__ = late_names(
@@ -31,6 +33,7 @@ else:
         booking="actor_options",
         replica_group="ReplicaGroup ReplicaLostError replicas",
         replica_memory="Requirements requirements",
+        splitting="Split Stage split",
         worker="WorkerMemory worker_bytes",
     )
 
@@ -38,9 +41,12 @@ __all__ = [
     "ReplicaGroup",
     "ReplicaLostError",
     "Requirements",
+    "Split",
+    "Stage",
     "WorkerMemory",
     "actor_options",
     "replicas",
     "requirements",
+    "split",
     "worker_bytes",
 ]
