@@ -4,10 +4,7 @@ import sys
 
 import pytest
 
-from tests.layers import (
-    ALLOWED,
-    FOREIGN,
-    NATIVE_ALLOWED,
+from tests.imports import (
     SOURCE,
     imports,
     module_name,
@@ -16,6 +13,7 @@ from tests.layers import (
     native_includes,
     within,
 )
+from tests.layers import ALLOWED, FOREIGN, NATIVE_ALLOWED
 
 
 def allowed(module: str) -> list[str]:

@@ -251,7 +251,7 @@ def test_every_folder_of_tests_is_a_package() -> None:
 
 def test_the_readme_says_what_continuous_integration_runs() -> None:
     command = (ROOT / ".ci/run").read_text().splitlines()[-1]
-    assert command.endswith("python -m pytest -n auto --dist loadfile")
+    assert command.endswith("python -m pytest -n auto")
     assert command in (ROOT / "README.md").read_text().splitlines()
 
 

@@ -57,6 +57,7 @@ from tightship.errors import LibraryError
 
 if TYPE_CHECKING:
     from tightship import backend as backend
+    from tightship import cluster as cluster
     from tightship import driver as driver
     from tightship import frontend as frontend
     from tightship import gradients as gradients
@@ -73,6 +74,7 @@ else:
     __getattr__ = late_names(
         __name__,
         backend="",
+        cluster="",
         driver="",
         frontend="",
         gradients="",
