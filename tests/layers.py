@@ -273,7 +273,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
         " __version__ cli"
-        " driver prepared_cache resource trace"
+        " driver prepared_cache resource trace cluster"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",

@@ -17,6 +17,11 @@ def size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def sizes(text: str) -> list[int]:
+    """Read amounts of memory in bytes, separated by commas."""
+    return [size(each) for each in text.split(",")]
+
+
 def seconds(text: str) -> float:
     """Read a time in seconds, above 0."""
     try:

@@ -4,7 +4,7 @@ import argparse
 import os
 
 from tightship import __version__
-from tightship.cli.argument_types import count, pass_name, seconds, shape, size
+from tightship.cli.argument_types import count, pass_name, seconds, shape, size, sizes
 from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place, add_verify
 from tightship.cli.driver_options import add_pools, add_serve
 from tightship.errors import InputError
@@ -98,6 +98,12 @@ def _plan(command: argparse.ArgumentParser) -> None:
     _model_options(command)
     _limit_options(command)
     add_buffer_options(command, is_shown=False)  # `plan` placed buffers too, in earlier versions
+    command.add_argument(
+        "--split",
+        type=sizes,
+        metavar="N,N,...",
+        help="cut the model into stages for nodes of this memory, with least bytes across cuts",
+    )
     command.add_argument(
         "-o",
         "--output",

@@ -21,12 +21,16 @@ from tightship.view.report import report
 def run(options: argparse.Namespace) -> int:
     """Plan a model; a file of buffers, which `tightship place` is for, warns and is placed."""
     if not holds_buffers(Path(options.file)):
+        if options.split is not None:
+            from tightship.cli.split_option import run_split  # few plans are split
+
+            return run_split(options)
         return _plan_model(options)
     from tightship.cli.place_command import run as place
 
     for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
                         (options.dynamic_memory, "dynamic-memory"), (options.without, "without"),
-                        (options.tune is not None, "tune")):  # fmt: skip
+                        (options.tune is not None, "tune"), (options.split, "split")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
     current("command", "tightship plan BUFFERS", FutureWarning)
