@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tightship
-from tests.cluster.overruns import end_process, too_much
+from tests.cluster.overruns import end_process, start_threads, too_much
 from tests.zoo import light
 from tightship import cluster
 from tightship.errors import CapacityError, InputError, OutOfMemoryError
@@ -68,6 +68,12 @@ def test_an_overrun_is_an_error_of_that_call(group, image, expected):
     assert "a function in a replica" in str(raised.value.cause)
     check(group, image, expected)
     assert {each["pid"] for each in group.status()} == before
+
+
+def test_threads_of_ray_find_room_under_the_limit(group):
+    import ray
+
+    assert ray.get(group.actors[0].apply.remote(start_threads, 8)) == 8
 
 
 def test_a_replica_that_ends_takes_no_other_with_it(group, image, expected):

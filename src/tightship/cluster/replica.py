@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.cluster.process_memory import data_bytes, limit_data, pss_bytes
+from tightship.cluster.process_memory import (
+    data_bytes,
+    limit_data,
+    pss_bytes,
+    small_stacks,
+)
 from tightship.cluster.replica_memory import Requirements, Shapes
 from tightship.public_calls import explains_memory
 
@@ -59,6 +64,7 @@ class Replica:
 
         started = time.perf_counter_ns()
         path = model if isinstance(model, str) else model.path()
+        small_stacks()
         self._data_bytes = data_bytes()
         self._limit_bytes = limit_data(requirements.data_bytes)
         load_started = time.perf_counter_ns()

@@ -12,7 +12,7 @@ from tightship.engine.plan.footprint import (
     stored_runtime_bytes,
 )
 from tightship.engine.plan.memory_plan import MemoryPlan
-from tightship.engine.stored.container import holds_prepared
+from tightship.engine.stored.container import PAGE_BYTES, holds_prepared
 from tightship.errors import InputError
 from tightship.public_calls import explains_memory
 
@@ -123,10 +123,10 @@ def _of_prepared(model: ModelFile, shapes: Shapes | None, threads: int | None) -
     if stored.compatibility.needs_library:
         open_library()
     lowered = stored.prepared(program_index(stored, asked)).placement.lowered
-    stored_bytes = {each.offset_bytes: each.weight.size_bytes for each in stored.copies}
-    weights = max(plan.weights_bytes, sum(stored_bytes.values()))
     runtime = Runtime(stored_resident_bytes(lowered), plan.runtime_bytes)
-    return _requirements(plan, weights, runtime, stored.compatibility.threads, share=True)
+    return _requirements(
+        plan, plan.weights_bytes, runtime, stored.compatibility.threads, share=True
+    )
 
 
 def _of_file(model: ModelFile, settings: Settings, *, share: bool) -> Requirements:
@@ -138,9 +138,11 @@ def _of_file(model: ModelFile, settings: Settings, *, share: bool) -> Requiremen
     lowered, plan = compiled.placement.lowered, compiled.plan
     own = runtime_bytes(lowered, compiled.node_count)
     runtime = Runtime(own, own)
-    if share:
-        runtime = Runtime(stored_resident_bytes(lowered), stored_runtime_bytes(lowered))
-    return _requirements(plan, plan.weights_bytes, runtime, settings.threads, share=share)
+    if not share:
+        return _requirements(plan, plan.weights_bytes, runtime, settings.threads, share=False)
+    runtime = Runtime(stored_resident_bytes(lowered), stored_runtime_bytes(lowered))
+    weights = -(-plan.weights_bytes // PAGE_BYTES) * PAGE_BYTES  # a file has whole pages of them
+    return _requirements(plan, weights, runtime, settings.threads, share=True)
 
 
 def _requirements(
