@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "benchmarks/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FOLDERS = ("src", "tests", "benchmarks", "native", "docs", "examples")
+FOLDERS = ("src", "tests", "benchmarks", "native", "release", "docs", "examples")
 FILES = {
     path.relative_to(ROOT).as_posix()
     for folder in FOLDERS

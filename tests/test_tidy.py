@@ -10,7 +10,7 @@ import pytest
 from tightship.graph.operators.table import FAMILIES, PACKAGES, rows
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src", "tests", "benchmarks", "native", "docs", ".ci")
+FOLDERS = ("src", "tests", "benchmarks", "native", "release", "docs", ".ci")
 CODE = {".py", ".cpp", ".hpp", ".js"}
 TEXT = CODE | {".md", ".toml", ".cmake", ".txt", ".html", ".css", ".pyi", ".json", ""}
 
@@ -250,7 +250,7 @@ def test_every_folder_of_tests_is_a_package() -> None:
 
 
 def test_the_readme_says_what_continuous_integration_runs() -> None:
-    command = (ROOT / ".ci/run").read_text().splitlines()[-1]
+    command = (ROOT / ".ci/tests").read_text().splitlines()[-1]
     assert command.endswith("python -m pytest -n auto")
     assert command in (ROOT / "README.md").read_text().splitlines()
 
