@@ -3,10 +3,12 @@
 A block runs after all blocks before it on its page, in a folder that holds `model.onnx` and
 `cell.onnx`. Where a page marks a block `<!-- not run: REASON -->`, or `<!-- needs MODULE -->` for a
 module that is not installed, only its syntax is checked. The page about calls of a driver has one
-that listens, at a free port in the place of 8000.
+that listens, at a free port in the place of 8000. Commands without output are understood by the
+parsers, and run where they end by themselves and read no file but those of the folder.
 """
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -18,6 +20,7 @@ import pytest
 
 from tests.docs.fences import ROOT, differences, fences, sessions
 from tests.small_models import cell, dense
+from tightship.cli.arguments import parser
 
 PAGES = [
     ROOT / "README.md",
@@ -29,6 +32,8 @@ PAGES = [
 ]
 WITH_PYTHON = [page for page in PAGES if fences(page, "python")]
 CALLS = ROOT / "docs/how-to/call-a-driver.md"
+ENDING = {"run", "prepare", "view"}
+"""Commands that end by themselves and need no more than a model."""
 WITH_SESSIONS = [page for page in PAGES if fences(page, "console")]
 
 
@@ -96,3 +101,33 @@ def test_a_command_prints_what_its_page_shows(page):
             env={**os.environ, "PATH": path},
         )
         assert differences(shown, ran.stderr + ran.stdout) == [], (command, ran.stdout, ran.stderr)
+
+
+def commands() -> list[list[str]]:
+    """Arguments of each `tightship` that guides and tutorials tell the reader to type."""
+    lines = [
+        line
+        for page in PAGES[1:]
+        for fence in fences(page, "sh")
+        for line in fence.text.splitlines()
+    ]
+    words = [shlex.split(line, comments=True) for line in lines]
+    return [each[1:] for each in words if each[:1] == ["tightship"]]
+
+
+def of_the_folder(arguments: list[str]) -> bool:
+    """Whether a command ends by itself and reads `model.onnx`, or the model of onnx, alone."""
+    files = {word for word in arguments if word.endswith(".onnx") or "/" in word}
+    return arguments[0] in ENDING and files <= {"model.onnx"}
+
+
+@pytest.mark.parametrize("arguments", commands(), ids=" ".join)
+def test_a_command_is_understood(arguments):
+    parser().parse_args(arguments)
+
+
+@pytest.mark.parametrize("arguments", [*filter(of_the_folder, commands())], ids=" ".join)
+def test_a_command_runs(arguments, folder):
+    command = [sys.executable, "-m", "tightship.cli", *arguments]
+    ran = subprocess.run(command, capture_output=True, check=False, cwd=folder, text=True)
+    assert ran.returncode == 0, ran.stderr
