@@ -59,13 +59,13 @@ class Target:
         return "" if self.value <= self.limit else "  missed"
 
 
-def stealing(page_bytes: int, patience_seconds: float = 1) -> StealingVirtualResource:
+def stealing(page_bytes: int, patience_s: float = 1) -> StealingVirtualResource:
     """On private pages; gives nothing back of its own accord."""
     return StealingVirtualResource(
         HostDevice(),
         page_bytes=page_bytes,
-        idle_seconds=NEVER,
-        patience_seconds=patience_seconds,
+        idle_s=NEVER,
+        patience_s=patience_s,
     )
 
 
@@ -155,7 +155,7 @@ def stream_figures(columns: Columns) -> dict[str, dict[str, float]]:
     twice = repeated(columns, 2)
     return {
         f"stealing {page_bytes // KIB} KiB, 2 streams{words}": two_streams(
-            stealing(page_bytes, patience_seconds=patience), twice
+            stealing(page_bytes, patience_s=patience), twice
         )
         for page_bytes in PAGES[:2]
         for words, patience in (("", 1), (" that are never waited for", 0))

@@ -52,7 +52,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "trace.torch_snapshot": "errors trace.events",
     "trace.replay": "_core public_calls trace.events resource",
     "trace.workload": "errors quantity trace.events trace.replay resource",
-    "graph": "errors late_names graph",
+    "graph": "deprecated errors late_names graph",
     "resource": "_core deprecated errors forks late_names quantity resource",
     "frontend": "_core deprecated errors graph late_names frontend",
     "planner": "late_names planner",
@@ -241,10 +241,12 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " driver.models"
     ),
     "driver.client": (
-        "_core errors frontend.onnx prepared_cache safetensors driver.memory driver.printable"
-        " driver.protocol driver.types driver.client"
+        "_core deprecated errors frontend.onnx prepared_cache quantity safetensors driver.memory"
+        " driver.printable driver.protocol driver.types driver.client"
     ),
-    "driver.client.fallback": "errors loading model driver.client driver.protocol driver.types",
+    "driver.client.fallback": (
+        "deprecated errors loading model driver.client driver.protocol driver.types"
+    ),
     "driver.server": (
         "_core errors model.bound_run resource.private_folder driver.memory driver.models"
         " driver.printable driver.protocol driver.service driver.threads driver.permit_names"

@@ -12,20 +12,65 @@ import pytest
 
 import tightship
 from tests.models import conv_net
+from tests.small_models import dense
 from tests.training.nets import mlp
-from tightship import Problem, Sgd
+from tightship import Problem, Sgd, TightshipError
 from tightship.deprecated import RENAMED, Renamed
+from tightship.driver import Client, FallbackModel
 from tightship.engine.lower.pipeline import pass_names
 from tightship.engine.plan.memory_plan import PlannedStep
+from tightship.frontend.onnx import read_bytes
+from tightship.frontend.torch import training_graph
+from tightship.gradients import with_cross_entropy, with_squared_error
+from tightship.graph import Graph
 from tightship.planner import PlanStatus, place
+from tightship.resource import HostResource, divide, pool
 from tightship.resource.spec import resource_from
-from tightship.resource.virtual import virtual_resource
+from tightship.resource.virtual import HostDevice, StealingVirtualResource, virtual_resource
 
 PROBLEM = Problem(*(np.array(column) for column in ([128, 64], [0, 1], [2, 2], [64, 64])))
+NET = dense(batch=4)[0]
 STEP = PlannedStep("a", "Relu", "native", "", 5)
 OWNERS = {"Problem": PROBLEM, "PlannedStep": STEP}
-CALLS: Mapping[str, Callable[..., object]] = {}
-"""For each function with a renamed parameter, a call that passes it by name: `name, value`."""
+CALLS: Mapping[tuple[str, str], Callable[[str], object]] = {
+    ("pool", "chunk_bytes"): lambda name: type(pool(HostResource(), **{name: 4096})),
+    ("pool", "max_bytes"): lambda name: type(pool(HostResource(), **{name: 1 << 20})),
+    ("divide", "size_bytes"): lambda name: divide({64: 100}, **{name: 1 << 20}),
+    ("StealingVirtualResource", "idle_s"): lambda name: stealing(**{name: 2.0}),
+    ("StealingVirtualResource", "patience_s"): lambda name: stealing(**{name: 2.0}),
+    ("Client", "socket"): lambda name: refusal(lambda: Client(**{name: "/nowhere"})),
+    ("FallbackModel", "socket"): lambda name: fallback(**{name: "/nowhere"}),
+    ("with_cross_entropy", "labels"): lambda name: ending(with_cross_entropy, **{name: "labels"}),
+    ("with_cross_entropy", "classes_axis"): lambda name: ending(with_cross_entropy, **{name: 1}),
+    ("with_squared_error", "labels"): lambda name: ending(with_squared_error, **{name: "labels"}),
+    ("training_graph", "labels"): lambda name: refusal(lambda: training(**{name: ()})),
+}
+"""For each renamed parameter, a call that passes it by the given name."""
+
+
+def stealing(**options: float) -> type:
+    return type(StealingVirtualResource(HostDevice(), **options))
+
+
+def fallback(**options: str) -> int:
+    with FallbackModel(NET, **options) as model:
+        assert model.refusal is not None
+        return model.refusal.status
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises((TightshipError, ImportError, AttributeError)) as caught:
+        call()
+    return str(caught.value)
+
+
+def ending(loss: Callable[..., Graph], **options: object) -> tuple[str, ...]:
+    graph = loss(read_bytes(NET), "y", **options)
+    return (*graph.inputs, *graph.outputs)
+
+
+def training(**options: object) -> object:
+    return training_graph(None, (), **options)
 
 
 def test_the_table_leads_from_a_word_to_one_that_is_not_old() -> None:
@@ -77,7 +122,7 @@ USES: Mapping[str, Callable[[Renamed, str], object]] = {
     "pass": graph_pass,
     "policy": lambda _, spelled: type(virtual_resource(policy=spelled)),
     "root": lambda _, spelled: type(resource_from(f"{spelled}:4MiB")),
-    "parameter": lambda row, spelled: CALLS[f"{row.where}({row.new})"](spelled),
+    "parameter": lambda row, spelled: CALLS[row.where, row.new](spelled),
 }
 
 
@@ -102,6 +147,13 @@ def test_an_old_pass_warns_on_the_command_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tightship.cli", "plan", path, "--without", "drop_repeats"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr.count("is now `common_subexpressions`") == 1
+
+
+def test_both_spellings_of_a_parameter_are_one_too_many() -> None:
+    with pytest.raises(TypeError, match="got both `maximum_bytes` and `max_bytes`"):
+        pool(HostResource(), maximum_bytes=1, max_bytes=2)
+    with pytest.raises(TypeError, match="no parameter `idle_minutes`"):
+        StealingVirtualResource(HostDevice(), idle_minutes=1)
 
 
 def test_other_words_do_not_warn() -> None:

@@ -1,6 +1,7 @@
 """The native core: placement, host memory, kernels, oneDNN, programs."""
 
 from collections.abc import Callable, Sequence
+import os
 from typing import Annotated, Any, Final, SupportsIndex, overload
 
 import numpy
@@ -384,7 +385,7 @@ class SegmentResource(SharedResource):
 class FileResource(SharedResource):
     """Files without a name in a folder, mapped."""
 
-    def __init__(self, folder: str) -> None: ...
+    def __init__(self, folder: str | os.PathLike[str]) -> None: ...
 
 class RegionResource(MemoryResource):
     """One block at a time in a writable buffer of the caller."""
@@ -397,7 +398,7 @@ class BumpResource(MemoryResource):
     Blocks that are freed together: a pointer that moves forward, one for each processor.
     """
 
-    def __init__(self, upstream: MemoryResource, size_bytes: int, part_count: int = 0, control: MemoryResource | None = None) -> None:
+    def __init__(self, upstream: MemoryResource, size_bytes: int | str, part_count: int = 0, control: MemoryResource | None = None) -> None:
         """
         Take `size_bytes` of `upstream`, in `part_count` parts, 0 for one per processor.
         `control` keeps the cursors, else the region itself does.
@@ -423,7 +424,7 @@ class BumpResource(MemoryResource):
 class SlabResource(MemoryResource):
     """Blocks of one size, with a bit for each."""
 
-    def __init__(self, upstream: MemoryResource, size_bytes: int, block_bytes: int, control: MemoryResource | None = None) -> None:
+    def __init__(self, upstream: MemoryResource, size_bytes: int | str, block_bytes: int | str, control: MemoryResource | None = None) -> None:
         """
         Take `size_bytes` of `upstream`, split into blocks of `block_bytes`, a multiple of 8.
         `control` keeps the bits, else the region itself does.
@@ -488,7 +489,7 @@ class FreeListResource(MemoryResource):
     Serves requests from freed blocks of any size, which it joins and splits.
     """
 
-    def __init__(self, upstream: MemoryResource, *, best_fit: bool = True, chunk_bytes: int = 0, upstream_first: bool = False) -> None:
+    def __init__(self, upstream: MemoryResource, *, best_fit: bool = True, chunk_bytes: int | str = 0, upstream_first: bool = False) -> None:
         """
         Serve from freed blocks, then from `upstream`, at least `chunk_bytes` at once. Without
         `best_fit` the first block of the list that is large enough is taken;
@@ -507,7 +508,7 @@ class CompositeResource(MemoryResource):
     Slabs of several sizes, a bump for other sizes, and a free list of its freed blocks.
     """
 
-    def __init__(self, upstream: MemoryResource, size_bytes: int, *, slabs: Sequence[tuple[int, float]] | None = None, best_fit: bool = True, free_list_last: bool = False) -> None:
+    def __init__(self, upstream: MemoryResource, size_bytes: int | str, *, slabs: Sequence[tuple[int | str, float]] | None = None, best_fit: bool = True, free_list_last: bool = False) -> None:
         """
         Take `size_bytes` of `upstream`. `slabs` are pairs of a block's bytes and its share of
         the region, in ascending order; `free_list_last` serves from freed blocks only when
@@ -534,7 +535,7 @@ class Adaptor(MemoryResource):
 class LimitingResource(Adaptor):
     """Limits the bytes that are live at a time."""
 
-    def __init__(self, upstream: MemoryResource, limit_bytes: int, *, setting: str = '') -> None:
+    def __init__(self, upstream: MemoryResource, limit_bytes: int | str, *, setting: str = '') -> None:
         """
         Count requested bytes. Refusals name `setting` as the source of the limit.
         """
@@ -548,7 +549,7 @@ class LimitingResource(Adaptor):
 class AlignedResource(Adaptor):
     """Aligns blocks more coarsely than requested."""
 
-    def __init__(self, upstream: MemoryResource, alignment: int, threshold_bytes: int = 0) -> None:
+    def __init__(self, upstream: MemoryResource, alignment: int, threshold_bytes: int | str = 0) -> None:
         """Align blocks of `threshold_bytes` and more to `alignment` at least."""
 
 class ResourceCounters:
@@ -597,7 +598,7 @@ class TracingResource(Adaptor):
     Writes a CSV line for each call: `Thread,Time,Action,Pointer,Size,Stream`.
     """
 
-    def __init__(self, upstream: MemoryResource, path: str) -> None:
+    def __init__(self, upstream: MemoryResource, path: str | os.PathLike[str]) -> None:
         """
         Overwrite the file. Lines are buffered until `flush` or the resource's end.
         """
@@ -721,7 +722,7 @@ class GuardedResource(Adaptor):
     Detects writes outside of blocks, or after they were freed, by canaries and a quarantine.
     """
 
-    def __init__(self, upstream: MemoryResource, *, quarantine_bytes: int = 1048576) -> None:
+    def __init__(self, upstream: MemoryResource, *, quarantine_bytes: int | str = 1048576) -> None:
         """
         Put blocks between canaries of 32 bytes; a damaged block cannot be given back. Freed
         blocks of up to `quarantine_bytes` wait before they can be allocated again.
@@ -738,7 +739,7 @@ class GuardPageResource(Adaptor):
     Stops a program at the first access outside of a block, by pages without access rights.
     """
 
-    def __init__(self, upstream: MemoryResource, *, quarantine_bytes: int = 1048576) -> None:
+    def __init__(self, upstream: MemoryResource, *, quarantine_bytes: int | str = 1048576) -> None:
         """
         End each block at a page without access rights, as closely as its alignment allows; a
         signal stops a program that touches it, or one of the last `quarantine_bytes` freed.
@@ -930,14 +931,14 @@ class ChunkedVirtualResource(VirtualResource):
     Virtual caching allocator as published: with caches of chunks and of addresses.
     """
 
-    def __init__(self, device: PagedDevice, chunk_bytes: int = 20971520) -> None: ...
+    def __init__(self, device: PagedDevice, chunk_bytes: int | str = 20971520) -> None: ...
 
     def __del__(self) -> None: ...
 
     @property
     def chunk_bytes(self) -> int: ...
 
-    def set_chunk_size(self, chunk_bytes: int) -> None:
+    def set_chunk_size(self, chunk_bytes: int | str) -> None:
         """Set the size of chunks made from now on; cached chunks are given back."""
 
 class StealingVirtualResource(VirtualResource):
@@ -945,10 +946,10 @@ class StealingVirtualResource(VirtualResource):
     Blocks of any size from one range of addresses; free pages move to where they are needed.
     """
 
-    def __init__(self, device: PagedDevice, *, page_bytes: int = 2097152, max_bytes: int | None = None, keep_bytes: int = 0, idle_seconds: float = 10.0, patience_seconds: float = 1.0) -> None:
+    def __init__(self, device: PagedDevice, *, page_bytes: int | str = 2097152, max_bytes: int | str | None = None, keep_bytes: int | str = 0, idle_s: float = 10.0, patience_s: float = 1.0) -> None:
         """
-        Map memory in pages, at most `max_bytes`. Memory not needed for `idle_seconds` is given
-        back, except `keep_bytes`. A request waits up to `patience_seconds` for unfinished work
+        Map memory in pages, at most `max_bytes`. Memory not needed for `idle_s` is given
+        back, except `keep_bytes`. A request waits up to `patience_s` for unfinished work
         before further memory is made.
         """
 
@@ -1016,7 +1017,7 @@ class CudaStream(Stream):
         Wrap the CUstream `handle`, 0 for the default one; it must outlive this object.
         """
 
-def configure_cuda_pools(*, page_bytes: int = 2097152, max_bytes: int | None = None, patience_seconds: float = 1.0, driver_library: str | None = None) -> None:
+def configure_cuda_pools(*, page_bytes: int | str = 2097152, max_bytes: int | str | None = None, patience_s: float = 1.0, driver_library: str | None = None) -> None:
     """
     Set the pools' settings; refused while blocks are in use under other settings.
     """
@@ -2125,7 +2126,7 @@ class CachedPrimitive:
 class PrimitiveCache:
     """Cache of compiled primitives."""
 
-    def __init__(self, entries: int, idle_bytes: int, pools: PoolManager, *, is_cached: bool = True) -> None:
+    def __init__(self, entries: int, idle_bytes: int | str, pools: PoolManager, *, is_cached: bool = True) -> None:
         """
         Make a cache; `pools` and `is_cached` configure the primitives' memory managers.
         """
@@ -2143,7 +2144,7 @@ class PrimitiveCache:
     def idle_bytes(self) -> int:
         """Most bytes of unused primitives."""
 
-    def set_capacity(self, entries: int, idle_bytes: int) -> None:
+    def set_capacity(self, entries: int, idle_bytes: int | str) -> None:
         """Set both limits; primitives beyond them are released at once."""
 
     def release_idle(self) -> int:

@@ -43,6 +43,17 @@ RENAMED: tuple[Renamed, ...] = (
     Renamed("name", "SeedVirtualResource", "ChunkedVirtualResource", "tightship.resource.virtual"),
     Renamed("attribute", "load_bytes", "live_bytes", "PlannedStep"),
     Renamed("attribute", "load_bytes", "live_bytes", "Problem"),
+    Renamed("parameter", "axis", "classes_axis", "with_cross_entropy"),
+    Renamed("parameter", "growth_bytes", "chunk_bytes", "pool"),
+    Renamed("parameter", "idle_seconds", "idle_s", "StealingVirtualResource"),
+    Renamed("parameter", "maximum_bytes", "max_bytes", "pool"),
+    Renamed("parameter", "path", "socket", "Client"),
+    Renamed("parameter", "path", "socket", "FallbackModel"),
+    Renamed("parameter", "patience_seconds", "patience_s", "StealingVirtualResource"),
+    Renamed("parameter", "region_bytes", "size_bytes", "divide"),
+    Renamed("parameter", "target", "labels", "with_cross_entropy"),
+    Renamed("parameter", "target", "labels", "with_squared_error"),
+    Renamed("parameter", "targets", "labels", "training_graph"),
     Renamed("policy", "seed", "chunked"),
     Renamed("root", "virtual_seed", "virtual_chunked"),
     Renamed("pass", "drop_repeats", "common_subexpressions"),
@@ -105,11 +116,23 @@ def old_attribute(owner: object, name: str) -> object:
     return getattr(owner, warn_of(row))
 
 
+def current_parameter(where: str, name: str) -> str:
+    """Return the present name of a parameter that was given by an old one, with a warning.
+
+    Raises:
+        TypeError: The function never had such a parameter.
+    """
+    row = renamed("parameter", name, where)
+    if row is None:
+        raise TypeError(f"`{where}` has no parameter `{name}`")
+    return warn_of(row)
+
+
 def takes_old_parameters(where: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Wrap a function so that parameters can be given by their old names.
 
     Args:
-        where: Public name of the function, or of the class whose constructor it is.
+        where: Name of the function, or of the class whose constructor it is.
     """
     names = {row.old: row for row in RENAMED if (row.kind, row.where) == ("parameter", where)}
 

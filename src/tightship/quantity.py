@@ -20,26 +20,43 @@ _QUANTITY = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})\s*([a-z]*
 _SHOWN_LENGTH_MAX = 40
 
 
-def parse_bytes(quantity: str | int) -> int:
+def parse_bytes(quantity: str | int, name: str = "", least: int = 1) -> int:
     """Read an amount of memory: `64MiB`, `512M`, `0.5GiB`, `2GB`, or plain bytes.
 
     `K`, `M`, `G`, `T` and `P` count in 1024 as `KiB` to `PiB` do; `KB` to `PB` count in 1000.
     Upper and lower case mean the same. A fraction of a byte is dropped.
 
+    Args:
+        quantity: The amount.
+        name: Parameter that it is given for, which errors name.
+        least: Least bytes, 0 or 1.
+
     Returns:
-        Bytes, from 1 to `LIMIT_BYTES_MAX`.
+        Bytes, from `least` to `LIMIT_BYTES_MAX`.
 
     Raises:
         InputError: The text is not an amount, or the amount is outside this range.
+        TypeError: It is neither a text nor a whole number.
     """
-    size_bytes = _parse_text(quantity) if isinstance(quantity, str) else operator.index(quantity)
-    if size_bytes < 1:
+    where = f"`{name}`: " if name else ""
+    if isinstance(quantity, str):
+        size_bytes = _parse_text(quantity, where)
+    else:
+        try:
+            size_bytes = operator.index(quantity)
+        except TypeError:
+            raise TypeError(
+                f"{where}{quantity!r} is not an amount of memory: give bytes as an int, or a text "
+                "with a unit, as `64MiB`."
+            ) from None
+    if size_bytes < least:
+        wanted = "at least 1 byte" if least else "0 or more bytes"
         raise InputError(
-            f"`{_shown(quantity)}` is less than a byte: give at least 1 byte of memory."
+            f"{where}`{_shown(quantity)}` is less than a byte: give {wanted} of memory."
         )
     if size_bytes > LIMIT_BYTES_MAX:
         raise InputError(
-            f"`{_shown(quantity)}` is more memory than any machine can address "
+            f"{where}`{_shown(quantity)}` is more memory than any machine can address "
             f"({format_bytes(LIMIT_BYTES_MAX)}): check the unit."
         )
     return size_bytes
@@ -65,12 +82,12 @@ def format_limit(size_bytes: int) -> str:
     return _format(size_bytes, round_up=True).replace(" ", "")
 
 
-def _parse_text(text: str) -> int:
+def _parse_text(text: str, where: str) -> int:
     match = _QUANTITY.fullmatch(text.strip().lower())
     if match is None or match[2] not in _UNITS:
         raise InputError(
-            f"`{_shown(text)}` is not an amount of memory: write a positive number of bytes, or a "
-            "number with a unit, as in `64MiB`, `512M` or `0.5GiB`."
+            f"{where}`{_shown(text)}` is not an amount of memory: write a positive number of "
+            "bytes, or a number with a unit, as in `64MiB`, `512M` or `0.5GiB`."
         )
     whole, _, fraction = match[1].partition(".")
     scaled = int((whole + fraction) or "0") * _UNITS[match[2]]
@@ -102,5 +119,6 @@ def _rounded(numerator: int, denominator: int, *, round_up: bool) -> int:
 
 
 def _shown(quantity: str | int) -> str:
-    text = str(quantity) if isinstance(quantity, str) else f"{quantity:#x}"
+    is_short = isinstance(quantity, str) or abs(quantity) < 10**18
+    text = str(quantity) if is_short else f"{quantity:#x}"
     return text if len(text) <= _SHOWN_LENGTH_MAX else text[: _SHOWN_LENGTH_MAX - 1] + "…"

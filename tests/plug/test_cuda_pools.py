@@ -27,7 +27,7 @@ allocate, deallocate = C.tightship_torch_allocate, C.tightship_torch_deallocate
 
 
 def configure(fake):
-    _core.configure_cuda_pools(page_bytes=PAGE, patience_seconds=0, driver_library=fake.path)
+    _core.configure_cuda_pools(page_bytes=PAGE, patience_s=0, driver_library=fake.path)
 
 
 @pytest.fixture

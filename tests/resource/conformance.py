@@ -70,7 +70,7 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
     "composite_seed": lambda upstream: CompositeResource(
         upstream, REGION_BYTES, slabs=[(16, 0.1), (512, 0.6)], best_fit=False, free_list_last=True
     ),
-    "pool": lambda upstream: pool(upstream, initial_bytes=4096, maximum_bytes=REGION_BYTES),
+    "pool": lambda upstream: pool(upstream, initial_bytes=4096, max_bytes=REGION_BYTES),
     "limiting": lambda upstream: LimitingResource(upstream, REGION_BYTES // 8),
     "statistics": StatisticsResource,
     "tracing": lambda upstream: TracingResource(upstream, os.devnull),

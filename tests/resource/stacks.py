@@ -41,7 +41,7 @@ LAYERS: Mapping[str, Layer] = {
     "seed": lambda upstream, size: CompositeResource(
         upstream, size, slabs=[(128, 0.3)], best_fit=False, free_list_last=True
     ),
-    "pool": lambda upstream, size: pool(upstream, maximum_bytes=size, growth_bytes=4096),
+    "pool": lambda upstream, size: pool(upstream, max_bytes=size, chunk_bytes=4096),
     "limiting": LimitingResource,
     "statistics": lambda upstream, _: StatisticsResource(upstream),
     "tracing": lambda upstream, _: TracingResource(upstream, os.devnull),

@@ -294,7 +294,7 @@ def test_bins_serve_the_sizes_they_have():
 
 def test_a_pool_takes_from_upstream_once_and_no_more_than_its_maximum():
     host = HostResource()
-    pooled = pool(host, initial_bytes=4 << 20, maximum_bytes=5 << 20)
+    pooled = pool(host, initial_bytes=4 << 20, max_bytes=5 << 20)
     assert host.current_bytes == 4 << 20
     address = pooled.allocate(4 << 20)
     assert host.allocation_count == 1
@@ -308,8 +308,8 @@ def test_a_pool_takes_from_upstream_once_and_no_more_than_its_maximum():
 ILLEGAL = {
     "a limit of nothing": (lambda: LimitingResource(HostResource(), 0), "`limit_bytes` (= 0)"),
     "a pool that starts above its maximum": (
-        lambda: pool(HostResource(), initial_bytes=2, maximum_bytes=1),
-        "`initial_bytes` (= 2) must not exceed `maximum_bytes` (= 1)",
+        lambda: pool(HostResource(), initial_bytes=2, max_bytes=1),
+        "`initial_bytes` (= 2) must not exceed `max_bytes` (= 1)",
     ),
     "chunks above a limit": (
         lambda: FreeListResource(LimitingResource(HostResource(), 4096), chunk_bytes=4097),

@@ -10,6 +10,7 @@
 #include "tightship/resource/adaptor/limiting.hpp"
 #include "tightship/resource/adaptor/tracing.hpp"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -41,7 +42,7 @@ void limiting(nb::module_ &module) {
                                           "Limits the bytes that are live at a time.")
         .def(
             "__init__",
-            [](LimitingResource *self, Upstream upstream, Count limit, std::string setting) {
+            [](LimitingResource *self, Upstream upstream, Amount limit, std::string setting) {
                 new (self) LimitingResource(std::move(upstream), at_least(1, "limit_bytes", limit),
                                             std::move(setting));
             },
@@ -53,7 +54,7 @@ void limiting(nb::module_ &module) {
                                          "Aligns blocks more coarsely than requested.")
         .def(
             "__init__",
-            [](AlignedResource *self, Upstream upstream, Count alignment, Count threshold) {
+            [](AlignedResource *self, Upstream upstream, Count alignment, Amount threshold) {
                 new (self)
                     AlignedResource(std::move(upstream), power_of_two("alignment", alignment),
                                     at_least(0, "threshold_bytes", threshold));
@@ -94,7 +95,9 @@ void tracing(nb::module_ &module) {
     nb::class_<TracingResource, Adaptor>(
         module, "TracingResource",
         "Writes a CSV line for each call: `Thread,Time,Action,Pointer,Size,Stream`.")
-        .def(nb::init<Upstream, const std::string &>(), "upstream"_a, "path"_a,
+        .def(nb::init<Upstream, const std::filesystem::path &>(), "upstream"_a, "path"_a,
+             nb::sig("def __init__(self, upstream: MemoryResource, "
+                     "path: str | os.PathLike[str]) -> None"),
              "Overwrite the file. Lines are buffered until `flush` or the resource's end.")
         .def("flush", &TracingResource::flush,
              "Write buffered lines; raises InputError if any line ever failed to be written.")

@@ -75,7 +75,7 @@ void guarded(nb::module_ &module) {
         "Detects writes outside of blocks, or after they were freed, by canaries and a quarantine.")
         .def(
             "__init__",
-            [](GuardedResource *self, Upstream upstream, Count quarantine) {
+            [](GuardedResource *self, Upstream upstream, Amount quarantine) {
                 new (self) GuardedResource(std::move(upstream),
                                            at_least(0, "quarantine_bytes", quarantine));
             },
@@ -93,7 +93,7 @@ void guard_pages(nb::module_ &module) {
         "Stops a program at the first access outside of a block, by pages without access rights.")
         .def(
             "__init__",
-            [](GuardPageResource *self, Upstream upstream, Count quarantine) {
+            [](GuardPageResource *self, Upstream upstream, Amount quarantine) {
                 new (self) GuardPageResource(std::move(upstream),
                                              at_least(0, "quarantine_bytes", quarantine));
             },

@@ -22,7 +22,7 @@ using resource::FreeListResource;
 using resource::MemoryResource;
 
 using Upstream = std::shared_ptr<MemoryResource>;
-using Shares = std::vector<std::pair<Count, double>>;
+using Shares = std::vector<std::pair<Amount, double>>;
 
 void free_list(nb::module_ &module) {
     nb::class_<FreeListResource, MemoryResource>(
@@ -30,7 +30,7 @@ void free_list(nb::module_ &module) {
         "Serves requests from freed blocks of any size, which it joins and splits.")
         .def(
             "__init__",
-            [](FreeListResource *self, Upstream upstream, bool best_fit, Count chunk, bool first) {
+            [](FreeListResource *self, Upstream upstream, bool best_fit, Amount chunk, bool first) {
                 new (self) FreeListResource(
                     std::move(upstream),
                     {best_fit ? Fit::best : Fit::first, at_least(0, "chunk_bytes", chunk), first});
@@ -63,7 +63,7 @@ void composite(nb::module_ &module) {
         "Slabs of several sizes, a bump for other sizes, and a free list of its freed blocks.")
         .def(
             "__init__",
-            [](CompositeResource *self, Upstream upstream, Count size,
+            [](CompositeResource *self, Upstream upstream, Amount size,
                const std::optional<Shares> &slabs, bool best_fit, bool free_list_last) {
                 new (self) CompositeResource(std::move(upstream), at_least(1, "size_bytes", size),
                                              settings(slabs, best_fit, free_list_last));

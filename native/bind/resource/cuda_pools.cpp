@@ -84,10 +84,10 @@ namespace tightship::bind {
 void cuda_pools(nb::module_ &module) {
     module.def(
         "configure_cuda_pools",
-        [](Count page, std::optional<Count> max, double patience,
+        [](Amount page, std::optional<Amount> max, double patience,
            const std::optional<std::string> &driver) {
             if (!(patience >= 0))
-                throw resource::Misuse("`patience_seconds` must be 0 or more.");
+                throw resource::Misuse("`patience_s` must be 0 or more.");
             CudaPools::Settings settings{.page_bytes = at_least(1, "page_bytes", page),
                                          .patience = std::chrono::nanoseconds(
                                              static_cast<int64_t>(std::min(patience, 1e9) * 1e9)),
@@ -97,8 +97,7 @@ void cuda_pools(nb::module_ &module) {
             CudaPools::get().configure(settings);
         },
         nb::kw_only(), "page_bytes"_a = CudaPools::Settings{}.page_bytes,
-        "max_bytes"_a.none() = nb::none(), "patience_seconds"_a = 1.0,
-        "driver_library"_a = nb::none(),
+        "max_bytes"_a.none() = nb::none(), "patience_s"_a = 1.0, "driver_library"_a = nb::none(),
         "Set the pools' settings; refused while blocks are in use under other settings.");
     module.def(
         "cuda_pool_statistics",

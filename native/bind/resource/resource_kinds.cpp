@@ -9,6 +9,7 @@
 #include "tightship/resource/shared.hpp"
 #include "tightship/resource/slab.hpp"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
@@ -75,7 +76,8 @@ void shared(nb::module_ &module) {
         .def(nb::init<>());
     nb::class_<FileResource, SharedResource>(module, "FileResource",
                                              "Files without a name in a folder, mapped.")
-        .def(nb::init<std::string>(), "folder"_a);
+        .def(nb::init<std::filesystem::path>(), "folder"_a,
+             nb::sig("def __init__(self, folder: str | os.PathLike[str]) -> None"));
 }
 
 void page_resources(nb::module_ &module) {
@@ -121,7 +123,7 @@ void bump(nb::module_ &module) {
         "Blocks that are freed together: a pointer that moves forward, one for each processor.")
         .def(
             "__init__",
-            [](BumpResource *self, Upstream upstream, Count size, Count parts, Upstream control) {
+            [](BumpResource *self, Upstream upstream, Amount size, Count parts, Upstream control) {
                 new (self) BumpResource(std::move(upstream), at_least(1, "size_bytes", size),
                                         at_least(0, "part_count", parts), std::move(control));
             },
@@ -151,7 +153,7 @@ void slab(nb::module_ &module) {
                                              "Blocks of one size, with a bit for each.")
         .def(
             "__init__",
-            [](SlabResource *self, Upstream upstream, Count size, Count block, Upstream control) {
+            [](SlabResource *self, Upstream upstream, Amount size, Amount block, Upstream control) {
                 new (self) SlabResource(std::move(upstream), at_least(1, "size_bytes", size),
                                         at_least(1, "block_bytes", block), std::move(control));
             },

@@ -274,7 +274,7 @@ void resources(nb::module_ &module) {
         .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
         .def(
             "__init__",
-            [](ChunkedVirtualResource *self, Device device, Count chunk) {
+            [](ChunkedVirtualResource *self, Device device, Amount chunk) {
                 new (self)
                     ChunkedVirtualResource(own_device(device), at_least(1, "chunk_bytes", chunk));
             },
@@ -282,7 +282,7 @@ void resources(nb::module_ &module) {
         .def_prop_ro("chunk_bytes", &ChunkedVirtualResource::chunk_bytes)
         .def(
             "set_chunk_size",
-            [](ChunkedVirtualResource &self, Count chunk) {
+            [](ChunkedVirtualResource &self, Amount chunk) {
                 self.set_chunk_bytes(at_least(1, "chunk_bytes", chunk));
             },
             "chunk_bytes"_a,
@@ -302,22 +302,30 @@ void stealing_resource(nb::module_ &module) {
         .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
         .def(
             "__init__",
-            [nanoseconds](StealingVirtualResource *self, Device device, Count page,
-                          std::optional<Count> max, Count keep, double idle, double patience) {
+            [nanoseconds](StealingVirtualResource *self, Device device, Amount page,
+                          std::optional<Amount> max, Amount keep, double idle, double patience,
+                          const nb::kwargs &old) {
+                for (const auto &[name, value] : old)
+                    (current_parameter("StealingVirtualResource", name) == "idle_s" ? idle
+                                                                                    : patience) =
+                        nb::cast<double>(value);
                 Settings settings{.page_bytes = at_least(1, "page_bytes", page),
                                   .keep_bytes = at_least(0, "keep_bytes", keep),
-                                  .idle = nanoseconds("idle_seconds", idle),
-                                  .patience = nanoseconds("patience_seconds", patience)};
+                                  .idle = nanoseconds("idle_s", idle),
+                                  .patience = nanoseconds("patience_s", patience)};
                 if (max)
                     settings.max_bytes = at_least(1, "max_bytes", *max);
                 new (self) StealingVirtualResource(own_device(device), settings);
             },
             "device"_a, nb::kw_only(), "page_bytes"_a = Settings{}.page_bytes,
             "max_bytes"_a.none() = nb::none(), "keep_bytes"_a = Settings{}.keep_bytes,
-            "idle_seconds"_a = 10.0, "patience_seconds"_a = 1.0,
-            "Map memory in pages, at most `max_bytes`. Memory not needed for `idle_seconds` is "
-            "given\nback, except `keep_bytes`. A request waits up to `patience_seconds` for "
-            "unfinished work\nbefore further memory is made.");
+            "idle_s"_a = 10.0, "patience_s"_a = 1.0, "old"_a,
+            nb::sig("def __init__(self, device: PagedDevice, *, page_bytes: int | str = 2097152, "
+                    "max_bytes: int | str | None = None, keep_bytes: int | str = 0, "
+                    "idle_s: float = 10.0, patience_s: float = 1.0) -> None"),
+            "Map memory in pages, at most `max_bytes`. Memory not needed for `idle_s` is given\n"
+            "back, except `keep_bytes`. A request waits up to `patience_s` for unfinished work\n"
+            "before further memory is made.");
 }
 
 using resource::PlannedRequest;

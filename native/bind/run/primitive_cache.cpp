@@ -78,7 +78,7 @@ void primitives(nb::module_ &module) {
             "other"_a, "Whether both are one compiled primitive.");
 }
 
-primitive::Capacity capacity_of(Count entries, Count idle) {
+primitive::Capacity capacity_of(Count entries, Amount idle) {
     return {at_least(0, "entries", entries), at_least(0, "idle_bytes", idle)};
 }
 
@@ -87,7 +87,7 @@ void cache(nb::module_ &module) {
                                "Cache of compiled primitives.")
         .def(
             "__init__",
-            [](PrimitiveCache *self, Count entries, Count idle,
+            [](PrimitiveCache *self, Count entries, Amount idle,
                std::shared_ptr<primitive::PoolManager> pools, bool is_cached) {
                 new (self) PrimitiveCache(capacity_of(entries, idle), std::move(pools),
                                           is_cached ? primitive::Keep::kCached
@@ -112,7 +112,7 @@ void cache(nb::module_ &module) {
             "Most bytes of unused primitives.")
         .def(
             "set_capacity",
-            [](PrimitiveCache &self, Count entries, Count idle) {
+            [](PrimitiveCache &self, Count entries, Amount idle) {
                 self.set_capacity(capacity_of(entries, idle));
             },
             "entries"_a, "idle_bytes"_a,

@@ -12,7 +12,7 @@ VARIABLE = "TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY"
 
 
 @public_call
-def set_primitive_cache_capacity(entries: int, *, idle_bytes: int | None = None) -> None:
+def set_primitive_cache_capacity(entries: int, *, idle_bytes: int | str | None = None) -> None:
     """Bound the primitives that are kept for later programs; those beyond are released at once.
 
     A primitive stays as long as a program uses it, whatever the bounds.

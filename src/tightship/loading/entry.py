@@ -116,7 +116,7 @@ def load(
         FormatError, GraphError, InputError: The errors of `plan`.
     """
     without = _passes(without)
-    retention = Retention(idle_s, parse_bytes(idle_memory))
+    retention = Retention(idle_s, parse_bytes(idle_memory, "idle_memory"))
     bounds = _bounds(max_memory, dynamic_memory, programs, program_memory, retention, arena_pool)
     if holds_prepared(model):
         from tightship.loading.restoring import Asked, load_prepared
@@ -200,10 +200,10 @@ def _bounds(
         raise InputError(f"`programs` is {programs}; it must be at least 1.")
     return Bounds(
         ARENAS_MAX,
-        None if max_memory is None else parse_bytes(max_memory),
-        None if dynamic_memory is None else parse_bytes(dynamic_memory),
+        None if max_memory is None else parse_bytes(max_memory, "max_memory"),
+        None if dynamic_memory is None else parse_bytes(dynamic_memory, "dynamic_memory"),
         programs,
-        parse_bytes(program_memory),
+        parse_bytes(program_memory, "program_memory"),
         retention,
         arena_pool,
     )

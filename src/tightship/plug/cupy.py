@@ -1,5 +1,6 @@
 """Lets CuPy allocate from Tightship's pools."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,9 @@ __all__ = ["allocator"]
 def allocator(
     stream: int = 0,
     *,
-    page_bytes: int = pools.PAGE_BYTES,
-    max_bytes: int | None = None,
-    driver_library: str | None = None,
+    page_bytes: int | str = pools.PAGE_BYTES,
+    max_bytes: int | str | None = None,
+    driver_library: str | os.PathLike[str] | None = None,
 ) -> Callable[[int], Any]:
     """Make a function for `cupy.cuda.set_allocator`, with one pool for each device.
 

@@ -1,6 +1,7 @@
 """Controls the pools of CUDA memory that frameworks use: one for each device of the process."""
 
 import ctypes
+import os
 
 from tightship import _core
 
@@ -8,7 +9,10 @@ PAGE_BYTES = 2 << 20
 
 
 def configure(
-    *, page_bytes: int = PAGE_BYTES, max_bytes: int | None = None, driver_library: str | None = None
+    *,
+    page_bytes: int | str = PAGE_BYTES,
+    max_bytes: int | str | None = None,
+    driver_library: str | os.PathLike[str] | None = None,
 ) -> None:
     """Set the options of all pools, before any of their blocks is in use.
 
@@ -22,7 +26,9 @@ def configure(
         InputError: Blocks are in use with other settings, or a setting is invalid.
     """
     _core.configure_cuda_pools(
-        page_bytes=page_bytes, max_bytes=max_bytes, driver_library=driver_library
+        page_bytes=page_bytes,
+        max_bytes=max_bytes,
+        driver_library=None if driver_library is None else os.fspath(driver_library),
     )
 
 

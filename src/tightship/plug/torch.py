@@ -1,5 +1,6 @@
 """Lets PyTorch allocate CUDA memory from Tightship's pools."""
 
+import os
 from typing import Any
 
 from tightship import _core
@@ -11,9 +12,9 @@ __all__ = ["allocator", "empty_cache", "memory_pool", "memory_stats"]
 
 def allocator(
     *,
-    page_bytes: int = pools.PAGE_BYTES,
-    max_bytes: int | None = None,
-    driver_library: str | None = None,
+    page_bytes: int | str = pools.PAGE_BYTES,
+    max_bytes: int | str | None = None,
+    driver_library: str | os.PathLike[str] | None = None,
 ) -> Any:  # noqa: ANN401 - a type of torch's
     """Make a `torch.cuda.memory.CUDAPluggableAllocator`, with one pool for each device.
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from tightship._core import default_slabs
+from tightship.deprecated import takes_old_parameters
 from tightship.public_calls import public_call
+from tightship.quantity import parse_bytes
 
 SLACK = 1.25
 """Factor by which a slab exceeds the profile's peak."""
@@ -19,25 +21,30 @@ BLOCK_SIZES = tuple(block_bytes for block_bytes, _ in default_slabs())
 
 
 @public_call
+@takes_old_parameters("divide")
 def divide(
     peak_counts: Mapping[int, int],
-    region_bytes: int,
+    size_bytes: int | str,
     block_sizes: tuple[int, ...] = BLOCK_SIZES,
 ) -> tuple[tuple[int, float], ...]:
     """Compute shares of slabs for a profile's peak, each size in its smallest slab.
 
     Args:
         peak_counts: Most live blocks at once, by request size in bytes.
-        region_bytes: Size of the composite to divide.
+        size_bytes: Size of the composite to divide.
         block_sizes: Block sizes of slabs to choose from, rising.
 
     Returns:
         Pairs of a block's bytes and a share, without unused slabs. Sizes above the largest slab
             take none; if slabs would take more than nine tenths, all shrink alike.
+
+    Raises:
+        InputError: `size_bytes` is not an amount of memory.
     """
+    region_bytes = parse_bytes(size_bytes, "size_bytes")
     needed = dict.fromkeys(block_sizes, 0)
-    for size_bytes, count in peak_counts.items():
-        slab = next((block for block in block_sizes if size_bytes <= block), None)
+    for requested_bytes, count in peak_counts.items():
+        slab = next((block for block in block_sizes if requested_bytes <= block), None)
         if slab is not None:
             needed[slab] += count * slab
     shares = {

@@ -1,40 +1,45 @@
 """Memory pool: blocks of any size from few large ones."""
 
 from tightship._core import FreeListResource, LimitingResource, MemoryResource
+from tightship.deprecated import takes_old_parameters
 from tightship.errors import InputError
 from tightship.public_calls import public_call
+from tightship.quantity import parse_bytes
 
-GROWTH_BYTES = 2 << 20
+CHUNK_BYTES = 2 << 20
 
 
 @public_call
+@takes_old_parameters("pool")
 def pool(
     upstream: MemoryResource,
     *,
-    initial_bytes: int = 0,
-    maximum_bytes: int | None = None,
-    growth_bytes: int = GROWTH_BYTES,
+    initial_bytes: int | str = 0,
+    max_bytes: int | str | None = None,
+    chunk_bytes: int | str = CHUNK_BYTES,
 ) -> FreeListResource:
     """Serve from kept blocks of `upstream`; `trim` gives unused ones back.
 
     Args:
         upstream: Resource to obtain memory from.
-        initial_bytes: Bytes to obtain now, at least `growth_bytes` unless 0.
-        maximum_bytes: Most bytes of `upstream` at any time; None for no limit.
-        growth_bytes: Least bytes to obtain at once, if the maximum and `upstream` allow.
+        initial_bytes: Bytes to obtain now, at least `chunk_bytes` unless 0.
+        max_bytes: Most bytes of `upstream` at any time; None for no limit.
+        chunk_bytes: Least bytes to obtain at once, if `max_bytes` and `upstream` allow.
 
     Raises:
-        InputError: The maximum is below the initial bytes.
+        InputError: An amount is invalid, or `max_bytes` is below the initial bytes.
         OutOfMemoryError: `upstream` lacks the initial bytes.
     """
-    if maximum_bytes is not None:
-        if initial_bytes > maximum_bytes:
+    first_bytes = parse_bytes(initial_bytes, "initial_bytes", 0)
+    if max_bytes is not None:
+        most_bytes = parse_bytes(max_bytes, "max_bytes")
+        if first_bytes > most_bytes:
             raise InputError(
-                f"`initial_bytes` (= {initial_bytes}) must not exceed `maximum_bytes` "
-                f"(= {maximum_bytes})."
+                f"`initial_bytes` (= {initial_bytes}) must not exceed `max_bytes` (= {max_bytes})."
             )
-        upstream = LimitingResource(upstream, maximum_bytes)
-    made = FreeListResource(upstream, chunk_bytes=min(growth_bytes, upstream.largest_bytes))
-    if initial_bytes > 0:
-        made.deallocate(made.allocate(initial_bytes), initial_bytes)
+        upstream = LimitingResource(upstream, most_bytes)
+    least_bytes = parse_bytes(chunk_bytes, "chunk_bytes", 0)
+    made = FreeListResource(upstream, chunk_bytes=min(least_bytes, upstream.largest_bytes))
+    if first_bytes > 0:
+        made.deallocate(made.allocate(first_bytes), first_bytes)
     return made

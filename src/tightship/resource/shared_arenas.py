@@ -64,7 +64,7 @@ class SharedArenaPool:
             raise InputError(f"`slots` is {slots}; it must be from 1 to {SLOTS_MAX}.")
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise InputError(f"`{name}` cannot name a pool; use letters, digits, `_`, `.` and `-`.")
-        self.max_arena_bytes = min(parse_bytes(max_arena), STRIDE)
+        self.max_arena_bytes = min(parse_bytes(max_arena, "max_arena"), STRIDE)
         self.path = (runtime_folder() if folder is None else private(Path(folder))) / (
             name + SUFFIX
         )

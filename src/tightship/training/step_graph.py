@@ -273,7 +273,7 @@ def _with_loss(graph: Graph, objective: Objective) -> tuple[Graph, str, Labels |
         scores = graph.value(output)
         if loss == "cross_entropy" and scores.is_static and len(scores.static_shape) > 1:
             labels = labels_of(graph, output, objective.labels, objective.classes_axis)
-            made = with_cross_entropy(graph, output, objective.labels, axis=labels.axis)
+            made = with_cross_entropy(graph, output, objective.labels, classes_axis=labels.axis)
         else:
             labels, made = None, LOSSES[loss](graph, output, objective.labels)
         (shown,) = set(made.outputs) - set(graph.outputs)

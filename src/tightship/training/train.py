@@ -94,7 +94,7 @@ def _terms(
     from tightship.quantity import parse_bytes
     from tightship.training.planned import Terms
 
-    limit = None if max_memory is None else parse_bytes(max_memory)
+    limit = None if max_memory is None else parse_bytes(max_memory, "max_memory")
     return Terms(threads, current_passes(without), limit, recompute)
 
 

@@ -29,7 +29,7 @@ def seed(device):
 
 
 def stealing(device):
-    return StealingVirtualResource(device, page_bytes=CHUNK, patience_seconds=0)
+    return StealingVirtualResource(device, page_bytes=CHUNK, patience_s=0)
 
 
 @pytest.fixture

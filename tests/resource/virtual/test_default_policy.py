@@ -13,7 +13,7 @@ def make(device, **options):
 
 
 def test_d14_no_page_has_two_addresses_while_work_goes_on():
-    resource, gate = make(SharedDevice(), patience_seconds=0), Gate()
+    resource, gate = make(SharedDevice(), patience_s=0), Gate()
     stream = gate.stream()
     address = resource.allocate_on(4 * PAGE, stream)
     resource.deallocate_on(address, 4 * PAGE, stream)

@@ -18,7 +18,7 @@ class Fence:
 
 fence = Fence()
 stream = PythonStream(lambda: None if fence.looks > 500 else fence)
-pool = StealingVirtualResource(HostDevice(), page_bytes=1 << 14, patience_seconds=60)
+pool = StealingVirtualResource(HostDevice(), page_bytes=1 << 14, patience_s=60)
 address = pool.allocate_on(1 << 16, stream)
 pool.deallocate_on(address, 1 << 16, stream)
 waiting = threading.Thread(target=pool.allocate, args=(1 << 16,))

@@ -18,9 +18,7 @@ from tightship.trace.torch_snapshot import read_snapshot
 PAGE_BYTES = 16 << 10
 GRAIN = 4096  # of pages, and where a segment may begin
 POLICIES = {
-    "stealing": lambda: StealingVirtualResource(
-        HostDevice(), page_bytes=PAGE_BYTES, patience_seconds=0
-    ),
+    "stealing": lambda: StealingVirtualResource(HostDevice(), page_bytes=PAGE_BYTES, patience_s=0),
     "seed": lambda: ChunkedVirtualResource(HostDevice(), PAGE_BYTES),
 }
 

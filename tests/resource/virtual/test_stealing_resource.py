@@ -151,7 +151,7 @@ def test_every_call_refused_once_leaks_nothing_and_leaves_it_usable(name):
 def test_a_stream_gets_its_own_block_back_at_once_and_others_wait(resource):
     gate = Gate()
     stream = gate.stream()
-    resource = make(HostDevice(), patience_seconds=0)
+    resource = make(HostDevice(), patience_s=0)
     address = resource.allocate_on(4 * PAGE, stream)
     resource.deallocate_on(address, 4 * PAGE, stream)
     assert resource.allocate(4 * PAGE) != address
@@ -162,7 +162,7 @@ def test_a_stream_gets_its_own_block_back_at_once_and_others_wait(resource):
 
 
 def test_pages_in_use_by_a_stream_are_never_moved():
-    resource, gate = make(HostDevice(), patience_seconds=0), Gate()
+    resource, gate = make(HostDevice(), patience_s=0), Gate()
     stream = gate.stream()
     blocks = [resource.allocate_on(2 * PAGE, stream) for _ in range(8)]
     for block in blocks[::2]:
@@ -177,7 +177,7 @@ def test_pages_in_use_by_a_stream_are_never_moved():
 
 @pytest.mark.parametrize(("is_heeded", "found"), [(True, 5), (False, 6)])
 def test_work_is_overwritten_where_its_stream_is_not_named(is_heeded, found):
-    resource, stream = make(HostDevice(), patience_seconds=0), HostStream()
+    resource, stream = make(HostDevice(), patience_s=0), HostStream()
     go, seen = threading.Event(), []
     blocks = [resource.allocate_on(2 * PAGE, stream) for _ in range(8)]
     for block in blocks:
@@ -218,7 +218,7 @@ def test_streams_are_forgotten_when_no_block_waits_for_them():
 
 
 def test_a_stream_is_remembered_while_its_work_may_use_a_block():
-    resource, gate = make(HostDevice(), patience_seconds=0), Gate()
+    resource, gate = make(HostDevice(), patience_s=0), Gate()
     stream = gate.stream()
     address = resource.allocate_on(PAGE, stream)
     resource.deallocate_on(address, PAGE, stream)
@@ -243,7 +243,7 @@ def test_no_stream_is_ended_in_the_midst_of_its_work():
 
 
 def test_work_that_ends_soon_is_waited_for_before_memory_is_made():
-    resource, stream = make(HostDevice(), patience_seconds=30), HostStream()
+    resource, stream = make(HostDevice(), patience_s=30), HostStream()
     go = threading.Event()
     address = resource.allocate_on(4 * PAGE, stream)
     stream.submit(go.wait)
@@ -253,7 +253,7 @@ def test_work_that_ends_soon_is_waited_for_before_memory_is_made():
 
 
 def test_a_wait_for_work_is_counted():
-    resource, stream = make(HostDevice(), patience_seconds=30), AwaitedGate().stream()
+    resource, stream = make(HostDevice(), patience_s=30), AwaitedGate().stream()
     address = resource.allocate_on(4 * PAGE, stream)
     resource.deallocate_on(address, 4 * PAGE, stream)
     assert resource.allocate(4 * PAGE) == address
@@ -262,7 +262,7 @@ def test_a_wait_for_work_is_counted():
 
 def test_two_pools_never_wait_for_each_other():
     gate = Gate()
-    busy, idle = make(HostDevice(), patience_seconds=60), make(HostDevice())
+    busy, idle = make(HostDevice(), patience_s=60), make(HostDevice())
     stream = gate.stream()
     busy.deallocate_on(busy.allocate_on(PAGE, stream), PAGE, stream)
     held = threading.Thread(target=busy.allocate, args=(PAGE,), daemon=True)
@@ -295,7 +295,7 @@ def test_trim_gives_back_all_that_no_block_touches(resource):
 
 
 def test_what_was_not_needed_for_a_while_goes_back_by_itself():
-    resource = make(HostDevice(), idle_seconds=0, keep_bytes=2 * PAGE)
+    resource = make(HostDevice(), idle_s=0, keep_bytes=2 * PAGE)
     resource.deallocate(resource.allocate(100 * PAGE), 100 * PAGE)
     for _ in range(2000):
         resource.deallocate(resource.allocate(PAGE), PAGE)
@@ -321,7 +321,7 @@ def _resident_bytes():
 @pytest.mark.parametrize(
     "options",
     [{"page_bytes": 0}, {"page_bytes": 4097}, {"page_bytes": 3 << 20}, {"max_bytes": 0},
-     {"idle_seconds": -1}, {"patience_seconds": float("nan")}, {"keep_bytes": -1}],
+     {"idle_s": -1}, {"patience_s": float("nan")}, {"keep_bytes": -1}],
 )  # fmt: skip
 def test_options_that_cannot_be_are_refused_by_name(options):
     with pytest.raises(InputError, match=next(iter(options))):

@@ -40,7 +40,7 @@ def training(seed):
 
 
 def make(**options):
-    return StealingVirtualResource(HostDevice(), idle_seconds=1e9, **options)
+    return StealingVirtualResource(HostDevice(), idle_s=1e9, **options)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -53,7 +53,7 @@ def test_two_streams_hold_little_more_than_is_live_and_move_little(seed):
 
 def test_streams_that_are_never_waited_for_hold_more():
     columns = training(1)
-    hasty = two_streams(make(patience_seconds=0), columns)
+    hasty = two_streams(make(patience_s=0), columns)
     assert hasty["ratio"] > 1.10 > two_streams(make(), columns)["ratio"]
 
 

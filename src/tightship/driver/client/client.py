@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tightship.deprecated import takes_old_parameters
 from tightship.driver.client.blob import Blob
 from tightship.driver.client.building import ModelBuilder
 from tightship.driver.client.compilation_cache import NO_CACHE, CompilationCache
@@ -33,22 +34,24 @@ from tightship.driver.types.snapshot import Snapshot
 from tightship.driver.types.status import ExecutionPreference, Priority
 from tightship.errors import DriverError
 from tightship.public_calls import public_methods
+from tightship.quantity import parse_bytes
 
 
 @public_methods
 class Client:
     """Connection to a driver, which owns everything that is created through it."""
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    @takes_old_parameters("Client")
+    def __init__(self, socket: str | os.PathLike[str] | None = None) -> None:
         """Connect.
 
         Args:
-            path: Path of the driver's socket; None for the default.
+            socket: Path of the driver's socket; None for the default.
 
         Raises:
             DriverError: DEVICE_UNAVAILABLE: no driver listens there.
         """
-        self._session = Session(path)
+        self._session = Session(socket)
 
     def capabilities(self) -> DriverCapabilities:
         """Return the features of the driver.
@@ -158,14 +161,14 @@ class Client:
         finally:
             os.close(file)
 
-    def segment(self, size_bytes: int) -> Segment:
+    def segment(self, size_bytes: int | str) -> Segment:
         """Allocate memory for arrays that the driver uses in place.
 
         Raises:
             DriverError: RESOURCE_EXHAUSTED_TRANSIENT, RESOURCE_EXHAUSTED_PERSISTENT.
             InputError: `size_bytes` is below 1.
         """
-        return Segment(self._session, size_bytes)
+        return Segment(self._session, parse_bytes(size_bytes, "size_bytes"))
 
     def file_pool(
         self, file: int, mode: PoolMode = PoolMode.COPY, *, is_writable: bool = False
@@ -179,7 +182,7 @@ class Client:
         """
         return FilePool(self._session, file, mode, is_writable=is_writable)
 
-    def blob(self, size_bytes: int, file: int | None = None) -> Blob:
+    def blob(self, size_bytes: int | str, file: int | None = None) -> Blob:
         """Create or register a hardware buffer of bytes, which a device may use too.
 
         Args:
@@ -192,7 +195,7 @@ class Client:
             InputError: `size_bytes` is below 1.
             OSError: The system lacks memory.
         """
-        return Blob(self._session, size_bytes, file)
+        return Blob(self._session, parse_bytes(size_bytes, "size_bytes"), file)
 
     def tensor_file(self, path: str | os.PathLike[str]) -> TensorFile:
         """Register a `.safetensors` file for constants of builders; errors as for `TensorFile`."""

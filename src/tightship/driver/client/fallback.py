@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
+from tightship.deprecated import takes_old_parameters
 from tightship.driver.client.client import Client
 from tightship.driver.client.remote import RemoteModel
 from tightship.driver.client.segment import Array
@@ -35,14 +36,15 @@ class FallbackModel:
         refusal: Error of the driver; None while it serves.
     """
 
+    @takes_old_parameters("FallbackModel")
     def __init__(
-        self, model: bytes | str | os.PathLike[str], path: str | os.PathLike[str] | None = None
+        self, model: bytes | str | os.PathLike[str], socket: str | os.PathLike[str] | None = None
     ) -> None:
         """Prepare the model in a driver or load it here.
 
         Args:
             model: As for `tightship.load`.
-            path: Path of a driver's socket; None for the default.
+            socket: Path of a driver's socket; None for the default.
 
         Raises:
             DriverError: INVALID_ARGUMENT, MISSED_DEADLINE_TRANSIENT and the like.
@@ -54,7 +56,7 @@ class FallbackModel:
         self._local: Model | None = None
         self.refusal: DriverError | None = None
         try:
-            self._client = Client(path)
+            self._client = Client(socket)
             self._remote = self._client.prepare(model)
         except DriverError as error:
             self._fall_back(error)

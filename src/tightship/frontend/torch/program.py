@@ -1,5 +1,6 @@
 """Entry point: a program of `torch.export` as a graph."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -119,7 +120,7 @@ def read(
 
 
 @public_call
-def open_program(path: Path) -> TorchProgram:
+def open_program(path: str | os.PathLike[str]) -> TorchProgram:
     """Open a file that `torch.export.save` wrote.
 
     Open lengths have the names that torch gives them, because the file has no others.
@@ -129,6 +130,7 @@ def open_program(path: Path) -> TorchProgram:
         GraphError, InputError: As from `TorchProgram`; InputError also if torch is not installed.
         OSError: The file does not exist or cannot be read.
     """
+    path = Path(path)
     with path.open("rb") as file:
         export = _export()
         try:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tightship.deprecated import takes_old_parameters
 from tightship.errors import GraphError
 from tightship.graph import Constant, Graph
 from tightship.public_calls import public_call
@@ -41,11 +42,12 @@ class TrainingGraph:
 
 
 @public_call
+@takes_old_parameters("training_graph")
 def training_graph(
     module: "torch.nn.Module",
     inputs: "Sequence[torch.Tensor]",
     loss: "Loss | None" = None,
-    targets: "Sequence[torch.Tensor]" = (),
+    labels: "Sequence[torch.Tensor]" = (),
 ) -> TrainingGraph:
     """Return a training step of a module, forward and backward path in one graph.
 
@@ -59,9 +61,9 @@ def training_graph(
     Args:
         module: Module to train.
         inputs: Example inputs; the graph is for their shapes.
-        loss: Function of the module's output and targets that returns a scalar; None if the module
+        loss: Function of the module's output and labels that returns a scalar; None if the module
             returns it.
-        targets: Example targets; the graph's last inputs.
+        labels: Example labels; the graph's last inputs.
 
     Raises:
         GraphError: The loss is not a scalar, nothing is trained, an operator has no translation, or
@@ -76,7 +78,7 @@ def training_graph(
     from tightship.frontend.torch.translate import Translator
 
     _refuse_averages(module)
-    program = _exported(module, inputs, loss, targets)
+    program = _exported(module, inputs, loss, labels)
     try:
         found = joint(program)
     except (AssertionError, RuntimeError) as error:
@@ -87,7 +89,7 @@ def training_graph(
         ) from error
     tell_sources(program, found)
     names = {
-        **_arguments_of_step(module, len(inputs), loss, len(targets)),
+        **_arguments_of_step(module, len(inputs), loss, len(labels)),
         **_names_of_state(module, program.state_dict),
     }
     graph = Translator(found, TRANSLATIONS_OF_TRAINING, lambda n: names.get(n, n)).graph()

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tightship.errors import GraphError
+from tightship.deprecated import takes_old_parameters
+from tightship.errors import GraphError, InputError
 from tightship.graph.backward.gradient_context import FLOATS, GradientContext
 from tightship.graph.backward.operators import DOMAIN
 from tightship.graph.backward.tape import Tape
 from tightship.graph.ir import Graph, Value
 from tightship.graph.layout import DType, element_count
+from tightship.public_calls import public_call
 
 _Gradients = Iterator[tuple[int, str]]
 
@@ -39,19 +41,22 @@ IGNORED = -100
 """Label of targets that a loss ignores, as in torch."""
 
 
+@public_call
+@takes_old_parameters("with_cross_entropy")
 def with_cross_entropy(
-    graph: Graph, output: str, target: str = "target", *, axis: int = 1
+    graph: Graph, output: str, labels: str = "target", *, classes_axis: int = 1
 ) -> Graph:
     """Make a graph that ends in the mean cross entropy of scores and a new input of labels.
 
     Args:
         graph: Graph whose output `output` holds scores.
         output: Name of the scores, which are no longer an output.
-        target: Name of the int64 input of labels; labels of `IGNORED` do not count. The loss is
+        labels: Name of the int64 input of labels; labels of `IGNORED` do not count. The loss is
             `<output>.loss`.
-        axis: Axis of classes: 1, or the last one.
+        classes_axis: Axis of classes: 1, or the last one.
 
     Raises:
+        InputError: There are no classes on such an axis.
         GraphError: The scores are not floats of a known shape of rank two or more.
     """
     scores = _float_output(graph, output)
@@ -61,8 +66,12 @@ def with_cross_entropy(
             f"`{output}` cannot have a cross entropy: it has shape {scores.shape}, and classes are "
             "on axis 1, behind the batch."
         )
-    assert axis in (1, len(shape) - 1), axis
-    labels = Value(target, DType.INT64, (*shape[:axis], *shape[axis + 1 :]))
+    axis, target = classes_axis, labels
+    if axis not in (1, len(shape) - 1):
+        raise InputError(
+            f"`classes_axis` is {axis}; classes are on axis 1 or the last, {len(shape) - 1}."
+        )
+    kind = Value(target, DType.INT64, (*shape[:axis], *shape[axis + 1 :]))
     tape = Tape(graph)
     dtype = scores.dtype or DType.FLOAT32
     operands, names = (output, target), {}
@@ -74,16 +83,18 @@ def with_cross_entropy(
         operands, names = (rows, flat), {rows: f"{output}.rows", flat: f"{target}.rows"}
     attributes = {"ignore_index": IGNORED}
     (loss,) = tape.write("SoftmaxCrossEntropyLoss", operands, [(dtype, ())], attributes)
-    return _ending_in(tape, output, {**names, loss: f"{output}.loss"}, labels)
+    return _ending_in(tape, output, {**names, loss: f"{output}.loss"}, kind)
 
 
-def with_squared_error(graph: Graph, output: str, target: str = "target") -> Graph:
+@public_call
+@takes_old_parameters("with_squared_error")
+def with_squared_error(graph: Graph, output: str, labels: str = "target") -> Graph:
     """Make a graph that ends in the mean squared difference of an output and a new input.
 
     Args:
         graph: Graph with static shapes.
         output: Name of a float output, which is no longer one.
-        target: Name of the input of the output's type; the loss is `<output>.loss`.
+        labels: Name of the input of the output's type; the loss is `<output>.loss`.
 
     Raises:
         GraphError: The output is not a float tensor of known shape.
@@ -92,11 +103,11 @@ def with_squared_error(graph: Graph, output: str, target: str = "target") -> Gra
     assert given.dtype is not None
     tape = Tape(graph)
     kind = (given.dtype, given.static_shape)
-    (difference,) = tape.write("Sub", (output, target), [kind], {})
+    (difference,) = tape.write("Sub", (output, labels), [kind], {})
     (square,) = tape.write("Mul", (difference, difference), [kind], {})
     (loss,) = tape.write("ReduceMean", (square,), [(given.dtype, ())], {"keepdims": 0})
     names = {difference: f"{output}.difference", square: f"{output}.square", loss: f"{output}.loss"}
-    return _ending_in(tape, output, names, replace(given, name=target))
+    return _ending_in(tape, output, names, replace(given, name=labels))
 
 
 def _float_output(graph: Graph, output: str) -> Value:

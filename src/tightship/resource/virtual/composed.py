@@ -15,6 +15,7 @@ from tightship._core import (
 from tightship.deprecated import current
 from tightship.errors import InputError
 from tightship.public_calls import public_call
+from tightship.quantity import parse_bytes
 
 PAGE_BYTES = 2 << 20
 CHUNK_BYTES = 20 << 20
@@ -28,9 +29,9 @@ def virtual_resource(
     device: PagedDevice | None = None,
     *,
     policy: Policy = "stealing",
-    page_bytes: int | None = None,
-    max_bytes: int | None = None,
-    small_bytes: int = 0,
+    page_bytes: int | str | None = None,
+    max_bytes: int | str | None = None,
+    small_bytes: int | str = 0,
 ) -> MemoryResource:
     """Make blocks of any size out of pages that are mapped where they are needed.
 
@@ -49,19 +50,20 @@ def virtual_resource(
         OutOfMemoryError: The system refuses the addresses for small requests.
     """
     device = device or HostDevice()
+    largest_bytes = parse_bytes(small_bytes, "small_bytes", 0)
     policy = _current(policy)
     if policy == "stealing":
         made: MemoryResource = StealingVirtualResource(
-            device, page_bytes=page_bytes or PAGE_BYTES, max_bytes=max_bytes
+            device, page_bytes=PAGE_BYTES if page_bytes is None else page_bytes, max_bytes=max_bytes
         )
     elif max_bytes is None:
-        made = ChunkedVirtualResource(device, page_bytes or CHUNK_BYTES)
+        made = ChunkedVirtualResource(device, CHUNK_BYTES if page_bytes is None else page_bytes)
     else:
         raise InputError(
             f"The policy `chunked` has no budget; leave out `max_bytes` (= {max_bytes}), or put a "
             "`LimitingResource` over it."
         )
-    if small_bytes == 0:
+    if largest_bytes == 0:
         return made
     if not isinstance(device, HostDevice):
         raise InputError(
@@ -69,7 +71,7 @@ def virtual_resource(
             f"host, not the {type(device).__name__}'s; leave `small_bytes` out."
         )
     front = CompositeResource(HostResource(), SMALL_REGION_BYTES)
-    return BinningResource(made, [(small_bytes, front)])
+    return BinningResource(made, [(largest_bytes, front)])
 
 
 def _current(policy: str) -> Policy:
