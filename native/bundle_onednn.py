@@ -1,15 +1,16 @@
-"""Copy a libdnnl so that it takes our OpenMP runtime and keeps to itself in a process.
+"""Copy a libdnnl so that it uses our OpenMP runtime and meets no other libdnnl in a process.
 
     python bundle_onednn.py LIBDNNL RUNTIME COPY
 
-Its dynamic section changes in place, each name to one that is not longer:
+The dynamic section changes in place, each name to one that is not longer:
 
 - `libgomp.so.1` becomes the name of our runtime, and each function of OpenMP becomes ours.
-- `mprotect` becomes `tsm_seal` of our runtime, which makes generated code read-only.
-- `__gmon_start__`, which is called first of all its code where a process has it, becomes
-  `tsm_on_load`, which has its code become resident in small pieces.
-- Its own name becomes `libtsdnnl.so`, so that a program that loads `libdnnl.so.3` does not get it.
-- It looks up its own functions in itself first (DT_SYMBOLIC), not in another libdnnl.
+- `mprotect` becomes `tsm_seal` of our runtime, which frees the unused pages of generated code.
+- `__gmon_start__`, which the library calls before its other code, becomes `tsm_on_load`, by which
+  its code becomes resident in small ranges.
+- The library's own name becomes `libtsdnnl.so`, so that a program that loads `libdnnl.so.3` does
+  not get it.
+- The library looks up its own functions in itself first (DT_SYMBOLIC), not in another libdnnl.
 """
 
 import struct
@@ -26,18 +27,18 @@ DYNAMIC_SECTION, DYNSYM_SECTION, VERNEED_SECTION = 6, 11, 0x6FFFFFFE
 OPENMP = "libgomp.so.1"
 OWN_NAME = "libtsdnnl.so"
 PREFIXES = {"GOMP_": "TSMP_", "omp_": "tsm_"}
-"""How functions of OpenMP begin, and how ours do; of equal length, as names share endings."""
+"""Prefixes of OpenMP's functions, and of ours; equally long, because names share endings."""
 REPLACED = {"mprotect": "tsm_seal", "__gmon_start__": "tsm_on_load"}
 """Functions of the C library, and ours in their place."""
 
 
 class BundleError(Exception):
-    """The library is not one that can be changed so."""
+    """The library cannot be changed as needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of an ELF file; `link` is the number of the one that its names are in."""
+    """Section of an ELF file; `link` is the number of the section with its names."""
 
     kind: int
     offset: int
@@ -46,16 +47,16 @@ class Section:
 
 
 class Elf:
-    """The dynamic part of a 64-bit little-endian library, changed in place."""
+    """Dynamic part of a 64-bit little-endian library, changed in place."""
 
     def __init__(self, content: bytes) -> None:
         """Find the sections that a loader reads.
 
         Raises:
-            BundleError: It is no such library, or lacks one of them.
+            BundleError: The file is not such a library, or lacks a section.
         """
         if content[:6] != b"\x7fELF\x02\x01":
-            raise BundleError("it is no 64-bit little-endian ELF file")
+            raise BundleError("it is not a 64-bit little-endian ELF file")
         self.content = bytearray(content)
         (start,) = struct.unpack_from("<Q", content, 40)
         size, count = struct.unpack_from("<HH", content, 58)
@@ -73,19 +74,19 @@ class Elf:
         return found[0]
 
     def name(self, offset: int) -> str:
-        """The name at an offset of the names."""
+        """Return the name at an offset in the section of names."""
         start = self._names.offset + offset
         return self.content[start : self.content.index(0, start)].decode()
 
     def symbols(self) -> Iterator[tuple[int, bool]]:
-        """Where the name of each symbol is, and whether the library defines it."""
+        """Yield the offset of each symbol's name, and whether the library defines the symbol."""
         table = self._only(DYNSYM_SECTION)
         for at in range(table.offset, table.offset + table.size, 24):
             name, _, _, section = struct.unpack_from("<IBBH", self.content, at)
             yield name, section != 0
 
     def entries(self) -> Iterator[tuple[int, int, int]]:
-        """Position, tag and value of each entry of the dynamic section."""
+        """Yield position, tag and value of each entry of the dynamic section."""
         table = self._only(DYNAMIC_SECTION)
         for at in range(table.offset, table.offset + table.size, 16):
             tag, value = struct.unpack_from("<qQ", self.content, at)
@@ -94,7 +95,7 @@ class Elf:
             yield at, tag, value
 
     def needed_versions(self) -> Iterator[int]:
-        """Where the names of libraries and of their versions are."""
+        """Yield the offsets of the names of needed libraries and of their versions."""
         if not any(section.kind == VERNEED_SECTION for section in self._sections):
             return
         at = self._only(VERNEED_SECTION).offset
@@ -111,16 +112,16 @@ class Elf:
             at += following
 
     def uses(self) -> Iterator[int]:
-        """Where every name that a loader reads begins."""
+        """Yield the offset of every name that a loader reads."""
         yield from (name for name, _ in self.symbols())
         yield from (value for _, tag, value in self.entries() if tag in STRING_TAGS)
         yield from self.needed_versions()
 
     def rename(self, offset: int, new: str) -> None:
-        """Put another name in the place of the one at `offset`.
+        """Replace the name at `offset`.
 
         Raises:
-            BundleError: It does not fit, or changes another name that ends alike.
+            BundleError: The new name is longer, or another name shares the old one's ending.
         """
         old = self.name(offset)
         if len(new) > len(old):
@@ -133,7 +134,7 @@ class Elf:
             raise BundleError(f"`{old}` cannot be renamed without `{changed[0]}`")
 
     def rename_library(self, tag: int, old: str, new: str) -> None:
-        """Put another name in the place of a library's.
+        """Replace the name of a library.
 
         Raises:
             BundleError: No entry of that tag has the old name, or several do.
@@ -145,10 +146,10 @@ class Elf:
         self.rename(found.pop(), new)
 
     def look_up_in_itself_first(self) -> None:
-        """Set DT_SYMBOLIC, in the place of a DT_BIND_NOW that its flags repeat.
+        """Set DT_SYMBOLIC, in place of a DT_BIND_NOW that the flags repeat.
 
         Raises:
-            BundleError: There is no place for it.
+            BundleError: The section has no entry to replace.
         """
         entries = {tag: (at, value) for at, tag, value in self.entries()}
         if FLAGS in entries:
@@ -161,7 +162,7 @@ class Elf:
 
 
 def bundled(library: bytes, runtime: bytes, runtime_name: str) -> bytes:
-    """The library as it is to travel with a runtime.
+    """Return the library changed to use the runtime `runtime_name`.
 
     Raises:
         BundleError: The library is not as expected, or the runtime lacks a function.
@@ -183,7 +184,7 @@ def bundled(library: bytes, runtime: bytes, runtime_name: str) -> bytes:
 
 
 def _replacement(name: str) -> str | None:
-    """The function of our runtime that takes the place of `name`; None where none does."""
+    """Return the function of our runtime that replaces `name`; None if none does."""
     for prefix, own in PREFIXES.items():
         if name.startswith(prefix):
             return own + name.removeprefix(prefix)
@@ -191,7 +192,7 @@ def _replacement(name: str) -> str | None:
 
 
 def main(library: str, runtime: str, copy: str) -> None:
-    """Write the copy, or end with the reason."""
+    """Write the copy, or exit with the reason."""
     source, own = Path(library), Path(runtime)
     try:
         content = bundled(source.read_bytes(), own.read_bytes(), own.name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def locate(package: str, name: str) -> Path:
-    """The installed file of `package` whose last parts are `name`."""
+    """Return the installed file of `package` whose path ends in `name`."""
     for file in files(package) or []:
         if str(file).endswith("/" + name):
             return Path(str(file.locate())).resolve()

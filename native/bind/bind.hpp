@@ -8,7 +8,7 @@
 
 namespace tightship::bind {
 
-/// How Python types a method that refuses to pickle.
+/// Python signature of a method that refuses to pickle.
 constexpr const char *kReduceSignature =
     "def __reduce_ex__(self, protocol: typing.SupportsIndex, /) -> str";
 
@@ -34,16 +34,16 @@ void adaptors(nanobind::module_ &module);
 void virtual_resources(nanobind::module_ &module);
 void cuda_resources(nanobind::module_ &module);
 void cuda_pools(nanobind::module_ &module);
-/// A block as Python gives it back.
+/// Block as Python passes it back to its resource.
 struct GivenBlock {
     uint64_t address;
     size_t size_bytes;
     size_t alignment;
 };
-/// Raises why a block cannot be given back.
+/// Raises the reason why a block cannot be freed.
 [[noreturn]] void refuse_block(const resource::MemoryResource &self, resource::Freed freed,
                                GivenBlock block);
-/// Shows the garbage collector what a resource keeps alive.
+/// Shows the garbage collector the Python objects that a resource keeps alive.
 int traverse_resource(PyObject *self, visitproc visit, void *arg);
 void callback_resources(nanobind::module_ &module);
 void checking_adaptors(nanobind::module_ &module);

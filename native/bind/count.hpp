@@ -1,4 +1,4 @@
-/// Whole numbers from Python of any size and sign, so that refusing one can say it.
+/// Whole numbers from Python of any size and sign, so that an error can name the number it rejects.
 #pragma once
 
 #include "tightship/resource/memory_resource.hpp"
@@ -10,7 +10,7 @@
 
 namespace tightship::bind {
 
-/// `value` is the number, or the nearest that fits; `source` is what Python gave.
+/// Whole number: `value` is the number, or the nearest that fits; `source` is the Python object.
 struct Count {
     long long value = 0;
     nanobind::handle source;
@@ -19,14 +19,15 @@ struct Count {
 /// Bytes as a number, or as a text with a unit: `512MiB`.
 struct Amount : Count {};
 
-/// Bytes of a request: no address space is larger than 64 PiB.
+/// Largest number of bytes of a request: no address space is larger than 64 PiB.
 constexpr long long kSizeMax = 1LL << 56;
 
 inline std::string shown(const char *name, Count count) {
     return std::string("`") + name + "` (= " + nanobind::str(count.source).c_str() + ")";
 }
 
-/// A number from `least` on; `name` is the argument's.
+/// Returns the number if it is at least `least`; otherwise throws an error that names the argument
+/// `name`.
 inline size_t at_least(long long least, const char *name, Count count) {
     if (count.value < least || count.value > kSizeMax)
         throw resource::Misuse(shown(name, count) + " must be from " + std::to_string(least) +

@@ -42,8 +42,8 @@ class GilReleased {
     PyThreadState *state_;
 };
 
-/// Whether the calling thread may take the GIL, or has it. Once the interpreter has begun to end,
-/// only the thread that ends it may.
+/// Returns whether the calling thread may take the GIL, or has it. Once the interpreter has begun
+/// to end, only the thread that ends it may.
 inline bool may_take_gil() {
     return nanobind::is_alive() &&
            (Py_IsInitialized() != 0 || PyGILState_GetThisThreadState() != nullptr);

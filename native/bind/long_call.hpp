@@ -1,4 +1,4 @@
-/// Calls on blocks so large that other threads of Python's are let in meanwhile.
+/// Calls on blocks so large that other threads of Python run meanwhile.
 #pragma once
 
 #include "gil.hpp"
@@ -10,17 +10,18 @@
 
 namespace tightship::bind {
 
-/// To map, fill or unmap less takes no longer than Python's switch interval of 5 ms.
+/// Bytes below which mapping, filling or unmapping takes less than Python's switch interval of 5
+/// ms.
 constexpr size_t kLongBytes = size_t{16} << 20;
 
-/// Whether this thread holds the GIL. Every Python exports the function that tells, but its limited
-/// API does not declare it, so it is looked up; where it is missing the answer is no.
+/// Returns whether this thread holds the GIL. Every Python exports the function for this, but the
+/// limited API does not declare it, so it is looked up; false if it is missing.
 inline bool holds_gil() {
     static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
     return check != nullptr && check() != 0;
 }
 
-/// What `work` returns; it runs without the GIL where it is of `kLongBytes` or more.
+/// Returns the result of `work`, which runs without the GIL for `kLongBytes` or more.
 template <class Work> auto call_long(size_t size_bytes, Work &&work) {
     if (size_bytes < kLongBytes || !holds_gil()) [[likely]]
         return std::forward<Work>(work)();

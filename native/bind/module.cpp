@@ -7,15 +7,16 @@
 
 namespace {
 
-/// Making the module ran code all over this file, most of it never again.
+/// Drops the code that importing the module has run, because most of it never runs again.
 void release_own_code() {
     Dl_info found{};
     if (dladdr(reinterpret_cast<void *>(&release_own_code), &found) != 0)
         tightship::os::release_code(found.dli_fname);
 }
 
-/// Threads that outlive the interpreter keep what their frames, or functions left to run, refer to.
-/// So do free pools of the process's cache, which never ends, with what their resources refer to.
+/// Leaves alive, at exit, the objects that frames and pending functions of threads refer to,
+/// because these threads may outlive the interpreter; also the free pools of the process's cache,
+/// which is never destroyed, and the objects that their resources refer to.
 void at_exit() {
 #ifdef TIGHTSHIP_ONEDNN
     tightship::onednn::PrimitiveCache::of_process().pools()->trim(0);

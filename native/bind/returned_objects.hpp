@@ -9,12 +9,13 @@
 
 namespace tightship::bind {
 
-/// Shows them to the garbage collector. Copies are of the same objects. REQUIRES: the GIL is held.
+/// Objects for the garbage collector to visit. Copies share the same objects. REQUIRES: the GIL is
+/// held.
 class ReturnedObjects {
   public:
     using Held = std::shared_ptr<PyObject>;
 
-    /// Dropped with the GIL, on whatever thread.
+    /// Holds an object, which is dropped with the GIL, on any thread.
     Held hold(nanobind::object object) {
         state_->objects.insert(object.ptr());
         return Held(object.release().ptr(), [state = state_](PyObject *held) {
@@ -33,7 +34,7 @@ class ReturnedObjects {
         return 0;
     }
 
-    /// The garbage collector takes them, in no order: they must be called no more.
+    /// Marks the objects as garbage-collected, in no order: they must not be called any more.
     void collect() { state_->is_collected = true; }
     bool is_collected() const { return state_->is_collected; }
 

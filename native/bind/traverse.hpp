@@ -18,19 +18,20 @@ namespace tightship::bind {
 
 constexpr const char *kCollectedSignature = "def __del__(self) -> None";
 
-/// The native object that `self` owns; null if it is not constructed yet or has another owner.
+/// Returns the native object that `self` owns; null if it is not constructed yet or has another
+/// owner.
 template <class Native> Native *owned_by(PyObject *self) {
     const auto [is_ready, is_owned] = nanobind::inst_state(self);
     return is_ready && is_owned ? nanobind::inst_ptr<Native>(self) : nullptr;
 }
 
-/// Ends a reference to a Python object, by `drop`.
+/// Deleter that ends a reference to a Python object, by `drop`.
 struct Dropping {
     PyObject *object;
     void operator()(const void *) const { drop(object); }
 };
 
-/// The Python object that `held` keeps alive; null where it keeps none.
+/// Returns the Python object that `held` keeps alive; null if there is none.
 inline PyObject *python_owner(const std::shared_ptr<const void> &held) {
     if (const auto *owner = std::get_deleter<nanobind::detail::py_deleter>(held))
         return owner->o;
@@ -38,8 +39,8 @@ inline PyObject *python_owner(const std::shared_ptr<const void> &held) {
     return owner == nullptr ? nullptr : owner->object;
 }
 
-/// Another owner of what `given` owns, to go on any thread, without the GIL and while the
-/// interpreter ends: nanobind's own aborts there. REQUIRES: the GIL is held.
+/// Makes another owner of the object of `given`, which may be destroyed on any thread, without the
+/// GIL and while the interpreter ends: nanobind's own aborts there. REQUIRES: the GIL is held.
 template <class Native>
 std::shared_ptr<Native> for_any_thread(const std::shared_ptr<Native> &given) {
     PyObject *object = python_owner(given);

@@ -13,9 +13,10 @@ size_t page_bytes() {
     return static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// Bytes of pages up to the last one that holds anything but zeros.
+/// Returns the bytes of pages up to the last one with a byte that is not zero.
 ///
-/// Content says so, not residency: a page may be in swap, or have come with a huge page.
+/// Reads the content instead of asking for residency, because a page may be in swap, or resident
+/// only as part of a huge page.
 size_t filled_bytes(const char *start, size_t size_bytes) {
     const size_t page = page_bytes();
 #ifdef MADV_POPULATE_READ
@@ -29,7 +30,7 @@ size_t filled_bytes(const char *start, size_t size_bytes) {
     return size_bytes;
 }
 
-/// Maps the segment of `library` finely that has the code at `address`; 1 where it has.
+/// Maps finely the segment of `library` whose code contains `address`; 1 if there is one, else 0.
 int map_code_finely(dl_phdr_info *library, size_t, void *address) {
     const auto wanted = reinterpret_cast<uintptr_t>(address);
     for (const ElfW(Phdr) *each = library->dlpi_phdr;

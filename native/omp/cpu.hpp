@@ -1,4 +1,4 @@
-/// Processors and waiting, as Linux has them.
+/// Processors, clocks and waiting on Linux.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace tightship::omp {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// One step of a spin: tells the processor that nothing else is done.
+/// Does one step of a spin: tells the processor that the thread is only waiting.
 inline void pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -20,7 +20,7 @@ inline void pause() {
 #endif
 }
 
-/// Monotonic time.
+/// Returns the monotonic time.
 Nanoseconds now();
 
 /// Sleeps while `word` is `expected`, at most `limit`; may return early.
@@ -28,13 +28,13 @@ void sleep_while(std::atomic<uint32_t> &word, uint32_t expected, std::optional<N
 
 void wake(std::atomic<uint32_t> &word, int sleepers);
 
-/// Processor time that a thread of this process has used so far.
+/// Returns the processor time that a thread of this process has used so far.
 Nanoseconds processor_time(int thread_id);
 
-/// Processors that the calling thread may use; empty if the system does not say.
+/// Returns the processors that the calling thread may use; empty if the system does not say.
 cpu_set_t allowed_processors();
 
-/// Limits a thread to `processors`; nothing changes where the system refuses.
+/// Limits a thread to `processors`; nothing changes if the system refuses.
 void limit_thread(int thread_id, const cpu_set_t &processors);
 
 } // namespace tightship::omp

@@ -13,26 +13,26 @@ namespace {
 
 int forks = 0; ///< how often this process is a child of the one that made teams
 
-/// What a ticket of a region that GCC compiled runs.
+/// Function and data of a region that GCC compiled, which each ticket runs.
 struct Outlined {
     void (*function)(void *data);
     void *data;
 };
 
-/// A loop with a static schedule, in one ticket.
+/// Loop with a static schedule, in one ticket.
 struct Loop {
     long start = 0, step = 1, chunk = 0;
     long count = 0; ///< iterations of all tickets
     long next = 0;  ///< chunk, counted over all tickets
 };
 
-/// What a thread keeps between calls.
+/// State that a thread keeps between calls.
 class Caller {
   public:
     ~Caller() { leave_other_process(); }
 
-    /// The team of the calling thread. A child of `fork` has none of its parent's threads, so
-    /// it gets a new one.
+    /// Returns the team of the calling thread. A child of `fork` has none of its parent's threads,
+    /// so it gets a new one.
     Team &team() {
         leave_other_process();
         if (!team_)
@@ -63,7 +63,7 @@ thread_local Caller caller;
     pthread_atfork(nullptr, nullptr, [] { ++forks; });
 }
 
-/// A region inside another is one thread's, as OpenMP has it unless told otherwise.
+/// Returns whether a region gets a team: one inside another runs on one thread, OpenMP's default.
 bool opens_team(int count) {
     return count > 1 && !place.is_parallel;
 }

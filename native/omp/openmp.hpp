@@ -1,7 +1,8 @@
-/// What the bundled oneDNN needs of an OpenMP runtime, and what our own kernels do.
+/// OpenMP functions that the bundled oneDNN and our own kernels call.
 ///
-/// Functions of libgomp's with names of our own, so that no other runtime in the process takes
-/// their place: `omp_get_thread_num` is `tsm_get_thread_num`, `GOMP_barrier` is `TSMP_barrier`.
+/// They are functions of libgomp with names of our own, so that no other runtime in the process
+/// takes their place: `omp_get_thread_num` is `tsm_get_thread_num`, `GOMP_barrier` is
+/// `TSMP_barrier`.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,9 @@ void TSMP_loop_end_nowait();
 void tsm_set_num_threads(int count);
 int tsm_get_max_threads();
 
-/// Whether each ticket of the calling thread's next regions gets a thread at once: for code that
-/// waits for other tickets in loops of its own, which no thread can leave to run another.
+/// Sets whether each ticket of the calling thread's next regions gets a thread at once. Code needs
+/// this if a ticket waits for others in loops of its own, which no thread can leave to run another
+/// ticket.
 void tsm_meet(int wanted);
 int tsm_get_num_threads();
 int tsm_get_thread_num();

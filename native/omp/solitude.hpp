@@ -1,17 +1,17 @@
-/// When a caller keeps its regions to itself, because its workers do not get to run.
+/// Periods in which a caller runs its regions alone, because its workers do not get to run.
 #pragma once
 
 #include "cpu.hpp"
 
 namespace tightship::omp {
 
-/// Begins when somebody else has a worker's processor, and lasts about as long as the system
-/// lets them keep it.
+/// Period that begins when another process takes a worker's processor, and lasts about as long as
+/// the system lets that process keep it.
 class Solitude {
   public:
     void begin() { until_ = now() + kTimeSlice; }
 
-    /// Costs a look at a clock only while alone.
+    /// Returns whether the period lasts; reads a clock only during it.
     bool lasts() {
         if (until_ == kNever)
             return false;

@@ -21,16 +21,16 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr size_t kStackBytes = 1 << 20;
-constexpr uint32_t kNext = 1 << 16; ///< what adds one to `next` in `Team::tickets_`
-constexpr int kPausesPerLook = 32;  ///< steps of a spin between two looks at the clock
+constexpr uint32_t kNext = 1 << 16; ///< increment of `next` in `Team::tickets_`
+constexpr int kPausesPerLook = 32;  ///< steps of a spin between two reads of the clock
 
 constexpr Nanoseconds kIdleSpin = microseconds(200);  ///< of a worker without a ticket
-constexpr Nanoseconds kFirstLook = microseconds(25);  ///< of a caller at its workers' progress
+constexpr Nanoseconds kFirstLook = microseconds(25);  ///< of a caller, until it checks progress
 constexpr Nanoseconds kPatience = microseconds(1000); ///< of a caller whose workers progress
 constexpr Nanoseconds kNap = milliseconds(1);
 constexpr int kAnswerMilliseconds = 1;
 
-/// Whether `is_over()` within `limit`.
+/// Spins until `is_over()` or `limit` has passed; returns whether it is over.
 template <class Condition> bool spin(Nanoseconds limit, const Condition &is_over) {
     for (Nanoseconds end{};;) {
         for (int step = 0; step < kPausesPerLook; ++step) {
@@ -74,7 +74,7 @@ void Team::start(int count, Call call, void *data, bool meet) {
     if (meet) {
         for (const auto &worker : workers_) {
             look_around();
-            keep_off(*worker, sched_getcpu()); // where it may have been called to
+            keep_off(*worker, sched_getcpu()); // where the caller may have called it to
         }
         is_open_.store(true, std::memory_order_relaxed);
         invite_all();
@@ -111,7 +111,7 @@ void Team::run(int ticket) {
     call_(data_, ticket);
 }
 
-/// Offers all tickets but the caller's to workers, and sees that `count` of them are awake.
+/// Offers all tickets but the caller's to workers, and makes sure that `count` of them are awake.
 void Team::invite(int count) {
     while (static_cast<int>(workers_.size()) < count && hire()) {
     }
@@ -132,7 +132,8 @@ void Team::invite(int count) {
     }
 }
 
-/// Sees that there is a thread for each ticket, on whatever processor: tickets wait for each other.
+/// Makes sure that there is a thread for each ticket, on any processor, because tickets wait for
+/// each other.
 void Team::invite_all() {
     if (invited_ < count_ - 1)
         invite(count_ - 1);
@@ -143,7 +144,7 @@ void Team::invite_all() {
     }
 }
 
-/// Learns which processors the caller may use; they may change at any time.
+/// Reads which processors the caller may use; they may change at any time.
 void Team::look_around() {
     const cpu_set_t allowed = allowed_processors();
     if (CPU_EQUAL(&allowed, &processors_))
@@ -155,7 +156,7 @@ void Team::look_around() {
         worker->excluded = -1;
 }
 
-/// The next ticket of the open region, which the calling thread then has to run; 0 if none.
+/// Claims the next ticket of the open region, which the calling thread then has to run; 0 if none.
 int Team::claim() {
     uint32_t word = tickets_.load(std::memory_order_acquire);
     while (word / kNext < word % kNext)
@@ -205,7 +206,7 @@ void *Team::work(void *argument) {
     return nullptr;
 }
 
-/// Spins, then sleeps, until there may be something to do.
+/// Spins, then sleeps, until there may be work.
 void Team::idle(Worker &worker) {
     const auto is_over = [this] {
         const uint32_t word = tickets_.load();
@@ -224,7 +225,7 @@ void Team::idle(Worker &worker) {
         sleep_while(worker.asleep, 1, std::nullopt);
 }
 
-/// Whether the caller has lost its processor to somebody else in the middle of a region.
+/// Returns whether another process has taken the caller's processor in the middle of a region.
 bool Team::is_caller_held() {
     if (!is_open_.load(std::memory_order_relaxed) || caller_asleep_.load() != 0)
         return false;
@@ -233,10 +234,10 @@ bool Team::is_caller_held() {
     return is_open_.load(std::memory_order_relaxed) && processor_time(caller_id_) == used;
 }
 
-/// Has the system move the caller to the processor of a worker, off one that it has to share.
+/// Makes the system move the caller to the processor of a worker, off one that it has to share.
 ///
-/// A thread that reads a pipe is woken beside the one that writes it: Linux expects the writer
-/// to wait next. The caller's affinity is not ours to set.
+/// A thread that reads a pipe is woken beside the one that writes it: Linux expects the writer to
+/// wait next. The caller's affinity is not ours to set.
 void Team::move_caller(int processor) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -263,8 +264,8 @@ void Team::answer_caller() {
         assert(false);
 }
 
-/// Lets a worker run everywhere but where its caller does: the system likes to wake a thread on
-/// the processor of the one that wakes it.
+/// Forbids a worker only the processor of its caller, because the system prefers to wake a thread
+/// on the processor of the thread that wakes it.
 void Team::keep_off(Worker &worker, int processor) {
     if (worker.excluded == processor)
         return;
@@ -278,9 +279,9 @@ void Team::keep_off(Worker &worker, int processor) {
 
 /// Returns when workers have run `finished` tickets.
 ///
-/// A worker whose processor time stands still has lost its processor to somebody else. It is
-/// called to the caller's, who sleeps meanwhile: the region then takes what one thread takes,
-/// not a time slice of the system's.
+/// A worker whose processor time stands still has lost its processor to another process. It is
+/// called to the processor of its caller, which sleeps meanwhile: the region then takes the time of
+/// one thread, not a time slice of the system's.
 void Team::await(uint32_t finished) {
     const auto is_over = [&] { return finished_.load(std::memory_order_acquire) == finished; };
     if (spin(kFirstLook, is_over))
@@ -319,7 +320,8 @@ void Team::sleep_until(uint32_t finished, Nanoseconds limit) {
     caller_asleep_.store(0);
 }
 
-/// A worker with a ticket that has used no processor time since the last call; null if none.
+/// Returns a worker with a ticket that has used no processor time since the last call; null if
+/// none.
 Team::Worker *Team::stalled() {
     Worker *found = nullptr;
     for (const auto &worker : workers_) {

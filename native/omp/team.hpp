@@ -1,12 +1,12 @@
-/// The threads of one caller, and how they share out a region of it.
+/// Threads of one caller, and the division of a region among them.
 ///
 /// A region of n logical threads is n tickets. Its caller runs ticket 0; a worker that is awake
 /// claims one of the others by one atomic exchange; and when the caller is done with ticket 0 it
-/// runs itself whatever is left. So a worker that the system does not schedule delays nothing,
+/// runs the tickets that are left. So a worker that the system does not schedule delays nothing,
 /// unless it has claimed a ticket.
 ///
-/// That is safe with barriers inside a region: a thread takes a second ticket only after its
-/// first, hence past every barrier of the region, hence after every ticket has started.
+/// That is safe with barriers inside a region: a thread takes a second ticket only after its first,
+/// hence past every barrier of the region, hence after every ticket has started.
 #pragma once
 
 #include "solitude.hpp"
@@ -22,7 +22,7 @@ namespace tightship::omp {
 
 using Call = void (*)(void *data, int ticket);
 
-/// The region and the ticket that the calling thread runs.
+/// Region and ticket that the calling thread runs.
 struct Place {
     class Team *team = nullptr; ///< null outside regions, and in a region of one
     int ticket = 0;
@@ -32,7 +32,7 @@ struct Place {
 
 extern thread_local constinit Place place;
 
-/// Used by the thread that made it; workers end when it is destroyed.
+/// Team of the thread that made it, which alone may use it; workers end when it is destroyed.
 class Team {
   public:
     Team();
@@ -48,7 +48,7 @@ class Team {
     /// Runs or awaits all other tickets.
     void finish();
 
-    /// Called in each ticket of a region; returns when all have called it.
+    /// Waits until every ticket of the region has called it.
     void barrier();
 
     static constexpr int kMaxCount = 1024;
@@ -58,7 +58,7 @@ class Team {
         explicit Worker(Team &owner) : team(owner) {}
         Team &team;
         pthread_t thread{};
-        int excluded = -1;  ///< processor that the worker may not use; -1 when that is not set
+        int excluded = -1;  ///< processor that the worker may not use; -1 for none
         Nanoseconds seen{}; ///< its processor time when the caller last looked
         alignas(64) std::atomic<uint32_t> asleep = 0;
         std::atomic<int> thread_id = 0;
@@ -93,7 +93,7 @@ class Team {
 
     alignas(64) std::atomic<uint32_t> finished_ = 0; ///< tickets that workers have run
     std::atomic<uint32_t> caller_asleep_ = 0;
-    std::atomic<bool> is_open_ = false;   ///< a region is, to workers
+    std::atomic<bool> is_open_ = false;   ///< workers may claim tickets of a region
     std::atomic<bool> is_held_ = false;   ///< the caller was seen waiting for its processor
     std::atomic<bool> is_called_ = false; ///< the caller waits for a byte at `answer_`
     int answer_ = -1;                     ///< end of a pipe
@@ -101,7 +101,7 @@ class Team {
     std::atomic<uint32_t> barriers_passed_ = 0;
 
     cpu_set_t processors_{};          ///< that the caller may use
-    int processor_count_ = kMaxCount; ///< of them; as many as may be where nobody knows
+    int processor_count_ = kMaxCount; ///< of them; kMaxCount if unknown
     Solitude solitude_;
     std::vector<std::unique_ptr<Worker>> workers_;
 };

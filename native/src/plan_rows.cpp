@@ -13,7 +13,7 @@ bool is_one_of(std::string_view letters, char letter) {
     return letters.find(letter) != std::string_view::npos;
 }
 
-/// Reads JSON from left to right. A function that returns false has met what it does not expect.
+/// Reads JSON from left to right. A function returns false if the text is not what it reads.
 class Scanner {
   public:
     explicit Scanner(std::string_view content) : content_(content) {}
@@ -33,7 +33,7 @@ class Scanner {
         return at_ < content_.size() && content_[at_] == wanted;
     }
 
-    /// A string without escapes.
+    /// Reads a string without escapes.
     bool text(std::string_view &found) {
         if (!take('"'))
             return false;
@@ -66,7 +66,7 @@ class Scanner {
         return at_ == content_.size() || is_one_of(",}] \n\r\t", content_[at_]);
     }
 
-    /// Any value, of which only the nesting is looked at.
+    /// Skips any value, checking only its nesting.
     bool skip_value() {
         std::size_t depth = 0;
         do {

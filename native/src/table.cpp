@@ -14,13 +14,13 @@ bool ends_line(char c) {
     return c == '\n' || c == '\r';
 }
 
-/// Fields of a table, one after another.
+/// Reads the fields of a table one after another.
 class Cursor {
   public:
     Cursor(std::string_view content, std::size_t position, std::int64_t line)
         : content_(content), position_(position), line_(line) {}
 
-    /// Goes to the next line that is not empty; false at the end.
+    /// Moves to the next line that is not empty; false at the end.
     bool next_row() {
         while (position_ < content_.size() && ends_line(content_[position_]))
             end_line();
@@ -33,7 +33,7 @@ class Cursor {
     std::int64_t line() const { return line_; }
     Fault fault() const { return fault_; }
 
-    /// The next field of the row, valid until the next call.
+    /// Returns the next field of the row, valid until the next call.
     std::string_view field() {
         const std::string_view read = at('"') ? quoted() : plain();
         if (read.size() > kFieldBytesMax)
@@ -84,7 +84,7 @@ class Cursor {
         ++line_;
     }
 
-    /// The line is counted when the next row is looked for, so that `line` is the row's.
+    /// Ends the row; its line is counted when the next row is read, so that `line` is the row's.
     void end_row() { row_ended_ = true; }
 
     std::string_view content_;
@@ -118,7 +118,7 @@ Fault read_integer(std::string_view text, std::int64_t &value) {
     return outside ? Fault::out_of_range : Fault::none;
 }
 
-/// Whether each word is longer than the one before, or as long and larger: then all differ.
+/// Returns whether each word is longer than the one before, or as long and larger: then all differ.
 bool rises(std::string_view text, std::span<const std::int64_t> stop) {
     std::string_view last;
     std::size_t begin = 0;

@@ -11,7 +11,7 @@ using Column = std::span<const std::int64_t>;
 
 constexpr std::size_t kNone = SIZE_MAX;
 
-/// A set of ranks in [0, count): one bit each, and one bit above for each 64 that hold any.
+/// Set of ranks in [0, count): one bit each, and one bit above for each 64 that hold any.
 class Ranks {
   public:
     explicit Ranks(std::size_t count) {
@@ -37,7 +37,7 @@ class Ranks {
         }
     }
 
-    /// The largest rank below `rank`; kNone if there is none.
+    /// Returns the largest rank below `rank`; kNone if there is none.
     std::size_t below(std::size_t rank) const {
         for (std::size_t level = 0; level < levels_.size(); ++level, rank /= 64) {
             const std::uint64_t rest = levels_[level][rank / 64] & (bit(rank) - 1);
@@ -51,7 +51,7 @@ class Ranks {
         return kNone;
     }
 
-    /// The smallest rank above `rank`; kNone if there is none.
+    /// Returns the smallest rank above `rank`; kNone if there is none.
     std::size_t above(std::size_t rank) const {
         for (std::size_t level = 0; level < levels_.size(); ++level, rank /= 64) {
             const std::uint64_t rest = levels_[level][rank / 64] & ~(bit(rank) | (bit(rank) - 1));
@@ -71,7 +71,7 @@ class Ranks {
     std::vector<std::vector<std::uint64_t>> levels_;
 };
 
-/// Rows with a size above 0, by rising key; equal keys by row.
+/// Returns rows with a size above 0, by rising key; equal keys by row.
 std::vector<std::uint32_t> rising(Column key, Column size) {
     std::vector<std::pair<std::int64_t, std::uint32_t>> pairs;
     pairs.reserve(key.size());

@@ -1002,7 +1002,7 @@ class CudaDevice(PagedDevice):
     def __init__(self, ordinal: int = 0, driver_library: str | None = None) -> None:
         """
         Open a device. The driver is `driver_library`, else `TIGHTSHIP_CUDA_DRIVER_LIBRARY`,
-        else the system's. Raises LibraryError if there is no driver or no such device.
+        else the system's. Raises LibraryError if the driver is missing, or lacks the device.
         """
 
     @property
@@ -1390,7 +1390,7 @@ class NativeKernel:
     @staticmethod
     def elementwise(name: str, types: Sequence[str], shape: Sequence[int], strides: Sequence[Sequence[int]], parameters: Sequence[float]) -> NativeKernel | None:
         """
-        Inputs, output: an operator on each element; types and strides (bytes) of inputs, then of the output. None where there is no such kernel.
+        Inputs, output: an operator on each element; types and strides (bytes) of inputs, then of the output. None if no kernel has these types.
         """
 
     @staticmethod
@@ -1966,7 +1966,7 @@ class PrimitiveCacheStatistics:
 
     @property
     def bytes(self) -> int:
-        """Their estimated bytes."""
+        """Estimated bytes of the entries."""
 
     @property
     def idle_entries(self) -> int:
@@ -2064,9 +2064,7 @@ class PrimitiveResource:
     def identity(self) -> int: ...
 
     def address(self, object: int = 0) -> int:
-        """
-        Return the address of an object; raises InputError if there is no such object.
-        """
+        """Return the address of an object; raises InputError if it is unknown."""
 
 class MemoryManager:
     """Gives each run of a primitive the memory of its temporaries."""

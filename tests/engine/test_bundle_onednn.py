@@ -1,4 +1,4 @@
-"""What the build does to oneDNN, done to a library of a few lines."""
+"""Changes of the build to oneDNN, applied to a library of a few lines."""
 
 import ctypes
 import importlib.util
@@ -106,7 +106,7 @@ def test_a_library_without_openmp_is_refused(script: ModuleType, tmp_path: Path)
 def test_a_file_that_is_no_library_is_refused(script: ModuleType, tmp_path: Path) -> None:
     source = tmp_path / "libdnnl.so.3"
     source.write_text("oneDNN, honestly")
-    with pytest.raises(SystemExit, match="no 64-bit little-endian ELF file"):
+    with pytest.raises(SystemExit, match="not a 64-bit little-endian ELF file"):
         script.main(str(source), str(RUNTIME), str(tmp_path / "copy.so"))
 
 

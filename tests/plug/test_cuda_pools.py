@@ -147,7 +147,7 @@ def test_where_there_is_no_memory_torch_gets_an_exception_with_the_numbers(fake)
     fake.set("total_bytes", 2 * PAGE)
     assert fake.thrown(allocate, 3 * PAGE).startswith(f"Cannot allocate {3 * PAGE} bytes")
     assert "must be 0 or more" in fake.thrown(allocate, -1)
-    assert fake.thrown(allocate, 1, device=9).startswith("There is no CUDA device 9")
+    assert fake.thrown(allocate, 1, device=9).startswith("Unknown CUDA device 9")
     block = allocate(2 * PAGE, 0, None)
     deallocate(block, 2 * PAGE, 0, None)
 
@@ -158,7 +158,7 @@ def test_what_is_no_block_is_said_and_changes_nothing(capfd):
     deallocate(block + 256, PAGE, 0, None)
     deallocate(block, PAGE + 1, 0, None)
     deallocate(block, PAGE, 9, None)
-    assert capfd.readouterr().err.count("is no block of a CUDA pool") == 3
+    assert capfd.readouterr().err.count("is not a block of a CUDA pool") == 3
     deallocate(block, PAGE, 0, None)
     assert capfd.readouterr().err == ""
 
@@ -195,7 +195,7 @@ def test_cupys_function_is_null_where_there_is_no_memory(fake, capfd):
     assert C.tightship_cupy_allocate(None, 2 * PAGE, 0) is None
     assert C.tightship_cupy_allocate(None, (1 << 64) - 1, 0) is None
     assert C.tightship_cupy_allocate(None, 1, 9) is None
-    assert "no CUDA device 9" in capfd.readouterr().err
+    assert "Unknown CUDA device 9" in capfd.readouterr().err
 
 
 class StandIn:

@@ -55,7 +55,7 @@ void arithmetic_kernels(nb::class_<Kernel> &kernel) {
                 "shape: Sequence[int], strides: Sequence[Sequence[int]], "
                 "parameters: Sequence[float]) -> NativeKernel | None"),
         "Inputs, output: an operator on each element; types and strides (bytes) of "
-        "inputs, then of the output. None where there is no such kernel.");
+        "inputs, then of the output. None if no kernel has these types.");
     kernel.def_static("elementwise_names", &kernels::elementwise_names,
                       "Names that `elementwise` has kernels of, sorted.");
     kernel.def_static("streamed_bytes", &streamed_bytes, "name"_a, "type"_a,

@@ -1,4 +1,4 @@
-/// Binding of factories whose objects can be made again from their recipes.
+/// Binding of factories whose objects can be reconstructed from their recipes.
 #pragma once
 
 #include "bind.hpp"
@@ -31,7 +31,7 @@ template <class Made> std::map<std::string, std::function<Made(recipe::Reader &)
     return table;
 }
 
-/// Makes an object from a recipe. Throws recipe::Error, or as the factory does.
+/// Reconstructs an object from a recipe. Throws recipe::Error, or as the factory does.
 template <class Made> Made made_again(std::string_view bytes) {
     recipe::Reader reader(bytes);
     const auto found = factories<Made>().find(recipe::decode<std::string>(reader));
@@ -51,7 +51,8 @@ inline void keep_recipe(onednn::PrimitiveDesc &primitive, std::string text) {
 }
 #endif
 
-/// `class_.def_static` for factories, whose arguments are recorded if the thread records recipes.
+/// Wrapper of `class_.def_static` for factories, whose arguments are recorded if the thread records
+/// recipes.
 template <class Class> class Recorded {
   public:
     explicit Recorded(nanobind::class_<Class> &target) : target_(target) {}

@@ -17,7 +17,7 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-/// Buffers of a program, and which of them may hold bytes at the same time.
+/// Buffers of a program, and their conflicts.
 struct BufferOrder {
     std::shared_ptr<flow::Ancestors> ancestors;
     std::vector<std::int64_t> step, stop, kept;
@@ -37,7 +37,7 @@ struct BufferOrder {
     }
 
     flow::Touches checked() const {
-        check_range(step, ancestors->steps(), "a buffer is touched by no step there is");
+        check_range(step, ancestors->steps(), "a buffer is touched by an unknown step");
         std::int64_t last = 0;
         for (const std::int64_t end : stop) {
             if (end <= last)
@@ -65,7 +65,7 @@ Result place_buffers(const BufferConflicts &self, const Row &size, const Row &al
                      const Row &order, bool tightest) {
     const flow::Sized buffers = sized(*self.order, size, alignment);
     check_length(order, self.conflicts.count(), "order has another length than the buffers");
-    check_range(span_of(order), self.conflicts.count(), "order holds an index of no buffer");
+    check_range(span_of(order), self.conflicts.count(), "order names an unknown buffer");
     place::Offsets offsets;
     {
         const GilReleased release;
@@ -88,7 +88,7 @@ void flow(nb::module_ &module) {
         .def("before",
              [](const flow::Ancestors &self, std::size_t a, std::size_t b) {
                  if (a >= self.steps() || b >= self.steps())
-                     throw nb::index_error("there is no such step");
+                     throw nb::index_error("a step is not below the number of steps");
                  return self.before(static_cast<flow::Step>(a), static_cast<flow::Step>(b));
              })
         .def_prop_ro("chains", &flow::Ancestors::chains);
@@ -120,7 +120,7 @@ void flow(nb::module_ &module) {
         .def("meet",
              [](const BufferConflicts &self, std::size_t a, std::size_t b) {
                  if (a >= self.conflicts.count() || b >= self.conflicts.count())
-                     throw nb::index_error("there is no such buffer");
+                     throw nb::index_error("a buffer is not below the number of buffers");
                  return self.conflicts.meet(a, b);
              })
         .def("place", &place_buffers, "size"_a, "alignment"_a, "order"_a, "tightest"_a,

@@ -28,9 +28,9 @@ struct StepTraffic {
           over_stop(copied(std::get<0>(over))), over_new(copied(std::get<1>(over))),
           over_old(copied(std::get<2>(over))),
           traffic{size, kept, touch_stop, touch, this->scratch, over_stop, over_new, over_old} {
-        check_range(touch, size.size(), "a step touches no cell there is");
-        check_range(over_new, size.size(), "a pair names no cell there is");
-        check_range(over_old, size.size(), "a pair names no cell there is");
+        check_range(touch, size.size(), "a step touches an unknown cell");
+        check_range(over_new, size.size(), "a pair names an unknown cell");
+        check_range(over_old, size.size(), "a pair names an unknown cell");
         check_stops(touch_stop, touch.size());
         check_stops(over_stop, over_new.size());
         if (kept.size() != size.size() || this->scratch.size() != touch_stop.size() ||
@@ -72,11 +72,11 @@ Result reached_side(std::size_t nodes, const EdgeRows &rows, const Row &capacity
                     std::size_t source, std::size_t sink) {
     const std::size_t count = rows.shape(1);
     const flow::Edges edges{{rows.data(), count}, {rows.data() + count, count}};
-    check_range(edges.from, nodes, "an edge starts at no node");
-    check_range(edges.to, nodes, "an edge ends at no node");
+    check_range(edges.from, nodes, "an edge starts at an unknown node");
+    check_range(edges.to, nodes, "an edge ends at an unknown node");
     check_length(capacity, count, "capacities have another length than the edges");
     if (source >= nodes || sink >= nodes || source == sink)
-        throw nb::value_error("source and sink are no two nodes");
+        throw nb::value_error("source and sink are not two different nodes of the network");
     for (const std::int64_t each : span_of(capacity))
         if (each < 0)
             throw nb::value_error("a capacity is below 0");
@@ -99,7 +99,7 @@ void least_order(nb::module_ &module) {
         .def(
             "peak",
             [](const StepTraffic &self, const Row &order) {
-                check_range(span_of(order), self.traffic.steps(), "there is no such step");
+                check_range(span_of(order), self.traffic.steps(), "order names an unknown step");
                 return flow::peak_of(self.traffic, span_of(order));
             },
             "order"_a, "Return the largest load of any step if steps run in this order.")

@@ -23,7 +23,7 @@ using resource::MemoryResource;
 using resource::Range;
 using resource::Statistics;
 
-/// Blocks that Python functions allocate. Their exceptions are refusals, or are written to stderr.
+/// Resource of Python functions. Their exceptions are refusals, or are written to stderr.
 class CallbackResource final : public MemoryResource {
   public:
     CallbackResource(nb::callable allocate, nb::callable deallocate)
@@ -53,7 +53,8 @@ class CallbackResource final : public MemoryResource {
         return 0;
     }
 
-    /// The garbage collector takes it, and may take apart what the functions need to run.
+    /// Marks the resource as garbage-collected, which may have cleared objects that the functions
+    /// need.
     void collect() { is_collected_ = true; }
 
     Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
@@ -106,7 +107,7 @@ class CallbackResource final : public MemoryResource {
 
 using resource::FailureCallbackResource;
 
-/// An exception of the function means that it does not ask again.
+/// Retry by a Python function; if the function raises, the request is not retried.
 struct Retry {
     HeldCallable function;
 

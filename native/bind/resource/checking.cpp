@@ -28,7 +28,7 @@ using Upstream = std::shared_ptr<MemoryResource>;
 
 constexpr size_t kFramesMax = 16;
 
-/// The Python frames of the calling thread, a line each, the innermost first.
+/// Returns the Python frames of the calling thread, a line each, the innermost first.
 std::string python_frames() {
     if (!may_take_gil())
         return {};

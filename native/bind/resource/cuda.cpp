@@ -38,8 +38,8 @@ void cuda_resources(nb::module_ &module) {
             },
             "ordinal"_a = 0, "driver_library"_a = nb::none(),
             "Open a device. The driver is `driver_library`, else "
-            "`TIGHTSHIP_CUDA_DRIVER_LIBRARY`,\nelse the system's. Raises LibraryError if there is "
-            "no driver or no such device.")
+            "`TIGHTSHIP_CUDA_DRIVER_LIBRARY`,\nelse the system's. Raises LibraryError if the "
+            "driver is missing, or lacks the device.")
         .def_prop_ro("total_bytes", &CudaDevice::total_bytes, "Bytes of the device's memory.");
     nb::class_<CudaStream, Stream>(module, "CudaStream", "CUDA stream made elsewhere.")
         .def(

@@ -19,14 +19,14 @@ using tightship::resource::cuda::StreamHandle;
 
 namespace {
 
-/// Reports to stderr, because callers that free memory, often while they end, cannot be told.
+/// Reports errors to stderr, because callers that free memory, often at exit, cannot handle them.
 void give_back(const void *pointer, auto deallocate) noexcept {
     try {
         if (pointer == nullptr || deallocate() == Freed::done)
             return;
-    } catch (const std::exception &) { // there is no such device
+    } catch (const std::exception &) { // the device does not exist
     }
-    std::fprintf(stderr, "tightship: %p is no block of a CUDA pool, or not of that size.\n",
+    std::fprintf(stderr, "tightship: %p is not a block of a CUDA pool, or not of that size.\n",
                  pointer);
 }
 
@@ -41,7 +41,7 @@ void *quiet(auto allocate) noexcept {
 
 } // namespace
 
-/// For callers in C++: throws with the numbers if memory is refused.
+/// Allocates for callers in C++: throws with the numbers if memory is refused.
 TIGHTSHIP_EXPORTED void *tightship_torch_allocate(ssize_t size_bytes, int device,
                                                   StreamHandle stream) {
     if (size_bytes < 0)
@@ -62,7 +62,7 @@ TIGHTSHIP_EXPORTED void tightship_torch_record_stream(void *pointer, StreamHandl
     CudaPools::get().record_stream(pointer, stream);
 }
 
-/// For callers in C: null if memory is refused. All work with the block is in `stream`.
+/// Allocates for callers in C: null if memory is refused. All work with the block is in `stream`.
 TIGHTSHIP_EXPORTED void *tightship_cupy_allocate(void *stream, size_t size_bytes,
                                                  int device) noexcept {
     return quiet([&] {

@@ -1,4 +1,4 @@
-/// A Python function that native code holds, calls and drops, on whatever thread.
+/// Python function that native code holds, calls and drops, on any thread.
 #pragma once
 
 #include "gil.hpp"
@@ -15,12 +15,12 @@ class HeldCallable {
     explicit HeldCallable(nanobind::callable function)
         : function_(function.release().ptr(), drop) {}
 
-    /// REQUIRES: the GIL is held.
+    /// Returns the function. REQUIRES: the GIL is held.
     nanobind::handle get() const { return function_.get(); }
     nanobind::callable function() const { return nanobind::borrow<nanobind::callable>(get()); }
 
-    /// Whether the garbage collector has begun to take the function apart: it must not be called.
-    /// REQUIRES: the GIL is held.
+    /// Returns whether the garbage collector has begun to clear the function: it must not be
+    /// called. REQUIRES: the GIL is held.
     bool is_taken_apart() const {
         nanobind::object function = nanobind::borrow(get());
         if (nanobind::hasattr(function, "__func__"))
@@ -36,7 +36,7 @@ class HeldCallable {
 /// Text of the last exception of a function, for the refusal that it caused.
 class Raised {
   public:
-    /// REQUIRES: the GIL is held.
+    /// Records an exception. REQUIRES: the GIL is held.
     void note(const nanobind::python_error &error) {
         const std::string words =
             std::string(nanobind::str(error.type().attr("__name__")).c_str()) + ": " +

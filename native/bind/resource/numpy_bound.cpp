@@ -16,7 +16,7 @@ namespace tightship::bind {
 
 namespace {
 
-/// live_bytes <= limit_bytes at every return of an allocation.
+/// Byte bound of arrays: live_bytes <= limit_bytes at every return of an allocation.
 class Bound {
   public:
     explicit Bound(int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
@@ -42,7 +42,8 @@ class Bound {
         std::free(pointer);
     }
 
-    /// Whether `size_bytes` more might fit: large requests are refused before they are made.
+    /// Returns whether `size_bytes` more might fit, so that large requests are refused before
+    /// memory is taken.
     bool admits(size_t size_bytes) {
         if (static_cast<uint64_t>(size_bytes) <= static_cast<uint64_t>(limit_bytes_ - live_bytes_))
             return true;
@@ -93,7 +94,7 @@ nb::object handler_of(const std::shared_ptr<Bound> &bound) {
         {"tightship_bound", 1, nullptr, allocate, allocate_zeroed, reallocate, release}, bound);
 }
 
-/// A scope in which the calling thread's new arrays count against the bound.
+/// Scope in which the calling thread's new arrays count against the bound.
 class NumpyBound {
   public:
     explicit NumpyBound(int64_t limit_bytes)

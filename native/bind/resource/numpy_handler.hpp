@@ -23,8 +23,8 @@ struct NumpyHandler {
 
 constexpr const char *kNumpyHandlerName = "mem_handler";
 
-/// A capsule as NumPy wants it: `handler`, with a context that keeps `held` alive, lives as long as
-/// any array that was made under it. The context is a `std::shared_ptr<Held> *`.
+/// Makes the capsule that NumPy expects: `handler`, with a context that keeps `held` alive, lives
+/// as long as any array made under it. The context is a `std::shared_ptr<Held> *`.
 template <class Held>
 nanobind::object numpy_handler_capsule(NumpyHandler handler, std::shared_ptr<Held> held) {
     handler.context = new std::shared_ptr<Held>(std::move(held));
@@ -36,10 +36,10 @@ nanobind::object numpy_handler_capsule(NumpyHandler handler, std::shared_ptr<Hel
                              });
 }
 
-/// Makes it the handler of the calling context, and returns the one before.
+/// Installs the handler in the calling context, and returns the one before.
 nanobind::object set_numpy_handler(nanobind::handle handler);
 
-/// For `__enter__` and `__exit__`: a handler for a while, and the one before again. Nests.
+/// Context manager that installs a handler, and restores the one before. Nests.
 class NumpyScope {
   public:
     explicit NumpyScope(nanobind::object handler) : handler_(std::move(handler)) {}

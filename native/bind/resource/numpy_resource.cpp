@@ -37,7 +37,7 @@ void *reallocate(void *context, void *pointer, size_t size) {
     return call_long(size, [&] { return sized::reallocate(resource_of(context), pointer, size); });
 }
 
-/// NumPy's size is not to be relied on: an array's shape can be set.
+/// Frees a block by its own record, because NumPy's size may be wrong: an array's shape can be set.
 void release(void *context, void *pointer, size_t size) {
     call_long(size, [&] { return sized::release(resource_of(context), pointer); });
 }
@@ -48,7 +48,7 @@ nb::object handler_of(std::shared_ptr<MemoryResource> resource) {
         std::move(resource));
 }
 
-/// A handler that nothing but the scope refers to is the only one to keep the resource.
+/// Shows the garbage collector the resource, if only the scope refers to its handler.
 int traverse_scope(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     const auto *scope = owned_by<NumpyScope>(self);

@@ -49,7 +49,7 @@ class PythonVirtual final : public VirtualMemory {
         });
     }
     size_t unmap(size_t offset_bytes, Chunks chunks) override {
-        const bool done = with_gil([&] { // objects that are collected give back what they have
+        const bool done = with_gil([&] { // collected objects free their memory themselves
             return returned_.is_collected() ||
                    ask(object_.get(), "unmap", offset_bytes, listed(chunks));
         });
@@ -86,7 +86,7 @@ class PythonFence final : public Fence {
         while (!is_signalled()) {
             if (std::chrono::steady_clock::now() >= stop)
                 return false;
-            const GilTaken gil; // held or not, it is released while this sleeps
+            const GilTaken gil; // released during the sleep, whether this thread held it or not
             const GilReleased release;
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         }
@@ -188,7 +188,7 @@ std::shared_ptr<Fence> PythonStream::record() {
 
 PythonHostStream::~PythonHostStream() {
     if (Py_IsInitialized() == 0) {
-        abandon(); // its thread may take the GIL no more, and may be waiting for it
+        abandon(); // its thread can no longer take the GIL, and may be waiting for it
         return;
     }
     const GilTaken gil;

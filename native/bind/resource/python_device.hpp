@@ -1,4 +1,4 @@
-/// Paged devices and streams that are written in Python.
+/// Paged devices and streams implemented in Python.
 #pragma once
 
 #include "held_callable.hpp"
@@ -11,8 +11,8 @@
 
 namespace tightship::bind {
 
-/// A pair of functions as a device. What they raise is a refusal. Each resource has one of its own,
-/// by `copy`, so that what the functions return for it is shown to the garbage collector by it.
+/// Paged device of two Python functions, whose exceptions are refusals. Each resource has a copy of
+/// its own, which shows the garbage collector the objects that the functions returned for it.
 class PythonDevice final : public resource::PagedDevice {
   public:
     PythonDevice(nanobind::callable create_physical, nanobind::callable create_virtual,
@@ -35,7 +35,8 @@ class PythonDevice final : public resource::PagedDevice {
         Py_VISIT(create_virtual_.get().ptr());
         return returned_.traverse(visit, arg);
     }
-    /// The garbage collector takes it: what it returned is called no more.
+    /// Marks the device as garbage-collected: objects that its functions returned are not called
+    /// any more.
     void collect() { returned_.collect(); }
 
   private:
@@ -45,18 +46,18 @@ class PythonDevice final : public resource::PagedDevice {
     ReturnedObjects returned_;
 };
 
-/// The device as a resource keeps it: a Python device as a copy.
+/// Returns the device for a resource to keep: a copy of a Python device, else the device itself.
 std::shared_ptr<resource::PagedDevice> own_device(const std::shared_ptr<resource::PagedDevice> &);
-/// Shows the garbage collector what such a device holds.
+/// Shows the garbage collector the references of a Python device.
 int visit_device(const std::shared_ptr<resource::PagedDevice> &device, visitproc visit, void *arg);
-/// The garbage collector takes such a device.
+/// Marks a Python device as garbage-collected.
 void collect_device(const std::shared_ptr<resource::PagedDevice> &device);
 
 /// Takes a lock without the GIL, which the thread that holds the lock may be waiting for.
 std::unique_lock<std::mutex> lock_without_gil(std::mutex &mutex);
 
-/// A function that returns the fence behind all work so far, or None where all is done. A fence
-/// has `is_signalled()`; one that raises is not.
+/// Stream of a Python function that returns the fence behind all work so far, or None if all is
+/// done. A fence has `is_signalled()`; one that raises counts as not signalled.
 class PythonStream final : public resource::Stream {
   public:
     explicit PythonStream(nanobind::callable record) : record_(std::move(record)) {}
@@ -66,7 +67,7 @@ class PythonStream final : public resource::Stream {
         Py_VISIT(record_.get().ptr());
         return returned_.traverse(visit, arg);
     }
-    /// The garbage collector takes it: its fences are called no more.
+    /// Marks the stream as garbage-collected: its fences are not called any more.
     void collect() { returned_.collect(); }
 
   private:
@@ -74,14 +75,16 @@ class PythonStream final : public resource::Stream {
     ReturnedObjects returned_; // each fence keeps its stream alive
 };
 
-/// Lets other threads of Python run while it is waited for: the work may need them.
+/// Host stream that lets other threads of Python run while it is waited for, because the work may
+/// need them.
 class PythonHostStream final : public resource::HostStream {
   public:
     ~PythonHostStream() override;
     void submit(nanobind::callable work);
     std::shared_ptr<resource::Fence> record() override;
 
-    /// Of all streams: functions that were submitted and have not ended. Streams keep these alive.
+    /// Returns how many functions were submitted to all streams and have not ended. These keep
+    /// their streams alive.
     static int64_t unfinished_count() { return unfinished_count_; }
 
   private:

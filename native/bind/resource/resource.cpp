@@ -33,7 +33,7 @@ using Addresses = nb::ndarray<nb::numpy, uint64_t, nb::ndim<1>>;
 using GivenAddresses = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 static_assert(sizeof(uint64_t) == sizeof(void *));
 
-/// Turns what resources throw into the exceptions of `tightship.errors`.
+/// Translates exceptions of resources into those of `tightship.errors`.
 void translate(const std::exception_ptr &thrown, void *) {
     const char *name = "InputError";
     nb::object error;
@@ -62,7 +62,7 @@ void translate(const std::exception_ptr &thrown, void *) {
     PyErr_SetObject(error.type().ptr(), error.ptr());
 }
 
-/// Reason why a block cannot be freed, to end a sentence that names its address.
+/// Returns why a block cannot be freed, to end a sentence that names its address.
 std::string fault_of(const MemoryResource &self, Freed freed, const void *pointer,
                      size_t alignment) {
     switch (freed) {
@@ -129,7 +129,7 @@ void deallocate(MemoryResource &self, uintptr_t address, Count size, Count align
         refuse_block(self, freed, {address, size_bytes, boundary});
 }
 
-/// Bytes of `count` blocks, or the largest number.
+/// Returns the bytes of `count` blocks, or the largest number if that overflows.
 size_t many(size_t count, size_t size_bytes) {
     return size_bytes > SIZE_MAX / std::max<size_t>(count, 1) ? SIZE_MAX : count * size_bytes;
 }

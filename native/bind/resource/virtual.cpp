@@ -67,7 +67,7 @@ void collect_python_stream(nb::handle self) {
         stream->collect();
 }
 
-/// The device, and the streams whose work may use memory that came back.
+/// Shows the garbage collector the device, and the streams whose work may use freed memory.
 int traverse_virtual(PyObject *self, visitproc visit, void *arg) {
     if (const int stopped = traverse_resource(self, visit, arg))
         return stopped;

@@ -161,8 +161,7 @@ void resources(nb::module_ &module) {
                                            std::to_string(count) + " objects of the resource.");
                 return reinterpret_cast<uintptr_t>(self.address(object_of(object)));
             },
-            "object"_a = 0,
-            "Return the address of an object; raises InputError if there is no such object.");
+            "object"_a = 0, "Return the address of an object; raises InputError if it is unknown.");
 }
 
 void managers(nb::module_ &module) {
@@ -223,7 +222,7 @@ void statistics(nb::module_ &module) {
         .def_ro("failures", &CacheStatistics::failures, "Misses whose compilation failed.")
         .def_ro("evictions", &CacheStatistics::evictions)
         .def_ro("entries", &CacheStatistics::entries, "Primitives held now.")
-        .def_ro("bytes", &CacheStatistics::bytes, "Their estimated bytes.")
+        .def_ro("bytes", &CacheStatistics::bytes, "Estimated bytes of the entries.")
         .def_ro("idle_entries", &CacheStatistics::idle_entries, "Primitives held but not used.")
         .def_ro("idle_bytes", &CacheStatistics::idle_bytes,
                 "Estimated bytes of unused primitives.");

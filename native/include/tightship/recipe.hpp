@@ -24,7 +24,7 @@ struct Error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Whether the calling thread records recipes of the objects that it makes.
+/// True while the calling thread records recipes of the objects that it makes.
 inline thread_local bool is_recording = false;
 
 class Writer {

@@ -1,4 +1,4 @@
-/// Set from any thread to end a run between two steps.
+/// Flag that any thread may set to end a run between two steps.
 #pragma once
 
 #include <atomic>

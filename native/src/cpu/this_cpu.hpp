@@ -1,4 +1,4 @@
-/// Which of the loops that are compiled once for each instruction set this processor runs.
+/// Instruction sets of this processor, by which callers choose among loops compiled once for each.
 #pragma once
 
 #if defined(__x86_64__)
@@ -18,7 +18,7 @@ template <class Loop> Loop *for_this_cpu(Loop *avx512, Loop *avx2, Loop *portabl
     return portable;
 }
 
-/// Whether it multiplies tiles of bfloat16 (AMX), if the system lets it.
+/// Returns whether the processor multiplies tiles of bfloat16 (AMX) and the system permits it.
 inline bool has_tiles() {
 #if defined(__x86_64__)
     constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24;
@@ -32,8 +32,8 @@ inline bool has_tiles() {
 #endif
 }
 
-/// Whether its own instruction copies long strings as fast as memory takes them. Those of AMD write
-/// past the caches by it, at twice the rate of four streams; others were not seen to.
+/// Returns whether the processor's string instruction copies as fast as memory allows. On AMD's
+/// processors it bypasses the caches, at twice the rate of four streams; no others were seen to.
 inline bool copies_strings() {
 #if defined(__x86_64__)
     constexpr unsigned kEnhanced = 1u << 9;

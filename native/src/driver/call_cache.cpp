@@ -103,7 +103,7 @@ void CallCache::watch(int file, uint32_t events) {
 void CallCache::watch_for(int file, uint32_t events) {
     const std::lock_guard lock(entries_lock_);
     Line &line = lines_.at(file);
-    if (line.is_taken) // the same call would be answered twice
+    if (line.is_taken) // otherwise the same call would be answered twice
         line.wanted = events;
     else
         control(EPOLL_CTL_MOD, file, events);

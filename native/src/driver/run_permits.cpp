@@ -6,7 +6,7 @@ namespace tightship::driver {
 
 namespace {
 
-/// Of `Names`.
+/// Indices into `Names`.
 constexpr size_t kModel = 0, kAccount = 1;
 
 } // namespace

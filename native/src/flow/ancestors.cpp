@@ -41,7 +41,7 @@ Ancestors::Ancestors(std::size_t steps, const Edges &edges) {
     constexpr Step kNone = ~Step{0};
     chain_.assign(steps, kNone);
     position_.assign(steps, 0);
-    std::vector<Step> tail; // the last step of each chain
+    std::vector<Step> tail; // last step of each chain
     for (Step step = 0; step < steps; ++step) {
         if (!has_successor[step])
             continue;

@@ -8,7 +8,7 @@ namespace {
 
 using Set = std::uint64_t;
 
-/// The most sets of one size that are kept where there are too many.
+/// Largest number of sets of one size that are kept; the best are.
 constexpr std::size_t kWidth = 1 << 15;
 constexpr std::size_t kNarrow = 256;
 
@@ -36,7 +36,7 @@ struct Effect {
     std::int64_t load, after;
 };
 
-/// The steps of an interval and the cells that they touch, numbered from 0.
+/// Steps of an interval and the cells that they touch, numbered from 0.
 class Part {
   public:
     explicit Part(const Interval &interval) : steps_(interval.stop - interval.start) {
@@ -124,7 +124,7 @@ class Part {
     std::vector<Piece> pieces_;
 };
 
-/// A set of steps that have run, by the best way found to it.
+/// Set of steps that have run, by the best way found to it.
 struct Reached {
     Set done;
     std::int64_t peak, live;
@@ -132,7 +132,7 @@ struct Reached {
     std::uint8_t step;
 };
 
-/// The sets of one size.
+/// Sets of one size.
 class Level {
   public:
     void reach(const Reached &reached) {
@@ -144,7 +144,7 @@ class Level {
             all[found->second] = reached;
     }
 
-    /// Keep the best `width`; whether any was dropped.
+    /// Keeps the best `width`; returns whether any was dropped.
     bool narrow(std::size_t width) {
         place_.clear();
         if (all.size() <= width)
@@ -162,8 +162,8 @@ class Level {
     std::unordered_map<Set, std::uint32_t> place_;
 };
 
-/// A step that costs nothing now, and later no less: it can run at once. The number of steps if
-/// there is none.
+/// Returns a step that costs nothing now and no less later, so that it can run at once; the number
+/// of steps if there is none.
 std::size_t free_step(const Part &part, const Reached &at) {
     for (std::size_t step = 0; step < part.count(); ++step)
         if (part.is_ready(at.done, step)) {

@@ -17,8 +17,8 @@ std::span<const std::int64_t> row(std::span<const std::int64_t> stop,
     return values.subspan(begin, static_cast<std::size_t>(stop[step]) - begin);
 }
 
-/// What is live while steps run one by one, from the first on or from the last one back. Back in
-/// time a cell lives from the last step that touches it, or the end, to the first.
+/// Live bytes while steps run one by one, from the first on or backward from the last. Backward, a
+/// cell lives from the last step that touches it, or the end, to the first.
 class Clock {
   public:
     Clock(const Traffic &traffic, bool is_back)
@@ -55,7 +55,7 @@ class Clock {
         return {live_ + begun - shared + traffic_.scratch[step], live_ + begun - ended};
     }
 
-    /// The load while the step runs.
+    /// Returns the live bytes while the step runs.
     std::int64_t run(std::size_t step) {
         const Effect found = effect(step);
         for (const std::int64_t cell : row(traffic_.touch_stop, traffic_.touch, step))
@@ -98,8 +98,8 @@ struct Neighbours {
     }
 };
 
-/// Steps in the order given, but for those that free bytes, or take none: these run as soon as
-/// they can. Back in time the others, so that what takes bytes runs as late as it can.
+/// Returns steps in the order given, except that those which free bytes, or take none, run as soon
+/// as they can. Backward, the others do, so that steps which take bytes run as late as they can.
 Order eager(const Traffic &traffic, const Neighbours &near, const Order &given, bool is_back) {
     const auto &waits = is_back ? near.after : near.before;
     const auto &wakes = is_back ? near.before : near.after;
@@ -146,7 +146,7 @@ Order eager(const Traffic &traffic, const Neighbours &near, const Order &given, 
     return found;
 }
 
-/// Again and again the ready step that needs least, of the first that come.
+/// Returns an order that always runs the ready step that needs least, of the first that come.
 Order greedy(const Traffic &traffic, const Neighbours &near) {
     constexpr std::size_t kLookedAt = 32;
     const std::size_t steps = traffic.steps();
@@ -159,7 +159,7 @@ Order greedy(const Traffic &traffic, const Neighbours &near) {
     Order found;
     std::int64_t peak = 0;
     while (!ready.empty()) {
-        // What became ready last lies nearest to what is live.
+        // The steps that became ready last lie nearest to the live values.
         const std::size_t first = ready.size() > kLookedAt ? ready.size() - kLookedAt : 0;
         std::size_t best = first;
         auto best_key = std::pair{std::numeric_limits<std::int64_t>::max(), std::int64_t{0}};
@@ -180,7 +180,8 @@ Order greedy(const Traffic &traffic, const Neighbours &near) {
     return found;
 }
 
-/// What a step waits for right before it, for each step that nobody waits for.
+/// Returns an order in which a step's predecessors run right before it, for each step without
+/// successors.
 Order depth_first(const Neighbours &near) {
     const std::size_t steps = near.before.size();
     std::vector<std::size_t> next(steps, 0);
@@ -223,14 +224,14 @@ struct Loads {
     }
 };
 
-/// Places of an order before which everything must have run that stands before them: 0, the end,
-/// and both sides of each step that all others come before or after.
+/// Returns the places of an order that every step before them must precede: 0, the end, and both
+/// sides of each step that all others come before or after.
 std::vector<std::size_t> cuts(const Neighbours &near, const Order &order) {
     const std::size_t steps = order.size();
     std::vector<std::size_t> place(steps);
     for (std::size_t i = 0; i < steps; ++i)
         place[static_cast<std::size_t>(order[i])] = i;
-    // Whether all steps before `i` lead to it: each has a successor no later than `i`.
+    // All steps before `i` lead to it if each has a successor no later than `i`.
     std::vector<std::size_t> latest(steps + 1, 0), earliest(steps + 1, steps);
     for (std::size_t i = 0; i < steps; ++i) {
         std::size_t next = steps;
@@ -262,7 +263,7 @@ struct Around {
     std::size_t start, stop;
 };
 
-/// Lower peaks one after another, until one stays.
+/// Lowers the peak until it stays the same; returns whether it fell.
 bool lower(const Traffic &traffic, const Neighbours &near, Order &order, std::int64_t effort) {
     const std::vector<std::size_t> parts = cuts(near, order);
     while (true) {

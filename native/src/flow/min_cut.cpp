@@ -6,7 +6,7 @@
 namespace tightship::flow {
 namespace {
 
-/// Each edge beside its reverse: edge `e` and `e ^ 1`.
+/// Network with each edge beside its reverse: edges `e` and `e ^ 1`.
 class Network {
   public:
     Network(std::size_t nodes, const Edges &edges, std::span<const std::int64_t> capacity)
@@ -54,7 +54,7 @@ class Network {
                 }
     }
 
-    /// Push what one path takes, without recursion; whether there was a path.
+    /// Pushes the capacity of one path, without recursion; returns whether there was a path.
     bool push(std::uint32_t source, std::uint32_t sink) {
         std::vector<std::uint32_t> path;
         std::uint32_t node = source;

@@ -26,7 +26,7 @@ TIGHTSHIP_INLINE float plain(Bfloat16 x) {
     return widened(x);
 }
 
-/// Toward zero; the lowest integer where the result does not fit, or x is no number.
+/// Truncates toward zero; returns the lowest integer if the result does not fit, or x is NaN.
 template <class Integer, class Real> TIGHTSHIP_INLINE Integer truncated(Real x) {
     constexpr auto lowest = std::numeric_limits<Integer>::min();
     constexpr auto limit = -static_cast<Real>(lowest);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kWidth = TIGHTSHIP_VECTOR_BYTES / 4;
 constexpr int kTileRows = 6;
-/// As many as leave the accumulators of a tile in registers: 32 of them, or 16.
+/// Vectors in a tile, as many as keep its accumulators in the 32 or 16 registers.
 constexpr int kTileVectors = TIGHTSHIP_VECTOR_BYTES == 64 ? 4 : 2;
 constexpr int kPanel = kTileVectors * kWidth;
 
@@ -30,7 +30,7 @@ inline void store(float *to, Vector value) {
     *reinterpret_cast<Unaligned *>(to) = value;
 }
 
-/// The first `count` elements, zeros behind them.
+/// Loads the first `count` elements, with zeros behind them.
 inline Vector load_some(const float *from, int64_t count) {
     if (count >= kWidth)
         return load(from);
@@ -59,7 +59,7 @@ inline Vector spread(float value) {
     return value - Vector{};
 }
 
-/// Rows of the left operand, and how far apart its elements are.
+/// Rows of the left operand, and the distance of its elements.
 struct Left {
     const float *data;
     int64_t row, step;
@@ -71,8 +71,8 @@ struct Right {
     int64_t step;
 };
 
-/// What becomes of a product: target = (target * kept[row] + product) * factor[row]. Without
-/// `kept` the target is not read; without `factor` it is one.
+/// Destination of a product: target = (target * kept[row] + product) * factor[row]. Without `kept`
+/// the target is not read; without `factor` it is one.
 struct Target {
     float *data;
     int64_t row;
@@ -119,7 +119,7 @@ template <int Vectors> Tile tile_of(int64_t rows) {
     return tiles[rows - 1];
 }
 
-/// The tile of up to `kTileRows` rows and `kTileVectors` vectors.
+/// Returns the function for a tile of up to `kTileRows` rows and `kTileVectors` vectors.
 inline Tile tile_of(int64_t rows, int64_t vectors) {
     if constexpr (kTileVectors == 4) {
         if (vectors == 4)
@@ -130,7 +130,7 @@ inline Tile tile_of(int64_t rows, int64_t vectors) {
     return vectors == 2 ? tile_of<2>(rows) : tile_of<1>(rows);
 }
 
-/// Four rows of four as columns.
+/// Transposes four rows of four.
 inline void transpose_four(const float *from, int64_t row, float *to, int64_t to_row) {
     typedef float Four __attribute__((vector_size(16)));
     typedef Four Unaligned4 __attribute__((aligned(4), may_alias));
@@ -150,8 +150,8 @@ inline void transpose_four(const float *from, int64_t row, float *to, int64_t to
         *reinterpret_cast<Unaligned4 *>(to + index * to_row) = columns[index];
 }
 
-/// A panel of `columns` of a matrix `depth` deep, `kPanel` elements from one depth to the next;
-/// what is missing of a whole vector is zero.
+/// Packs a panel of `columns` of a matrix `depth` deep, `kPanel` elements from one depth to the
+/// next, padded with zeros to whole vectors.
 inline void pack_panel(const float *from, int64_t depth_step, int64_t column_step, int64_t depth,
                        int64_t columns, float *to) {
     int64_t packed = 0;

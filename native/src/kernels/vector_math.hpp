@@ -7,7 +7,8 @@ namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
-/// x = n ln 2 + r with |r| <= ln 2 / 2; `power` is 2^n. REQUIRES: -87.33 <= x <= 0, or NaN.
+/// Reduction x = n ln 2 + r with |r| <= ln 2 / 2; `power` is 2^n. REQUIRES: -87.33 <= x <= 0, or
+/// NaN.
 struct Reduced {
     Vector rest, power;
 };
@@ -20,7 +21,7 @@ inline Reduced reduced(Vector x) {
             reinterpret_cast<Vector>(reinterpret_cast<Ints>(shifted) << 23)};
 }
 
-/// e^r - 1 for |r| <= ln 2 / 2, by a polynomial.
+/// Computes e^r - 1 for |r| <= ln 2 / 2, by a polynomial.
 inline Vector small_exponential_less_one(Vector r) {
     Vector sum = r * 1.9875691500e-4F + 1.3981999507e-3F;
     sum = sum * r + 8.3334519073e-3F;
@@ -30,8 +31,8 @@ inline Vector small_exponential_less_one(Vector r) {
     return sum * r * r + r;
 }
 
-/// e to the power of what is not positive, off by 2 units at most; NaN stays NaN, what rounds to
-/// less than a normal number is 0.
+/// Computes e^x for x <= 0, with an error of 2 units in the last place at most; NaN stays NaN,
+/// results below normal numbers are 0.
 inline Vector exponential(Vector x) {
     const Vector lowest = spread(-87.33F);
     const Ints vanishes = x < lowest;
@@ -39,7 +40,7 @@ inline Vector exponential(Vector x) {
     return vanishes ? Vector{} : (small_exponential_less_one(rest) + 1.0F) * power;
 }
 
-/// e to the power of what is not positive, less one.
+/// Computes e^x - 1 for x <= 0.
 inline Vector exponential_less_one(Vector x) {
     const Vector lowest = spread(-18.0F);
     const auto [rest, power] = reduced(x < lowest ? lowest : x);
@@ -55,7 +56,7 @@ inline Vector with_sign_of(Vector x, Vector sign) {
                                     (reinterpret_cast<Ints>(sign) & ~0x7FFFFFFF));
 }
 
-/// 1 / (1 + e^-x), as precise where it is small.
+/// Computes 1 / (1 + e^-x), as precisely for small results.
 inline Vector sigmoid(Vector x) {
     const Vector power = exponential(-magnitude(x));
     return (x < 0.0F ? power : spread(1.0F)) / (power + 1.0F);
@@ -73,7 +74,7 @@ inline Vector polynomial(Vector x, const float (&coefficients)[7]) {
     return sum;
 }
 
-/// x P(x^2) up to 1, 1 - exp(-Q(x)) beyond; see float_math.hpp for P and Q.
+/// Computes erf as x P(x^2) up to 1, 1 - exp(-Q(x)) beyond; see float_math.hpp for P and Q.
 inline Vector error_function(Vector x) {
     constexpr float kNear[] = {1.1283791671e+0F,  -3.7612628832e-1F, 1.1283612350e-1F,
                                -2.6854806104e-2F, 5.1900498107e-3F,  -8.0243257083e-4F,

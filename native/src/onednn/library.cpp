@@ -16,7 +16,7 @@ namespace tightship::onednn {
 
 namespace {
 
-/// More bytes than any description, or any kernel during code generation, was seen to take.
+/// Bytes that exceed what any description, or any kernel during code generation, was seen to take.
 constexpr size_t kRoomBytes = 2 << 20;
 
 std::unique_ptr<Library> library;

@@ -65,7 +65,7 @@ size_t rank_of(const MemoryDesc &desc) {
     return static_cast<size_t>(found - met->begin());
 }
 
-/// The descriptions that are alive, so that equal ones are one.
+/// Descriptions that are alive, so that equal ones are one object.
 class Interned {
   public:
     static Interned &of_process() {
@@ -73,7 +73,7 @@ class Interned {
         return *interned;
     }
 
-    /// The description equal to `desc` that is alive; else its own, from now on.
+    /// Returns the description equal to `desc` that is alive; else registers its own.
     std::shared_ptr<const dnnl_memory_desc> find_or_add(const MemoryDesc &desc) {
         const size_t hash = desc.hash();
         const std::lock_guard lock(mutex_);

@@ -41,7 +41,7 @@ void close_file(int file) {
 void *map_file(int file, size_t size_bytes, size_t alignment) {
     if (size_bytes + alignment < size_bytes || !may_map(2))
         return nullptr;
-    // Address space first, with room to align in; then the file over the aligned part.
+    // Reserve addresses first, with slack to align in; then map the file over the aligned part.
     void *reserved = mmap(nullptr, size_bytes + alignment, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED)

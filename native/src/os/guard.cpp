@@ -15,7 +15,7 @@
 namespace tightship::os {
 namespace {
 
-/// Addresses that a handler looks after; `start` is 0 where it is free.
+/// Addresses that the handler protects; `start` is 0 if the entry is free.
 struct Guard {
     std::atomic<uintptr_t> start{0};
     std::atomic<uintptr_t> stop{0};
@@ -28,7 +28,7 @@ struct sigaction before{};
 
 static_assert(std::atomic<uintptr_t>::is_always_lock_free, "a handler may not wait");
 
-/// Puts zeros where a file was; false where the address is not of a guard.
+/// Maps zeros in place of a file; false if the address does not lie in a guard.
 bool replaced(uintptr_t address) {
     for (Guard &guard : guards) {
         const uintptr_t start = guard.start.load(std::memory_order_acquire);
@@ -54,10 +54,10 @@ void on_bus_error(int number, siginfo_t *info, void *context) {
     else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
         before.sa_handler(number);
     else
-        std::signal(SIGBUS, SIG_DFL); // the instruction is met again, and ends the process
+        std::signal(SIGBUS, SIG_DFL); // the instruction runs again, and ends the process
 }
 
-/// REQUIRES: `claiming` is held.
+/// Installs the handler. REQUIRES: `claiming` is held.
 void install() {
     static bool is_installed = false;
     if (is_installed)

@@ -18,10 +18,10 @@ namespace tightship::os {
 
 namespace {
 
-constexpr size_t kAlways = 1; // values of vm.overcommit_memory; 0 is a guess
+constexpr size_t kAlways = 1; // values of vm.overcommit_memory; 0 is heuristic
 constexpr size_t kNever = 2;
 
-/// The number behind the first `words` of a file; `missing` where there is none.
+/// Returns the number behind the first `words` of a file; `missing` if there is none.
 size_t number_in(const char *path, const char *words, size_t missing) {
     std::array<char, 4096> text{};
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,29 +36,30 @@ size_t number_in(const char *path, const char *words, size_t missing) {
                : missing;
 }
 
-/// Parts of what the system admits: what is kept from `may_split`; what we stop short of half by,
-/// and the half of it, that may be taken between two counts.
+/// Divisors of the system's limit: the part withheld from `may_split`; the margin below half of the
+/// limit; and the part that may be taken between two counts, as a divisor of that half.
 constexpr size_t kKeptPart = 64, kMarginPart = 64, kTakenPart = 128;
-/// Calls of `may_split` for which a refusal holds: to count takes milliseconds at that point.
+/// Calls of `may_split` for which a refusal holds, because a count takes milliseconds at that
+/// point.
 constexpr int kRefusals = 4096;
 
-std::atomic<long> ranges_left{0}; // by the last count, less what was taken since
+std::atomic<long> ranges_left{0}; // as of the last count, less those taken since
 std::atomic<int> refusals_left{0};
 std::atomic<size_t> first_count{0};
 
-/// Ranges that all of the process may have before we refuse. Where others had many already when we
-/// first asked, a quarter of the system's limit is still ours.
+/// Returns the number of mappings that the whole process may have before we refuse. If other code
+/// had many already when we first asked, we may still take a quarter of the system's limit.
 size_t map_bound() {
     const size_t limit = map_limit();
     return std::max(limit / 2, std::min(first_count + limit / 4, limit - limit / 8)) -
            limit / kMarginPart;
 }
 
-/// Counts, and returns how many are left. While there are any, some may be taken at once: else a
-/// process that keeps close to the bound would count for each.
+/// Counts the mappings, and returns how many are left. While any are left, some may be taken at
+/// once: otherwise a process close to the bound would count for each.
 long count_again() {
     const size_t used = map_limit() > 0 ? map_count() : 0;
-    if (used == 0) { // the system does not say, or the process has no file left to read it from
+    if (used == 0) { // the system does not say, or the process may open no file to read it from
         ranges_left = static_cast<long>(map_limit() / kTakenPart) + 1;
         return LONG_MAX / 2;
     }

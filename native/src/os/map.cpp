@@ -11,8 +11,8 @@ namespace tightship::os {
 
 namespace {
 
-/// Without MAP_NORESERVE, so that the system counts pages as the process's memory once `protect`
-/// opens them; those that are shut count for no limit but that of addresses.
+/// Flags without MAP_NORESERVE, so that the system counts pages as the process's memory once
+/// `protect` opens them; closed pages count for no limit but that of addresses.
 constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS;
 
 } // namespace
@@ -60,7 +60,7 @@ void release(void *pointer, size_t size_bytes) {
 }
 
 bool commit(void *pointer, size_t size_bytes) {
-    // Not by a mapping over them: there the system does not look at RLIMIT_DATA.
+    // Not by mapping over them, because the system does not check RLIMIT_DATA there.
     if (!may_map(2) || !protect(pointer, size_bytes, true))
         return false;
 #ifdef MADV_HUGEPAGE
@@ -81,7 +81,8 @@ bool decommit(void *pointer, size_t size_bytes) {
 
 bool move_pages(void *from, size_t size_bytes, void *to) {
 #if defined(MREMAP_DONTUNMAP)
-    // Without it another thread could map something into the hole before it is reserved again.
+    // Without MREMAP_DONTUNMAP another thread could map something into the hole before it is
+    // reserved.
     if (mremap(from, size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
                to) == MAP_FAILED)
         return false;

@@ -36,7 +36,7 @@ char *map_pages(size_t size_bytes) {
     return pointer == MAP_FAILED ? nullptr : static_cast<char *>(pointer);
 }
 
-/// Pages that start on a boundary; null where the system refuses the slack.
+/// Maps pages that start on a boundary; null if the system refuses the slack.
 char *map_aligned(size_t size_bytes, size_t alignment) {
     if (size_bytes + alignment < size_bytes)
         return nullptr;
@@ -60,7 +60,7 @@ bool has_room(size_t size_bytes) {
 }
 
 void *map(size_t size_bytes, size_t alignment) {
-    if (!may_map(2)) // its own, and one that it cuts off another
+    if (!may_map(2)) // one mapping of its own, and one that it cuts off another
         return nullptr;
 #ifdef MADV_HUGEPAGE
     if (size_bytes >= kHugePage) {
@@ -113,7 +113,7 @@ void thread_barrier() {}
 
 void release_code(const std::string &path) {
 #ifdef __linux__
-    // The C library alone: streams would bring in more code than some files have.
+    // Uses the C library alone, because streams would bring in more code than some files have.
     char *const canonical = realpath(path.c_str(), nullptr);
     std::FILE *const maps = canonical ? std::fopen("/proc/self/maps", "re") : nullptr;
     const std::string end = canonical ? " " + std::string(canonical) + "\n" : "";
@@ -131,7 +131,7 @@ void release_code(const std::string &path) {
             std::string_view(access) != "r-xp")
             continue;
         madvise(reinterpret_cast<void *>(start), stop - start, MADV_DONTNEED);
-        if (stop - start > kFinePiece) // else it is a piece already
+        if (stop - start > kFinePiece) // a smaller one needs no cut
             map_finely(start, stop, offset);
     }
     std::free(line);

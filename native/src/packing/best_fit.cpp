@@ -9,13 +9,13 @@ namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-/// Candidates looked at for a buffer whose alignment makes the first of them too small.
+/// Candidates tried for a buffer whose alignment makes the first of them too small.
 constexpr int kCandidates = 16;
 
-/// How many events ahead memory is asked for.
+/// Number of events ahead for which memory is prefetched.
 constexpr std::size_t kAhead = 6;
 
-/// One range of the arena, taken or free, in a list by offset.
+/// Range of the arena, taken or free, in a list by offset.
 struct Range {
     std::int64_t offset;
     std::int64_t size;
@@ -24,8 +24,8 @@ struct Range {
     bool free;
 };
 
-/// The arena as an allocator sees it: ranges that follow each other from 0 to the high-water mark,
-/// no two free ones side by side.
+/// Arena as an allocator sees it: consecutive ranges from 0 to the high-water mark, no two free
+/// ones side by side.
 class Arena {
   public:
     /// Takes a range of `size` bytes and returns its handle.
@@ -67,10 +67,11 @@ class Arena {
         insert(range);
     }
 
-    /// Says that a range is given back soon.
+    /// Prefetches a range that is freed soon.
     void expect(std::uint32_t range) const { __builtin_prefetch(ranges_.data() + range); }
 
-    /// Says that it is given back very soon. REQUIRES: expected before, so that it is at hand.
+    /// Prefetches the neighbours of a range that is freed very soon. REQUIRES: `expect` has fetched
+    /// the range.
     void expect_beside(std::uint32_t range) const {
         if (range < ranges_.size()) {
             __builtin_prefetch(ranges_.data() + ranges_[range].below);
@@ -99,7 +100,7 @@ class Arena {
         return holes_.at_least({size + alignment - 1, 0, 0});
     }
 
-    /// A free range at the top that is large enough, because it goes above the high-water mark.
+    /// Returns a large enough free range at the top, which raises the high-water mark.
     std::uint32_t raised(std::int64_t size, std::int64_t alignment) {
         if (top_ == kNone || !ranges_[top_].free) {
             const std::int64_t mark = top_ == kNone ? 0 : ranges_[top_].offset + ranges_[top_].size;
@@ -161,8 +162,8 @@ class Arena {
     std::uint32_t top_ = kNone;
 };
 
-/// What happens to the buffers, numbered by their starts: twice the number where one starts, one
-/// more where it stops. In a step stops come first; empty buffers are left out.
+/// Returns the starts and stops of the buffers, numbered by their starts: twice the number for a
+/// start, one more for a stop. In a step stops come first; empty buffers are left out.
 std::vector<std::uint32_t> events_of(std::span<const std::int64_t> size,
                                      std::span<const std::int64_t> start,
                                      std::span<const std::int64_t> stop) {
@@ -184,8 +185,8 @@ std::vector<std::uint32_t> events_of(std::span<const std::int64_t> size,
     return events;
 }
 
-/// Ranges of the buffers numbered by their starts, in the order of the events. What an event of the
-/// near future touches is fetched ahead: where buffers are many, no cache holds it.
+/// Returns offsets of the buffers numbered by their starts, in the order of the events. Memory that
+/// the next events touch is prefetched, because with many buffers no cache holds it.
 std::vector<std::int64_t> offsets_in_order(std::span<const std::int64_t> size,
                                            std::span<const std::int64_t> alignment,
                                            std::span<const std::uint32_t> events) {

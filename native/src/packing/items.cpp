@@ -9,8 +9,8 @@
 namespace tightship::packing {
 namespace {
 
-/// Rectangles placed in a bank, each at the node of a binary tree over the steps whose middle it
-/// is the highest to hold.
+/// Rectangles placed in a bank, in a binary tree over the steps: each at the highest node whose
+/// middle it contains.
 class Placed {
   public:
     explicit Placed(std::span<const std::int64_t> steps)
@@ -129,7 +129,8 @@ class Placement {
         return items_.rectangles.subspan(begins_[item], begins_[item + 1] - begins_[item]);
     }
 
-    /// The lowest base, from the pinned one up, at which the item meets nothing placed.
+    /// Returns the lowest base, from the pinned one up, at which the item meets no placed
+    /// rectangle.
     std::int64_t lowest(std::size_t item, std::int64_t bank) {
         excluded_.clear();
         for (const Rectangle &own : rectangles(item))

@@ -7,8 +7,8 @@
 namespace tightship::place {
 namespace {
 
-/// Moves each buffer that ends above `target` halfway to the front. Says whether that changed
-/// anything.
+/// Moves each buffer that ends above `target` halfway to the front; returns whether the order
+/// changed.
 bool blame(const Buffers &buffers, const Offsets &offsets, std::int64_t target,
            std::vector<std::int64_t> &order) {
     std::vector<std::int64_t> key(order.size());

@@ -8,7 +8,7 @@
 namespace tightship::packing {
 namespace {
 
-/// Largest of any interval of a column: node i holds the larger of nodes 2 i and 2 i + 1.
+/// Maxima of intervals of a column: node i holds the larger of nodes 2 i and 2 i + 1.
 class Maxima {
   public:
     explicit Maxima(std::size_t count) : count_(count), nodes_(2 * count, 0) {}
@@ -42,7 +42,7 @@ std::vector<std::int64_t> live_max(const place::Buffers &buffers) {
     const std::size_t count = buffers.count();
     std::vector<std::int64_t> ends(buffers.start.begin(), buffers.start.end());
     ends.insert(ends.end(), buffers.stop.begin(), buffers.stop.end());
-    std::vector<std::uint32_t> step(2 * count); // of each end, numbered anew
+    std::vector<std::uint32_t> step(2 * count); // of each end, renumbered
     std::uint32_t steps = 0;
     std::int64_t last = 0;
     for (const std::uint32_t end : rising(ends)) {

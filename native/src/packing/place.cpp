@@ -11,7 +11,8 @@
 namespace tightship::place {
 namespace {
 
-/// In the lowest or the tightest gap among those before that are live in a common step.
+/// Places buffers in the lowest or the tightest gap among those before that are live in a common
+/// step.
 Offsets placed(const Buffers &buffers, Order order, bool is_lowest) {
     const auto meet = [&](std::size_t a, std::size_t b) { return buffers.meet(a, b); };
     packing::Floor floor(buffers.size, buffers.alignment, meet);
@@ -25,12 +26,12 @@ struct Block {
 
 using FreeBox = std::set<std::pair<std::int64_t, std::size_t>>; // (size, block)
 
-/// Whether the larger of two sizes is at most `range` times the smaller.
+/// Returns whether the larger of two sizes is at most `range` times the smaller.
 bool match(std::int64_t smaller, std::int64_t larger, std::int64_t range) {
     return (larger - 1) / range < smaller;
 }
 
-/// The block a buffer of `size` bytes takes out of the box; `none` if no block matches.
+/// Takes the block for a buffer of `size` bytes out of the box; `none` if no block matches.
 std::size_t take(FreeBox &box, std::int64_t size, std::int64_t match_range, std::size_t none) {
     const auto at_least = box.lower_bound({size, 0});
     auto taken = box.end();

@@ -13,7 +13,7 @@ constexpr double kHot = 1.5; // temperatures, in units of the mean penalty
 constexpr double kCold = 0.08;
 constexpr std::size_t kMovedMax = 6;
 
-/// Numbers that look random; the same on every machine.
+/// Pseudorandom numbers, the same on every machine.
 class Random {
   public:
     std::uint64_t next() {
@@ -73,7 +73,7 @@ class Annealing {
         std::int64_t cost;
     };
 
-    /// Costs `cost` more where below < offset < above.
+    /// Interval of offsets: `cost` more if below < offset < above.
     struct Span {
         std::int64_t below;
         std::int64_t above;
@@ -118,7 +118,8 @@ class Annealing {
             offsets_[buffer] = offset;
     }
 
-    /// One that reuses bytes at a cost, and some of those it shares them with or lives with.
+    /// Chooses a buffer that reuses bytes at a cost, and some of those it shares bytes or steps
+    /// with.
     void choose() {
         moved_.clear();
         const Penalty &penalty = penalties_[random_.below(penalties_.size())];
@@ -143,7 +144,7 @@ class Annealing {
         return cost;
     }
 
-    /// Puts a buffer where it costs least; returns that, or kNever if it fits nowhere.
+    /// Puts a buffer where it costs least; returns that cost, or kNever if it fits nowhere.
     std::int64_t put(std::size_t buffer) {
         const std::int64_t size = buffers_.size[buffer];
         const std::int64_t alignment = buffers_.alignment[buffer];

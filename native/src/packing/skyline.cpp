@@ -5,7 +5,7 @@
 
 namespace tightship::packing {
 
-/// Steps are numbered anew, by their order among those in which a lifetime starts or stops.
+/// Renumbers steps by their order among those in which a lifetime starts or stops.
 Skyline::Steps::Steps(const place::Buffers &buffers) {
     for (std::uint32_t i = 0; i < buffers.count(); ++i)
         if (buffers.size[i] > 0)
@@ -71,7 +71,7 @@ std::int64_t Skyline::height(std::uint32_t interval) const {
                              : intervals_[interval].height;
 }
 
-/// Down from an interval to where both neighbours are higher.
+/// Returns the valley reached by descending from an interval.
 std::uint32_t Skyline::valley(std::uint32_t from) const {
     for (;;) {
         const Interval &here = intervals_[from];
@@ -84,7 +84,8 @@ std::uint32_t Skyline::valley(std::uint32_t from) const {
     }
 }
 
-/// Puts a buffer with this top into a valley; returns an interval from which to look for the next.
+/// Puts a buffer with this top into a valley; returns the interval from which to search for the
+/// next valley.
 std::uint32_t Skyline::fill(std::uint32_t valley, std::uint32_t row, std::int64_t top) {
     const Interval low = intervals_[valley];
     const std::uint32_t start = steps_.start[row];
@@ -110,7 +111,7 @@ std::uint32_t Skyline::fill(std::uint32_t valley, std::uint32_t row, std::int64_
     return next;
 }
 
-/// Lifts a valley to its lower neighbour, of which it becomes part.
+/// Raises a valley to its lower neighbour, with which it merges.
 void Skyline::raise(std::uint32_t valley) {
     Interval &low = intervals_[valley];
     low.height = std::min(height(low.left), height(low.right));

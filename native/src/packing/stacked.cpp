@@ -10,7 +10,7 @@
 namespace tightship::place {
 namespace {
 
-/// Heights over steps that only rise: a tree of which a node knows the highest of its steps.
+/// Heights over steps, which only rise: a tree whose nodes have the greatest height of their steps.
 class Heights {
   public:
     explicit Heights(std::size_t steps)
@@ -33,7 +33,7 @@ class Heights {
         return found;
     }
 
-    /// REQUIRES: `height` is not below any in [start, stop).
+    /// Raises steps. REQUIRES: `height` is not below any in [start, stop).
     void raise(std::size_t start, std::size_t stop, std::int64_t height) {
         std::size_t left = leaves_ + start;
         std::size_t right = leaves_ + stop;
@@ -53,10 +53,10 @@ class Heights {
 
     std::size_t leaves_;
     std::vector<std::int64_t> highest_; // of the steps below a node
-    std::vector<std::int64_t> all_;     // what every step below a node has at least
+    std::vector<std::int64_t> all_;     // least height of every step below a node
 };
 
-/// Each buffer's step column as a number below the count of steps that start or stop a lifetime.
+/// Renumbers each buffer's column of steps below the count of steps that start or stop a lifetime.
 std::vector<std::uint32_t> numbered(std::span<const std::int64_t> steps,
                                     std::span<const std::int64_t> known) {
     std::vector<std::uint32_t> numbers(steps.size());
@@ -70,7 +70,7 @@ std::vector<std::uint32_t> numbered(std::span<const std::int64_t> steps,
 
 Offsets stacked(const Buffers &buffers, Order order) {
     Offsets offsets(buffers.count(), 0);
-    // Only starts matter: a lifetime is the starts within it.
+    // A lifetime is represented by the starts within it, because live sets grow only at starts.
     std::vector<std::int64_t> starts;
     starts.reserve(buffers.count());
     for (const std::uint32_t buffer : packing::rising(buffers.start))

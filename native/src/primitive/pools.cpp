@@ -68,7 +68,7 @@ const Pool &PoolManager::reserve_or_create(const Temporary &need,
     return add_reserved(std::move(made));
 }
 
-/// The largest free pool of a resource, no longer free; nothing where there is none.
+/// Removes the largest free pool of a resource from the free ones; returns none if there is none.
 PoolManager::Pools PoolManager::largest_of(const MemoryResource &resource) {
     auto largest = free_.end();
     for (auto each = free_.begin(); each != free_.end(); ++each)

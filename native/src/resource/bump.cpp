@@ -25,7 +25,8 @@ uint64_t used_granules(size_t bytes) {
     return bytes / kGranule;
 }
 
-/// What is asked for, or as many parts as there are processors, each with room for a huge page.
+/// Returns the requested number of parts, or one for each processor, each large enough for a huge
+/// page.
 size_t parts_for(size_t size_bytes, size_t part_count) {
     if (part_count == 0)
         part_count = std::clamp<size_t>(size_bytes >> 21, 1, std::thread::hardware_concurrency());
@@ -131,8 +132,8 @@ char *BumpResource::from_parts(const Asked &asked) {
     return nullptr;
 }
 
-/// A block that starts in part `first` and ends in a later one; the parts after the first are
-/// untouched before. All of them are closed while it is made, so nobody else moves their cursors.
+/// Allocates a block that starts in part `first` and ends in a later one; the parts after the first
+/// were unused. All parts are closed meanwhile, so no other thread moves their cursors.
 char *BumpResource::over_parts(size_t first, const Asked &asked) {
     const uint64_t full = used_granules(part_bytes_);
     const uint64_t word = cursors_[first]->word.load(std::memory_order_relaxed);
@@ -172,7 +173,7 @@ Freed BumpResource::deallocate(void *pointer, size_t size_bytes, size_t alignmen
     return is_aligned(pointer, alignment) ? Freed::done : Freed::wrong_alignment;
 }
 
-/// A block may lie over several parts, all of them full but the last.
+/// Returns the bytes of a block, which may lie over several parts, all of them full but the last.
 size_t BumpResource::size_of(const void *pointer) const {
     const size_t offset = reinterpret_cast<uintptr_t>(pointer) - start_;
     if (offset >= capacity_bytes() || offset % kGranule != 0)

@@ -41,7 +41,7 @@ bool CommittedRange::resize(size_t size_bytes) {
         size_bytes_ = wanted;
         return true;
     }
-    // A huge page that is given back in part is not given back at all.
+    // The system gives a huge page back only as a whole.
     if (wanted >= os::kHugePage)
         wanted = whole(wanted, os::kHugePage);
     if (wanted < size_bytes_) {

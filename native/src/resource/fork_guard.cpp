@@ -9,7 +9,7 @@ namespace tightship::resource {
 
 namespace {
 
-/// Never destroyed: a resource may outlive whatever ends when the process does.
+/// List of guards, never destroyed: a resource may outlive static objects when the process ends.
 struct Guards {
     std::mutex mutex;
     std::vector<Forkable *> every;

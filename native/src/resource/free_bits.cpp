@@ -17,7 +17,7 @@ size_t words_for(size_t count) {
 
 } // namespace
 
-/// Claims that have begun to clear summaries, and those that are done with it.
+/// Counts of claims that have begun to clear summaries, and of those that have finished.
 struct alignas(kLine) FreeBits::Control {
     std::atomic<uint64_t> begun{0};
     std::atomic<uint64_t> done{0};
@@ -47,7 +47,7 @@ FreeBits::FreeBits(void *memory, size_t count) : control_(new (memory) Control) 
     } while (count > 1);
 }
 
-/// The first word of `level` from `from` on that may have set bits, by the summaries.
+/// Returns the first word of `level` from `from` on that may have set bits, by the summaries.
 size_t FreeBits::find(size_t level, size_t from) const {
     while (from < levels_[level].count) {
         if (level + 1 == levels_.size())
@@ -106,8 +106,9 @@ uint64_t FreeBits::release(size_t word, uint64_t bits) {
     return before & bits;
 }
 
-/// A word has become empty. Who sets one of its bits meanwhile may still see the summary's bit set
-/// and leave it, so each word is looked at again after its bit was cleared.
+/// Clears the summaries above a word that has become empty. A thread that sets one of its bits
+/// meanwhile may still see the summary's bit set and leave it, so each word is read again after its
+/// bit was cleared.
 void FreeBits::clear_above(size_t word) {
     control_->begun.fetch_add(1);
     for (size_t level = 0, index = word; level + 1 < levels_.size(); ++level, index /= 64) {

@@ -8,14 +8,14 @@ namespace tightship::resource {
 
 namespace {
 
-/// Blocks looked at for one that lies well, where none is large enough wherever it lies.
+/// Blocks tried for an aligned one, if none is large enough at any alignment.
 constexpr int kCandidates = 64;
 
-/// A larger block that came back joins its neighbours at once: where it lay alone the next one
-/// would be cut off what is larger still.
+/// Size from which a freed block joins its neighbours at once: if it lay alone, the next request
+/// would be cut from a still larger block.
 constexpr size_t kLatestBytesMax = (size_t{1} << 20) + (size_t{4} << 10);
 
-/// Whether a free block holds `size_bytes` at a multiple of `alignment`.
+/// Returns whether a free block holds `size_bytes` at a multiple of `alignment`.
 bool holds(const FreeNode *node, size_t size_bytes, size_t alignment) {
     const size_t skipped = align_up(address_of(node), alignment) - address_of(node);
     return skipped <= node->size_bytes && size_bytes <= node->size_bytes - skipped;
@@ -77,7 +77,8 @@ size_t FreeListResource::allocate_many(void **blocks, size_t count, size_t size_
            MemoryResource::allocate_many(blocks + given, count - given, size_bytes, alignment);
 }
 
-/// The block that came back last, where it is what is asked for: nothing is cut or joined.
+/// Takes the most recently freed block if it is exactly what is requested, without cutting or
+/// joining.
 void *FreeListResource::take_latest(const Request &request) {
     if (latest_.size_bytes != request.size_bytes || latest_.start % request.alignment != 0)
         return nullptr;
@@ -102,7 +103,7 @@ void FreeListResource::put_latest_away() {
     join(*latest_.coalescing_range, latest_.start, size_bytes);
 }
 
-/// Cuts a block out of a free one; what is left on either side stays free.
+/// Cuts a block out of a free one; the rest on either side stays free.
 void *FreeListResource::take(const Request &request) {
     if (void *latest = take_latest(request))
         return latest;
@@ -200,7 +201,7 @@ Freed FreeListResource::give(CoalescingRange &coalescing_range, uintptr_t start,
     return Freed::done;
 }
 
-/// Why no live block of that size and a given alignment begins at an address.
+/// Returns why no live block of that size and a given alignment begins at an address.
 Freed FreeListResource::fault_of(const CoalescingRange &coalescing_range, uintptr_t start,
                                  size_t size_bytes) {
     put_latest_away();
@@ -226,7 +227,7 @@ size_t FreeListResource::size_of(const void *pointer) const {
     return upstream_->size_of(pointer);
 }
 
-/// A block that is free from now on.
+/// Adds a block that is free from now on.
 void FreeListResource::put_back(CoalescingRange &coalescing_range, uintptr_t start,
                                 size_t size_bytes) {
     put_latest_away();
@@ -238,7 +239,7 @@ void FreeListResource::put_back(CoalescingRange &coalescing_range, uintptr_t sta
     }
 }
 
-/// A free block, in one with the free blocks beside it.
+/// Joins a free block with the free blocks beside it.
 void FreeListResource::join(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes) {
     uintptr_t stop = start + size_bytes;
     if (FreeNode *next = coalescing_range.at(coalescing_range.granule(stop))) {

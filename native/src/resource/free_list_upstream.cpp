@@ -1,4 +1,4 @@
-/// What a free list asks of its upstream, and gives back to it.
+/// Requests of a free list to its upstream, and memory that goes back to it.
 #include "tightship/resource/free_list.hpp"
 
 #include <algorithm>
@@ -8,13 +8,13 @@ namespace tightship::resource {
 
 namespace {
 
-/// Smaller free blocks keep their pages: they are asked for again soon.
+/// Size below which free blocks keep their pages, because they are requested again soon.
 constexpr size_t kDiscardedBytesMin = size_t{64} << 10;
 
 } // namespace
 
-/// The coalescing range at an address, made of the range it lies in, or of the chunk that begins
-/// there.
+/// Returns the coalescing range at an address; makes it from the range that the address lies in, or
+/// from the chunk that begins there.
 CoalescingRange &FreeListResource::coalescing_range_of(uintptr_t start, Range range, Asked asked) {
     if (CoalescingRange *known = find(start))
         return *known;
@@ -30,9 +30,9 @@ CoalescingRange &FreeListResource::coalescing_range_of(uintptr_t start, Range ra
     return made;
 }
 
-/// A block at the end of what upstream gave, which ends with a free block that is too small: only
-/// what is missing comes from upstream. Else that block would stay, and a program whose requests
-/// grow would hold the sum of them.
+/// Allocates at the end of upstream's memory if that ends with a free block that is too small: only
+/// the missing bytes come from upstream. Otherwise that block would stay unused, and a program
+/// whose requests grow would hold the sum of them.
 void *FreeListResource::from_longer_end(const Request &request) {
     const auto &[asked_bytes, size_bytes, alignment] = request;
     uintptr_t stop;
@@ -59,14 +59,15 @@ void *FreeListResource::from_longer_end(const Request &request) {
     return take(request);
 }
 
-/// Whether free chunks, each too small, may be all that upstream lacks.
+/// Returns whether upstream may have enough memory once it gets free chunks back, each too small
+/// alone.
 bool FreeListResource::would_help_upstream(size_t size_bytes) const {
     const size_t left_bytes = upstream_->available_bytes();
     return !settings_.upstream_first && left_bytes != SIZE_MAX &&
            size_bytes <= left_bytes + std::min(free_bytes(), SIZE_MAX - left_bytes);
 }
 
-/// A block from upstream; what comes with it beyond the request goes to the list.
+/// Obtains a block from upstream; bytes beyond the request go to the list.
 void *FreeListResource::from_upstream(const Request &request) {
     const auto &[asked_bytes, size_bytes, alignment] = request;
     size_t chunk_bytes = std::max(size_bytes, block_bytes(settings_.chunk_bytes));
@@ -83,7 +84,7 @@ void *FreeListResource::from_upstream(const Request &request) {
     CoalescingRange *made = nullptr;
     try {
         made = &coalescing_range_of(start, range, {chunk_bytes, alignment});
-    } catch (const std::bad_alloc &) { // of what is kept about it
+    } catch (const std::bad_alloc &) { // no memory for its record
         lock.unlock();
         upstream_->deallocate(pointer, chunk_bytes, alignment);
         return nullptr;
@@ -97,7 +98,7 @@ void *FreeListResource::from_upstream(const Request &request) {
     return pointer;
 }
 
-/// Takes in a block that upstream gave to others.
+/// Takes in a block that upstream gave to another caller.
 Freed FreeListResource::settle(void *pointer, size_t size_bytes, size_t alignment) {
     const Range range = upstream_->range_of(pointer);
     if (!range.contains(pointer))
@@ -133,7 +134,7 @@ size_t FreeListResource::discard_free(MemoryResource &pages) {
         }
     }
     size_t bytes = 0;
-    for (FreeNode *node : nodes) // its head stays, and tells its size
+    for (FreeNode *node : nodes) // the header stays intact, with the size
         bytes += pages.discard(node + 1, node->size_bytes - kFreeGranule);
     const std::lock_guard lock(lock_);
     for (FreeNode *node : nodes)

@@ -9,7 +9,7 @@ namespace tightship::resource {
 
 namespace {
 
-/// Whole pages that hold `size_bytes`; 0 where no number is large enough.
+/// Rounds `size_bytes` up to whole pages; 0 if that exceeds the largest number.
 size_t round_to_pages(size_t size_bytes) {
     return align_up(std::max<size_t>(size_bytes, 1), os::page_size());
 }

@@ -9,7 +9,7 @@ namespace tightship::resource {
 namespace {
 
 struct Slot {
-    void *pointer = nullptr; // null where it was refused
+    void *pointer = nullptr; // null if it was refused
     size_t size_bytes = 0;
 };
 
@@ -19,8 +19,7 @@ int64_t thread_time_ns() {
     return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Notes what is live and held. An allocation is always looked at; what was given back, at the end
-/// of a part.
+/// Records live and held bytes: after each allocation, and after frees at the end of each part.
 class Curves {
   public:
     Curves(Replayed &result, size_t event_count, size_t part_count)

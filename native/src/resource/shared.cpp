@@ -23,7 +23,7 @@ void *SharedResource::map(size_t size_bytes, size_t alignment) {
     const int file = open_file(size_bytes);
     if (file < 0)
         return nullptr;
-    // The lowest number that is free: the last ones are left to the rest of the process.
+    // Files get the lowest free number; the last numbers are left to the rest of the process.
     const size_t limit = os::file_limit();
     has_files_ = static_cast<size_t>(file) < limit - std::min(limit / 4, kFilesLeft);
     void *pointer = has_files_ ? os::map_file(file, size_bytes, alignment) : nullptr;
@@ -44,7 +44,7 @@ std::string SharedResource::refusal(size_t size_bytes, size_t alignment) const {
            " that the process may have. Use fewer and larger blocks, or raise RLIMIT_NOFILE.";
 }
 
-/// The entry goes first: once unmapped, the address may be another block's.
+/// Removes the entry first, because once unmapped, the address may become another block's.
 void SharedResource::unmap(void *pointer, size_t size_bytes) {
     {
         const std::lock_guard lock(files_.mutex);

@@ -56,7 +56,7 @@ void SizeBins::remove(FreeNode *node) {
         level2_ &= ~(uint64_t{1} << bin / 4096);
 }
 
-/// The first bin from `bin` on that has blocks; `kBinCount` where none has.
+/// Returns the first bin from `bin` on that has blocks; `kBinCount` if none has.
 size_t SizeBins::find(size_t bin) const {
     if (const uint64_t bits = level0_[bin / 64] & ~uint64_t{0} << bin % 64; bits != 0)
         return bin / 64 * 64 + std::countr_zero(bits);

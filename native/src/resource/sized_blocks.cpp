@@ -7,7 +7,7 @@ namespace tightship::resource::sized {
 
 namespace {
 
-/// Where the size of a block is, and what the resource gave.
+/// Returns the address that holds a block's size, at the start of the resource's block.
 size_t *size_before(void *block) {
     return reinterpret_cast<size_t *>(static_cast<char *>(block) - kAlignment);
 }

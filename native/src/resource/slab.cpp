@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kLine = 64;
 
-/// Blocks that fit, with their bits before them where these are inside.
+/// Returns the number of blocks that fit, with their bits if these are inside.
 size_t count_blocks(size_t size_bytes, size_t block_bytes, size_t alignment, bool is_inside) {
     if (!is_inside)
         return size_bytes / block_bytes;
@@ -24,7 +24,8 @@ size_t count_blocks(size_t size_bytes, size_t block_bytes, size_t alignment, boo
     return least;
 }
 
-/// Zeros for `count` elements, touched as they are used. Throws `std::bad_alloc`.
+/// Obtains zeros for `count` elements, whose pages are touched as they are used. Throws
+/// `std::bad_alloc`.
 template <class Owner> void obtain(Owner &owner, size_t count) {
     using Element = typename Owner::element_type;
     owner.reset(static_cast<Element *>(std::calloc(count, sizeof(Element))));
@@ -80,7 +81,7 @@ Freed SlabResource::deallocate(void *pointer, size_t size_bytes, size_t alignmen
     return deallocate_slowly(pointer, size_bytes, alignment);
 }
 
-/// A size of 0, one that is kept apart, or what the slab does not serve.
+/// Serves a size of 0, or one that is kept apart; refuses sizes that the slab does not serve.
 void *SlabResource::allocate_slowly(size_t size_bytes, size_t alignment) {
     if (!serves(size_bytes, alignment))
         return nullptr;
@@ -91,7 +92,7 @@ void *SlabResource::allocate_slowly(size_t size_bytes, size_t alignment) {
     return given;
 }
 
-/// Takes a word of the bitmap into the thread cache, or one block where that is closed.
+/// Moves a word of the bitmap into the thread cache, or takes one block if that is closed.
 void *SlabResource::from_bitmap(size_t noted) {
     ThreadCache *cache = caches_.own();
     const bool is_open = cache != nullptr && cache->is_closed.load(std::memory_order_relaxed) == 0;
@@ -105,13 +106,13 @@ void *SlabResource::from_bitmap(size_t noted) {
     return block(word, bits);
 }
 
-/// Where the calling thread looks for free blocks: each in a line of the bitmap of its own.
+/// Returns the word at which the calling thread starts to search: threads start in different cache
+/// lines of the bitmap.
 size_t SlabResource::first_word() const {
     return thread_slot() * size_t{8} % free_->word_count();
 }
 
-/// Free blocks of one word, which the bitmap no longer has; calls back what thread caches hold if
-/// it must.
+/// Claims free blocks of one word; reclaims the blocks in thread caches if the bitmap is used up.
 uint64_t SlabResource::claim(size_t &word, size_t limit) {
     for (;;) {
         const uint64_t bits = free_->claim(word, limit);
@@ -131,7 +132,7 @@ bool SlabResource::collect() {
     return caches_.close_each([this](ThreadCache &cache) { empty_into_bitmap(cache); });
 }
 
-/// Neighbours that came back together go by one atomic operation.
+/// Empties a stack; neighbours freed one after the other go to the bitmap by one atomic operation.
 void SlabResource::empty_stack(ThreadCache &cache) {
     size_t word = 0;
     uint64_t bits = 0;
@@ -157,8 +158,8 @@ void SlabResource::empty_into_bitmap(ThreadCache &cache) {
     cache.set_bits(0);
 }
 
-/// Where the stack is full, the thread cache closed, the size kept apart, the block another
-/// process's or no such block.
+/// Handles the other cases: a full stack, a closed thread cache, a size that is kept apart, a block
+/// of another process, or a pointer that is not a live block.
 Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes, size_t alignment) {
     size_t index;
     if (const Freed found = locate(pointer, index); found != Freed::done)
@@ -177,7 +178,7 @@ Freed SlabResource::deallocate_slowly(void *pointer, size_t size_bytes, size_t a
     return Freed::done;
 }
 
-/// Why the block at `index` does not go back with that size and alignment; done where it does.
+/// Returns why the block at `index` cannot be freed with that size and alignment; `done` if it can.
 Freed SlabResource::check(const void *pointer, size_t index, size_t size_bytes, size_t alignment) {
     const size_t size = asked(index);
     if (size == 0 && (!is_shared_ || is_free(pointer, index)))
@@ -192,7 +193,7 @@ size_t SlabResource::size_of(const void *pointer) const {
     return locate(pointer, index) == Freed::done ? asked(index) : 0;
 }
 
-/// Whether the bitmap or the calling thread's cache has a block.
+/// Returns whether the bitmap or the calling thread's cache has a block.
 bool SlabResource::is_free(const void *pointer, size_t index) {
     const ThreadCache *cache = caches_.own();
     uint64_t free = free_->set_of(index / 64);
@@ -238,8 +239,9 @@ void SlabResource::before_fork() {
     caches_.close(true);
 }
 
-/// A child of shared memory leaves the parent what is in the thread caches, and the bitmap as it
-/// is; a child with a copy has no other threads that would finish what they had begun in it.
+/// Leaves the thread caches' blocks and the bitmap of shared memory to the parent. A private copy
+/// of the bitmap is completed: the child has no other threads that would finish what they had begun
+/// in it.
 void SlabResource::after_fork(bool is_child) {
     if (is_child) {
         os::register_thread_barrier();

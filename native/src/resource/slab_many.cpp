@@ -9,7 +9,7 @@ void SlabResource::mark_word(size_t word, size_t noted) {
     std::fill_n(&noted_[word * 64], 64, static_cast<uint16_t>(noted));
 }
 
-/// Whether 64 blocks are marked so.
+/// Returns whether 64 blocks are marked `noted` together.
 bool SlabResource::is_word(size_t word, size_t noted) const {
     const uint16_t *marks = &noted_[word * 64];
     uint16_t difference = 0;
@@ -18,7 +18,7 @@ bool SlabResource::is_word(size_t word, size_t noted) const {
     return difference == 0;
 }
 
-/// Marks 64 blocks that were asked for at once one by one, as one of them comes back alone.
+/// Marks 64 blocks that were requested together one by one, because one of them is freed alone.
 void SlabResource::divide(size_t word) {
     if (whole_[word].load(std::memory_order_acquire) == kFree)
         return;
@@ -31,7 +31,7 @@ void SlabResource::divide(size_t word) {
     whole_[word].store(kFree, std::memory_order_release);
 }
 
-/// Marks 64 blocks free; false, and nothing changed, where not all of them are marked `noted`.
+/// Marks 64 blocks free; returns false, and changes nothing, if not all of them are marked `noted`.
 bool SlabResource::unmark_word(size_t word, size_t noted) {
     auto whole = static_cast<uint16_t>(noted);
     if (whole_[word].load(std::memory_order_relaxed) == whole &&
@@ -46,7 +46,7 @@ bool SlabResource::unmark_word(size_t word, size_t noted) {
 size_t SlabResource::spread(void **blocks, size_t word, uint64_t bits, size_t noted) {
     size_t count = 0;
     if (bits == ~uint64_t{0}) {
-        if (is_shared_) // other processes give single ones back
+        if (is_shared_) // other processes free single blocks
             mark_word(word, noted);
         else
             whole_[word].store(static_cast<uint16_t>(noted), std::memory_order_relaxed);
@@ -94,8 +94,8 @@ size_t SlabResource::allocate_many(void **blocks, size_t count, size_t size_byte
     return given;
 }
 
-/// Puts free blocks of a word into the thread cache; those of another word that it had go to the
-/// bitmap, as all do where the thread cache is closed.
+/// Puts free blocks of a word into the thread cache; the cache's blocks of another word go to the
+/// bitmap, as all blocks do if the cache is closed.
 void SlabResource::keep(ThreadCache *cache, size_t word, uint64_t bits) {
     if (cache != nullptr && cache->enter()) {
         const size_t before_word = cache->get_word();
@@ -111,8 +111,8 @@ void SlabResource::keep(ThreadCache *cache, size_t word, uint64_t bits) {
         free_->release(word, bits);
 }
 
-/// Takes back `blocks[0]`, which is at `index`, with those that follow it and are of the same word,
-/// no two the same; `count` becomes how many those are. Neighbours in order need no division.
+/// Frees `blocks[0]`, which is at `index`, with those that follow it and lie in the same word, no
+/// two the same; sets `count` to their number. Neighbours in order need no division.
 FreedMany SlabResource::release_together(void *const *blocks, size_t &count, size_t index,
                                          size_t size_bytes) {
     const size_t word = index / 64, stop = std::min(word * 64 + 64, block_count_);
@@ -148,8 +148,8 @@ FreedMany SlabResource::deallocate_many(void *const *blocks, size_t count, size_
     return freed;
 }
 
-/// Takes blocks of one word back, but those that are none of that size.
-/// REQUIRES: all of them are at a multiple of the alignment, and `size_bytes` is `kNoted` at most.
+/// Frees the blocks of one word that have that size. REQUIRES: all of them are at a multiple of the
+/// alignment, and `size_bytes` is `kNoted` at most.
 FreedMany SlabResource::release_run(size_t word, uint64_t bits, size_t size_bytes) {
     FreedMany freed;
     uint64_t given = bits;

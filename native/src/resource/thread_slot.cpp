@@ -22,7 +22,7 @@ struct Holder {
     }
 };
 
-/// The child has one thread.
+/// Resets the slots in a child, which has one thread.
 struct ChildSlots final : Forkable {
     void before_fork() override {}
     void after_fork(bool is_child) override {

@@ -26,7 +26,7 @@ TIGHTSHIP_INLINE Unit lowest_top_in(const Unit *low, const Unit *size, int count
     return lowest;
 }
 
-/// The smallest of each block of `kBlock`, and of all.
+/// Smallest of each block of `kBlock` numbers, and of all.
 template <class Unit>
 TIGHTSHIP_INLINE Unit lowest_by_block(const Unit *low, int count, Unit far, Unit *blocks) {
     Unit lowest = far;
@@ -38,7 +38,7 @@ TIGHTSHIP_INLINE Unit lowest_by_block(const Unit *low, int count, Unit far, Unit
     return std::min(lowest, *blocks);
 }
 
-// Clones are not for templates.
+// The macro cannot clone templates.
 TIGHTSHIP_CLONES int32_t lowest_block(const int32_t *low, int count, int32_t far, int32_t *blocks) {
     return lowest_by_block(low, count, far, blocks);
 }
@@ -102,7 +102,7 @@ template <class Unit> Unit Descent<Unit>::align_up(Unit offset, int buffer) cons
     return (offset + instance_.alignment[buffer] - 1) & -instance_.alignment[buffer];
 }
 
-/// The lowest offset at which an undecided buffer may carry `buffer`; kFar if none can.
+/// Returns the lowest offset at which an undecided buffer may carry `buffer`; kFar if none can.
 template <class Unit> Unit Descent<Unit>::lowest_carrier(int buffer) {
     const Unit low = std::exchange(low_[buffer], kFar);
     const int begin = instance_.begin[buffer];
@@ -115,7 +115,7 @@ template <class Unit> Unit Descent<Unit>::lowest_carrier(int buffer) {
     return lowest >= kFar ? kFar : align_up(lowest, buffer);
 }
 
-/// Whether `one` is to be looked at first: it is lower, or as low and able to lie there.
+/// Returns whether `one` is chosen before `other`: it is lower, or as low and able to lie there.
 template <class Unit> bool Descent<Unit>::is_before(int one, int other) const {
     if (low_[one] != low_[other])
         return low_[one] < low_[other];
@@ -135,8 +135,8 @@ template <class Unit> void Descent<Unit>::leave() {
     frames_.pop_back();
 }
 
-/// Solves the part that has been entered, with a stack of its own: there may be as many decisions
-/// within each other as there are buffers.
+/// Solves the entered part with an explicit stack, because decisions may nest as deep as there are
+/// buffers.
 template <class Unit> Outcome Descent<Unit>::solve() {
     for (;;) {
         if (++nodes_ > nodes_max_ || (nodes_ % 256 == 0 && !wanted_()))
@@ -158,7 +158,7 @@ template <class Unit> Outcome Descent<Unit>::solve() {
     }
 }
 
-/// Places a buffer of the part entered last, and says what parts are left of it.
+/// Places a buffer of the part entered last, and adds the parts that are left of it.
 template <class Unit> bool Descent<Unit>::decide() {
     Frame &frame = frames_.back();
     frame.buffer = choose(frame.part);
@@ -172,7 +172,8 @@ template <class Unit> bool Descent<Unit>::decide() {
     return true;
 }
 
-/// Leaves the buffer that was placed last in the part entered last to be carried instead.
+/// Unwinds the last placement in the part entered last, and leaves its buffer to be carried
+/// instead.
 template <class Unit> bool Descent<Unit>::retry() {
     const Frame &frame = frames_.back();
     if (frame.buffer == kNone)
@@ -212,8 +213,8 @@ template <class Unit> void Descent<Unit>::split(const Part &whole, int placed) {
                      [](const Part &a, const Part &b) { return a.blame > b.blame; });
 }
 
-/// The buffer of a part that is decided next: none can come below it. kNone with a claim if the
-/// lowest of all turns out to be carried by nothing.
+/// Returns the buffer of a part that is decided next: none can come below it. kNone, with a claim,
+/// if nothing can carry the lowest of all.
 template <class Unit> int Descent<Unit>::choose(const Part &part) {
     const int from = instance_.starts[part.begin];
     const int to = instance_.starts[part.end];
@@ -253,7 +254,7 @@ template <class Unit> bool Descent<Unit>::place(int buffer) {
         crossing_[section] -= section > instance_.begin[buffer];
     }
     raised_.clear();
-    int hit = kNone; // a pinned one that this leaves no room for
+    int hit = kNone; // pinned buffer left without room
     for_each_neighbour(buffer, [&](int other) {
         if (rest_[other] >= top)
             return;
@@ -278,7 +279,7 @@ template <class Unit> bool Descent<Unit>::place(int buffer) {
                        [&](int other) { return watch_all_of(other); });
 }
 
-/// Leaves `buffer` to be carried, for placing it has just failed by the present claim.
+/// Leaves `buffer` to be carried, because placing it has just failed by the present claim.
 template <class Unit> bool Descent<Unit>::defer(int buffer) {
     claim_.insert(buffer);
     if (instance_.pin[buffer] != kFree)
@@ -296,7 +297,7 @@ template <class Unit> bool Descent<Unit>::raise(int buffer, Unit low, Cause caus
     return watching_[buffer] == 0 || watch_all_of(buffer);
 }
 
-/// Whether a buffer can still lie at the bottom of each section that `buffer` was to.
+/// Returns whether each section whose bottom `buffer` was to take has another buffer for it.
 template <class Unit> bool Descent<Unit>::watch_all_of(int buffer) {
     int last = kNone; // sections side by side have most buffers in common
     for (int section = instance_.begin[buffer]; section < instance_.end[buffer]; ++section) {
@@ -342,7 +343,7 @@ template <class Unit> bool Descent<Unit>::watch(int section) {
     return true;
 }
 
-/// Takes back changes, and turns the claim into one about the state before them. Says whether a
+/// Reverts changes, and turns the claim into one about the state before them. Returns whether a
 /// placement among them had raised a buffer of the claim.
 template <class Unit> bool Descent<Unit>::unwind(std::size_t size) {
     bool is_touched = false;

@@ -9,7 +9,7 @@
 namespace tightship::search {
 namespace {
 
-/// Ends of the ranges of buffers that share no section with those of another range.
+/// Returns the ends of the ranges of buffers that share no section with those of another range.
 std::vector<int> cuts_of(const Sections &sections) {
     std::vector<int> cuts;
     int reached = 0;

@@ -8,7 +8,7 @@
 namespace tightship::search {
 namespace {
 
-/// One end of a lifetime. Stops come before starts in the same step.
+/// Start or stop of a lifetime. Stops come before starts in the same step.
 using Event = std::tuple<std::int64_t, bool, std::size_t>;
 
 std::vector<Event> events_of(const place::Buffers &buffers) {

@@ -39,7 +39,7 @@ Outcome ItemDescent::run(std::int64_t nodes_max, const Wanted &wanted) {
     }
 }
 
-/// Places what has only one base.
+/// Places items that have only one base.
 bool ItemDescent::start() {
     for (int item = 0; item < instance_.count(); ++item) {
         low_[item] = instance_.base_from(item, 0);
@@ -55,8 +55,8 @@ bool ItemDescent::start() {
     return true;
 }
 
-/// The item that is decided next: none can lie lower. kNone if all are placed, kFailed with a
-/// claim if the lowest turns out to be carried by nothing.
+/// Returns the item that is decided next: none can lie lower. kNone if all are placed; kFailed,
+/// with a claim, if nothing can carry the lowest.
 int ItemDescent::choose() {
     for (;;) {
         int chosen = kNone;
@@ -81,7 +81,7 @@ int ItemDescent::choose() {
     }
 }
 
-/// The lowest base from `from` on at which something keeps an item up, or may come to.
+/// Returns the lowest base from `from` on at which something keeps an item up, or may come to.
 std::int64_t ItemDescent::lowest_carried(int item, std::int64_t from) const {
     std::int64_t lowest = kFar;
     for (const auto &range : instance_.ranges_of(item))
@@ -123,7 +123,7 @@ bool ItemDescent::place(int item) {
     return look();
 }
 
-/// Leaves `item` to be carried, for placing it has just failed by the present claim.
+/// Leaves `item` to be carried, because placing it has just failed by the present claim.
 bool ItemDescent::defer(int item) {
     const std::int64_t base = lowest_carried(item, low_[item] + 1);
     remember(item, kDeferred);
@@ -136,7 +136,7 @@ bool ItemDescent::raise(int item, std::int64_t base) {
     return raise_to(item, base) && look();
 }
 
-/// Puts the lowest base of an item where it meets nothing placed, from `base` on.
+/// Raises the lowest base of an item to the first from `base` on that meets no placed item.
 bool ItemDescent::raise_to(int item, std::int64_t base) {
     low_[item] = base;
     if (base == kFar)
@@ -169,7 +169,7 @@ bool ItemDescent::raise_to(int item, std::int64_t base) {
     return true;
 }
 
-/// Whether what is undecided still fits the sections that have been touched.
+/// Returns whether undecided items still fit the sections that have been touched.
 bool ItemDescent::look() {
     bool fits = true;
     for (const int section : touched_) {
@@ -205,7 +205,7 @@ bool ItemDescent::section_fits(int section) {
     return true;
 }
 
-/// Whether offsets [from, to) hold what is placed there and what can lie nowhere else.
+/// Returns whether offsets [from, to) hold what is placed there and what can lie nowhere else.
 bool ItemDescent::fits_between(int section, std::int64_t from, std::int64_t to) {
     const auto bytes_inside = [&](const ItemInstance::Piece &piece) {
         const std::int64_t base = is_placed(piece.item) ? at_[piece.item] : low_[piece.item];
@@ -235,7 +235,8 @@ std::int64_t ItemDescent::bytes_between(std::int64_t from, std::int64_t to) cons
     return bytes;
 }
 
-/// Whether all stay within the cost, each in the cheapest bank that it may still be in.
+/// Returns whether the cost limit holds with each item in the cheapest bank that it may still be
+/// in.
 bool ItemDescent::cost_fits() {
     std::int64_t cost = 0;
     const auto cost_of = [&](int item) {
@@ -252,7 +253,7 @@ bool ItemDescent::cost_fits() {
     return false;
 }
 
-/// Whether the peaks of all banks stay within their limit, as far as is decided.
+/// Returns whether the peaks of all banks stay within their limit, as far as is decided.
 bool ItemDescent::peaks_fit() {
     std::vector<std::pair<std::int64_t, int>> highest(instance_.banks.size(), {0, kNone});
     for (int item = 0; item < instance_.items; ++item) {
@@ -275,14 +276,13 @@ bool ItemDescent::peaks_fit() {
     return false;
 }
 
-/// The bank that an item is in, or is in at its lowest.
+/// Returns the bank that an item is in, or is in at its lowest base.
 int ItemDescent::bank_of(int item) const {
     return instance_.bank_at(item, is_placed(item) ? at_[item] : low_[item]);
 }
 
-/// Has the sections looked at that an item, which has been placed or raised, is the witness of. As
-/// long as a witness stays where it is, nothing else makes the bytes above it too few; which do not
-/// lie in one bank is another matter.
+/// Marks for a check the sections whose witness is an item that has been placed or raised. As long
+/// as a witness stays where it is, the bytes above it suffice, unless several banks divide them.
 void ItemDescent::touch(int item) {
     if (watching_[item] == 0 && instance_.banks.size() == 1)
         return;
@@ -313,8 +313,8 @@ bool ItemDescent::refuse(int item) {
     return false;
 }
 
-/// Takes back changes, and turns the claim into one about the state before them. Says whether it
-/// names the item that was placed among them.
+/// Reverts changes, and turns the claim into one about the state before them. Returns whether the
+/// claim names the item that was placed among them.
 bool ItemDescent::unwind(std::size_t size) {
     for (const int section : touched_)
         is_touched_[section] = 0;

@@ -12,7 +12,8 @@ using packing::Rectangle;
 constexpr std::int64_t kOffsetMax = std::int64_t{1} << 61;
 constexpr std::size_t kMeetingsMax = 4'000'000;
 
-/// How far up a placement may reach: pinned and forbidden bytes, and everything above them.
+/// Returns the highest offset that a placement may reach: pinned and forbidden bytes, and
+/// everything above them.
 std::int64_t reach_of(const packing::Items &items, const packing::Banks &banks,
                       std::span<const std::int64_t> top) {
     std::int64_t fixed = 0;
@@ -26,7 +27,7 @@ std::int64_t reach_of(const packing::Items &items, const packing::Banks &banks,
     return std::min(kOffsetMax, std::min(kOffsetMax, fixed) + sum);
 }
 
-/// Lays banks one above the other; false if that leaves the range of offsets.
+/// Lays banks one above the other; false if that exceeds the range of offsets.
 bool stack_banks(ItemInstance &made, const packing::Items &items, const packing::Banks &banks,
                  std::span<const std::int64_t> cost) {
     const std::int64_t reach = reach_of(items, banks, made.top);
@@ -58,7 +59,7 @@ void add_ranges(ItemInstance &made, const packing::Items &items, std::size_t ite
     }
 }
 
-/// All rectangles, those of what is forbidden with the bytes of the stacked banks, by start.
+/// Returns all rectangles by start, forbidden ones at their bytes in the stacked banks.
 std::vector<Rectangle> rectangles_of(ItemInstance &made, const packing::Items &items,
                                      const packing::Banks &banks) {
     std::vector<Rectangle> every(items.rectangles.begin(), items.rectangles.end());
@@ -84,8 +85,8 @@ std::vector<Rectangle> rectangles_of(ItemInstance &made, const packing::Items &i
     return every;
 }
 
-/// The sections of rectangles by start: each at the last start before a stop. Says which pieces
-/// are in no section before theirs.
+/// Adds the sections of rectangles by start, each at the last start before a stop. Returns a flag
+/// for each piece: 1 in the first section of its rectangle.
 std::vector<char> add_sections(ItemInstance &made, const std::vector<Rectangle> &rectangles) {
     std::vector<std::int64_t> stops;
     for (const Rectangle &rectangle : rectangles)
@@ -126,7 +127,7 @@ std::vector<char> add_sections(ItemInstance &made, const std::vector<Rectangle> 
     return is_new;
 }
 
-/// Says which bases items keep from each other; false if there are too many of such pairs.
+/// Adds the bases that items exclude for each other; false if there are too many pairs of items.
 bool add_meetings(ItemInstance &made, const std::vector<char> &is_new) {
     std::vector<std::tuple<int, int, std::int64_t, std::int64_t>> found;
     for (int section = 0; section < made.sections(); ++section) {

@@ -15,11 +15,11 @@ constexpr std::array<std::array<Key, 3>, Orders::kSorts> kSortKeys{{
     {kArea, kLifetime, kLoad},
 }};
 
-/// Positions that chance may add, and that the greatest blame takes away, of 1000 buffers.
+/// Positions, of 1000 buffers, that chance may add, and that the greatest blame takes away.
 constexpr std::int64_t kChance = 50;
 constexpr std::int64_t kBlame = 800;
 
-/// A number that looks drawn by lot, of a counter. Source: Steele, Lea, Flood, "Fast Splittable
+/// Returns a pseudorandom function of a counter. Source: Steele, Lea, Flood, "Fast Splittable
 /// Pseudorandom Number Generators", 2014.
 std::uint64_t lot(std::uint64_t counter) {
     std::uint64_t mixed = counter * 0x9e3779b97f4a7c15;

@@ -36,7 +36,7 @@ def statistics(device: int) -> dict[str, int]:
     """Return the counts and bytes of a device's pool, by PyTorch's names.
 
     Raises:
-        LibraryError: There is no driver, or no such device.
+        LibraryError: The driver is missing, or lacks the device.
     """
     now, live_count = _core.cuda_pool_statistics(device), _core.cuda_pool_live_count(device)
     return {

@@ -1,4 +1,4 @@
-"""What the published allocator's CUDA classes did wrong, over a driver without a device."""
+"""Faults of the published allocator's CUDA classes, over a driver without a device."""
 
 import ctypes
 import threading
@@ -21,7 +21,7 @@ from tightship.resource.virtual import (
 CHUNK = 1 << 16
 BUSY, OTHER = 0x1000, 0x2000  # handles of streams
 REFUSED = ("create", "map", "set_access", "reserve", "unmap", "push")
-"""What a driver may refuse; what gives back is not among them."""
+"""Calls that a driver may refuse; those that give memory back are not among them."""
 
 
 def seed(device):
@@ -225,7 +225,7 @@ def test_d13_an_event_that_cannot_be_made_is_waited_for(fake, device, make):
         fake.refuse(name, 0, 0)
 
 
-def test_d13_an_event_that_is_never_reached_blocks_nobody(fake, device, make):
+def test_d13_an_event_that_is_never_reached_blocks_no_thread(fake, device, make):
     resource, stream = make(device), CudaStream(device, BUSY)
     fake.begin(BUSY)
     given_back_on(resource, stream)
@@ -292,7 +292,7 @@ def test_a_library_that_is_no_driver_is_named_with_what_it_lacks(monkeypatch):
 
 
 def test_a_device_that_is_not_there_or_cannot_map_is_refused_by_number(fake):
-    with pytest.raises(LibraryError, match=r"no CUDA device 7: the driver has 2.*`ordinal`"):
+    with pytest.raises(LibraryError, match=r"Unknown CUDA device 7: the driver has 2.*`ordinal`"):
         CudaDevice(7, fake.path)
     with pytest.raises(InputError, match="ordinal"):
         CudaDevice(-1, fake.path)

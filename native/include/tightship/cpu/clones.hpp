@@ -1,5 +1,5 @@
-/// Loops that the compiler turns into vector instructions, and functions it makes for several
-/// generations of processors.
+/// Macros and loops by which the compiler makes vector instructions for several generations of
+/// processors.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 #define TIGHTSHIP_INLINE [[gnu::always_inline]] inline
 
-/// Before a loop whose turns read and write at one place only, the same for all operands.
+/// Precedes a loop whose iterations each read and write one position, the same for all operands, so
+/// that the compiler may assume no dependence between them.
 #if defined(__GNUC__) && !defined(__clang__)
 #define TIGHTSHIP_INDEPENDENT _Pragma("GCC ivdep")
 #elif defined(__clang__)
@@ -27,7 +28,7 @@
 
 namespace tightship::kernels {
 
-/// y[i] = f(x[i]); y may be x.
+/// Computes y[i] = f(x[i]); y may be x.
 template <class X, class Y, class F>
 TIGHTSHIP_INLINE void map_row(const X *x, Y *y, int64_t length, F f) {
     TIGHTSHIP_INDEPENDENT
@@ -35,7 +36,7 @@ TIGHTSHIP_INLINE void map_row(const X *x, Y *y, int64_t length, F f) {
         y[index] = f(x[index]);
 }
 
-/// z[i] = f(x[i], y[i]); z may be x or y.
+/// Computes z[i] = f(x[i], y[i]); z may be x or y.
 template <class X, class Y, class Z, class F>
 TIGHTSHIP_INLINE void zip_row(const X *x, const Y *y, Z *z, int64_t length, F f) {
     TIGHTSHIP_INDEPENDENT

@@ -50,7 +50,7 @@ class RunPermits {
 
     int count() const { return count_; }
 
-    /// Whether a permit is free.
+    /// Returns whether a permit is free.
     bool is_free() const;
 
     /// Returns how many permits are taken.
@@ -99,8 +99,8 @@ class RunPermits {
     bool take_or_enter(Place &place);
     void enter(Place &place);
     void remove(Place &place);
-    /// Whether an account is a group of the first level: it waits for several models. The model of
-    /// `ended`, whose caller has just run, counts as one of them.
+    /// Returns whether an account is a group of the first level: it waits for several models. The
+    /// model of `ended`, whose caller has just run, counts as one of them.
     bool has_several(const std::string &account, const Names &ended) const;
     void move_back(const Names &names, const Names &ended);
     Place &next(const Names &ended);

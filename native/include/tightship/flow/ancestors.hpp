@@ -1,4 +1,4 @@
-/// Which steps come before which, whatever the order in which a program's steps run.
+/// Precedence between steps that holds in every order in which a program's steps may run.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ struct Edges {
     std::span<const std::int64_t> to;
 };
 
-/// The ancestor relation of a directed acyclic graph, by chains: steps with successors are divided
-/// into paths, and every step knows how far along each path its ancestors reach. 4 bytes for each
-/// step and path, instead of a bit for each pair of steps.
+/// Ancestor relation of a directed acyclic graph, stored by chains: steps with successors are
+/// divided into paths, and every step has, for each path, the last position that is its ancestor.
+/// Takes 4 bytes for each step and path, instead of a bit for each pair of steps.
 class Ancestors {
   public:
-    /// O((steps + edges) * paths).
+    /// Builds the relation in O((steps + edges) * paths).
     Ancestors(std::size_t steps, const Edges &edges);
 
-    /// Whether step `a` has ended wherever `b` begins. No step comes before itself.
+    /// Returns whether step `a` has ended whenever `b` begins. A step does not come before itself.
     bool before(Step a, Step b) const {
         return a != b && chain_[a] < chains_ && reach_[b * chains_ + chain_[a]] >= position_[a];
     }
@@ -34,13 +34,13 @@ class Ancestors {
 
   private:
     std::size_t chains_ = 0;
-    std::vector<Step> chain_;            // of each step; more than any for those nobody waits for
+    std::vector<Step> chain_;            // of each step; beyond all chains without successors
     std::vector<std::int32_t> position_; // along its chain, from 1
     std::vector<std::int32_t> reach_; // rows of steps: the last position of an ancestor, or itself
 };
 
-/// Those of the edges `added` that follow from no others of `edges` and `added`: the smallest set
-/// that orders steps alike. Indices into `added`.
+/// Returns the indices into `added` of the edges that follow from no others of `edges` and `added`:
+/// the smallest set that orders steps alike.
 std::vector<std::int64_t> needed(std::size_t steps, const Edges &edges, const Edges &added);
 
 } // namespace tightship::flow

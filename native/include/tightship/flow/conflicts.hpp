@@ -1,4 +1,5 @@
-/// Which buffers may hold bytes at the same time when steps run as soon as they can.
+/// Conflicts between buffers when steps run as soon as they can: two buffers that may hold bytes at
+/// the same time must not share memory.
 #pragma once
 
 #include "tightship/flow/ancestors.hpp"
@@ -12,8 +13,8 @@
 
 namespace tightship::flow {
 
-/// The steps that touch each of m buffers: those of buffer i are `step[stop[i - 1]..stop[i])`,
-/// rising. A buffer is kept if it is read after all steps.
+/// Steps that touch each of m buffers: those of buffer i are `step[stop[i - 1]..stop[i])`, rising.
+/// A buffer is kept if it is read after all steps.
 struct Touches {
     std::span<const std::int64_t> step;
     std::span<const std::int64_t> stop;
@@ -27,8 +28,8 @@ struct Touches {
     }
 };
 
-/// A buffer comes before another if every step that touches it has ended before any that touches
-/// the other begins.
+/// Order of buffers: one comes before another if every step that touches it has ended before any
+/// step that touches the other begins.
 class Order {
   public:
     Order(const Ancestors &ancestors, const Touches &touches);
@@ -37,7 +38,8 @@ class Order {
     bool meet(std::size_t a, std::size_t b) const { return !before(a, b) && !before(b, a); }
     std::size_t count() const { return first_.size(); }
 
-    /// Steps that none of a buffer's others come before, and that come before none of them.
+    /// Returns the steps of a buffer that none of its other steps precedes; `last` returns those
+    /// that precede none of its other steps.
     std::span<const Step> first(std::size_t buffer) const { return first_[buffer]; }
     std::span<const Step> last(std::size_t buffer) const { return last_[buffer]; }
 
@@ -48,11 +50,11 @@ class Order {
     std::vector<bool> kept_;
 };
 
-/// A bit for each pair of buffers: whether they may hold bytes at the same time.
+/// Matrix of one bit for each pair of buffers: set if they may hold bytes at the same time.
 class Conflicts {
   public:
-    /// Buffers of different groups meet as well, where there are groups, one for each buffer.
-    /// O(m * m), and m * m / 8 bytes.
+    /// Finds the conflicts. If `group` is given, one group for each buffer, buffers of different
+    /// groups conflict as well. Takes O(m * m) time and m * m / 8 bytes.
     explicit Conflicts(const Order &order, std::span<const std::int64_t> group = {});
 
     bool meet(std::size_t a, std::size_t b) const {
@@ -77,13 +79,13 @@ struct Sized {
 
 enum class Gap { lowest, tightest };
 
-/// Buffers in the given order, each in a gap that those placed before leave it. O(m * m).
+/// Places buffers in the given order, each in a gap between those placed before it. O(m * m).
 place::Offsets place(const Conflicts &conflicts, const Sized &buffers, place::Order order, Gap gap);
 
-/// Pairs of steps of which the first must end before the second begins, so that buffers which share
-/// bytes do not meet; nothing for pairs of buffers that are ordered anyway. Of two that are not,
-/// the one that is touched first in the order of the steps comes first.
-/// REQUIRES: buffers that share bytes are apart where steps run one after another.
+/// Returns the pairs of steps of which the first must end before the second begins, so that buffers
+/// which share bytes are not live at once; none for pairs of buffers that are ordered anyway. Of
+/// two unordered buffers, the one that is touched first in the order of the steps comes first.
+/// REQUIRES: buffers that share bytes have disjoint lifetimes when steps run one after another.
 std::vector<std::pair<Step, Step>> implied(const Order &order, const Touches &touches,
                                            const Sized &buffers,
                                            std::span<const std::int64_t> offsets,

@@ -1,4 +1,4 @@
-/// The best order of an interval of steps, whatever comes before and after it.
+/// Best order of an interval of steps, whatever comes before and after the interval.
 #pragma once
 
 #include "tightship/flow/least_order.hpp"
@@ -9,26 +9,26 @@
 
 namespace tightship::flow {
 
-/// The most steps of an interval: a set of them is a word.
+/// Largest number of steps in an interval, so that a set of them fits a word.
 inline constexpr std::size_t kIntervalMax = 64;
 
-/// Steps `[start, stop)` of an order, what is live around them, and what they wait for.
+/// Steps `[start, stop)` of an order, the bytes live around them, and the steps they wait for.
 struct Interval {
     const Traffic &traffic;
     std::span<const std::int64_t> order; // of all steps
     std::size_t start, stop;
-    std::span<const std::vector<Step>> before; // of each step: those it waits for
+    std::span<const std::vector<Step>> before; // of each step: the steps it waits for
 };
 
-/// What was found within the effort.
+/// Result of a search within the effort allowed.
 struct IntervalOrder {
-    std::vector<std::int64_t> order; // of the steps of the interval; empty where there is none
-    bool is_whole;                   // every set was looked at that could lead to a smaller peak
+    std::vector<std::int64_t> order; // of the steps of the interval; empty if none was found
+    bool is_whole;                   // every set that could lead to a smaller peak was searched
 };
 
-/// An order of an interval whose loads all stay below `limit`, with the smallest largest load,
-/// where `live` bytes are live before it. `effort` is lowered by the number of times that a step is
-/// put behind a set.
+/// Returns an order of an interval whose live bytes all stay below `limit`, with the smallest peak,
+/// given that `live` bytes are live before it. Lowers `effort` by the number of times that a step
+/// is appended to a set.
 IntervalOrder best_interval(const Interval &interval, std::int64_t limit, std::int64_t live,
                             std::int64_t &effort);
 

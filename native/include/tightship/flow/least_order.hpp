@@ -1,4 +1,4 @@
-/// Orders of a program's steps in which fewer bytes are live at once.
+/// Orders of a program's steps that have fewer bytes live at once.
 #pragma once
 
 #include "tightship/flow/ancestors.hpp"
@@ -9,8 +9,8 @@
 
 namespace tightship::flow {
 
-/// What steps do to bytes. A cell lives from the first step that touches it to the last.
-/// REQUIRES: a step touches a cell once, and the step that touches it first comes before the
+/// Bytes that steps allocate and free. A cell lives from the first step that touches it to the
+/// last. REQUIRES: a step touches a cell once, and the step that touches it first comes before the
 /// others.
 struct Traffic {
     std::span<const std::int64_t> size;       // of each cell
@@ -20,26 +20,25 @@ struct Traffic {
     std::span<const std::int64_t> scratch;   // of each step
     std::span<const std::int64_t> over_stop; // of each step: where its pairs of cells end
     std::span<const std::int64_t> over_new;  // may be written over
-    std::span<const std::int64_t> over_old;  // this, if it is as large and dies here
+    std::span<const std::int64_t> over_old;  // over this, if it is as large and dies here
 
     std::size_t steps() const { return touch_stop.size(); }
 };
 
-/// An order, and the largest load in it.
+/// Order of steps, and its peak in bytes.
 struct LeastOrder {
     std::vector<std::int64_t> order;
     std::int64_t peak;
     bool is_least; // no order has a smaller peak
 };
 
-/// The largest load of steps that run in `order`.
+/// Returns the peak, in bytes, of steps that run in `order`.
 std::int64_t peak_of(const Traffic &traffic, std::span<const std::int64_t> order);
 
-/// An order with a peak no larger than that of 0, 1, 2, ...
-///
-/// Where a step that all others come before or after divides the steps into parts of at most 64,
-/// every set of a part's steps is looked at; where parts are larger, intervals of the best order
-/// found, around its peaks. Sets are looked at `effort` times at most.
+/// Returns an order with a peak no larger than that of 0, 1, 2, ... A step that all others come
+/// before or after divides the steps into parts. In a part of at most 64 steps, every set of them
+/// is searched; in larger parts, intervals of the best order found so far, around its peaks.
+/// Searches at most `effort` sets.
 LeastOrder least_order(const Traffic &traffic, const Edges &edges, std::int64_t effort);
 
 } // namespace tightship::flow

@@ -64,7 +64,7 @@ TIGHTSHIP_INLINE float widened(Bfloat16 x) {
     return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
 }
 
-/// Rounds to nearest, ties to even; a NaN stays one.
+/// Rounds to nearest, ties to even; a NaN stays a NaN.
 TIGHTSHIP_INLINE Bfloat16 to_bfloat16(float x) {
     const uint32_t bits = std::bit_cast<uint32_t>(x);
     const uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
@@ -80,8 +80,8 @@ TIGHTSHIP_INLINE float widened(Float16 x) {
     return std::bit_cast<float>(bits | static_cast<uint32_t>(x.bits & 0x8000u) << 16);
 }
 
-/// Rounds to nearest, ties to even; a NaN stays one. Denormal results are rounded by an
-/// addition to 0.5, whose last place is theirs.
+/// Rounds to nearest, ties to even; a NaN stays a NaN. Denormal results are rounded by an addition
+/// to 0.5, whose last place equals theirs.
 TIGHTSHIP_INLINE Float16 to_float16(float x) {
     const uint32_t bits = std::bit_cast<uint32_t>(x);
     const uint32_t sign = bits >> 16 & 0x8000u;

@@ -67,7 +67,7 @@ template <size_t N> class LoopNest {
                      [&](int64_t begin, int64_t end) { walk(cut, begin, end, body); });
     }
 
-    /// Calls `body(offsets, length)` for every piece of a row, as `for_each_block` does.
+    /// Calls `body(offsets, length)` for every part of a row, as `for_each_block` does.
     template <class Body> void for_each_row(int threads, const Body &body, int64_t cost = 1) const {
         for_each_block(
             threads,
@@ -85,7 +85,7 @@ template <size_t N> class LoopNest {
     static constexpr int64_t kGrain = 1 << 14; ///< fewest elements for a further thread
     static constexpr size_t kAxesMax = 64;
 
-    /// Division of blocks into bands of whole rows, or of rows into pieces.
+    /// Division of blocks into bands of whole rows, or of rows into parts.
     struct Cut {
         int64_t piece, pieces, band, bands, grain;
     };

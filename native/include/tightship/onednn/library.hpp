@@ -24,7 +24,7 @@ struct Error : std::runtime_error {
     dnnl_status_t status;
 };
 
-/// The library had no memory for a call; the call itself may be valid.
+/// Refusal of memory that the library needed for a call; the call itself may be valid.
 class OutOfMemory : public std::bad_alloc {
   public:
     explicit OutOfMemory(const char *wanted);

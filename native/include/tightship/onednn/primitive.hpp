@@ -80,8 +80,8 @@ class PrimitiveDesc {
     int64_t scratchpad_bytes() const;
     /// Layout of the operand of a `DNNL_ARG_*`; null if the primitive has none.
     MemoryDesc operand(int argument) const;
-    /// Whether its threads wait for each other in busy loops of the library, so that each must be a
-    /// thread of the system: sums of weight gradients.
+    /// Returns whether its threads wait for each other in busy loops of the library, so that each
+    /// must be a thread of the system: sums of weight gradients.
     bool meets() const;
     /// Moves on to the next implementation; returns false if none is left.
     bool next_implementation();

@@ -1,20 +1,22 @@
-/// Files of others, mapped without the risk of dying when they are made shorter.
+/// Files of other processes, mapped so that this process survives if they are truncated.
 #pragma once
 
 #include <cstddef>
 
 namespace tightship::os {
 
-/// A part of a file, read and written where it lies.
+/// Part of a file, mapped to be read and written in place.
 ///
-/// Whoever has the file may shorten it at any time, or the system may have no page left for it:
-/// touching such bytes would end the process by SIGBUS. Then all of the mapping becomes zeros that
-/// belong to nobody else, and `is_lost` says so from there on. The handler of SIGBUS that does this
-/// is set by the first mapping and passes on whatever is about other addresses.
+/// Any process with the file open may truncate it at any time, or the system may have no page left
+/// for it: touching such bytes would end the process by SIGBUS. Instead, the whole mapping is
+/// replaced by private zeros, and `is_lost` returns true from then on. The first mapping installs
+/// the handler of SIGBUS that does this; the handler passes faults at other addresses on to the
+/// handler before it.
 class GuardedMapping {
   public:
-    /// REQUIRES: `offset_bytes` is a multiple of the page size, and the file open to read and
-    /// write. Throws std::bad_alloc where the system refuses, or there are `kGuardsMax` of them.
+    /// Maps the range. REQUIRES: `offset_bytes` is a multiple of the page size, and the file is
+    /// open to read and write. Throws std::bad_alloc if the system refuses, or `kGuardsMax`
+    /// mappings exist.
     GuardedMapping(int file, size_t offset_bytes, size_t size_bytes);
     ~GuardedMapping();
     GuardedMapping(const GuardedMapping &) = delete;

@@ -8,8 +8,8 @@
 
 namespace tightship::packing {
 
-/// A set of lifetimes [start, stop), of which the one of least rank within a range can be asked
-/// for. A k-d tree over starts and stops, in which each node knows the least rank below it.
+/// Set of lifetimes [start, stop), which finds the one of least rank within a range: a k-d tree
+/// over starts and stops, in which each node has the least rank below it.
 ///
 /// Building is O(n log n), `erase` O(log n), `first_within` O(sqrt n) at worst. 28 bytes a
 /// lifetime.
@@ -17,16 +17,16 @@ class Contained {
   public:
     using Steps = std::span<const std::uint32_t>;
 
-    /// REQUIRES: columns of one length, start < stop.
+    /// Builds the set. REQUIRES: columns of one length, start < stop.
     Contained(Steps start, Steps stop);
 
     /// Puts every lifetime back, with new ranks: a permutation of [0, n).
     void fill(Steps rank);
 
-    /// The least rank of a lifetime in [start, stop); none if there is none.
+    /// Returns the least rank of a lifetime in [start, stop); nothing if the set has none there.
     std::optional<std::uint32_t> first_within(std::uint32_t start, std::uint32_t stop) const;
 
-    /// Takes out one that is in the set.
+    /// Removes a lifetime that is in the set.
     void erase(std::uint32_t lifetime);
 
   private:
@@ -37,7 +37,7 @@ class Contained {
         std::uint32_t start_max = 0;
         std::uint32_t stop_min = UINT32_MAX;
         std::uint32_t stop_max = 0;
-        std::uint32_t rank = kGone; // least of those below that are in the set
+        std::uint32_t rank = kGone; // least rank of the members below
     };
 
     struct Leaf {

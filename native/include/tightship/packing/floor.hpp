@@ -1,4 +1,4 @@
-/// Rectangles placed so far, and the gaps that they leave.
+/// Rectangles placed so far, and the gaps between them.
 #pragma once
 
 #include "tightship/packing/place.hpp"
@@ -12,7 +12,7 @@
 
 namespace tightship::packing {
 
-/// `meet(a, b)` says whether two buffers must not share bytes.
+/// Set of placed buffers; `meet(a, b)` returns whether two buffers must not share bytes.
 template <class Meet> class Floor {
   public:
     Floor(std::span<const std::int64_t> size, std::span<const std::int64_t> alignment, Meet meet)
@@ -23,7 +23,7 @@ template <class Meet> class Floor {
     std::size_t count() const { return size_.size(); }
     bool is_empty(std::size_t buffer) const { return size_[buffer] == 0; }
 
-    /// The lowest offset at which a buffer fits.
+    /// Returns the lowest offset at which a buffer fits.
     std::int64_t lowest(std::size_t buffer) const {
         std::int64_t offset = 0;
         for (const Placed &other : placed_) {
@@ -36,7 +36,8 @@ template <class Meet> class Floor {
         return offset;
     }
 
-    /// The offset in the smallest gap that holds a buffer; above all that it meets if none does.
+    /// Returns the offset in the smallest gap that holds a buffer; above all buffers that it meets
+    /// if none does.
     std::int64_t tightest(std::size_t buffer) const {
         std::int64_t offset = 0;
         std::int64_t best = -1;
@@ -78,7 +79,8 @@ template <class Meet> class Floor {
     std::vector<Placed> placed_;
 };
 
-/// Buffers in the given order, each at its lowest offset or in its tightest gap; empty ones at 0.
+/// Places buffers in the given order, each at its lowest offset or in its tightest gap; empty ones
+/// at 0.
 template <class Meet>
 place::Offsets place_in_order(Floor<Meet> &floor, place::Order order, bool is_lowest) {
     place::Offsets offsets(floor.count(), 0);

@@ -1,4 +1,4 @@
-/// The free ranges of an arena, by size.
+/// Free ranges of an arena, by size.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace tightship::packing {
 
-/// A free range of bytes, and what its owner calls it.
+/// Free range of bytes, with a label of its owner.
 struct Hole {
     std::int64_t size;
     std::int64_t offset;
@@ -20,13 +20,14 @@ struct Hole {
     }
 };
 
-/// Holes by rising size, then offset, no two with one offset: blocks of neighbours under one list
-/// of the last of each, so that a search looks at two short intervals of memory.
+/// Holes by rising size, then offset, no two with one offset. They are kept in blocks of
+/// neighbours, under one list of the last hole of each block, so that a search reads two short
+/// intervals of memory.
 ///
 /// `at_least` is O(log n), `insert` and `erase` O(log n + n / 1000) with a small factor.
 class Holes {
   public:
-    /// Where a hole is, until the next change.
+    /// Position of a hole, valid until the next change.
     struct Place {
         std::size_t block;
         std::size_t at;
@@ -34,10 +35,10 @@ class Holes {
 
     void insert(const Hole &hole);
 
-    /// REQUIRES: there is a hole.
+    /// Removes a hole. REQUIRES: `place` is the position of one.
     void erase(Place place);
 
-    /// The first hole that is not below `hole`.
+    /// Returns the position of the first hole that is not below `hole`.
     Place at_least(const Hole &hole) const;
 
     bool is_end(Place place) const { return place.block == blocks_.size(); }

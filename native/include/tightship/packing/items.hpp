@@ -1,4 +1,5 @@
-/// Placement of items: sets of rectangles that move as one, among what is fixed, in several banks.
+/// Placement of items, sets of rectangles that move as one, among fixed rectangles in several
+/// banks.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace tightship::packing {
 
-/// Steps [start, stop), and bytes [bottom, top) above the base of an item or of a bank.
+/// Rectangle of steps [start, stop) by bytes [bottom, top) above the base of an item or of a bank.
 struct Rectangle {
     std::int64_t owner; // item, or bank
     std::int64_t start;
@@ -16,7 +17,7 @@ struct Rectangle {
     std::int64_t top;
 };
 
-/// Columns of m items. Item i is the rectangles of owner i.
+/// Columns of m items. Item i consists of the rectangles of owner i.
 struct Items {
     std::span<const Rectangle> rectangles;   // by rising owner
     std::span<const std::int64_t> alignment; // of the base: a power of two, ...
@@ -39,9 +40,9 @@ struct Places {
     std::vector<std::int64_t> bank;
 };
 
-/// Pinned items first, then the others in the given order: each in the cheapest bank that it fits
-/// into, as low as it goes; in the one that it exceeds least, if it fits into none.
-/// O(m k) for k rectangles that meet an item in time.
+/// Places pinned items first, then the others in the given order: each in the cheapest bank that it
+/// fits into, as low as possible; if it fits into none, in the bank that it exceeds least. O(m k)
+/// for k rectangles that meet an item in time.
 Places first_fit(const Items &items, const Banks &banks, std::span<const std::int64_t> order);
 
 } // namespace tightship::packing

@@ -1,4 +1,4 @@
-/// What orders of buffers are made of.
+/// Keys by which planners order buffers.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace tightship::packing {
 
-/// For each buffer the largest load of a step of its lifetime. O(n log n), 56 bytes a buffer.
+/// Returns for each buffer the most bytes live at a step of its lifetime. O(n log n), 56 bytes a
+/// buffer.
 std::vector<std::int64_t> live_max(const place::Buffers &buffers);
 
-/// Rows by rising keys, of which the first counts most; equal rows by index. O(n b) for each key
-/// of b bytes that differ.
+/// Returns rows by rising keys, of which the first counts most; equal rows by index. O(n b) for
+/// each key of b bytes that differ.
 std::vector<std::int64_t> sorted_rows(std::span<const std::span<const std::int64_t>> keys);
 
 } // namespace tightship::packing

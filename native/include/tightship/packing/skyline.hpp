@@ -7,15 +7,15 @@
 
 namespace tightship::packing {
 
-/// The tops of what is placed, as intervals of steps of one height, and the buffers still to
-/// place. An interval with higher neighbours is a valley: what is placed elsewhere cannot change
-/// it. So valleys are filled one by one, from left to right, each by the first of the order that
-/// fits into its width; one that nothing fits into is raised to its lower neighbour.
+/// Tops of the placed buffers, as intervals of steps of one height, and the buffers still to place.
+/// An interval with higher neighbours is a valley: placements elsewhere cannot change it. So
+/// valleys are filled one by one, from left to right, each by the first buffer of the order that
+/// fits into its width; a valley that no buffer fits into is raised to its lower neighbour.
 class Skyline {
   public:
     explicit Skyline(const place::Buffers &buffers);
 
-    /// Offsets for an order, a permutation of [0, n).
+    /// Returns the offsets for an order, a permutation of [0, n).
     place::Offsets place(place::Order order);
 
   private:

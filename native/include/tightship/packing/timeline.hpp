@@ -1,4 +1,4 @@
-/// A walk over the starts and stops of lifetimes.
+/// Iteration over the starts and stops of lifetimes.
 #pragma once
 
 #include "tightship/packing/place.hpp"

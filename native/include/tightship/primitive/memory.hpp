@@ -44,7 +44,7 @@ class Resource {
     bool is_kept_ = false; ///< whether `reserve_pools` keeps it reserved
 };
 
-/// Whether a pool is given back or kept when its run ends.
+/// Policy for a pool when its run ends: given back, or kept.
 enum class Keep { kOnDemand, kCached };
 
 /// Gives each run of one primitive a pool, from pools that primitives share. Usable from any

@@ -1,4 +1,4 @@
-/// A resource that changes how its upstream behaves, and owns no memory.
+/// Base of resources that change how their upstream behaves, and own no memory.
 #pragma once
 
 #include "tightship/resource/memory_resource.hpp"
@@ -8,8 +8,8 @@
 
 namespace tightship::resource {
 
-/// All is as the upstream has it, but for what a subclass says. Its statistics are the upstream's,
-/// with what the upstream gave to others.
+/// Forwards every call to the upstream unless a subclass overrides it. Its statistics are the
+/// upstream's, including blocks that the upstream gave to others.
 class Adaptor : public MemoryResource {
   public:
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override {

@@ -1,4 +1,4 @@
-/// A lock that costs no atomic operation while one thread alone takes it.
+/// Lock without atomic operations as long as only one thread takes it.
 #pragma once
 
 #include "tightship/resource/thread_slot.hpp"
@@ -9,10 +9,10 @@
 
 namespace tightship::resource {
 
-/// Belongs to the first thread that takes it, which marks itself within by a plain store, until
-/// another one comes: that has the kernel run a barrier on every running thread (`membarrier`) and
-/// waits for the mark to go. From then on, and without that call in the kernel, it is a mutex.
-/// For `std::lock_guard`.
+/// Mutual exclusion, biased towards the first thread that takes the lock: this owner enters by a
+/// plain store, until another thread comes. That thread has the kernel run a barrier on every
+/// running thread (`membarrier`) and waits for the owner to leave. From then on, or if the kernel
+/// lacks that call, the lock is a mutex. Works with `std::lock_guard`.
 class BiasedLock {
   public:
     BiasedLock();
@@ -35,13 +35,13 @@ class BiasedLock {
     }
 
   private:
-    static constexpr uint32_t kNobody = UINT32_MAX - 2; // the number of no thread
+    static constexpr uint32_t kNoOwner = UINT32_MAX - 2; // no thread has this number
 
     bool is_owner() const { return owner_.load(std::memory_order_relaxed) == tls_thread_slot; }
     [[gnu::noinline]] void lock_slowly();
 
-    std::atomic<uint32_t> owner_{kNobody};
-    std::atomic<bool> is_within_{false}; // the owner, without the mutex
+    std::atomic<uint32_t> owner_{kNoOwner};
+    std::atomic<bool> is_within_{false}; // the owner is inside, without the mutex
     std::atomic<bool> is_shared_;
     std::mutex mutex_;
 };

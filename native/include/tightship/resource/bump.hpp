@@ -1,4 +1,4 @@
-/// A pointer that only moves forward, one for each processor: blocks that end together.
+/// Bump allocation with one cursor for each processor, for blocks that end together.
 #pragma once
 
 #include "tightship/resource/chunk.hpp"
@@ -9,33 +9,33 @@
 
 namespace tightship::resource {
 
-/// Cuts one region of `upstream` into even parts, and serves a thread from the part of the
-/// processor it runs on; where that is used up, from the nearest one that is not. What fits no
-/// part is laid over several whole ones. A block is one atomic operation and never given back on
-/// its own: `reset` and `rewind` take back all of them, or all since a mark.
+/// Cuts one region of `upstream` into equal parts, and serves a thread from the part of its current
+/// processor, or, if that is used up, from the nearest part that is not. A block too large for a
+/// part is laid over several whole ones. An allocation is one atomic operation; blocks are not
+/// freed one by one: `reset` and `rewind` end all of them, or all since a mark.
 ///
 ///     region  | cursors | part 0 ...... | part 1 ...... | ...
 ///             64 bytes each, or apart in a block of `control`
 ///
-/// A cursor is one word: blocks of the part (32 bits), and granules of it in use (32 bits).
+/// A cursor is one word: the number of blocks in the part (32 bits), and of its granules in use (32
+/// bits).
 class BumpResource final : public MemoryResource {
   public:
-    /// Takes `size_bytes` of `upstream`; `part_count` 0 is one for each processor.
-    /// `control` null keeps the cursors inside the region. Throws `Refused`, `Misuse`.
+    /// Takes `size_bytes` of `upstream`; a `part_count` of 0 means one part for each processor. If
+    /// `control` is null, the cursors are inside the region. Throws `Refused`, `Misuse`.
     BumpResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes, size_t part_count = 0,
                  std::shared_ptr<MemoryResource> control = nullptr);
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
-    /// Takes nothing back, and keeps no record of blocks: refuses what reaches beyond those it
-    /// gave.
+    /// Frees nothing, and keeps no record of blocks: rejects ranges beyond the blocks handed out.
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
-    /// Where the last block of a part ends.
+    /// Allocates only right behind the last block of a part.
     bool allocate_at(const void *start, size_t size_bytes) override;
     Range range_of(const void *pointer) const override;
-    /// Bytes from there on that blocks were given of.
+    /// Returns the bytes from `pointer` on that have been handed out.
     size_t size_of(const void *pointer) const override;
     bool supports_free() const override { return false; }
     Reach reach() const override { return {.size_bytes = capacity_bytes()}; }
@@ -49,12 +49,12 @@ class BumpResource final : public MemoryResource {
     size_t capacity_bytes() const { return part_bytes_ * cursors_.size(); }
     size_t part_count() const { return cursors_.size(); }
 
-    /// Every block ends. REQUIRES: no thread is within `allocate`.
+    /// Ends every block. REQUIRES: no thread is in `allocate`.
     void reset();
-    /// Now, to `rewind` to. REQUIRES: no thread is within `allocate`.
+    /// Returns a mark of the present state, for `rewind`. REQUIRES: no thread is in `allocate`.
     uint64_t mark();
-    /// Every block since the mark ends, and with them the marks made since; the mark stays.
-    /// False, and nothing ends, where the mark is gone. REQUIRES: no thread is within `allocate`.
+    /// Ends every block since the mark, and the marks made since; the mark stays valid. Returns
+    /// false, and ends nothing, if the mark is not valid. REQUIRES: no thread is in `allocate`.
     bool rewind(uint64_t mark);
 
   private:

@@ -1,4 +1,4 @@
-/// A block of an upstream, given back when its holder goes.
+/// Owner of one block of an upstream.
 #pragma once
 
 #include "tightship/resource/memory_resource.hpp"
@@ -11,7 +11,7 @@ namespace tightship::resource {
 class Chunk {
   public:
     Chunk() = default;
-    /// Throws `Refused` when the upstream has no such block.
+    /// Throws `Refused` if the upstream refuses the block.
     Chunk(std::shared_ptr<MemoryResource> upstream, size_t size_bytes, size_t alignment) {
         obtain(std::move(upstream), size_bytes, alignment);
     }
@@ -22,7 +22,7 @@ class Chunk {
     Chunk(const Chunk &) = delete;
     Chunk &operator=(const Chunk &) = delete;
 
-    /// As the constructor. REQUIRES: it holds nothing.
+    /// Obtains a block as the constructor does. REQUIRES: this owner is empty.
     void obtain(std::shared_ptr<MemoryResource> upstream, size_t size_bytes, size_t alignment) {
         pointer_ = upstream->allocate(size_bytes, alignment);
         if (pointer_ == nullptr)
@@ -32,7 +32,7 @@ class Chunk {
         alignment_ = alignment;
     }
 
-    /// Null where it holds nothing.
+    /// Returns the block's upstream; null if this owner is empty.
     const std::shared_ptr<MemoryResource> &upstream() const { return upstream_; }
     char *start() const { return static_cast<char *>(pointer_); }
     size_t size_bytes() const { return size_bytes_; }

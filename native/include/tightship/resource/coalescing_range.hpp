@@ -1,4 +1,4 @@
-/// Where the blocks of one range of addresses begin and end.
+/// Borders of free and live blocks in one range of addresses.
 #pragma once
 
 #include "tightship/resource/live_sizes.hpp"
@@ -12,7 +12,7 @@ inline uintptr_t address_of(const void *pointer) {
     return reinterpret_cast<uintptr_t>(pointer);
 }
 
-/// A set of granules as a bitmap that is touched only where bits are set.
+/// Set of granules, as a bitmap whose pages are touched only if bits in them are set.
 class GranuleBits {
   public:
     explicit GranuleBits(size_t count)
@@ -24,7 +24,7 @@ class GranuleBits {
     void set(size_t index) { words_[index / 64] |= uint64_t{1} << index % 64; }
     void clear(size_t index) { words_[index / 64] &= ~(uint64_t{1} << index % 64); }
 
-    /// The last set index below `index`; `SIZE_MAX` if none.
+    /// Returns the largest index in the set below `index`; `SIZE_MAX` if none.
     size_t last_before(size_t index) const {
         uint64_t mask = (uint64_t{1} << index % 64) - 1;
         for (size_t word = index / 64;; --word) {
@@ -43,7 +43,8 @@ class GranuleBits {
     std::unique_ptr<uint64_t[], Free> words_;
 };
 
-/// Blocks join within a coalescing range and never across its border.
+/// Range of addresses within which adjacent free blocks are joined, and across whose border they
+/// never are.
 struct CoalescingRange {
     CoalescingRange(uintptr_t start, size_t size_bytes)
         : start(start), granule_count(size_bytes / kFreeGranule), starts(granule_count),
@@ -53,14 +54,14 @@ struct CoalescingRange {
     size_t size_bytes() const { return granule_count * kFreeGranule; }
     bool contains(uintptr_t address) const { return address - start < size_bytes(); }
 
-    /// Whether the granule lies in a free block. Looks at all before it, if it must.
+    /// Returns whether the granule lies in a free block. May scan all granules before it.
     bool is_free(size_t index) const {
         if (starts.test(index) || ends.test(index))
             return true;
         const size_t begun = starts.last_before(index), ended = ends.last_before(index);
         return begun != SIZE_MAX && (ended == SIZE_MAX || ended < begun);
     }
-    /// Whether no granule of those lies in a block, free or live. Looks at all before them.
+    /// Returns whether none of those granules lies in a block, free or live. Scans all before them.
     bool is_clear(size_t first, size_t after) const {
         if (after > granule_count || is_free(first))
             return false;
@@ -84,7 +85,7 @@ struct CoalescingRange {
         starts.clear(first);
         ends.clear(first + node->size_bytes / kFreeGranule - 1);
     }
-    /// The free block that ends where `index` begins, or begins there; null where none does.
+    /// Returns the free block that ends or begins where `index` begins; null if none does.
     FreeNode *before(size_t index) const {
         if (index == 0 || !ends.test(index - 1))
             return nullptr;
@@ -99,10 +100,10 @@ struct CoalescingRange {
 
     uintptr_t start;
     size_t granule_count;
-    GranuleBits starts; // granules that a free block begins with
-    GranuleBits ends;   // granules that a free block ends with
-    LiveSizes live;     // of the blocks that are out
-    // What the upstream gave and takes back; no bytes where it takes nothing back.
+    GranuleBits starts; // first granules of free blocks
+    GranuleBits ends;   // last granules of free blocks
+    LiveSizes live;     // of blocks handed out
+    // Size obtained from the upstream, which takes it back; 0 if the upstream frees nothing.
     size_t chunk_bytes = 0;
     size_t chunk_alignment = 1;
 };

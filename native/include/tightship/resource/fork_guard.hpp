@@ -1,4 +1,4 @@
-/// What must be quiet when the process forks, so that the child finds it whole.
+/// Locks that are held while the process forks, so that the child finds consistent state.
 #pragma once
 
 namespace tightship::resource {
@@ -6,13 +6,14 @@ namespace tightship::resource {
 class Forkable {
   public:
     virtual ~Forkable() = default;
-    /// Takes its locks: no other thread is within it until `after_fork`.
+    /// Takes the object's locks: no other thread is inside it until `after_fork`.
     virtual void before_fork() = 0;
     virtual void after_fork(bool is_child) = 0;
 };
 
-/// Has `guarded` told of every fork. To be its last member: made when it is whole, gone first.
-/// The list of guards has a lock, taken here and by forks only.
+/// Calls `guarded` around every fork. Must be the last member of the guarded object: made when the
+/// object is complete, destroyed first. The list of guards has a lock, which only guards and forks
+/// take.
 class ForkGuard {
   public:
     explicit ForkGuard(Forkable &guarded);

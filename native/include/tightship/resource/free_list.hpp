@@ -1,4 +1,4 @@
-/// Blocks that were given back, of any size, joined and cut to serve others.
+/// Free list of blocks of any size, which are joined and cut to serve requests.
 #pragma once
 
 #include "tightship/resource/biased_lock.hpp"
@@ -13,23 +13,23 @@
 
 namespace tightship::resource {
 
-/// Which free block serves: the smallest that is large enough (by `SizeBins`), or the first of
-/// the plain list that is, the latest given back first.
+/// Choice of the free block for a request: the smallest that is large enough (by `SizeBins`), or
+/// the first large enough in a plain list, most recently freed first.
 enum class Fit : uint8_t { best, first };
 
-/// Owns no memory: what it cannot serve from blocks that came back it asks of `upstream`, and it
-/// also takes blocks of any size that `upstream` gave to others. The list runs through the blocks;
-/// where they begin and end, and which sizes there are, is kept outside of them.
+/// Serves requests from freed blocks, and from `upstream` what these cannot serve; owns no memory.
+/// Also takes blocks of any size that `upstream` gave to other callers. The list's links are inside
+/// the blocks; their borders and sizes are recorded outside of them.
 ///
-/// Every byte of a block that came back is in one free block, or in one that was handed out.
-/// Over an upstream that frees, blocks join within what it gave at once, so that `trim` can give
-/// that back; over one that does not (a bump), within all of it.
+/// Every freed byte is in one free block, or in one that was handed out. If the upstream frees,
+/// blocks join within what the upstream gave at once, so that `trim` can give that back; if it does
+/// not (a bump), within all that it gave.
 class FreeListResource final : public MemoryResource, private Forkable {
   public:
     struct Settings {
         Fit fit = Fit::best;
-        size_t chunk_bytes = 0;      ///< the least that upstream is asked for at once
-        bool upstream_first = false; ///< ask upstream, and the list only where that has no more
+        size_t chunk_bytes = 0;      ///< least bytes of a request to upstream
+        bool upstream_first = false; ///< use upstream first, free blocks if it refuses
     };
 
     explicit FreeListResource(std::shared_ptr<MemoryResource> upstream)
@@ -38,7 +38,8 @@ class FreeListResource final : public MemoryResource, private Forkable {
     ~FreeListResource() override;
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
-    /// Also takes a block of at least 32 bytes that upstream gave to others.
+    /// Frees a block of this list, or a block of at least 32 bytes that upstream gave to another
+    /// caller.
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
@@ -53,8 +54,8 @@ class FreeListResource final : public MemoryResource, private Forkable {
     size_t available_bytes() const override;
     size_t trim() override;
     void each_upstream(const Visit &visit) const override { visit(upstream_); }
-    /// Has `pages`, whose blocks the free ones lie in, discard what is in these; returns its bytes.
-    /// A request that comes meanwhile does not see them.
+    /// Makes `pages`, whose blocks contain the free ones, discard the contents of free blocks;
+    /// returns the bytes discarded. Concurrent requests do not see these blocks.
     size_t discard_free(MemoryResource &pages);
 
     size_t free_bytes() const;
@@ -64,14 +65,14 @@ class FreeListResource final : public MemoryResource, private Forkable {
   private:
     using CoalescingRanges = std::map<uintptr_t, CoalescingRange>;
 
-    /// What a request takes; 0 where no number is large enough.
+    /// Returns the bytes that a request takes; 0 if that exceeds the largest number.
     static size_t block_bytes(size_t size_bytes) {
         return align_up(std::max<size_t>(size_bytes, 1), kFreeGranule);
     }
 
     struct Request {
         size_t asked_bytes; // at least 1
-        size_t size_bytes;  // what that takes
+        size_t size_bytes;  // as it takes
         size_t alignment;
     };
     static Request request_of(size_t size_bytes, size_t alignment) {
@@ -82,7 +83,7 @@ class FreeListResource final : public MemoryResource, private Forkable {
         return request.size_bytes != 0 && request.alignment <= SIZE_MAX - request.size_bytes;
     }
 
-    // These hold the lock.
+    // The following functions require the lock.
     void *take(const Request &request);
     void *take_latest(const Request &request);
     void put_latest_away();
@@ -97,13 +98,13 @@ class FreeListResource final : public MemoryResource, private Forkable {
     void insert(CoalescingRange &coalescing_range, uintptr_t start, size_t size_bytes);
     void remove(CoalescingRange &coalescing_range, FreeNode *node);
     CoalescingRange *find(uintptr_t address);
-    /// Size and alignment that upstream was asked for.
+    /// Size and alignment of a request to upstream.
     struct Asked {
         size_t size_bytes, alignment;
     };
     CoalescingRange &coalescing_range_of(uintptr_t start, Range range, Asked asked);
 
-    // These do not.
+    // The following functions require that the lock is not held.
     void *from_longer_end(const Request &request);
     void *from_upstream(const Request &request);
     bool would_help_upstream(size_t size_bytes) const;
@@ -119,13 +120,14 @@ class FreeListResource final : public MemoryResource, private Forkable {
     bool is_abandoned_ = false; // in a child whose lists the parent writes to
     CoalescingRanges coalescing_ranges_;
     CoalescingRange *last_ = nullptr; // found last
-    /// The block that came back last: out again as it is, or put among the others by what comes.
+    /// Most recently freed block: handed out again as it is, or added to the others by the next
+    /// call.
     struct Latest {
         CoalescingRange *coalescing_range = nullptr;
         uintptr_t start = 0;
-        size_t size_bytes = 0; // 0 where there is none
+        size_t size_bytes = 0; // 0 if there is none
     } latest_;
-    uintptr_t stop_ = 0; // of what upstream gave last, where it takes nothing back
+    uintptr_t stop_ = 0; // end of upstream's last block, if upstream frees nothing
     FreeChain chain_;    // Fit::first
     SizeBins bins_;      // Fit::best
     size_t free_bytes_ = 0;

@@ -1,4 +1,4 @@
-/// Anonymous pages straight from the operating system.
+/// Anonymous pages from the operating system.
 #pragma once
 
 #include "tightship/resource/pages.hpp"
@@ -7,7 +7,7 @@
 
 namespace tightship::resource {
 
-/// Zeroed, private to the process, huge where they span huge pages and the system has them.
+/// Gives zeroed private pages, huge ones if the range spans them and the system has them.
 class HostResource final : public PageResource {
   public:
     struct Settings {
@@ -17,13 +17,13 @@ class HostResource final : public PageResource {
     };
 
     HostResource() = default;
-    /// Throws `Misuse` where the node is not there.
+    /// Throws `Misuse` if the machine lacks the node.
     explicit HostResource(Settings settings);
 
-    /// Keeps pages that were to be there from the start, and locked ones.
+    /// Keeps pages that were filled from the start, and locked ones.
     size_t discard(void *start, size_t size_bytes) override;
 
-    /// Of all blocks of all time, what could be locked.
+    /// Returns the bytes that could be locked, of all blocks of all time.
     size_t locked_bytes() const { return locked_bytes_; }
 
   private:

@@ -1,4 +1,4 @@
-/// Which blocks are out, kept outside of them.
+/// Record of live blocks, kept outside of them.
 #pragma once
 
 #include "tightship/resource/fork_guard.hpp"
@@ -14,17 +14,17 @@ struct LiveBlock {
     uintptr_t start = 0;
     size_t size_bytes = 0; ///< as asked for
     size_t alignment = 0;
-    uint64_t number = 0; ///< counts from 1 in the order they came
-    std::string origin;  ///< where it was asked for; empty where nobody looked
+    uint64_t number = 0; ///< counts from 1 in the order of allocation
+    std::string origin;  ///< code that requested it; empty if not recorded
 };
 
 class LiveBlocks final : private Forkable {
   public:
-    /// False, and nothing changed, where there is no memory to keep it.
+    /// Adds a block; returns false, and changes nothing, if memory for the record is refused.
     bool add(void *pointer, size_t size_bytes, size_t alignment, std::string origin = {});
-    /// Takes a block out, or says why it is none.
+    /// Removes a block, or returns why it is not live.
     Freed remove(void *pointer, size_t size_bytes, size_t alignment, LiveBlock &removed);
-    /// Puts back what `remove` took out, with its number.
+    /// Restores a block that `remove` removed, with its number.
     void restore(LiveBlock block);
 
     Range range_of(const void *pointer) const;
@@ -32,7 +32,7 @@ class LiveBlocks final : private Forkable {
     size_t size_bytes() const;
     size_t count() const;
     std::vector<LiveBlock> all() const; ///< the oldest first
-    /// Calls `look` with each; none comes or goes meanwhile.
+    /// Calls `look` with each block, under the lock.
     template <typename Look> void each(Look look) const {
         const std::lock_guard lock(mutex_);
         for (const auto &[start, block] : blocks_)

@@ -1,4 +1,4 @@
-/// What the live blocks of one range of addresses were asked for by.
+/// Requested sizes of the live blocks in one range of addresses.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace tightship::resource {
 
-/// A byte for each granule of 32 bytes, touched only where blocks begin.
+/// Table of a byte for each granule of 32 bytes, touched only where blocks begin.
 ///
-/// The first byte of a block is its size, up to 96, or says that the size follows in seven bits of
-/// each of the next three bytes, or seven; a block of such a size has that many granules. Those
-/// have the top bit set, which the first byte of a block never has.
+/// The first byte of a block is its size, up to 96, or a mark that the size follows in seven bits
+/// of each of the next three, or seven, bytes; a block of such a size has enough granules. The
+/// following bytes have the top bit set, which the first byte of a block never has.
 class LiveSizes {
   public:
     explicit LiveSizes(size_t granule_count)
@@ -23,13 +23,14 @@ class LiveSizes {
             throw std::bad_alloc();
     }
 
-    /// REQUIRES: `size_bytes` is above 0, and in the granules from `first` on no other is set.
+    /// Records a block. REQUIRES: `size_bytes` is above 0, and no other size is set in the block's
+    /// granules.
     void set(size_t first, size_t size_bytes) {
         const Code code = encode(size_bytes);
         std::memcpy(&bytes_[first], &code.bits, code.byte_count);
     }
     void clear(size_t first) { bytes_[first] = 0; }
-    /// Whether a live block of just `size_bytes` begins at a granule.
+    /// Returns whether a live block of exactly `size_bytes` begins at a granule.
     bool is(size_t first, size_t size_bytes) const {
         if (size_bytes - 1 >= kSizeMax)
             return false;
@@ -38,7 +39,7 @@ class LiveSizes {
         std::memcpy(&bits, &bytes_[first], code.byte_count);
         return bits == code.bits;
     }
-    /// The size of the live block that begins at a granule; 0 where none does.
+    /// Returns the size of the live block that begins at a granule; 0 if none does.
     size_t at(size_t first) const {
         const uint8_t head = bytes_[first];
         if (head < kShort)
@@ -49,7 +50,7 @@ class LiveSizes {
                 size_bytes = size_bytes << 7 | (bytes_[first + place] & 0x7F);
         return size_bytes;
     }
-    /// Whether a live block begins at a granule.
+    /// Returns whether a live block begins at a granule.
     bool begins(size_t granule) const { return bytes_[granule] - 1U < kLong; }
 
   private:

@@ -1,4 +1,4 @@
-/// Whole pages, mapped for each request and unmapped when it ends: the roots of every stack.
+/// Whole pages, mapped for each request and unmapped when the block ends.
 #pragma once
 
 #include "tightship/resource/fork_guard.hpp"
@@ -9,11 +9,12 @@
 
 namespace tightship::resource {
 
-/// Why nothing more is mapped, and what to change, where the process has hardly any mappings left;
-/// empty where it has.
+/// Returns why nothing more is mapped, and what to change, if the process has hardly any mappings
+/// left; else an empty text.
 std::string mapping_shortage();
 
-/// Keeps the ranges it has mapped; what they are mapped to is its subclasses' idea.
+/// Base of resources that map pages, with a record of the mapped ranges; subclasses choose what is
+/// mapped.
 class PageResource : public MemoryResource, private Forkable {
   public:
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) final;
@@ -28,7 +29,7 @@ class PageResource : public MemoryResource, private Forkable {
     size_t allocation_count() const; ///< of all time
 
   private:
-    /// `size_bytes` and `alignment` are multiples of the page size; null when refused.
+    /// Maps pages; `size_bytes` and `alignment` are multiples of the page size. Null if refused.
     virtual void *map(size_t size_bytes, size_t alignment) = 0;
     virtual void unmap(void *pointer, size_t size_bytes) = 0;
 
@@ -36,7 +37,7 @@ class PageResource : public MemoryResource, private Forkable {
     void after_fork(bool) final { mutex_.unlock(); }
 
     mutable std::mutex mutex_;
-    std::map<uintptr_t, size_t> live_; // sizes by address, as asked for
+    std::map<uintptr_t, size_t> live_; // requested sizes by address
     size_t current_bytes_ = 0;         // of their pages
     size_t peak_bytes_ = 0;
     size_t allocation_count_ = 0;

@@ -1,4 +1,4 @@
-/// Blocks that came back and may not be handed out yet.
+/// Quarantine of freed blocks, which may not be handed out yet.
 #pragma once
 
 #include "tightship/resource/fork_guard.hpp"
@@ -15,11 +15,11 @@ class Quarantine final : private Forkable {
 
     void add(LiveBlock block);
     bool contains(const void *pointer) const;
-    /// Takes the oldest block out; false where there is none, or all are within the limit and not
+    /// Removes the oldest block; false if there is none, or if all are within the limit and not
     /// `all` are to leave.
     bool leaves(bool all, LiveBlock &block);
     size_t size_bytes() const;
-    /// Calls `look` with each; none leaves meanwhile.
+    /// Calls `look` with each block, under the lock.
     template <typename Look> void each(Look look) const {
         const std::lock_guard lock(mutex_);
         for (const LiveBlock &block : blocks_)

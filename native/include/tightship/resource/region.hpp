@@ -1,4 +1,4 @@
-/// Memory that the caller has, as an upstream: an array, a mapped file, a shared segment.
+/// Memory that belongs to the caller, as an upstream: an array, a mapped file, a shared segment.
 #pragma once
 
 #include "tightship/resource/memory_resource.hpp"
@@ -7,7 +7,8 @@
 
 namespace tightship::resource {
 
-/// Hands out one block at a time, from the first aligned byte of the region on; never touches it.
+/// Hands out one block at a time, from the first aligned byte of the region on; never reads or
+/// writes the region.
 class RegionResource : public MemoryResource {
   public:
     RegionResource(void *start, size_t size_bytes, bool is_shared = false)
@@ -29,7 +30,7 @@ class RegionResource : public MemoryResource {
   private:
     Range range_;
     bool is_shared_;
-    std::atomic<uintptr_t> live_{0};    // the block that is out; 0 when none is
+    std::atomic<uintptr_t> live_{0};    // address of the live block; 0 if there is none
     std::atomic<size_t> live_bytes_{0}; // its size
 };
 

@@ -1,4 +1,4 @@
-/// Free blocks by their size: the best fit in a few looks, however many there are.
+/// Free blocks by size, with best fit in a few reads, however many blocks there are.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace tightship::resource {
 
-/// Sizes and addresses of free blocks are multiples of this: what a node and a footer take.
+/// Granule of sizes and addresses of free blocks, in bytes: room for a node and a footer.
 constexpr size_t kFreeGranule = 32;
 
-/// The head of a free block; its last word repeats `size_bytes`.
+/// Header of a free block; the block's last word repeats `size_bytes`.
 struct FreeNode {
     size_t size_bytes;
     FreeNode *previous;
@@ -26,7 +26,7 @@ struct FreeNode {
 };
 static_assert(sizeof(FreeNode) + sizeof(size_t) == kFreeGranule);
 
-/// A doubly linked list through the blocks, the latest first.
+/// Doubly linked list through the blocks, most recently freed first.
 class FreeChain {
   public:
     void push(FreeNode *node);
@@ -37,19 +37,19 @@ class FreeChain {
     FreeNode *head_ = nullptr;
 };
 
-/// One list for each size below 1 MiB, found by a bitmap of three levels; a tree above.
-/// Only heads of lists and the tree are outside the blocks. Not thread-safe.
+/// Lists by size below 1 MiB, one for each size, found by a bitmap of three levels; larger blocks
+/// in a tree. Only heads of lists and the tree are outside the blocks. Not thread-safe.
 class SizeBins {
   public:
     static constexpr size_t kBinCount = size_t{1} << 15;
-    /// Smaller blocks are in lists, by `FreeNode::next`; the others in the tree.
+    /// Size below which blocks are in lists, by `FreeNode::next`; the others are in the tree.
     static constexpr size_t kListedBytes = kBinCount * kFreeGranule;
 
     SizeBins();
 
     void insert(FreeNode *node);
     void remove(FreeNode *node);
-    /// A block of the least size that is not below `size_bytes`; null where none is.
+    /// Returns a block of the least size that is not below `size_bytes`; null if there is none.
     FreeNode *best(size_t size_bytes) const;
 
   private:
@@ -59,7 +59,7 @@ class SizeBins {
 
     size_t find(size_t bin) const;
 
-    std::unique_ptr<FreeChain[], Free> bins_; // pages of it are touched as sizes occur
+    std::unique_ptr<FreeChain[], Free> bins_; // its pages are touched as sizes occur
     uint64_t level0_[kBinCount / 64] = {};
     uint64_t level1_[kBinCount / 64 / 64] = {};
     uint64_t level2_ = 0;

@@ -1,4 +1,4 @@
-/// Blocks that know their size, for callers that do not tell it when they give one back.
+/// Blocks that record their size, for callers that do not pass it when they free one.
 #pragma once
 
 #include "tightship/resource/memory_resource.hpp"
@@ -6,18 +6,20 @@
 namespace tightship::resource {
 
 /// `malloc` and its family over a resource: the size lies in 64 bytes before each block, and blocks
-/// are at multiples of 64. `resource` is the one that a block came from.
+/// are at multiples of 64. `resource` must be the one that a block came from.
 namespace sized {
 
 constexpr size_t kAlignment = 64;
 
-/// Null where the resource refuses.
+/// Allocates a block; null if the resource refuses.
 [[nodiscard]] void *allocate(MemoryResource &resource, size_t size_bytes);
-/// `count` elements of `element_bytes` zeros; null as well where their product is no size.
+/// Allocates `count` elements of `element_bytes` zeros; null if the resource refuses or the product
+/// exceeds the largest size.
 [[nodiscard]] void *allocate_zeroed(MemoryResource &resource, size_t count, size_t element_bytes);
-/// Another size with what fits of the contents; null, and the block as it was, where refused.
+/// Moves a block to another size, with its contents as far as they fit; null, and the block
+/// unchanged, if refused.
 [[nodiscard]] void *reallocate(MemoryResource &resource, void *block, size_t size_bytes);
-/// A null block is none.
+/// Frees a block; does nothing for null.
 Freed release(MemoryResource &resource, void *block);
 
 } // namespace sized

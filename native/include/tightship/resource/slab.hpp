@@ -1,4 +1,4 @@
-/// Blocks of one size: the fastest way to a small one.
+/// Blocks of one size, allocated from thread caches.
 #pragma once
 
 #include "tightship/resource/chunk.hpp"
@@ -15,39 +15,40 @@
 
 namespace tightship::resource {
 
-/// Cuts one region of `upstream` into blocks of `block_bytes`, and keeps a bit for each.
+/// Cuts one region of `upstream` into blocks of `block_bytes`, with a bit for each.
 ///
 ///     region  | bits and their summaries | block 0 | block 1 | ...
 ///               or apart, in a block of `control`
 ///
-/// A thread takes the free blocks of a whole word, 64 at most, into its thread cache, by one atomic
-/// operation, and serves itself from there. What it gives back waits on a stack in its thread
-/// cache, the last one first out, and goes to the bitmap when that is full. When the bitmap is used
-/// up, what the thread caches hold is called back: no block is out of reach.
+/// A thread claims the free blocks of a whole word, 64 at most, into its thread cache, by one
+/// atomic operation, and allocates from there. Blocks that it frees wait on a stack in its thread
+/// cache, last in, first out, and go to the bitmap when the stack is full. When the bitmap is used
+/// up, the blocks in all thread caches are reclaimed: none is out of reach.
 ///
 /// Equation, while no call is in flight:
+///
 ///     blocks = live + bits set in the bitmap + bits in thread caches + blocks on their stacks
 ///
-/// Two bytes for each block, in memory of the process, keep the size it was asked for by while it
-/// is out, so that a block that comes back twice, or with another size, is refused. Of 64 blocks
-/// that are asked for at once two bytes for all of them do, until one comes back alone. They do not
-/// know what other processes of shared memory did: there any size that fits is taken.
+/// Two bytes for each block, in private memory of the process, record its requested size while it
+/// is live, so that a block freed twice, or with another size, is rejected. For 64 blocks requested
+/// at once, two bytes for all of them suffice until one is freed alone. Shared memory has no record
+/// of what other processes did: there any size that fits is accepted.
 class SlabResource final : public MemoryResource, private Forkable {
   public:
-    /// Takes `size_bytes` of `upstream`; `control` null keeps the bits inside the region.
+    /// Obtains `size_bytes` from `upstream`; if `control` is null, the bits are inside the region.
     /// Throws `Refused`, `Misuse`.
     SlabResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes, size_t block_bytes,
                  std::shared_ptr<MemoryResource> control = nullptr);
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
-    /// Sees a block that is free already; in shared memory, one that this process gave back.
+    /// Rejects a block that is free already; in shared memory, one that this process freed.
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
     size_t allocate_many(void **blocks, size_t count, size_t size_bytes,
                          size_t alignment = kDefaultAlignment) override;
     FreedMany deallocate_many(void *const *blocks, size_t count, size_t size_bytes,
                               size_t alignment = kDefaultAlignment) override;
-    /// One block.
+    /// Returns the range of one block.
     Range range_of(const void *pointer) const override;
     size_t size_of(const void *pointer) const override;
     Reach reach() const override { return {block_bytes_, alignment_}; }
@@ -59,12 +60,11 @@ class SlabResource final : public MemoryResource, private Forkable {
         visit(control_.upstream());
     }
 
-    /// Larger sizes are kept apart from the others.
+    /// Largest size recorded in a note; larger sizes are kept apart.
     static constexpr size_t kNoted = 0xFFFE;
 
-    /// A block of the calling thread's cache, marked with `noted`, the size it is asked for by;
-    /// what `otherwise()` returns where the thread cache has none. REQUIRES: the slab serves the
-    /// request.
+    /// Returns a block of the calling thread's cache, marked with `noted`, the requested size; if
+    /// the cache has none, the result of `otherwise()`. REQUIRES: the slab serves the request.
     template <typename Otherwise>
     [[gnu::always_inline]] void *from_cache(size_t noted, Otherwise otherwise) {
         ThreadCache *cache = caches_.likely();
@@ -85,8 +85,8 @@ class SlabResource final : public MemoryResource, private Forkable {
         mark(index, noted);
         return start_ + index * block_bytes_;
     }
-    /// Puts a block into the calling thread's cache; false, and nothing changed, where that is
-    /// full, or no such block of `kNoted` bytes at most is out.
+    /// Puts a block into the calling thread's cache; returns false, and changes nothing, if the
+    /// cache is full, or no live block of this size, at most `kNoted` bytes, is there.
     [[gnu::always_inline]] bool to_cache(void *pointer, size_t size_bytes, size_t alignment) {
         const size_t offset = static_cast<const char *>(pointer) - start_;
         const size_t index = quotient(offset);
@@ -115,7 +115,7 @@ class SlabResource final : public MemoryResource, private Forkable {
     size_t block_bytes() const { return block_bytes_; }
     size_t block_count() const { return block_count_; }
     size_t capacity_bytes() const { return capacity_bytes_; }
-    /// The largest power of two that every block is at a multiple of.
+    /// Returns the largest power of two that every block is at a multiple of.
     size_t alignment() const { return alignment_; }
 
   private:
@@ -128,7 +128,8 @@ class SlabResource final : public MemoryResource, private Forkable {
     char *block(size_t word, uint64_t bits) const {
         return start_ + (word * 64 + lowest(bits)) * block_bytes_;
     }
-    /// Of a block. Relaxed: a thread that gives one back may look at another's that is divided.
+    /// Note of a block. Access is relaxed, because a thread that frees a block may read another's
+    /// note while that thread divides a word's common note.
     std::atomic_ref<uint16_t> note_of(size_t index) const {
         return std::atomic_ref<uint16_t>(noted_[index]);
     }
@@ -136,11 +137,11 @@ class SlabResource final : public MemoryResource, private Forkable {
     void mark(size_t index, size_t noted) {
         note_of(index).store(static_cast<uint16_t>(noted), std::memory_order_relaxed);
     }
-    /// What a block is marked with.
+    /// Returns the note for a size.
     static size_t noted_of(size_t size_bytes) {
         return size_bytes > kNoted ? kLarge : std::max<size_t>(size_bytes, 1);
     }
-    /// The size that a block was asked for by; 0 where this process did not ask for it.
+    /// Returns the requested size of a block; 0 if this process did not request it.
     size_t asked(size_t index) const {
         const size_t noted = note(index);
         if (noted == kLarge)
@@ -150,11 +151,11 @@ class SlabResource final : public MemoryResource, private Forkable {
         const size_t whole = whole_[index / 64].load(std::memory_order_acquire);
         return whole != kDividing ? whole : note(index);
     }
-    /// What an offset is in blocks, where that leaves no rest.
+    /// Returns the offset in blocks, if it is a multiple of the block size.
     size_t quotient(size_t offset) const {
         return static_cast<size_t>(static_cast<unsigned __int128>(offset) * inverse_ >> 64);
     }
-    /// Done, with the index of the block that begins at `pointer`, or what is wrong with that.
+    /// Finds the index of the block that begins at `pointer`; returns `done`, or the fault.
     Freed locate(const void *pointer, size_t &index) const {
         const size_t offset = static_cast<const char *>(pointer) - start_;
         if (offset >= capacity_bytes_) [[unlikely]]
@@ -163,7 +164,7 @@ class SlabResource final : public MemoryResource, private Forkable {
         return index * block_bytes_ == offset ? Freed::done : Freed::not_a_block;
     }
     static uint64_t bit(size_t index) { return uint64_t{1} << index % 64; }
-    /// The word's `bits` as addresses; returns how many.
+    /// Writes the addresses of the word's `bits` to `blocks`; returns their number.
     size_t spread(void **blocks, size_t word, uint64_t bits, size_t noted);
     void mark_word(size_t word, size_t noted);
     bool is_word(size_t word, size_t noted) const;
@@ -187,19 +188,21 @@ class SlabResource final : public MemoryResource, private Forkable {
     void before_fork() override;
     void after_fork(bool is_child) override;
 
-    // What every call reads, together.
+    // Members read by every call lie together, in as few cache lines as possible.
     char *start_ = nullptr; // of block 0
     size_t capacity_bytes_ = 0;
     size_t block_bytes_;
     size_t alignment_ = 1;
     uint64_t inverse_ = 0; // 2**64 / block_bytes, rounded up
     ThreadCaches caches_;
-    /// Of each block: `kFree`, its size, or `kLarge`; written by the thread that has the block.
+    /// Note of each block: `kFree`, its size, or `kLarge`; written by the thread that has the
+    /// block.
     std::unique_ptr<uint16_t[], Free> noted_;
-    /// Of each 64 blocks that were asked for at once, all of them `kFree`: their size.
+    /// Common size of each 64 blocks that were requested at once, while all their notes are
+    /// `kFree`.
     std::unique_ptr<std::atomic<uint16_t>[], Free> whole_;
-    std::unique_ptr<size_t[], Free> large_; // the sizes of those; null where none can be
-    size_t noted_max_ = 0;                  // of sizes that allocate() need not look at
+    std::unique_ptr<size_t[], Free> large_; // sizes of `kLarge` blocks; null if none are that large
+    size_t noted_max_ = 0;                  // largest size that allocate() notes itself
     size_t block_count_ = 0;
     bool is_shared_ = false;
     Chunk region_;

@@ -1,4 +1,4 @@
-/// Free blocks that a thread keeps to itself: taken and put back by plain loads and stores.
+/// Free blocks that belong to one thread, taken and put back by plain loads and stores.
 #pragma once
 
 #include "tightship/resource/thread_slot.hpp"
@@ -12,20 +12,20 @@
 
 namespace tightship::resource {
 
-/// What one thread has of a slab: the blocks given back last, and free blocks of one word. Written
-/// by its owner while `is_busy`, by others only after `ThreadCaches::close` has closed it; no
-/// atomic operation, no fence on the owner's side.
+/// Blocks of a slab that one thread has: the last ones it freed, and free blocks of one word.
+/// Written by its owner while `is_busy`, by others only after `ThreadCaches::close` has closed it;
+/// the owner needs no atomic operation and no fence.
 struct ThreadCache {
     static constexpr uint32_t kDepth = 60;
 
-    alignas(128) std::atomic<char *> stack[kDepth] = {}; ///< blocks given back, the last first out
-    std::atomic<uint32_t> depth{0};                      ///< how many of them
+    alignas(128) std::atomic<char *> stack[kDepth] = {}; ///< freed blocks, the last first out
+    std::atomic<uint32_t> depth{0};                      ///< number of blocks on `stack`
     std::atomic<uint32_t> is_busy{0};                    ///< the owner is within
     std::atomic<uint32_t> is_closed{0};                  ///< the owner must stay out
     std::atomic<uint32_t> word{0};
     std::atomic<uint64_t> bits{0}; ///< free blocks of that word, not in the bitmap
 
-    /// False where others have closed it; else the owner is within until `leave`.
+    /// Returns false if another thread has closed it; else the owner is inside until `leave`.
     bool enter() {
         is_busy.store(1, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -36,7 +36,7 @@ struct ThreadCache {
     }
     void leave() { is_busy.store(0, std::memory_order_release); }
 
-    // Nobody else writes meanwhile, so these need be no more than plain.
+    // Only the owner writes meanwhile, so these loads may be relaxed.
     uint32_t get_depth() const { return depth.load(std::memory_order_relaxed); }
     void set_depth(uint32_t value) { depth.store(value, std::memory_order_relaxed); }
     char *at(uint32_t place) const { return stack[place].load(std::memory_order_relaxed); }
@@ -47,16 +47,16 @@ struct ThreadCache {
         word.store(static_cast<uint32_t>(of_word), std::memory_order_relaxed);
         set_bits(value);
     }
-    /// The free blocks it has of a word, besides those in `stack`.
+    /// Returns the free blocks of a word in this cache, besides those in `stack`.
     uint64_t bits_of(size_t of_word) const { return get_word() == of_word ? get_bits() : 0; }
     size_t count() const { return get_depth() + static_cast<size_t>(std::popcount(get_bits())); }
     bool is_empty() const { return get_depth() == 0 && get_bits() == 0; }
-    /// REQUIRES: `deep` is `get_depth()`, above 0.
+    /// Pops a block. REQUIRES: `deep` is `get_depth()`, above 0.
     char *pop(uint32_t deep) {
         set_depth(deep - 1);
         return at(deep - 1);
     }
-    /// REQUIRES: `deep` is `get_depth()`, below `kDepth`.
+    /// Pushes a block. REQUIRES: `deep` is `get_depth()`, below `kDepth`.
     void push(uint32_t deep, char *block) {
         stack[deep].store(block, std::memory_order_relaxed);
         set_depth(deep + 1);
@@ -64,23 +64,23 @@ struct ThreadCache {
 };
 static_assert(sizeof(ThreadCache) == kCacheBytes);
 
-/// The thread caches of a slab, one for each of the first threads, and one for all others that is
-/// closed.
+/// Thread caches of a slab: one for each of the first threads, and one for all other threads, which
+/// is always closed.
 ///
-/// Entering is a store and a load that the processor may swap; who closes a thread cache makes up
-/// for it with a barrier on every running thread (`membarrier`), which only happens when a slab is
-/// used up or the process forks. Without that call in the kernel all thread caches are closed for
-/// good.
+/// Entering is a store and a load that the processor may reorder; a thread that closes a cache
+/// makes up for it with a barrier on every running thread (`membarrier`), which only happens when a
+/// slab is used up or the process forks. If the kernel lacks that call, all thread caches are
+/// always closed.
 class ThreadCaches {
   public:
     ThreadCaches();
 
-    /// The calling thread's, or the closed one.
+    /// Returns the calling thread's cache, or the closed one.
     ThreadCache *likely() {
         return reinterpret_cast<ThreadCache *>(reinterpret_cast<char *>(caches_.get()) +
                                                tls_cache_offset);
     }
-    /// The calling thread's; null where it has none.
+    /// Returns the calling thread's cache; null if it has none.
     ThreadCache *own() {
         const uint32_t slot = thread_slot();
         return slot < count_ ? &caches_[slot] : nullptr;
@@ -88,8 +88,8 @@ class ThreadCaches {
     uint32_t count() const { return count_; }
     const ThreadCache &operator[](uint32_t index) const { return caches_[index]; }
 
-    /// Closes every thread cache that holds something, or all; calls `take` with each, and opens
-    /// them. Returns whether one held something. REQUIRES: one thread at a time.
+    /// Closes every thread cache that holds blocks, or all; calls `take` with each, and opens them.
+    /// Returns whether one held blocks. REQUIRES: one thread at a time.
     template <typename Take> bool close_each(Take take) {
         if (!close(false))
             return false;
@@ -99,14 +99,14 @@ class ThreadCaches {
         open();
         return true;
     }
-    /// Closes thread caches, all of them or those that hold something; false where there was none.
+    /// Closes thread caches, all of them or those that hold blocks; returns whether there was any.
     bool close(bool all);
     void open();
     /// Empties every thread cache. REQUIRES: all are closed.
     void forget();
 
   private:
-    uint32_t count_; // that threads can have
+    uint32_t count_; // number of threads with a cache
     std::unique_ptr<ThreadCache[]> caches_;
 };
 

@@ -18,7 +18,7 @@
 
 namespace tightship {
 
-/// How a run ended, between two steps.
+/// Outcome of a run, between two steps.
 enum class Outcome { kDone, kStopped, kDeadline };
 
 /// Checks between two steps whether a run must end.

@@ -1,4 +1,4 @@
-/// What one attempt of a search says, learns and is asked.
+/// Parameters, outcome and shared knowledge of one attempt of a search.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,15 @@ namespace tightship::search {
 
 enum class Outcome { placed, failed, stopped };
 
-/// What attempts learn from each other: how often a buffer was to blame, a section too full.
+/// Experience that attempts share: how often a buffer was to blame, or a section too full.
 struct Blame {
     std::vector<std::int64_t> buffer, section;
 };
 
-/// Whether an attempt is still wanted.
+/// Condition under which an attempt goes on: neither stopped nor beaten by an earlier one.
 struct Wanted {
     const StopFlag *stop;                  // may be null
-    const std::atomic<std::int64_t> *done; // the first attempt known to settle the matter
+    const std::atomic<std::int64_t> *done; // first attempt known to settle the question
     std::int64_t attempt;
 
     bool operator()() const {

@@ -1,4 +1,4 @@
-/// A set of small numbers, and a stack of such sets.
+/// Set of small numbers, and a stack of such sets.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ class Bits {
                 visit(static_cast<int>(word) * 64 + std::countr_zero(left));
     }
 
-    /// Puts a copy on top of `stack`.
+    /// Pushes a copy of the set onto `stack`.
     void push_on(std::vector<std::uint64_t> &stack) const {
         stack.insert(stack.end(), words_.begin(), words_.end());
     }

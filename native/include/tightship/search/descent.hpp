@@ -1,10 +1,11 @@
 /// One attempt to place an instance: depth first, with blame.
 ///
-/// Every placement can be pushed down until each buffer rests on the floor or on another; only
-/// such are looked for. A buffer below which nothing undecided can come is either placed where it
-/// rests, or is carried by one placed later. The first is tried first. If it fails, the failure
-/// is a claim: a set of buffers that do not fit together above their present lowest offsets. If
-/// the decision raised none of these, the claim held before, and the second is not tried.
+/// Every placement can be pushed down until each buffer rests on the floor or on another buffer;
+/// only such placements are searched. A buffer below which nothing undecided can come is either
+/// placed where it rests, or is carried by one placed later. The first alternative is tried first.
+/// If it fails, the failure is a claim: a set of buffers that do not fit together above their
+/// present lowest offsets. If the decision raised none of these, the claim held before, and the
+/// second alternative is not tried.
 ///
 /// A pinned buffer rests at its offset, and nothing carries it.
 ///
@@ -24,10 +25,11 @@ namespace tightship::search {
 
 template <class Unit> class Descent {
   public:
-    /// Of buffers that may be decided at the same offset, the first by `rank` is.
+    /// Prepares an attempt that decides first, of buffers that may be decided at the same offset,
+    /// the one of least `rank`.
     Descent(const Instance<Unit> &instance, std::span<const int> rank, Blame &blame);
 
-    /// Decides at most `nodes_max` times. REQUIRES: is called once.
+    /// Makes at most `nodes_max` decisions. REQUIRES: is called once.
     Outcome run(std::int64_t nodes_max, const Wanted &wanted);
 
     std::int64_t nodes() const { return nodes_; }

@@ -1,4 +1,4 @@
-/// Exact search for items in banks: is there a placement within the capacities, a cost and a peak?
+/// Exact search for a placement of items in banks, within capacities, a cost and a peak.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tightship::search {
 
-/// What the search is to stay within, beside the capacities.
+/// Limits of the search, besides the capacities.
 struct ItemLimits {
     std::int64_t cost; // of all items together, above what the cheapest bank charges for them
     std::int64_t peak; // the sum of the largest offsets used in each bank
@@ -26,7 +26,8 @@ struct ItemAnswer {
     std::vector<std::int64_t> banks; // of each item, of `fits`
 };
 
-/// REQUIRES: forbidden rectangles of a bank are disjoint, and so are those of an item.
+/// Searches for a placement. REQUIRES: forbidden rectangles of a bank are disjoint, and so are
+/// those of an item.
 ItemAnswer fit_items(const packing::Items &items, const packing::Banks &banks,
                      const BankCosts &costs, const ItemLimits &item_limits, const Limits &limits);
 

@@ -1,4 +1,5 @@
-/// A problem as the search wants it: sizes in units, steps as sections, buffers in order of start.
+/// Problem in the form that the search uses: sizes in units, steps as sections, buffers in order of
+/// start.
 ///
 ///     steps      0   1   2   3   4   5   6
 ///     a          |-------|
@@ -6,8 +7,8 @@
 ///     c                      |-------|
 ///     sections       0           1
 ///
-/// A section is a largest set of buffers that are live together; its buffers must be stacked.
-/// Whoever is live together is so in a section.
+/// A section is a largest set of buffers that are live together; its buffers must be stacked. Any
+/// buffers that are live together share a section.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace tightship::search {
 
-/// Where some buffers have to lie: an offset, or `kFree`, for each; or nothing, if all are free.
+/// Fixed offsets: an offset, or `kFree`, for each buffer; or nothing, if all are free.
 using Pins = std::span<const std::int64_t>;
 constexpr std::int64_t kFree = -1;
 
@@ -29,23 +30,23 @@ struct Sections {
     std::vector<int> begin, end;      // of each buffer: sections [begin, end)
 };
 
-/// Empty buffers are left out. O(n log n).
+/// Returns the sections of the buffers that are not empty. O(n log n).
 Sections sections_of(const place::Buffers &buffers);
 
 /// Sizes divided by their greatest common divisor, as far as alignments allow.
 struct Units {
     std::int64_t bytes = 1;              // of one unit
     std::vector<std::int64_t> size;      // of each buffer of `Sections`, in units
-    std::vector<std::int64_t> alignment; // in units, 1 where any offset will do
+    std::vector<std::int64_t> alignment; // in units, 1 if any offset is aligned
     std::int64_t total = 0;              // of sizes and padding
 };
 
 Units units_of(const place::Buffers &buffers, const Sections &sections, Pins pins);
 
-/// Buffers whose sections hang together. Unit is int32_t where all sums fit, else int64_t.
+/// Buffers whose sections are connected. Unit is int32_t if all sums fit, else int64_t.
 template <class Unit> struct Instance {
     Unit capacity;
-    bool aligned = false; // whether an alignment is above 1
+    bool aligned = false; // true if an alignment is above 1
     std::vector<Unit> size, alignment;
     std::vector<Unit> pin;              // of each buffer: its offset, or `kFree`
     std::vector<int> begin, end;        // of each buffer: sections [begin, end)
@@ -56,7 +57,7 @@ template <class Unit> struct Instance {
     std::vector<std::int64_t> lifetime; // in steps
 
     int count() const { return static_cast<int>(size.size()); }
-    /// Pairs of buffers that a decision looks at, roughly.
+    /// Returns the pairs of buffers that a decision visits, roughly.
     std::int64_t pairs_a_node() const;
 
     int sections() const { return static_cast<int>(starts.size()) - 1; }
@@ -66,7 +67,7 @@ template <class Unit> struct Instance {
     }
 };
 
-/// The instance of buffers [from, to) of `sections`, which share no section with any other.
+/// Returns the instance of buffers [from, to) of `sections`, which share no section with any other.
 template <class Unit>
 Instance<Unit> instance_of(const place::Buffers &buffers, const Sections &sections,
                            const Units &units, Pins pins, std::int64_t capacity, int from, int to);

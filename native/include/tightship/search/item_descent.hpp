@@ -1,14 +1,14 @@
 /// One attempt to place items: depth first, with blame.
 ///
-/// Any placement can be pushed down until each item is carried: the next lower base would have it
-/// meet another, or leave its range. So the item that can lie lowest is either placed there or
-/// has a base that another keeps it up to; the search tries the first, then the lowest of the
-/// second. Items may lie below what is placed already, and two may carry each other; where none
-/// above is sure to carry it, an item is tried where it is.
+/// Any placement can be pushed down until each item is carried: at the next lower base it would
+/// meet another item, or leave its range. So the item that can lie lowest is either placed there or
+/// has a base that another item keeps it up to; the search tries the first alternative, then the
+/// lowest base of the second. Items may lie below others placed before, and two may carry each
+/// other; if none above is sure to carry it, an item is tried where it is.
 ///
 /// A failure is a claim: items of which no placement exists with those placed where they are and
-/// the others not below their present lowest bases. It names placed items, too; a decision about
-/// an item that a claim does not name is not taken another way.
+/// the others not below their present lowest bases. It names placed items, too; a decision about an
+/// item that a claim does not name has no second alternative tried.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,11 @@ namespace tightship::search {
 
 class ItemDescent {
   public:
-    /// Of items that may be decided at the same base, the first by `rank` is.
+    /// Prepares an attempt that decides first, of items that may be decided at the same base, the
+    /// one of least `rank`.
     ItemDescent(const ItemInstance &instance, std::span<const int> rank, Blame &blame);
 
-    /// Decides at most `nodes_max` times. REQUIRES: is called once.
+    /// Makes at most `nodes_max` decisions. REQUIRES: is called once.
     Outcome run(std::int64_t nodes_max, const Wanted &wanted);
 
     std::int64_t nodes() const { return nodes_; }
@@ -38,7 +39,7 @@ class ItemDescent {
     static constexpr int kNone = -1;
     static constexpr int kFailed = -2;
 
-    /// Why an item changed, beside the index of one that was placed in its way.
+    /// Reason why an item changed, other than the index of a placed item in its way.
     enum Cause : int { kPlaced = -1, kNoted = -2, kDeferred = -3, kCarried = -4, kWitness = -5 };
 
     struct Change {
@@ -75,17 +76,17 @@ class ItemDescent {
     const ItemInstance &instance_;
     std::span<const int> rank_;
     Blame &blame_;
-    std::vector<std::int64_t> low_;  // no base below, but where it failed; kFar once placed
+    std::vector<std::int64_t> low_;  // lowest base not yet excluded; kFar once placed
     std::vector<std::int64_t> roof_; // bases from `low_` up to here meet nothing placed
     std::vector<std::int64_t> at_;   // of those placed
-    std::vector<int> deferral_;      // which claim keeps it from where it was tried last
+    std::vector<int> deferral_;      // claim that keeps it from where it was tried last
     std::vector<Change> changes_;
     std::vector<Decision> decisions_;
     std::vector<std::uint64_t> reasons_; // claims behind items deferred, a stack
     int reason_count_ = 0;
-    std::vector<int> witness_; // of each section: one that the rest fits above, with what is placed
+    std::vector<int> witness_;  // of each section: an item above which the rest fits
     std::vector<int> watching_; // of each item: sections that have it as their witness
-    std::vector<int> touched_;  // sections to look at
+    std::vector<int> touched_;  // sections to check
     std::vector<char> is_touched_;
     Bits claim_;
     std::int64_t nodes_ = 0;

@@ -1,9 +1,9 @@
-/// Items among what is fixed, as the search for them wants it.
+/// Items and fixed rectangles in the form that the search uses.
 ///
-/// Banks lie one above the other in one range of offsets, the cheapest lowest, so that to choose
-/// a bank is to choose how low. An item is some rectangles that move as one; where its base may be
-/// is a few ranges, one in each bank that is allowed. What is forbidden is an item that has one
-/// place. Steps are stood for by sections, largest sets of rectangles that are live together.
+/// Banks lie one above the other in one range of offsets, the cheapest lowest, so that a lower
+/// offset chooses a cheaper bank. An item is a set of rectangles that move as one; its base may lie
+/// in a few ranges, one in each allowed bank. Forbidden rectangles are items with a single place.
+/// Steps are replaced by sections, largest sets of rectangles that are live together.
 #pragma once
 
 #include <cassert>
@@ -25,7 +25,7 @@ struct ItemInstance {
         std::int64_t first, last;
         int bank; // by rising cost
     };
-    struct Meeting { // this item at base b keeps `other` from bases between b + below and b + above
+    struct Meeting { // at base b excludes bases of `other` between b + below and b + above
         int other;
         std::int64_t below, above;
     };
@@ -35,11 +35,11 @@ struct ItemInstance {
     };
     struct Bank {
         std::int64_t index;          // in the problem
-        std::int64_t floor, ceiling; // in the one range of all banks
+        std::int64_t floor, ceiling; // in the range of all banks
         std::int64_t cost;           // of a byte, above what the cheapest charges
     };
 
-    int items = 0;    // that are to be placed; what is forbidden comes after them
+    int items = 0;    // to be placed; forbidden ones follow them
     bool fits = true; // false if offsets leave int64, or too many items meet
     ItemLimits limits{};
     std::vector<Bank> banks;
@@ -52,11 +52,11 @@ struct ItemInstance {
     std::vector<int> item_sections; // sections that an item has pieces in, rising
     std::vector<int> pieces_begin;  // of each section; one more
     std::vector<Piece> pieces;
-    Keys keys; // what orders sort the items by
+    Keys keys; // by which orders sort the items
 
     int count() const { return static_cast<int>(alignment.size()); }
     int sections() const { return static_cast<int>(pieces_begin.size()) - 1; }
-    /// Pairs of items that a decision looks at, roughly.
+    /// Returns the pairs of items that a decision visits, roughly.
     std::int64_t pairs_a_node() const;
 
     std::span<const Range> ranges_of(int item) const {
@@ -76,7 +76,7 @@ struct ItemInstance {
                                          pieces_begin[section + 1] - pieces_begin[section]);
     }
 
-    /// The lowest base of an item that is not below `base`; kFar if there is none.
+    /// Returns the lowest base of an item that is not below `base`; kFar if there is none.
     std::int64_t base_from(int item, std::int64_t base) const {
         for (const Range &range : ranges_of(item)) {
             const std::int64_t from = base > range.first ? base : range.first;
@@ -87,7 +87,7 @@ struct ItemInstance {
         return kFar;
     }
 
-    /// The bank that an item is in at one of its bases.
+    /// Returns the bank that an item is in at one of its bases.
     int bank_at(int item, std::int64_t base) const {
         for (const Range &range : ranges_of(item))
             if (base <= range.last)
@@ -101,7 +101,7 @@ inline const Keys &keys_of(const ItemInstance &instance) {
     return instance.keys;
 }
 
-/// REQUIRES: forbidden rectangles of a bank are disjoint.
+/// Builds the instance. REQUIRES: forbidden rectangles of a bank are disjoint.
 ItemInstance instance_of(const packing::Items &items, const packing::Banks &banks,
                          const BankCosts &costs, const ItemLimits &limits);
 

@@ -1,4 +1,4 @@
-/// Attempts at an instance, one after another or two at once, until one settles the matter.
+/// Series of attempts at an instance, one after another or two at once, until one settles it.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,15 @@
 
 namespace tightship::search {
 
-/// Attempts alternate between lanes, which learn apart from each other and may run at once.
+/// Number of lanes between which attempts alternate. Lanes have experience of their own and may run
+/// at once.
 inline constexpr int kLanes = 2;
 
-/// Nodes for each buffer that the shortest attempts may take.
+/// Decisions for each buffer that the shortest attempts may make.
 inline constexpr std::int64_t kPatience = 6;
 
-/// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... for turns from 1. Source: Luby, Sinclair, Zuckerman,
-/// "Optimal Speedup of Las Vegas Algorithms", 1993.
+/// Returns element `turn`, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... Source: Luby, Sinclair,
+/// Zuckerman, "Optimal Speedup of Las Vegas Algorithms", 1993.
 inline std::int64_t luby(std::int64_t turn) {
     for (;;) {
         std::int64_t span = 1;
@@ -36,7 +37,7 @@ inline std::int64_t luby(std::int64_t turn) {
     }
 }
 
-/// The nodes of each attempt, until they add up to a sum.
+/// Decisions allowed to each attempt, up to a sum.
 class Allowance {
   public:
     Allowance(std::int64_t count, std::int64_t sum) : count_(count), left_(sum) {}
@@ -55,7 +56,7 @@ class Allowance {
     std::int64_t attempt_ = 0;
 };
 
-/// The first attempt at an instance that settles the matter.
+/// Runs attempts until the first settles the instance.
 template <class Instance, class Attempt> class Race {
   public:
     Race(const Instance &instance, const Limits &limits)
@@ -87,7 +88,7 @@ template <class Instance, class Attempt> class Race {
     struct Lane {
         Blame blame;
         Answer answer;
-        std::int64_t settled = -1; // the attempt that did
+        std::int64_t settled = -1; // attempt that found `answer`
         std::vector<std::int64_t> nodes;
         std::exception_ptr error;
     };
@@ -127,7 +128,7 @@ template <class Instance, class Attempt> class Race {
         }
     }
 
-    /// Says whether there is any point in another attempt of the lane.
+    /// Runs an attempt; returns whether another attempt of the lane is useful.
     bool try_once(Lane &lane, std::int64_t attempt, std::int64_t nodes) {
         for (std::int64_t &blame : lane.blame.buffer)
             blame /= 2;

@@ -12,9 +12,9 @@ namespace tightship::kernels {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kLengthMax = int64_t{1} << 31; ///< of queries, keys and what they have
+constexpr int64_t kLengthMax = int64_t{1} << 31; ///< of queries, keys and their elements
 
-/// Throws where loops would go where there is nothing.
+/// Throws std::invalid_argument if loops would access memory outside of operands.
 void check(const AttentionShape &shape, const AttentionRule &rule,
            const std::vector<Dims> &strides) {
     const bool masked = rule.mask != Mask::kNone;
@@ -76,7 +76,7 @@ class Attention : public Kernel {
     }
 
   private:
-    /// What matrices of an operand reach, one for each head.
+    /// Returns the bytes that matrices of an operand span, one for each head.
     Reach matrices(size_t operand, int64_t rows, int64_t columns, int64_t item = kFloat) const {
         Dims shape = shape_.outer;
         shape.insert(shape.end(), {rows, columns});
@@ -87,7 +87,8 @@ class Attention : public Kernel {
         return attention_scratch_floats(shape_.queries, shape_.keys, shape_.depth, shape_.width);
     }
 
-    /// Ranges that each head's queries are cut into, so that all threads have as much to do.
+    /// Returns the number of ranges that each head's queries are cut into, so that threads get
+    /// equal work.
     int64_t parts_of(int threads) const {
         const int64_t most = std::max<int64_t>(shape_.queries / kRowBlock, 1);
         for (int64_t parts = 1; parts < std::min<int64_t>(most, threads); ++parts)

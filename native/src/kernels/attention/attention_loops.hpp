@@ -1,4 +1,4 @@
-/// The loops of attention; compiled once for each instruction set.
+/// Loops of attention, compiled once for each instruction set.
 #pragma once
 
 #include "attention_task.hpp"
@@ -13,7 +13,7 @@ constexpr float kInfinity = __builtin_inff();
 typedef uint8_t Bytes __attribute__((vector_size(kWidth)));
 typedef Bytes UnalignedBytes __attribute__((aligned(1), may_alias));
 
-/// All lanes brought into one by `join`, halves onto halves.
+/// Reduces all lanes to one by `join`, halves onto halves.
 template <class Join> inline float joined(Vector values, const Join &join) {
 #if TIGHTSHIP_VECTOR_BYTES == 64
     values = join(values, __builtin_shufflevector(values, values, 8, 9, 10, 11, 12, 13, 14, 15, 0,
@@ -45,7 +45,7 @@ inline Ints lanes() {
     return result;
 }
 
-/// The mask for up to a vector of scores.
+/// Mask of up to a vector of scores.
 class MaskRow {
   public:
     MaskRow(const AttentionTask &task, int64_t query, int64_t first_key)
@@ -89,7 +89,7 @@ class MaskRow {
     Mask kind_;
 };
 
-/// One head's loops, and what they keep between blocks of keys.
+/// Loops of one head, with their state between blocks of keys.
 class Head {
   public:
     explicit Head(const AttentionTask &task)
@@ -114,7 +114,7 @@ class Head {
     }
 
   private:
-    /// Keys of a block that a query sees.
+    /// Returns how many keys of a block a query sees.
     int64_t seen(int64_t query, int64_t first, int64_t count) const {
         if (task_.ahead < 0)
             return count;
@@ -122,7 +122,7 @@ class Head {
         return visible < 0 ? 0 : visible < count ? visible : count;
     }
 
-    /// Whether the block is the last that some of the rows up to `query` see.
+    /// Returns whether the block is the last that some of the rows up to `query` see.
     bool is_last(int64_t query, int64_t first) const {
         const int64_t next = first + block_;
         return next >= task_.keys || seen(query, next, 1) == 0;
@@ -143,10 +143,10 @@ class Head {
         }
     }
 
-    /// Too few queries for their keys to be worth packing.
+    /// Returns whether queries are too few for packing their keys to pay.
     bool by_dots() const { return task_.queries < 4 && task_.key.column == 1; }
 
-    /// Whether the panel of values of which `rest` columns are left is read from a copy.
+    /// Returns whether the panel of values of which `rest` columns are left is read from a copy.
     bool packs_value(int64_t rest) const {
         return task_.value.column != 1 || (rest < kPanel && rest % kWidth != 0) ||
                task_.queries >= 2 * kRowBlock;
@@ -202,7 +202,7 @@ class Head {
         return sum;
     }
 
-    /// Scores of a query become weights relative to the largest so far.
+    /// Turns the scores of a query into weights relative to the largest score so far.
     void weigh(int64_t query, int64_t row, int64_t first, int64_t visible) {
         float *scores = scores_ + row * block_;
         const int64_t valid = seen(query, first, visible);
@@ -250,7 +250,7 @@ class Head {
         }
     }
 
-    /// A tile of which only `columns` are kept.
+    /// Computes a tile and keeps only `columns` of it.
     void product(const Left &left, const Right &right, int64_t depth, const Target &target,
                  int64_t rows, int64_t columns) {
         const int64_t vectors = (columns + kWidth - 1) / kWidth;

@@ -1,5 +1,5 @@
-/// What the loops of attention are given; plain data, because they are compiled once for each
-/// instruction set and must share no inline function with the rest.
+/// Arguments of the loops of attention: plain data, because the loops are compiled once for each
+/// instruction set and must share no inline function with other code.
 #pragma once
 
 #include "tightship/kernels/attention/mask.hpp"
@@ -13,7 +13,7 @@ constexpr int64_t kRowBlock = 48;    ///< queries whose scores lie in the cache 
 constexpr int64_t kKeyBlock = 256;   ///< keys, likewise; a multiple of every panel's width
 constexpr int64_t kPanelFloats = 64; ///< that every panel's width divides
 
-/// A matrix of floats under strides in elements.
+/// Matrix of floats under strides in elements.
 struct Matrix {
     const float *data;
     int64_t row, column;
@@ -35,7 +35,7 @@ struct AttentionTask {
     float *scratch; ///< `attention_scratch_floats`
 };
 
-/// Elements rounded up to whole panels.
+/// Rounds a number of elements up to whole panels.
 static constexpr int64_t panels(int64_t count) {
     return (count + kPanelFloats - 1) / kPanelFloats * kPanelFloats;
 }

@@ -10,7 +10,7 @@ namespace tightship::kernels {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kPairs = 16; ///< that are turned at once where they lie together
+constexpr int64_t kPairs = 16; ///< rotated at once if they are adjacent
 
 enum Operand : size_t { kSource, kCosine, kSine, kTarget };
 using Places = std::array<char *, 4>;
@@ -22,8 +22,8 @@ struct Floats {
     explicit Floats(const char *from) { std::memcpy(at, from, sizeof at); }
 };
 
-/// kPairs pairs whose elements lie side by side with those of the next pair, in all operands. All
-/// is read before anything is written, for the target may be the source.
+/// Rotates kPairs pairs whose elements lie side by side with those of the next pair, in all
+/// operands. Reads all before it writes, because the target may be the source.
 void turn_halves(const Places &first, const Distances &partners) {
     const Floats a(first[kSource]), b(first[kSource] + partners[kSource]);
     const Floats cosine_a(first[kCosine]), cosine_b(first[kCosine] + partners[kCosine]);
@@ -37,7 +37,7 @@ void turn_halves(const Places &first, const Distances &partners) {
     std::memcpy(first[kTarget] + partners[kTarget], turned_b, sizeof turned_b);
 }
 
-/// kPairs pairs of neighbours, after one another; tables have an entry for each pair.
+/// Rotates kPairs pairs of neighbours that follow one another; tables have an entry for each pair.
 void turn_neighbours(const Places &first) {
     float pairs[2 * kPairs], turned[2 * kPairs];
     std::memcpy(pairs, first[kSource], sizeof pairs);
@@ -98,7 +98,7 @@ class RotaryKernel : public Kernel {
     }
 
   private:
-    /// What a row of an operand reaches: its pairs, and the elements behind them.
+    /// Returns the bytes that a row of an operand spans: its pairs, and the elements behind them.
     Reach row_reach(Operand operand) const {
         const Reach pairs =
             reach_of({r_.pairs, 2}, {r_.steps[operand], r_.partners[operand]}, kFloat);

@@ -11,15 +11,15 @@ namespace tightship::kernels {
 namespace {
 
 constexpr int64_t kLengthMax = 1 << 24; ///< of an axis of an image
-constexpr int64_t kGrain = 1 << 15;     ///< products that are worth a thread
-/// Kernels' heights that a thread's rows must be for rows to be shared out: those between two
-/// threads' are read twice.
+constexpr int64_t kGrain = 1 << 15;     ///< multiply-adds that pay for a thread
+/// Heights of the kernel that a thread's rows must have for rows to be shared out, because the rows
+/// between two threads' are read twice.
 constexpr int64_t kHeights = 2;
 
-constexpr int64_t kBlock = 16; ///< channels that lie together
+constexpr int64_t kBlock = 16; ///< channels that are adjacent
 constexpr int64_t kFloat = sizeof(float);
 
-/// Throws where loops would divide by nothing, or leave their ring.
+/// Throws std::invalid_argument if loops would divide by zero, or leave their ring.
 void check(const DepthwiseShape &shape) {
     for (const auto &pair : {shape.source, shape.target, shape.kernel, shape.strides})
         counted({pair[0], pair[1]}, 1);
@@ -79,7 +79,8 @@ class Depthwise : public Kernel {
     }
 
   private:
-    /// What images reach whose channels lie in blocks, the last of them perhaps in part.
+    /// Returns the bytes that images span whose channels lie in blocks, the last of them perhaps
+    /// partly used.
     Reach image(const std::array<int64_t, 2> &size, const ImageStrides &strides) const {
         const Reach pixels = reach_of({shape_.batch, size[0], size[1]},
                                       {strides.image, strides.row, strides.pixel}, 1);

@@ -1,4 +1,4 @@
-/// The loops of depthwise convolutions; compiled once for each instruction set.
+/// Loops of depthwise convolutions, compiled once for each instruction set.
 #pragma once
 
 #include "depthwise_task.hpp"
@@ -8,12 +8,12 @@ namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
-constexpr int kSide = 2;                      ///< vectors of channels taken side by side
+constexpr int kSide = 2;                      ///< vectors of channels computed side by side
 constexpr int64_t kChannels = kSide * kWidth; ///< as many channels
-/// Results side by side, as many as leave their sums in registers.
+/// Results computed side by side, as many as keep their sums in registers.
 constexpr int kResults = TIGHTSHIP_VECTOR_BYTES == 64 ? 7 : 4;
 
-/// x / (1 + e^-x); below -87 that is next to nothing.
+/// Computes x / (1 + e^-x); below -87 the result is nearly zero.
 inline Vector swish(Vector x) {
     const Vector highest = spread(87.0F), lowest = spread(-87.0F);
     const Vector raised = x < lowest ? lowest : x;
@@ -79,7 +79,7 @@ class Channels {
         }
     }
 
-    /// What one row of the kernel is multiplied by: its weights, and the row of the source.
+    /// Operands of one row of the kernel: its weights, and the row of the source.
     struct TapRow {
         const float *weights, *source;
     };
@@ -111,7 +111,7 @@ class Channels {
             store_some(means + side * kWidth, total[side] * share, there_ - side * kWidth);
     }
 
-    /// `kStride` is from one result to the next, 0 where that is not known before.
+    /// Computes results `kStride` apart in the source; 0 if the stride is only known at run time.
     template <int kStride> void results(int64_t image, int64_t y, Vector (&total)[kSide]) {
         int64_t x = 0;
         for (; x + kResults <= shape_.target[1]; x += kResults)
@@ -179,7 +179,7 @@ class Channels {
 
     const DepthwiseTask &task_;
     const DepthwiseShape &shape_;
-    int64_t first_, there_; ///< channel, and how many there are from it on
+    int64_t first_, there_; ///< first channel, and number of channels from it on
     int64_t row_floats_;
     const float *weights_;
     Vector bias_[kSide];

@@ -1,15 +1,15 @@
-/// What the loops of a depthwise convolution are given; plain data, because they are compiled once
-/// for each instruction set and must share no inline function with the rest.
+/// Arguments of the loops of a depthwise convolution: plain data, because the loops are compiled
+/// once for each instruction set and must share no inline function with other code.
 #pragma once
 
 #include "tightship/kernels/convolution/depthwise.hpp"
 
 namespace tightship::kernels {
 
-constexpr int64_t kLayoutBlock = 16; ///< channels that lie together in any layout
+constexpr int64_t kLayoutBlock = 16; ///< channels that are adjacent in any layout
 
-/// One run; `ring` holds, for a few channels, the rows of the source that a row of the result
-/// needs, zeros beside them.
+/// Arguments of one run; `ring` holds, for a few channels, the rows of the source that a row of the
+/// result needs, with zeros beside them.
 struct DepthwiseTask {
     const DepthwiseShape *shape;
     const float *source, *weights, *bias;

@@ -14,7 +14,7 @@ template <class T> T *moved(T *pointer, int64_t bytes) {
                                  static_cast<uintptr_t>(bytes));
 }
 
-/// Rows of elements that lie together, each times one scale, or each element times its own.
+/// Scales rows of adjacent elements, each row by one scale, or each element by its own.
 TIGHTSHIP_CLONES void scale_rows(const float *source, const float *scales, float *target,
                                  int64_t rows, int64_t length, const Steps &steps,
                                  bool is_repeated) {

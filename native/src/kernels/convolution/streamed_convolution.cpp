@@ -10,7 +10,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
-// The intrinsics of GCC 12 begin some results undefined, and it warns of them.
+// The intrinsics of GCC 12 leave some results undefined at first, and GCC warns of them.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -24,24 +24,24 @@ constexpr int64_t kLine = 64;      ///< bytes of a cache line
 constexpr int64_t kTile = 14;      ///< rows that are held in registers
 constexpr int64_t kGathered = 256; ///< rows gathered at once
 
-constexpr int64_t kAhead = 16384; ///< bytes of weights between what is fetched and used
-constexpr int64_t kFewRows = 3;   ///< rows whose sums of several blocks fit into registers
-constexpr int64_t kAtOnce = 4;    ///< blocks that few rows are multiplied by at once
-constexpr int64_t kNear = 8;      ///< channels between what is fetched and used of each of them
+constexpr int64_t kAhead = 16384; ///< bytes of weights between fetch and use
+constexpr int64_t kFewRows = 3;   ///< rows whose sums of several blocks fit in registers
+constexpr int64_t kAtOnce = 4;    ///< blocks multiplied by few rows at once
+constexpr int64_t kNear = 8;      ///< channels between fetch and use of each of them
 
-/// Room for the rows that one thread gathers.
+/// Returns the floats of the rows that one thread gathers.
 int64_t gathered_floats(const ConvolutionShape &shape) {
     return std::min(shape.rows(), kGathered) * shape.depth;
 }
 
-/// Some rows of the source times one block of weights, `depth` deep.
+/// Some rows of the source by one block of weights, over `depth` channels.
 struct Tile {
     const float *source, *weights;
     float *target;
     int64_t source_step, target_step, depth;
-    const float *start;   ///< what sums start from: a bias, or null where they go on
-    const float *addend;  ///< rows of `target_step`, or null
-    const char *ahead[2]; ///< lines to fetch meanwhile, and how many bytes to go on by
+    const float *start;   ///< initial sums: a bias, or null to continue sums
+    const float *addend;  ///< rows `target_step` apart, or null
+    const char *ahead[2]; ///< lines to prefetch, and the bytes to advance by
     int64_t ahead_step;
     int64_t columns; ///< of this block, up to 32
     bool is_last;
@@ -93,8 +93,7 @@ void end(const Tile &tile, const Sums<Rows> &sums, const __mmask16 (&masks)[2]) 
     }
 }
 
-/// An element of a row, addressed from the pointer of three rows, of which there are few enough
-/// for the processor's registers.
+/// Loads an element of a row. Three rows share a pointer, so that all pointers fit in registers.
 template <int Row> __m512 factor(const char *const (&threes)[5], int64_t step) {
     return _mm512_set1_ps(*reinterpret_cast<const float *>(threes[Row / 3] + Row % 3 * step));
 }
@@ -134,8 +133,8 @@ template <int Rows> void multiply(const Tile &tile) {
     end<Rows>(tile, sums, masks);
 }
 
-/// Few rows times several blocks of weights at once: as many streams from memory, which one core
-/// reads faster than one.
+/// Multiplies few rows by several blocks of weights at once: one core reads several streams from
+/// memory faster than one.
 template <int Rows> void multiply_blocks(const Tile &tile) {
     const __mmask16 masks[2] = {mask_of(kBlock), mask_of(kBlock)};
     const int64_t size = tile.depth * kBlock;
@@ -198,7 +197,8 @@ struct Part {
     int64_t first_row, row_count, first_block, block_end;
 };
 
-/// Copies channels of one tap, as many as a chunk is deep, for the part's rows; zeros outside.
+/// Copies the channels of one tap, as many as a chunk is deep, for the part's rows; zeros outside
+/// the image.
 void gather(const ConvolutionShape &shape, const float *source, int64_t tap, int64_t channel,
             const Part &part, float *rows) {
     const int64_t tap_y = tap / shape.kernel[1] * shape.dilations[0] - shape.pads[0];
@@ -229,7 +229,7 @@ void gather(const ConvolutionShape &shape, const float *source, int64_t tap, int
     }
 }
 
-/// Where one run's operands are; what is absent is null.
+/// Operands of one run; absent ones are null.
 struct Operands {
     const float *source, *weights, *bias, *addend;
     float *target, *scratch;
@@ -291,7 +291,7 @@ class StreamedConvolution : public Kernel {
         }
     }
 
-    /// A chunk of the depth of all the part's rows, gathered if need be.
+    /// Returns a chunk of the depth of all the part's rows, gathered if necessary.
     Tile rows_of(const Operands &places, const Part &part, int64_t chunk) const {
         const int64_t deep = chunk * shape_.depth, channel = deep % shape_.channels;
         Tile tile{};
@@ -307,7 +307,7 @@ class StreamedConvolution : public Kernel {
         return tile;
     }
 
-    /// Computes the blocks of a product of few rows that can be taken several at once; returns
+    /// Computes the blocks of a product of few rows that can be computed several at once; returns
     /// the first one left.
     int64_t add_blocks(const Operands &places, const Part &part) const {
         int64_t block = part.first_block;
@@ -324,7 +324,7 @@ class StreamedConvolution : public Kernel {
         return block;
     }
 
-    /// A tile's weights, and what its sums start from and end in.
+    /// Completes a tile with its weights, the initial sums, and the end of its sums.
     Tile of_block(const Operands &places, int64_t block, int64_t chunk, Tile tile) const {
         static constexpr float kZeros[kAtOnce * kBlock] = {};
         const int64_t column = block * kBlock, size = shape_.depth * kBlock;
@@ -341,7 +341,7 @@ class StreamedConvolution : public Kernel {
         return tile;
     }
 
-    /// Adds what a block of weights gives to the sums in the target.
+    /// Adds the products of a block of weights to the sums in the target.
     void add_block(const Operands &places, const Part &part, int64_t block, int64_t chunk,
                    const Tile &rows) const {
         Tile tile = of_block(places, block, chunk, rows);
@@ -361,7 +361,7 @@ class StreamedConvolution : public Kernel {
         }
     }
 
-    /// Lets the first two tiles fetch half of the weights to come each, an only one all.
+    /// Makes the first two tiles prefetch half of the next weights each, a single one all.
     static void fetch(Tile &tile, const char *ahead, int64_t index, int64_t tiles) {
         const int64_t half = tile.depth * kLine;
         tile.ahead[0] = ahead + (index == 1 ? half : 0);

@@ -10,7 +10,7 @@ namespace {
 
 using enum ElementType;
 
-/// Those up to Pow have vector loops; `a` and `b` are the elements.
+/// Operations up to Pow have vector loops; `a` and `b` are the elements.
 #define VECTORISED(F)                                                                              \
     F(Add, a + b)                                                                                  \
     F(Sub, a - b)                                                                                  \
@@ -39,7 +39,7 @@ template <class Real> TIGHTSHIP_INLINE bool is_filled(const Real *y, int64_t len
     return others == 0;
 }
 
-/// Roots and reciprocals, where the exponents are one, have instructions of their own.
+/// Computes powers; if all exponents are 0.5, -0.5 or -1, by instructions for roots and quotients.
 template <class Real>
 TIGHTSHIP_INLINE void powers(const Real *x, const Real *y, Real *z, int64_t length) {
     const Real first = length > 0 ? y[0] : Real(0);
@@ -69,7 +69,7 @@ TIGHTSHIP_INLINE void vectorised(int code, const Real *x, const Real *y, Real *z
 #undef CASE
 }
 
-/// With the sign of the divisor; a zero has it too.
+/// Computes the remainder with the sign of the divisor, also of zero.
 template <class Real> Real floored_remainder(Real a, Real b) {
     const Real rest = std::fmod(a, b);
     if (rest == 0)

@@ -14,7 +14,7 @@ template <class T> bool overflows(T a, T b) {
     return std::is_signed_v<T> && b == static_cast<T>(-1) && a < 0;
 }
 
-/// Toward zero; 0 for a divisor of 0, as NumPy has it.
+/// Divides toward zero; 0 for a divisor of 0, as in NumPy.
 template <class T> T quotient(T a, T b) {
     if (b == 0)
         return 0;
@@ -23,18 +23,18 @@ template <class T> T quotient(T a, T b) {
     return static_cast<T>(a / b);
 }
 
-/// With the sign of the dividend; 0 for a divisor of 0, as NumPy has it.
+/// Computes the remainder with the sign of the dividend; 0 for a divisor of 0, as in NumPy.
 template <class T> T remainder(T a, T b) {
     return b == 0 || overflows(a, b) ? T(0) : static_cast<T>(a % b);
 }
 
-/// With the sign of the divisor.
+/// Computes the remainder with the sign of the divisor.
 template <class T> T floored_remainder(T a, T b) {
     const T rest = remainder(a, b);
     return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
 }
 
-/// By squaring; REQUIRES: `exponent` is not negative.
+/// Computes a power by squaring. REQUIRES: `exponent` is not negative.
 template <class T> T power(T base, T exponent) {
     Wrapping<T> result = 1, factor = static_cast<Wrapping<T>>(base);
     for (auto left = static_cast<std::make_unsigned_t<T>>(exponent); left != 0;
@@ -58,7 +58,7 @@ template <class T> T shifted_right(T a, T by) {
                           (static_cast<std::make_unsigned_t<T>>(by) < bits ? 0 : 1));
 }
 
-/// `a` and `b` are the elements; integers wrap around as `W`.
+/// Operations on the elements `a` and `b`; integers wrap around as `W`.
 #define FUNCTIONS(F)                                                                               \
     F(Add, static_cast<T>(W(a) + W(b)))                                                            \
     F(Sub, static_cast<T>(W(a) - W(b)))                                                            \

@@ -16,7 +16,8 @@ namespace {
 
 #define TARGET [[gnu::target("avx512f")]]
 
-/// A line at once: parts of lines are written one by one, slower than by way of a cache.
+/// Writes a whole line at once, because partial lines are written one by one, slower than through a
+/// cache.
 #define STREAMED(name, vector, sign)                                                               \
     TARGET void name(int, const char *const *inputs, char *output, int64_t length,                 \
                      const double *) {                                                             \

@@ -19,7 +19,7 @@ TIGHTSHIP_INLINE void chosen(const char *const *inputs, char *output, int64_t le
     }
 }
 
-/// A NaN among the three is the result; the upper limit wins over the lower.
+/// Clamps; a NaN among the three is the result, and the upper limit wins over the lower.
 template <class T>
 TIGHTSHIP_INLINE void clipped(const char *const *inputs, char *output, int64_t length) {
     const auto *x = reinterpret_cast<const T *>(inputs[0]);

@@ -10,7 +10,7 @@ namespace {
 using enum ElementType;
 
 #define SIGNS(F) F(Equal, ==) F(Less, <) F(LessOrEqual, <=)
-/// Those behind the signs are signs of exchanged operands.
+/// Comparisons; those without a sign are computed with exchanged operands.
 #define FUNCTIONS(F) SIGNS(F) F(Greater, ) F(GreaterOrEqual, )
 
 enum Code { FUNCTIONS(TIGHTSHIP_CODE) };

@@ -11,7 +11,7 @@ namespace {
 
 using enum ElementType;
 
-/// What all kernels of a shape of operands have in common: how rows are read and written.
+/// Base of kernels on `Inputs` operands: reads and writes their rows.
 template <size_t Inputs> class Elementwise : public Kernel {
   public:
     Elementwise(const ElementwiseSpec &spec, const Operation &operation,
@@ -57,13 +57,14 @@ template <size_t Inputs> class Elementwise : public Kernel {
     }
 
   private:
-    /// Whether the result does not lie where an input does: a cache has that already.
+    /// Returns whether the result lies apart from all inputs; otherwise a cache has its bytes
+    /// already.
     static bool is_apart(std::span<char *const> operands) {
         const auto inputs = operands.first(Inputs);
         return std::find(inputs.begin(), inputs.end(), operands[Inputs]) == inputs.end();
     }
 
-    /// Whether a line begins there; not every row begins with one.
+    /// Returns whether a line begins at `target`; not every row begins with one.
     static bool is_line(const char *target) {
         return reinterpret_cast<uintptr_t>(target) % kLineBytes == 0;
     }
@@ -128,7 +129,7 @@ class Cast : public Kernel {
     Convert convert_;
 };
 
-/// A binary operation folded from the left over several inputs.
+/// Binary operation folded from the left over several inputs.
 class Folded : public Kernel {
   public:
     Folded(const ElementwiseSpec &spec, const Operation &operation,

@@ -19,7 +19,7 @@ namespace tightship::kernels {
 
 namespace {
 
-/// Adding and taking away 1.5 * 2^23 rounds to even what is smaller than 2^22.
+/// Rounds numbers below 2^22 to even when added and subtracted again: 1.5 * 2^23.
 constexpr float kRounding = 12582912.0F;
 
 template <class Integer> struct Limits {
@@ -64,7 +64,7 @@ template <class Item> Item load(const char *at) {
     return item;
 }
 
-/// Both directions: `From` is read, `To` written, zero points are `Integer`s.
+/// Quantization in either direction: `From` is read, `To` written, zero points are `Integer`s.
 template <class From, class To, class Integer> class Affine : public Kernel {
   public:
     Affine(const Dims &shape, const QuantizeStrides &strides, bool has_zero)
@@ -148,7 +148,7 @@ TIGHTSHIP_WIDE_LOOP Extent extent_of(const float *x, int64_t length) {
             *std::max_element(greatest, greatest + kLanes)};
 }
 
-/// Every thread finds the extent of its part, then quantizes it.
+/// Dynamic quantization: every thread finds the extent of its part, then quantizes it.
 class DynamicQuantize : public Kernel {
   public:
     explicit DynamicQuantize(int64_t count) : count_(count) {}

@@ -29,7 +29,7 @@ template <class Real> TIGHTSHIP_INLINE Real limited(Real x, Real low, Real high)
     return raised > high || high != high ? high : raised;
 }
 
-/// x tanh(log(1 + exp(x))), written with an exponential that cannot overflow.
+/// Computes x tanh(log(1 + exp(x))), written with an exponential that cannot overflow.
 template <class Real> TIGHTSHIP_INLINE Real mish(Real x) {
     const Real u = exponential(-std::fabs(x));
     const Real numerator = x < 0 ? u * (u + 2) : 1 + 2 * u;
@@ -44,7 +44,7 @@ template <class Real> TIGHTSHIP_INLINE Real gelu(Real x) {
     return (Real(0.5) * x) * (1 + error_function(x * Real(0.70710678118654752440)));
 }
 
-/// 1 + tanh(z) is twice the logistic function of 2 z.
+/// Computes a Gelu by tanh, where 1 + tanh(z) is twice the logistic function of 2 z.
 template <class Real> TIGHTSHIP_INLINE Real gelu_by_tanh(Real x) {
     constexpr Real factor = Real(2 * 0.79788456080286535588);
     return x * logistic(factor * x * (1 + Real(0.044715) * x * x));

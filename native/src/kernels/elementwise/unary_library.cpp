@@ -12,7 +12,7 @@ using enum ElementType;
 
 constexpr float kReducible = 0x1p20f; ///< the largest argument that `sine` takes
 
-/// Those up to Tan have a vector loop, which not every argument may take.
+/// Functions up to Tan have a vector loop, whose range does not cover every argument.
 #define FUNCTIONS(F)                                                                               \
     F(Sin, std::sin)                                                                               \
     F(Cos, std::cos)                                                                               \

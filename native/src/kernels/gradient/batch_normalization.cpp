@@ -11,7 +11,7 @@ namespace tightship::kernels {
 
 namespace {
 
-constexpr int64_t kTile = 64;    ///< rows that sums are kept in registers for
+constexpr int64_t kTile = 64;    ///< rows whose sums are kept in registers
 constexpr int64_t kColumns = 32; ///< channels of these
 constexpr int kLanes = 8;
 constexpr int kParts = static_cast<int>(kColumns) / kLanes;
@@ -25,7 +25,7 @@ TIGHTSHIP_INLINE void widen(const float *from, Doubles &to) {
     to = __builtin_convertvector(narrow, Doubles);
 }
 
-/// Sums of x and of x (x - mean), or of dy and of dy (x - mean), over rows of channels.
+/// Sums x and x (x - mean), or dy and dy (x - mean), over rows of channels.
 template <bool IsGradient>
 TIGHTSHIP_INLINE void tile_of_columns(const float *dy, const float *x, const float *mean,
                                       double *sums, double *products, int64_t rows, int64_t step) {
@@ -76,7 +76,7 @@ TIGHTSHIP_INLINE void columns(const float *dy, const float *x, const float *mean
     }
 }
 
-/// The same over one row of one channel.
+/// Sums the same over one row of one channel.
 template <bool IsGradient>
 TIGHTSHIP_INLINE void along(const float *dy, const float *x, float mean, double &sum,
                             double &product, int64_t length) {
@@ -117,7 +117,7 @@ TIGHTSHIP_CLONES void row_gradient_moments(const float *dy, const float *x, floa
     along<true>(dy, x, mean, sum, product, length);
 }
 
-/// y = x factor + shift, each element by its own.
+/// Computes y = x factor + shift, with an own factor and shift for each element.
 TIGHTSHIP_CLONES void scale_columns(const float *x, const float *mean, const float *factor,
                                     const float *shift, float *y, int64_t rows, int64_t channels) {
     for (int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
@@ -133,7 +133,7 @@ TIGHTSHIP_CLONES void scale_row(const float *x, float mean, float factor, float 
         y[index] = (x[index] - mean) * factor + shift;
 }
 
-/// dx = (dy - average - (x - mean) slope) factor.
+/// Computes dx = (dy - average - (x - mean) slope) factor.
 TIGHTSHIP_CLONES void gradient_columns(const float *dy, const float *x, const float *mean,
                                        const float *average, const float *slope,
                                        const float *factor, float *dx, int64_t rows,
@@ -151,7 +151,8 @@ TIGHTSHIP_CLONES void gradient_row(const float *dy, const float *x, float mean, 
         dx[index] = (dy[index] - average - (x[index] - mean) * slope) * factor;
 }
 
-/// Channels of an image by two sums each, which threads add up apart and one adds together.
+/// Base of kernels with two sums for each channel, which threads add up apart and one thread
+/// combines.
 class Channels : public Kernel {
   public:
     Channels(const ChannelsSpec &spec, double epsilon) : spec_(spec), epsilon_(epsilon) {}
@@ -163,7 +164,7 @@ class Channels : public Kernel {
     }
 
   protected:
-    /// What threads have to work with: sums, products, and three numbers a channel behind them.
+    /// Scratch of the threads: sums, products, and then three numbers for each channel.
     struct Room {
         double *sums;
         double *products;
@@ -187,7 +188,7 @@ class Channels : public Kernel {
     }
 
     /// Runs `rows` on a part of the rows for each part, or `row` on each row of each channel, and
-    /// leaves the sums of all in the first part.
+    /// leaves the total in the first part.
     template <class Rows, class Row>
     void add_up(const Room &room, int threads, const Rows &rows, const Row &row) const {
         const int64_t channels = spec_.channels;

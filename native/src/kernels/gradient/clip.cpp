@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kChunk = 16384;
 constexpr int64_t kLanes = 16;
-constexpr double kLeast = 1e-6; ///< added to a norm, so that none is divided by nought
+constexpr double kLeast = 1e-6; ///< added to a norm, to avoid a division by zero
 
 TIGHTSHIP_CLONES double squares(const float *x, int64_t length) {
     double lanes[kLanes] = {};
@@ -31,7 +31,7 @@ TIGHTSHIP_CLONES double squares(const float *x, int64_t length) {
     return total;
 }
 
-/// Sums of chunks are kept, and added in their order.
+/// Sum of squares that keeps the sums of chunks, and adds them in their order.
 class SquaresAdded : public Kernel {
   public:
     SquaresAdded(int64_t count, bool has_total) : count_(count), has_total_(has_total) {}

@@ -13,12 +13,12 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 constexpr int64_t kGroup = 4 * kLanes;
-constexpr int64_t kGrain = 64; ///< groups
+constexpr int64_t kGrain = 64; ///< groups worth a thread
 constexpr int kRounds = 10;
-constexpr double kNumbers = 4294967296.0; ///< how many numbers of 32 bits there are
+constexpr double kNumbers = 4294967296.0; ///< count of different numbers of 32 bits
 constexpr int64_t kElementsMax = int64_t{1} << 34;
 
-/// What a run draws by, besides the places of elements.
+/// Parameters of a run's random numbers, besides the positions of elements.
 struct Draw {
     uint32_t keys[2];
     uint32_t step[2]; ///< low half first
@@ -27,7 +27,8 @@ struct Draw {
     float scale;
 };
 
-/// Philox4x32-10 of counters [first, first + lanes): four numbers for each, the first ones ahead.
+/// Draws Philox4x32-10 of counters [first, first + lanes): four numbers for each, all first numbers
+/// ahead.
 TIGHTSHIP_INLINE void draw(uint32_t first, const Draw &by, uint32_t (&words)[4][kLanes]) {
     uint32_t key0 = by.keys[0], key1 = by.keys[1];
     for (int64_t lane = 0; lane < kLanes; ++lane) {
@@ -50,7 +51,7 @@ TIGHTSHIP_INLINE void draw(uint32_t first, const Draw &by, uint32_t (&words)[4][
     }
 }
 
-/// Groups [begin, end) of whole elements; the target may be the source.
+/// Drops elements of groups [begin, end), all complete; the target may be the source.
 TIGHTSHIP_CLONES void drop(const float *source, float *target, int64_t begin, int64_t end,
                            const Draw &by) {
     for (int64_t group = begin; group < end; ++group) {
@@ -67,7 +68,7 @@ TIGHTSHIP_CLONES void drop(const float *source, float *target, int64_t begin, in
     }
 }
 
-/// Which of `count` elements of a group and those behind it are kept.
+/// Marks which of `count` elements, of a group and those behind it, are kept.
 TIGHTSHIP_CLONES void mark(unsigned char *mask, int64_t first, int64_t count, const Draw &by) {
     for (int64_t start = 0; start < count; start += kGroup) {
         uint32_t words[4][kLanes];
@@ -120,7 +121,7 @@ class Dropout : public Kernel {
                 static_cast<float>(spec_.scale)};
     }
 
-    /// The last group, of which there is a part.
+    /// Drops elements of the last group, which is incomplete.
     void drop_rest(const float *source, float *target, int64_t group, const Draw &by) const {
         const int64_t start = group * kGroup, count = spec_.count - start;
         unsigned char is_kept[kGroup];

@@ -16,7 +16,8 @@ TIGHTSHIP_CLONES void add_row(const float *x, float *sum, int64_t length) {
         sum[index] += x[index];
 }
 
-/// Each thread adds up columns of its own, index after index: sums have one order.
+/// Gradient of a Gather: each thread adds up columns of its own, index after index, so that sums
+/// have one order.
 template <class Index> class GatherGradient : public Kernel {
   public:
     GatherGradient(const PickedSpec &spec, std::string name)
@@ -53,7 +54,7 @@ template <class Index> class GatherGradient : public Kernel {
     }
 
   private:
-    /// Where in the result an index is, if it is there.
+    /// Returns the position of an index in the result; outside [0, length) if the result lacks it.
     int64_t picked(int64_t index) const {
         return index + (index < 0 ? spec_.along : 0) - spec_.start;
     }

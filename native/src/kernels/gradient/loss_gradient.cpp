@@ -11,13 +11,13 @@ namespace tightship::kernels {
 
 namespace {
 
-/// y = exp(x) times a number.
+/// Computes y = exp(x) times a number.
 TIGHTSHIP_CLONES void weighed_powers(const float *x, float *y, int64_t length, float weight) {
     map_row(x, y, length,
             [=](float v) __attribute__((always_inline)) { return exponential(v) * weight; });
 }
 
-/// y = exp(x) times numbers, each element by its own.
+/// Computes y = exp(x) times numbers, each element by its own.
 TIGHTSHIP_CLONES void weighed_columns(const float *x, const float *weights, float *y,
                                       int64_t length) {
     zip_row(x, weights, y, length, [](float v, float weight) __attribute__((always_inline)) {
@@ -68,8 +68,8 @@ class CrossEntropyGradient : public Kernel {
   private:
     bool is_ignored(int64_t label) const { return spec_.ignores && label == spec_.ignored; }
 
-    /// What each label weighs, times the loss' gradient: nothing if it is ignored, whatever the
-    /// others add up to. Throws for one that is no class.
+    /// Computes the weight of each label times the loss' gradient; zero for ignored labels. Throws
+    /// KernelError for a label that is not a class.
     void weigh(const int64_t *labels, const float *classes, float loss, float *weights) const {
         double total = 0;
         for (int64_t index = 0; index < spec_.outer * spec_.inner; ++index) {

@@ -10,9 +10,9 @@ namespace tightship::kernels {
 
 namespace {
 
-constexpr int64_t kChannels = 64; ///< that are worked on at once where they lie last
+constexpr int64_t kChannels = 64; ///< processed at once if channels are last
 
-/// Where the elements of a row are larger than the best so far, these and where they are.
+/// Replaces the best elements so far by larger ones of a row, and their positions.
 TIGHTSHIP_CLONES void keep_larger(const float *x, int32_t place, float *best, int32_t *places,
                                   int64_t length) {
     TIGHTSHIP_INDEPENDENT
@@ -50,7 +50,7 @@ class LargestGradient : public Kernel {
   private:
     int64_t step() const { return spec_.is_last ? spec_.channels : 1; }
 
-    /// Channels [first, first + width) of one image.
+    /// Computes channels [first, first + width) of one image.
     void block(const float *dy, const float *x, float *dx, int64_t image, int64_t first) const {
         const int64_t width = std::min(width_, spec_.channels - first);
         const int64_t channel = spec_.is_last ? first : first * pixels_;

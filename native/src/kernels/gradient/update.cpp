@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kGrain = 16384;
 
-/// What a kind of update does to each element. A slope is `gradient * scale + weight * decay`, or
-/// without the last where what is kept of the weight is a factor of its own.
+/// Coefficients of an update's effect on each element. A slope is `gradient * scale + weight *
+/// decay`; the second term is absent if the weight decays by a factor of its own.
 struct Factors {
     float rate, scale, decay, kept;
     float first, second, first_rest, second_rest, epsilon;
@@ -28,7 +28,8 @@ TIGHTSHIP_CLONES void descend(const float *weight, const float *gradient, float 
         target[index] = weight[index] - rate * (gradient[index] * scale + weight[index] * decay);
 }
 
-/// The step is `slope * first_rest + velocity * second`: these are 0 and 1 but for Nesterov's.
+/// Steps by `slope * first_rest + velocity * second`; the factors are 0 and 1 except for
+/// Nesterov's.
 TIGHTSHIP_CLONES void descend_by_velocity(std::array<const float *, 3> reads,
                                           std::array<float *, 2> writes, int64_t begin, int64_t end,
                                           const Factors &by) {
@@ -118,7 +119,7 @@ class UpdateKernel : public Kernel {
   private:
     static constexpr size_t kGradient = 1;
 
-    /// What does not change, where results are not written over what they follow.
+    /// Copies elements that are not updated, if results are not written over their inputs.
     void copy_others(std::span<char *const> operands) const {
         const auto stop = spec_.start + spec_.count;
         for (size_t index = 0; index < written(); ++index) {
@@ -133,10 +134,10 @@ class UpdateKernel : public Kernel {
 
     static size_t bytes(int64_t count) { return static_cast<size_t>(count) * sizeof(float); }
 
-    /// Large operands that are read.
+    /// Returns the number of large operands that are read.
     size_t tensors() const { return rule_ == Rule::kAdam ? 4 : rule_ == Rule::kMomentum ? 3 : 2; }
 
-    /// Rate and scale, where they are operands.
+    /// Returns the number of operands among rate and scale.
     size_t scalars() const { return (spec_.has_rate ? 1 : 0) + (spec_.has_scale ? 1 : 0); }
 
     size_t reads() const { return tensors() + (rule_ == Rule::kAdam ? 1 : 0) + scalars(); }

@@ -9,7 +9,7 @@ namespace tightship::kernels {
 
 namespace {
 
-/// Entries of the innermost table that follow one another alike.
+/// Consecutive equal entries of the innermost table.
 struct Run {
     int64_t first, count, offset;
     enum { kFill, kTogether, kRepeat } how;
@@ -40,7 +40,7 @@ std::vector<Run> runs_of(const Dims &table, int64_t unit_bytes) {
     return runs;
 }
 
-/// How often each element of a row is repeated, if all are, in their order; 0 if they are not.
+/// Returns how often each element of a row is repeated, if all are, in their order; else 0.
 int64_t repeats_of(const Dims &table, int64_t item_bytes) {
     int64_t repeats = 0;
     while (repeats < static_cast<int64_t>(table.size()) && table[repeats] == table[0])
@@ -104,7 +104,7 @@ class Lookup : public Kernel {
   private:
     static constexpr int64_t kOutside = -1;
 
-    /// The end of what the entries can point to, which is nothing where one table only fills.
+    /// Finds the end of the bytes that entries can point to; zero if one table only fills.
     void find_farthest(const std::vector<Dims> &tables) {
         int64_t farthest = counted({item_bytes_, items_});
         for (const Dims &table : tables) {
@@ -118,7 +118,7 @@ class Lookup : public Kernel {
         farthest_ = farthest;
     }
 
-    /// Where a row begins in the source; kOutside where it is all filled.
+    /// Returns the offset of a row in the source; kOutside if it is filled whole.
     int64_t offset_of(int64_t row) const {
         int64_t offset = 0;
         for (size_t axis = tables_.size(); axis-- > 0;) {

@@ -15,16 +15,16 @@ namespace {
 constexpr size_t kAxesMax = 3;
 constexpr int64_t kTapsMax = 4; ///< along an axis
 constexpr int64_t kGrain = 1 << 12;
-constexpr int64_t kLengthMax = 1 << 24; ///< whose places are floats
-constexpr float kCubic = -0.75F;        ///< Keys' parameter, as ONNX has it
+constexpr int64_t kLengthMax = 1 << 24; ///< whose positions floats represent exactly
+constexpr float kCubic = -0.75F;        ///< parameter of Keys' kernel in ONNX
 
-/// What one axis contributes: offsets into the source and how much of each.
+/// Contribution of one axis: offsets into the source, and their weights.
 struct AxisTaps {
     std::array<int64_t, kTapsMax> offsets;
     std::array<float, kTapsMax> weights;
 };
 
-/// All elements that a position is made of.
+/// Elements that contribute to a position.
 struct Taps {
     int64_t count;
     std::array<int64_t, 64> offsets;
@@ -114,7 +114,8 @@ class Sample : public Kernel {
         }
     }
 
-    /// Elements that lie beyond the image under zeros have no weight; offsets are always inside.
+    /// Finds the elements and weights of a position. With padding by zeros, elements beyond the
+    /// image have no weight; offsets are always inside.
     void find(const float *place, Taps &taps) const {
         taps.count = 1;
         taps.offsets[0] = 0;
@@ -161,7 +162,8 @@ class Sample : public Kernel {
         return settle(axis, first - 1, 4, taps);
     }
 
-    /// Which elements are read from `first` on; a place that is no number is as one far outside.
+    /// Sets the offsets of `count` elements from `first` on; those outside an image padded with
+    /// zeros get no weight. NaN counts as far outside. Returns `count`.
     int64_t settle(size_t axis, float first, int64_t count, AxisTaps &taps) const {
         const auto last = static_cast<float>(s_.lengths[axis] - 1);
         for (int64_t tap = 0; tap < count; ++tap) {

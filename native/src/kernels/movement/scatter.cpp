@@ -9,7 +9,7 @@ namespace tightship::kernels {
 
 namespace {
 
-/// What the combinations have in common: the data copied, then every update put in order.
+/// Base of the combinations: copies the data, then puts every update in order.
 class Scatter : public Kernel {
   public:
     Scatter(int64_t item_bytes, const Indexing &indexing, const Walk &walk, const Whole &whole)

@@ -6,7 +6,7 @@ namespace tightship::kernels {
 
 namespace {
 
-constexpr int64_t kGrainBytes = 1 << 16; ///< bytes that are worth a thread
+constexpr int64_t kGrainBytes = 1 << 16; ///< bytes that pay for a thread
 
 class Reverse : public Kernel {
   public:

@@ -14,7 +14,7 @@ namespace tightship::kernels {
 
 namespace {
 
-/// Pages that are copied side by side: as many streams to and from memory.
+/// Pages copied side by side, which makes as many streams to and from memory.
 constexpr int64_t kPages = 4;
 constexpr int64_t kPage = 4096;
 constexpr int64_t kLine = 64;

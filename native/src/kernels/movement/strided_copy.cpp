@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kStreamedRowBytes = 1 << 16;
 constexpr int64_t kTile = 64; ///< rows and columns of a tile, if there are as many
 
-/// Length of a tile along one axis, where the other has `across` elements.
+/// Returns a tile's length along one axis, if the other has `across` elements.
 int64_t tile_length(int64_t across) {
     return kTile * kTile / std::clamp<int64_t>(across, 1, kTile);
 }
@@ -27,7 +27,7 @@ int64_t bytes_of(const Dims &shape, int64_t item_bytes) {
     return item_bytes;
 }
 
-/// Rows that lie together on both sides.
+/// Copies rows that are dense on both sides.
 void copy_rows(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t rows,
                int64_t size_bytes, bool is_streamed) {
     const auto copy = is_streamed ? &stream_bytes : &copy_bytes;
@@ -35,7 +35,7 @@ void copy_rows(const char *from, int64_t from_step, char *to, int64_t to_step, i
         copy(from, to, size_bytes);
 }
 
-/// Whole squares of kSquare by kSquare items, by registers where the processor has them.
+/// Edge in items of the squares transposed in registers; 1 if the processor has no such code.
 template <class Item> constexpr int64_t kSquare = 1;
 
 template <class Item> void turn_square(const char *from, int64_t, char *to, int64_t) {
@@ -89,7 +89,7 @@ void turn_square<uint16_t>(const char *from, int64_t from_step, char *to, int64_
 }
 #endif
 
-/// Turns `rows` by `columns` items: source rows are contiguous, and become columns.
+/// Transposes `rows` by `columns` items: source rows are contiguous, and become columns.
 template <class Item>
 void turn(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t rows,
           int64_t columns) {
@@ -143,7 +143,8 @@ struct StridedCopy::Axes {
         target.erase(target.begin() + axis);
     }
 
-    /// Bytes that one element may be taken to have: those of a short row that lies together.
+    /// Returns the bytes that an element may be widened to: those of a short row that is dense on
+    /// both sides.
     int64_t widened(int64_t item_bytes) {
         while (!lengths.empty() && source.back() == item_bytes && target.back() == item_bytes) {
             const int64_t wide = lengths.back() * item_bytes;
@@ -155,7 +156,7 @@ struct StridedCopy::Axes {
         return item_bytes;
     }
 
-    /// The axis that lies together in the source, where another does in the target.
+    /// Returns the axis that is dense in the source, if another is in the target.
     size_t turned(int64_t item_bytes) const {
         const size_t last = lengths.size() - 1;
         if (lengths.size() < 2 || target[last] != item_bytes || source[last] == item_bytes)

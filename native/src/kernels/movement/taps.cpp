@@ -10,7 +10,7 @@ namespace tightship::kernels {
 
 namespace {
 
-constexpr int64_t kGrain = 1 << 14; ///< elements read below which a thread is not worth it
+constexpr int64_t kGrain = 1 << 14; ///< elements read below which a thread does not pay
 
 TIGHTSHIP_CLONES void weigh(const float *x, float weight, float *y, int64_t length) {
     map_row(x, y, length, [=](float each) { return each * weight; });
@@ -31,7 +31,7 @@ TIGHTSHIP_CLONES void larger(const float *x, const float *other, float *y, int64
             [](float one, float two) { return one >= two || one != one ? one : two; });
 }
 
-/// One tap of every position of a row, into what the taps before it gave.
+/// Applies one tap to every position of a row, onto the result of the taps before it.
 TIGHTSHIP_CLONES void gather_first(const float *x, const int32_t *index, const float *weight,
                                    float *y, int64_t length) {
     TIGHTSHIP_INDEPENDENT

@@ -8,7 +8,7 @@
 #include "split_parts.hpp"
 
 #include <immintrin.h>
-// The intrinsics of GCC 12 begin some results undefined, and it warns of them.
+// The intrinsics of GCC 12 leave some results undefined at first, and GCC warns of them.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -41,8 +41,8 @@ template <int Tiles, class Meanwhile> void add_products(const Meanwhile &meanwhi
     meanwhile(2 * turn + 1);
 }
 
-/// Sums of one or two tiles of rows by two of columns, small products first; `meanwhile` is
-/// called twelve times in each step, for the unit works beside the rest of the processor, but takes
+/// Sums one or two tiles of rows by two of columns, small products first. Calls `meanwhile` twelve
+/// times in each step, because the matrix unit works beside the rest of the processor, but accepts
 /// few instructions in advance.
 template <int Tiles, class Meanwhile>
 void multiply_tiles(const char *rows, const char *columns, int64_t steps, float *sums,
@@ -77,19 +77,19 @@ void multiply_tiles(const char *rows, const char *columns, int64_t steps, float 
     _tile_stored(3, sums + kSplitTile * kRow + kWidth, kStride);
 }
 
-/// Whether none of a row's sums is infinite or NaN, as they are where an operand is or the first
-/// part of one.
+/// Returns whether none of a row's sums is infinite or NaN, as they are if an operand is, or its
+/// first part.
 bool are_finite(Vector left, Vector right) {
     const Vector vanishing = left * 0.0F + right * 0.0F;
     return _mm512_cmp_ps_mask(vanishing, vanishing, _CMP_UNORD_Q) == 0;
 }
 
-/// Some columns of the weights, so deep from `deep` on.
+/// Some columns of the weights, over part of the depth from `deep` on.
 struct Panel {
     int64_t column, deep, depth;
 };
 
-/// Sums on their way to the target.
+/// Sums that are still to be written to the target.
 struct Pending {
     const float *sums;
     Panel panel;
@@ -133,7 +133,7 @@ class Product {
         return left < depth_ ? left : depth_;
     }
 
-    /// The panel to be taken next; behind the last is the first, for the next rows.
+    /// Returns the panel after this one; after the last comes the first, for the next rows.
     Panel after(const Panel &panel) const {
         if (panel.column + kSplitColumns < task_.column_end)
             return {panel.column + kSplitColumns, panel.deep, panel.depth};
@@ -153,8 +153,8 @@ class Product {
         return {weights_of(panel), panel.depth, columns_[turn_], 0, 0};
     }
 
-    /// Some rows by a panel. Meanwhile the sums before go to the target, the next panel is taken
-    /// apart and the one behind it fetched.
+    /// Multiplies some rows by a panel. Meanwhile writes pending sums to the target, splits the
+    /// next panel into parts and prefetches the one after.
     void multiply_panel(const Panel &panel, int64_t row, int64_t rows) {
         next_.split_all();
         const char *columns = next_.tiles;
@@ -192,7 +192,7 @@ class Product {
         _mm_prefetch(reinterpret_cast<const char *>(weights), _MM_HINT_T1);
     }
 
-    /// Brings up to so many more rows of the sums pending to the target.
+    /// Writes up to `rows` more rows of the pending sums to the target.
     void write(int64_t rows) {
         for (; rows > 0 && pending_.done < pending_.rows; --rows, ++pending_.done) {
             const float *sums = pending_.sums + pending_.done * kRow;
@@ -203,7 +203,7 @@ class Product {
         }
     }
 
-    /// The sums of the pending row by the numbers as they are.
+    /// Recomputes sums of the pending row in float32, from the unsplit numbers.
     void multiply_plainly(Vector &left, Vector &right) const {
         const Panel &panel = pending_.panel;
         const float *source =
@@ -238,7 +238,7 @@ class Product {
         store_some(target + kWidth, right, behind);
     }
 
-    /// What sums begin from.
+    /// Returns the initial value of sums.
     Vector start(int64_t at, int64_t column, int64_t count) const {
         Vector sum{};
         if (task_.bias != nullptr)
@@ -271,7 +271,7 @@ class Product {
     alignas(64) float sums_[2][kSums];
 };
 
-/// Eight tiles of 16 rows of 64 bytes.
+/// Tile configuration: eight tiles of 16 rows of 64 bytes.
 struct Configuration {
     uint8_t palette = 1, start_row = 0, reserved[14] = {};
     uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};

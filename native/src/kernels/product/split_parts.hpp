@@ -1,4 +1,4 @@
-/// Numbers taken apart into tiles of bfloat16. Included by the loops of a split product.
+/// Numbers split into tiles of bfloat16. Included by the loops of a split product.
 #pragma once
 
 #include "split_task.hpp"
@@ -15,7 +15,7 @@ constexpr int64_t kTileRowBytes = 64;
 constexpr int64_t kParts = 3; ///< of a float32, the most significant first
 
 /// Three bfloat16 whose sum is a float32, each in the upper half of a lane. The first is rounded,
-/// so that what the others hold is of either sign.
+/// so that the remainder in the others is of either sign.
 struct Parts {
     __m512i part[kParts];
 };
@@ -35,7 +35,7 @@ inline __mmask16 first_lanes(int64_t count) {
     return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : count <= 0 ? 0 : (1u << count) - 1);
 }
 
-/// Upper halves of the lanes of `low`, then of `high`.
+/// Packs the upper halves of the lanes of `low`, then of `high`.
 inline __m512i in_order(__m512i low, __m512i high) {
     alignas(64) static constexpr uint16_t kUpper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
                                                         23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
@@ -43,12 +43,12 @@ inline __m512i in_order(__m512i low, __m512i high) {
     return _mm512_permutex2var_epi16(low, _mm512_load_si512(kUpper), high);
 }
 
-/// Upper halves of the lanes of both, by turns.
+/// Packs the upper halves of the lanes of both, alternately.
 inline __m512i by_turns(__m512i even, __m512i odd) {
     return _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(even, 16), odd);
 }
 
-/// Parts of some rows as tiles: [tile of rows][step of depth][part]; zeros behind the last row.
+/// Splits some rows into tiles: [tile of rows][step of depth][part]; zeros behind the last row.
 inline void split_source(const float *source, int64_t stride, int64_t rows, int64_t depth,
                          char *tiles) {
     const int64_t steps = (depth + kSplitStep - 1) / kSplitStep;
@@ -67,7 +67,7 @@ inline void split_source(const float *source, int64_t stride, int64_t rows, int6
         }
 }
 
-/// Some columns whose parts become tiles, two rows of the depth in each of theirs: [step of
+/// Columns whose parts become tiles, two rows of the depth in each row of a tile: [step of
 /// depth][part][tile of columns]; zeros behind the last row.
 struct Columns {
     const float *weights;
@@ -78,7 +78,7 @@ struct Columns {
 
     bool is_done() const { return done == round_up(depth, kSplitStep); }
 
-    /// Takes one tile's part of two rows apart.
+    /// Splits one tile's part of two rows.
     void split_some() {
         char *to = tiles + done / kSplitStep * 2 * kParts * kTileBytes + tile * kTileBytes +
                    done % kSplitStep / 2 * kTileRowBytes;

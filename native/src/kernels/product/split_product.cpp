@@ -16,7 +16,7 @@ namespace tightship::kernels {
 namespace {
 
 #ifdef __x86_64__
-/// Whether the system saves the unit's registers, which it must be asked to once for a process.
+/// Returns whether the system saves the unit's registers, which a process must request once.
 bool is_permitted() {
     constexpr long kRequestPermission = 0x1023, kTileData = 18;
     return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -69,8 +69,8 @@ class SplitProduct : public Kernel {
     }
 
   private:
-    /// A thread's rows if there are many, for then each thread takes the same weights apart; else
-    /// its columns.
+    /// Returns a thread's rows if there are many, because each thread then splits the same weights;
+    /// else its columns.
     SplitTask part_of(SplitTask task, int64_t thread, int64_t threads, char *scratch) const {
         task.scratch = scratch + thread * split_scratch_bytes(shape_.rows, shape_.depth);
         if (shape_.rows >= threads * kSplitRows) {

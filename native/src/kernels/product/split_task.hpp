@@ -1,5 +1,5 @@
-/// What the loops of a split product are given; plain data, because they are compiled for another
-/// instruction set and must share no inline function with the rest.
+/// Arguments of the loops of a split product: plain data, because the loops are compiled for
+/// another instruction set and must share no inline function with other code.
 #pragma once
 
 #include "tightship/kernels/product/split_product.hpp"
@@ -18,13 +18,13 @@ static constexpr int64_t round_up(int64_t count, int64_t unit) {
     return (count + unit - 1) / unit * unit;
 }
 
-/// How much of the depth is taken at a time.
+/// Returns how much of the depth is computed at a time.
 static constexpr int64_t split_depth(int64_t depth) {
     const int64_t blocks = (depth + kSplitDepth - 1) / kSplitDepth;
     return round_up((depth + blocks - 1) / blocks, kSplitStep);
 }
 
-/// Room for the parts of some rows, and of some columns twice.
+/// Returns the bytes of the parts of some rows, and of some columns twice.
 static constexpr int64_t split_scratch_bytes(int64_t rows, int64_t depth) {
     const int64_t most = rows < kSplitRows ? rows : kSplitRows;
     return (round_up(most, kSplitTile) + 2 * kSplitColumns) * split_depth(depth) * kSplitBytes;

@@ -25,7 +25,7 @@ int64_t activation_count(Cell cell) {
     return cell == Cell::kLstm ? 3 : cell == Cell::kPlain ? 1 : 2;
 }
 
-/// Whether activations are ONNX's own, and nothing is clipped.
+/// Returns whether activations are ONNX's defaults, and nothing is clipped.
 bool is_usual(const RecurrentRule &rule) {
     const size_t each = static_cast<size_t>(activation_count(rule.cell));
     for (size_t index = 0; index < rule.activations.size(); ++index) {
@@ -43,7 +43,7 @@ Reach floats(Reach elements) {
     return {elements.low * item, elements.high * item};
 }
 
-/// Throws where there is not an activation for each gate, or no unit.
+/// Throws std::invalid_argument unless each gate has an activation, and there is a hidden unit.
 void check(const RecurrentShape &shape, const RecurrentRule &rule,
            const std::vector<RecurrentPart> &parts) {
     require(shape.directions == 1 || shape.directions == 2, "a kernel goes in such directions");
@@ -118,8 +118,8 @@ class Recurrent : public Kernel {
     }
 
   private:
-    /// Scratch of a direction: states before and after a step, which take turns, and either an
-    /// LSTM's cell state or what the phases of a GRU hand on.
+    /// Scratch of a direction: states before and after a step, which alternate, and either an
+    /// LSTM's cell state or the results between a GRU's phases.
     struct Rooms {
         float *states[2], *others[2];
         Relay relay;
@@ -138,7 +138,7 @@ class Recurrent : public Kernel {
         return (room_ + units - 1) / units;
     }
 
-    /// Threads for each direction.
+    /// Returns the number of threads for each direction.
     int64_t members(int threads) const {
         const int64_t work = shape_.batch * shape_.hidden * room_ * gates_ / kGrain;
         const int64_t most = std::min<int64_t>(threads / shape_.directions, blocks(phases() - 1));

@@ -151,7 +151,7 @@ class RecurrentGradient : public Kernel {
                      [&](int64_t first, int64_t last) { replay_(task, first, last); });
     }
 
-    /// Columns of the weights side by side, as many as a block has.
+    /// Copies columns of the weights side by side, as many as a block has.
     void pack(const float *weights, int64_t columns, float *panel) const {
         for (int64_t row = 0; row < depth(); ++row, panel += kBlockColumns) {
             std::copy_n(weights + row * spec_.hidden, columns, panel);
@@ -165,7 +165,8 @@ class RecurrentGradient : public Kernel {
             std::copy_n(rows + row * spec_.hidden, spec_.hidden, target + row * room_);
     }
 
-    /// The way back through the step before `round` others, or out of the first.
+    /// Returns the task of the step before `round` others in backward order, or of the gradient of
+    /// the first state.
     RecurrentGradientTask task_of(std::span<char *const> operands, const Rooms &rooms,
                                   int64_t round) const {
         const int64_t step = spec_.steps - 1 - round, rows = spec_.batch * spec_.hidden;
@@ -215,7 +216,7 @@ class RecurrentGradient : public Kernel {
     RecurrentReplayLoop replay_;
 };
 
-/// Weights in the blocks that `recurrent` streams.
+/// Packing of weights into the blocks that `recurrent` streams.
 class RecurrentWeights : public Kernel {
   public:
     RecurrentWeights(Cell cell, int64_t directions, int64_t hidden)
@@ -240,7 +241,7 @@ class RecurrentWeights : public Kernel {
     }
 
   private:
-    /// Gates from `first` to `last`, block after block.
+    /// Packs gates from `first` to `last`, block after block.
     void panels(const float *source, int64_t first, int64_t last, float *target,
                 int threads) const {
         if (first == last)

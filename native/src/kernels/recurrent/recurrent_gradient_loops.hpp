@@ -1,4 +1,4 @@
-/// The loops of gradients of recurrent layers; compiled once for each instruction set.
+/// Loops of gradients of recurrent layers, compiled once for each instruction set.
 #pragma once
 
 #include "kernels/vector_math.hpp"
@@ -8,9 +8,9 @@ namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
-/// One vector of units of a row.
+/// Vector of hidden units of a row.
 struct Spot {
-    int64_t row, unit, count; ///< of units that there are
+    int64_t row, unit, count; ///< number of units in use
 };
 
 class StepBack {
@@ -101,7 +101,7 @@ class StepBack {
         store(in_scratch(task_.carried, spot), gradient * keep);
     }
 
-    /// What the inputs give a gate, and what the state does, each with its bias.
+    /// Returns the contributions of the inputs and of the state to a gate, each with its bias.
     Vector given(const Spot &spot, int64_t index) const {
         return gate(task_.gates, spot, index) + bias(spot, index);
     }

@@ -1,4 +1,4 @@
-/// The loops of recurrent layers; compiled once for each instruction set.
+/// Loops of recurrent layers, compiled once for each instruction set.
 #pragma once
 
 #include "kernels/vector_math.hpp"
@@ -38,10 +38,10 @@ Vector activated(const Activation &activation, Vector x) {
     __builtin_unreachable();
 }
 
-/// A vector of hidden units of one row of the batch.
+/// Vector of hidden units of one row of the batch.
 struct Place {
     int64_t row, unit;
-    int64_t count;     ///< of units that there are
+    int64_t count;     ///< number of units in use
     const float *sums; ///< products of the state, by gate
     int64_t gate_step; ///< from one gate's to the next
 };
@@ -52,13 +52,14 @@ struct Product {
     const float *weights, *rows;
 };
 
-/// Rows of the batch at once. A block of weights is larger than the nearest cache, so each further
-/// tile of rows takes all of it from the second again. More rows than `kTileRows` are multiplied by
-/// half of a block's four vectors at a time, so that sums stay in registers.
+/// Rows of the batch computed at once. A block of weights exceeds the first-level cache, so each
+/// further tile of rows reads all of it from the second level again. More rows than `kTileRows` are
+/// multiplied by half of a block's four vectors at a time, so that sums stay in registers.
 constexpr int kRows = TIGHTSHIP_VECTOR_BYTES == 64 ? 8 : kTileRows;
-constexpr int kAhead = 8; ///< elements of the state that weights are fetched before their use
+constexpr int kAhead = 8; ///< elements of the state between fetch and use of weights
 
-/// Vectors of a block of weights times many rows of the state, which are `row` elements apart.
+/// Multiplies vectors of a block of weights by many rows of the state, which are `row` elements
+/// apart.
 template <int Rows, int Vectors>
 void multiply_many(const float *left, int64_t row, int64_t depth, const float *panel,
                    int64_t columns, float *to) {
@@ -86,7 +87,8 @@ template <int Vectors> auto many_of(int64_t rows) {
     return rows == 8 ? multiply_many<8, Vectors> : multiply_many<7, Vectors>;
 }
 
-/// `kUsual`: gates have sigmoids, all else has hyperbolic tangents, and nothing is clipped.
+/// Step of a layer. `kUsual`: gates have sigmoids, everything else hyperbolic tangents, and nothing
+/// is clipped.
 template <bool kUsual> class Step {
   public:
     explicit Step(const RecurrentTask &task) : task_(task) {}
@@ -127,7 +129,7 @@ template <bool kUsual> class Step {
         }
     }
 
-    /// What the inputs give is on its way while the product is computed.
+    /// Prefetches the contribution of the inputs while the product is computed.
     void fetch(const Product &product, int64_t row, int64_t rows, int64_t first, int64_t units) {
         const float *gates = task_.gates + row * task_.gates_row + first;
         for (int64_t each = 0; each < rows; ++each, gates += task_.gates_row)
@@ -230,7 +232,7 @@ template <bool kUsual> class Step {
         return load_some(task_.peephole + gate * task_.hidden + place.unit, place.count) * cell;
     }
 
-    /// Of a gate; an activation of another number is not one.
+    /// Applies the activation number `index`; number 0 is that of the gates.
     Vector activate(int64_t index, Vector x) const {
         if constexpr (kUsual)
             return index == 0 && task_.cell != Cell::kPlain ? sigmoid(x) : hyperbolic_tangent(x);
@@ -248,7 +250,7 @@ template <bool kUsual> class Step {
         emit(place, state);
     }
 
-    /// The row is shorter: its state stays, what it would give is zero.
+    /// Handles a row past its length: its state stays, and its output is zero.
     void keep(const Place &place) {
         store(of(task_.next_state, place), load(of(task_.state, place)));
         emit(place, Vector{});

@@ -1,13 +1,13 @@
-/// What the loops of a recurrent layer are given; plain data, because they are compiled once for
-/// each instruction set and must share no inline function with the rest.
+/// Arguments of the loops of a recurrent layer: plain data, because the loops are compiled once for
+/// each instruction set and must share no inline function with other code.
 #pragma once
 
 #include "tightship/kernels/recurrent/cell.hpp"
 
 namespace tightship::kernels {
 
-/// One step of one direction. Rows of scratch are `room` elements apart, hidden units rounded up
-/// to `kUnitAlignment`.
+/// One step of one direction. Rows of scratch are `room` elements apart, hidden units rounded up to
+/// `kUnitAlignment`.
 struct RecurrentTask {
     Cell cell;
     bool is_coupled;
@@ -30,8 +30,8 @@ struct RecurrentTask {
     int64_t sequence_row;
 };
 
-/// Computes the blocks of weights from `begin` to `end` of a phase, of which a GRU that is not
-/// linear has two, every other cell one.
+/// Computes the blocks of weights from `begin` to `end` of a phase; a GRU that is not linear has
+/// two phases, every other cell one.
 using RecurrentLoop = void (*)(const RecurrentTask &task, int64_t phase, int64_t begin,
                                int64_t end);
 

@@ -1,4 +1,4 @@
-/// Rounds of work in parts, each round after the one before, among threads that may come late.
+/// Rounds of work in parts, each after the one before, among threads that may arrive late.
 #pragma once
 
 #include <atomic>
@@ -7,13 +7,14 @@
 
 namespace tightship::kernels {
 
-/// Members take the part of their number first and then what others have not begun, so that a
-/// round waits for nobody who is not at work on it, and one member alone gets through them all.
+/// Barrier with work sharing: members first do the part of their own number, then parts that no
+/// other member has begun. A round waits only for members that are working on it, and one member
+/// alone can complete them all.
 class Relay {
   public:
     static constexpr int64_t size_bytes(int64_t members) { return (members + 1) * kLineBytes; }
 
-    /// REQUIRES: `size_bytes` at `room`, set by `reset` before any member runs.
+    /// Uses memory at `room`. REQUIRES: `size_bytes` there, set by `reset` before any member runs.
     Relay(char *room, int64_t members) : room_(room), members_(members) {}
 
     void reset() {
@@ -21,8 +22,8 @@ class Relay {
             counter(line).store(0, std::memory_order_relaxed);
     }
 
-    /// Does what is left of a round, `part(index, count)`, and returns when all of it is done.
-    /// Rounds are numbered from 0; every member runs each.
+    /// Does the parts of a round that are left, by `part(index, count)`, and returns when all are
+    /// done. Rounds are numbered from 0; every member runs each.
     template <class Part> void run(int64_t member, int64_t round, const Part &part) {
         if (members_ == 1)
             return part(int64_t{0}, int64_t{1});
@@ -42,7 +43,8 @@ class Relay {
     static constexpr int64_t kLineBytes = 64;
     static constexpr int kSpins = 1 << 9; ///< about as long as a round takes
 
-    /// The first counts parts that are done, each other one the rounds that a part has begun.
+    /// Returns a counter: the first one of completed parts, each other one of the rounds begun by a
+    /// part.
     std::atomic_ref<int64_t> counter(int64_t line) const {
         return std::atomic_ref<int64_t>(*reinterpret_cast<int64_t *>(room_ + line * kLineBytes));
     }

@@ -13,14 +13,14 @@ namespace tightship::kernels {
 namespace {
 
 constexpr int64_t kLanes = 32;   ///< elements that are compared with the bar at once
-constexpr int64_t kRoomMin = 64; ///< candidates, so that few of them are sorted out at a time
+constexpr int64_t kRoomMin = 64; ///< candidates, so that few are dropped at a time
 constexpr int64_t kGrain = 1 << 13;
 
 template <class X>
 using KeyOf = std::conditional_t<std::is_floating_point_v<X>,
                                  std::conditional_t<sizeof(X) == 4, int32_t, int64_t>, X>;
 
-/// An integer that is ordered as the elements are: zeros are equal, every NaN is the largest.
+/// Returns an integer that orders as the elements do: zeros are equal, every NaN is the largest.
 template <class X> TIGHTSHIP_INLINE KeyOf<X> key_of(X x, KeyOf<X> flip) {
     using Key = KeyOf<X>;
     if constexpr (std::is_floating_point_v<X>) {
@@ -43,7 +43,7 @@ template <class Key> struct Candidate {
     }
 };
 
-/// The first place from `place` on whose block may hold a key above the bar.
+/// Returns the first position from `place` on whose block may hold a key above the bar.
 template <class X>
 TIGHTSHIP_INLINE int64_t skip(const X *x, int64_t place, int64_t length, KeyOf<X> bar,
                               KeyOf<X> flip) {
@@ -68,8 +68,8 @@ FAMILY(int32_t)
 FAMILY(int64_t)
 #undef FAMILY
 
-/// Candidates gather in a room twice as large as the result. When it is full the worse half is
-/// dropped, and only what is above the worst that is left enters from then on.
+/// TopK that collects candidates in a buffer twice as large as the result. When the buffer is full
+/// the worse half is dropped, and only elements better than the worst one kept enter from then on.
 template <class X> class Best : public Kernel {
     using Key = KeyOf<X>;
 
@@ -126,7 +126,7 @@ template <class X> class Best : public Kernel {
         }
     }
 
-    /// How many candidates are left; the best `count_` are among them.
+    /// Collects candidates and returns how many are left; the best `count_` are among them.
     int64_t gather(const X *x, Candidate<Key> *room) const {
         int64_t place = 0;
         for (; place < room_; ++place)

@@ -14,7 +14,7 @@ using enum ElementType;
 
 constexpr int kLanes = 32;
 
-/// Sum of (x - mean)^power over a dense row, in lanes.
+/// Sums (x - mean)^power over a dense row, in lanes.
 template <int Power, class X> TIGHTSHIP_INLINE double moment(const X *x, int64_t length, X mean) {
     double lanes[kLanes] = {};
     int64_t index = 0;
@@ -33,7 +33,7 @@ template <int Power, class X> TIGHTSHIP_INLINE double moment(const X *x, int64_t
     return lanes[0];
 }
 
-/// y = (x - mean) * deviation * scale + bias; null means 1 and 0.
+/// Computes y = (x - mean) * deviation * scale + bias; null means 1 and 0.
 template <class X>
 TIGHTSHIP_INLINE void normalized(const X *x, X *y, int64_t length, X mean, X deviation,
                                  const X *scale, const X *bias) {

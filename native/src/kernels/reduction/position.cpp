@@ -21,7 +21,7 @@ template <class X> TIGHTSHIP_INLINE X better(X a, X b, bool is_largest) {
     return (is_largest ? a > b : a < b) || is_nan(a) ? a : b;
 }
 
-/// What the wanted element of a dense row is equal to.
+/// Returns the value of the wanted element of a dense row.
 template <class X> TIGHTSHIP_INLINE X best_of(const X *x, int64_t length, bool is_largest) {
     X lanes[kColumns];
     std::fill_n(lanes, kColumns, x[0]);
@@ -63,8 +63,8 @@ TIGHTSHIP_INLINE int64_t place_in_row(const X *x, int64_t length, bool is_larges
     return place;
 }
 
-/// Columns side by side, their elements `step` apart. Rows are counted in as many bits as an
-/// element has, so many at a time.
+/// Searches columns side by side, their elements `step` apart. Rows are counted in as many bits as
+/// an element has, so rows are searched in batches of that range.
 template <class X>
 TIGHTSHIP_INLINE void places_in_columns(const X *x, int64_t *places, Line line, int64_t columns,
                                         bool is_largest, bool takes_last) {
@@ -126,8 +126,8 @@ FAMILY(int64_t)
 FAMILY(uint8_t)
 #undef FAMILY
 
-/// Calls `body(start, first, columns)` for every band of columns: the element it starts at, and
-/// which of the columns, those of all lines counted through, it starts with.
+/// Calls `body(start, first, columns)` for every band of columns: the element it starts at, its
+/// first column, counted through all lines, and its number of columns.
 template <class Body> void each_band(Line line, int threads, const Body &body) {
     const int64_t bands = (line.after + kColumns - 1) / kColumns;
     const int64_t work = std::max<int64_t>(line.along * std::min(line.after, kColumns), 1);

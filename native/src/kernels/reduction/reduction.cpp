@@ -48,7 +48,7 @@ template <class A> TIGHTSHIP_INLINE A magnitude(A x) {
         return x > 0 ? x : static_cast<A>(uint64_t{} - static_cast<uint64_t>(x));
 }
 
-/// Integers wrap.
+/// Adds; integers wrap.
 template <class A> TIGHTSHIP_INLINE A sum_of(A a, A b) {
     if constexpr (std::is_floating_point_v<A>)
         return a + b;
@@ -63,7 +63,7 @@ template <class A> TIGHTSHIP_INLINE A product_of(A a, A b) {
         return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
-/// Two reduced parts as one; a NaN among them is what comes out.
+/// Combines two reduced parts; the result is NaN if either is.
 template <class A> TIGHTSHIP_INLINE A joined(Term term, A a, A b) {
     switch (term) {
     case kProduct:
@@ -94,9 +94,9 @@ template <class X, class A> TIGHTSHIP_INLINE A term_of(Term term, X x, A shift) 
     }
 }
 
-constexpr int64_t kRowsWorth = 32; ///< of columns: what a thread takes stays wide
+constexpr int64_t kRowsWorth = 32; ///< of columns, so that a thread's share stays wide
 
-/// A dense row, in lanes that are joined at the end.
+/// Reduces a dense row in lanes that are combined at the end.
 template <class X, class A>
 TIGHTSHIP_INLINE A row_of(Term term, const X *x, int64_t length, A shift) {
     constexpr int kLanes = 256 / sizeof(A);

@@ -17,7 +17,7 @@ struct Way {
     bool is_exclusive, is_reverse;
 };
 
-/// Columns side by side; before the first element their sums are such that any x added is x.
+/// Sums columns side by side; the initial sums are such that adding any x gives x.
 template <class X>
 TIGHTSHIP_INLINE void add_up(const X *x, X *y, Line line, int64_t columns, Way way) {
     X sums[kColumns];
@@ -45,7 +45,7 @@ FAMILY(uint32_t)
 FAMILY(uint64_t)
 #undef FAMILY
 
-/// Integers wrap.
+/// Running sum; integers wrap.
 template <class X> class RunningSum : public Kernel {
   public:
     RunningSum(Line line, Way way) : line_(line), way_(way) {}

@@ -17,7 +17,7 @@ template <class Real> TIGHTSHIP_INLINE Real larger(Real a, Real b) {
     return a > b || a != a ? a : b;
 }
 
-/// y = exp(x - top); returns the sum of all. A pass for each keeps both loops vectorised.
+/// Computes y = exp(x - top); returns the sum. Separate passes keep both loops vectorized.
 template <class Real>
 TIGHTSHIP_INLINE double powers(const Real *x, Real *y, int64_t length, Real top) {
     map_row(x, y, length,
@@ -48,7 +48,7 @@ template <class Real> TIGHTSHIP_INLINE Real largest_of(const Real *x, int64_t le
     return largest[0];
 }
 
-/// One row: lanes run along it.
+/// Computes one row; lanes run along it.
 template <class Real>
 TIGHTSHIP_INLINE void softmax_row(const Real *x, Real *y, int64_t length, bool is_logarithm) {
     const Real top = largest_of(x, length);
@@ -65,7 +65,7 @@ TIGHTSHIP_INLINE void softmax_row(const Real *x, Real *y, int64_t length, bool i
     map_row(x, y, length, [=](Real v) __attribute__((always_inline)) { return v - top - log; });
 }
 
-/// Up to kColumns columns, `step` elements from one row to the next.
+/// Computes up to kColumns columns, `step` elements from one row to the next.
 template <class Real>
 TIGHTSHIP_INLINE void softmax_columns(const Real *x, Real *y, int64_t length, int64_t step,
                                       int64_t columns, bool is_logarithm) {

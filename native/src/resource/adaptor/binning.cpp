@@ -39,7 +39,7 @@ Freed BinningResource::deallocate(void *pointer, size_t size_bytes, size_t align
                                    : freed;
 }
 
-/// The resource that an address is of; the upstream where it is of none.
+/// Returns the resource that an address belongs to; the upstream if it belongs to no bin.
 MemoryResource &BinningResource::owner_of(const void *pointer) const {
     for (const Bin &bin : bins_)
         if (bin.resource->owns(pointer))

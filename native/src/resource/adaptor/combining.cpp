@@ -6,7 +6,7 @@ namespace tightship::resource {
 
 namespace {
 
-constexpr int kLooks = 200; // at a wish, before it is taken back
+constexpr int kLooks = 200; // polls of a request before it is withdrawn
 
 constexpr uintptr_t kIsNumber = uintptr_t{1} << 63; // no block has such an address
 
@@ -44,7 +44,7 @@ void *CombiningResource::allocate(size_t size_bytes, size_t alignment) {
                             : upstream()->allocate(size_bytes, alignment);
 }
 
-/// A block for the calling thread, and one for each wish that is the same.
+/// Obtains a block for the calling thread, and one for each equal request.
 void *CombiningResource::serve(size_t size_bytes, size_t alignment) {
     struct Served {
         Wish *wish;
@@ -74,7 +74,7 @@ void *CombiningResource::serve(size_t size_bytes, size_t alignment) {
     return first;
 }
 
-/// In the child, nobody is at work.
+/// Resets the state in a child, where no thread is serving.
 void CombiningResource::after_fork(bool is_child) {
     if (!is_child)
         return;

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kCanaryBytes = 32;
 constexpr unsigned char kCanary = 0xC5;
 
-/// Where the parts of a block's memory are.
+/// Addresses and sizes of the parts of a block's memory.
 struct Layout {
     Layout(size_t size_bytes, size_t alignment_of_block)
         : page(os::page_size()), alignment(std::max(page, alignment_of_block)),
@@ -54,9 +54,9 @@ struct Placed {
         return stands(start - kCanaryBytes, start) && stands(stop, shut);
     }
 
-    uintptr_t given;       // what the upstream gave
+    uintptr_t given;       // from the upstream
     uintptr_t start, stop; // of the block
-    uintptr_t open, shut;  // pages that can be touched; one without access lies on either side
+    uintptr_t open, shut;  // accessible pages; one without access lies on either side
 };
 
 } // namespace

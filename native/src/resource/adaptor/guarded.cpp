@@ -14,7 +14,7 @@ constexpr size_t kFaultsMax = 100;
 
 using Canary = std::array<uint64_t, kCanaryBytes / sizeof(uint64_t)>;
 
-/// Another one for each address, so that a copied block does not bring its own.
+/// Returns the canary of an address; each address has another, so that copied bytes never match.
 Canary canary_at(const char *pointer) {
     Canary canary;
     canary.fill(reinterpret_cast<uintptr_t>(pointer) * 0x9E3779B97F4A7C15 ^ 0xC0DEDBADC0DEDBAD);
@@ -31,7 +31,7 @@ bool stands(const char *pointer) {
     return std::memcmp(pointer, canary.data(), kCanaryBytes) == 0;
 }
 
-/// What lies before a block: the canary, and what keeps the block aligned.
+/// Returns the bytes before a block: the canary, and padding that keeps the block aligned.
 size_t lead_bytes(size_t alignment) {
     return std::max(alignment, kCanaryBytes);
 }
@@ -81,7 +81,7 @@ GuardedResource::GuardedResource(std::shared_ptr<MemoryResource> upstream, size_
 GuardedResource::~GuardedResource() {
     try {
         release_block(true);
-    } catch (const std::bad_alloc &) { // for a fault that is not told any more
+    } catch (const std::bad_alloc &) { // no memory to record a fault
     }
 }
 

@@ -20,8 +20,8 @@ void *PlannedResource::allocate(size_t size_bytes, size_t alignment) {
     return pointer;
 }
 
-/// The place of the next request that is like this one; null where none is near, or its place is
-/// taken.
+/// Returns the place of the next expected request that equals this one; null if none is near, or
+/// its place is taken.
 void *PlannedResource::take_planned(size_t size_bytes, size_t alignment) {
     const size_t stop = std::min(expected_.size(), next_ + kLookahead);
     size_t found = next_;
@@ -76,7 +76,7 @@ Freed PlannedResource::deallocate(void *pointer, size_t size_bytes, size_t align
         if (is_planned)
             return Freed::done;
     }
-    // Closed before upstream can give the address to another thread.
+    // The record is closed before upstream can give the address to another thread.
     const Freed freed = upstream()->deallocate(pointer, size_bytes, alignment);
     if (freed != Freed::done && number != SIZE_MAX) {
         const std::lock_guard lock(mutex_);
@@ -85,7 +85,7 @@ Freed PlannedResource::deallocate(void *pointer, size_t size_bytes, size_t align
     return freed;
 }
 
-/// Notes that a block ends; returns the number of its request, `SIZE_MAX` where it has none.
+/// Records a block's end; returns the number of its request, `SIZE_MAX` if it has none.
 size_t PlannedResource::close_record(const void *pointer) {
     const auto found = open_.find(pointer);
     if (found == open_.end())
@@ -159,7 +159,7 @@ void PlannedResource::set_plan(std::vector<PlannedRequest> requests, size_t capa
         expected_.clear();
         arena_.swap(arena);
     }
-    arena = std::make_unique<Chunk>(); // what was the plan's before goes back, without the lock
+    arena = std::make_unique<Chunk>(); // the previous plan's memory goes back without the lock held
     if (capacity_bytes > 0)
         arena->obtain(upstream(), capacity_bytes, alignment);
     const std::lock_guard lock(mutex_);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 16;
 
-/// Text that numbers are put into, with no locale and no format to read.
+/// Line of text with numbers, formatted without locale and format strings.
 struct Line {
     char text[192];
     char *stop = text;
@@ -30,7 +30,7 @@ struct Line {
         stop = std::to_chars(stop, std::end(text), number, base).ptr;
         return *this;
     }
-    /// With zeros before it where it has fewer digits.
+    /// Adds a number with leading zeros.
     Line &add_digits(int64_t number, int count) {
         for (char *digit = stop + count; digit-- > stop; number /= 10)
             *digit = static_cast<char>('0' + number % 10);

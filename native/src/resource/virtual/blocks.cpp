@@ -48,7 +48,7 @@ Block *Blocks::cut(Block *block, uintptr_t start, size_t size_bytes) {
     const uintptr_t first = block->start, stop = block->stop();
     assert(first <= start && start + size_bytes <= stop);
     Block part = *block;
-    block->state = BlockState::live; // so that what is cut off does not join it again
+    block->state = BlockState::live; // so that the rest does not join it again
     if (stop > start + size_bytes) {
         part.start = start + size_bytes;
         part.size_bytes = stop - part.start;
@@ -106,7 +106,7 @@ bool Blocks::release_done() {
         for (Block *block : blocks)
             if (user != nullptr && user->is_done(block->epoch))
                 done.push_back(block);
-    // Joining may end blocks further on in the list: those are found by where they began.
+    // Joining may end blocks further on in the list, so blocks are found again by their start.
     std::vector<uintptr_t> starts;
     for (const Block *block : done)
         starts.push_back(block->start);

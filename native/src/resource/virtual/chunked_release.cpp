@@ -1,4 +1,4 @@
-/// What the seed's policy gives back to the device.
+/// Memory that the chunked policy gives back to the device.
 #include "tightship/resource/virtual/chunked_resource.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace tightship::resource {
 
 namespace {
 
-/// How long a request that the device refuses, and the end of a resource, wait for work.
+/// Time that a request which the device refuses, and a resource's destructor, wait for work.
 constexpr std::chrono::seconds kPatience{1};
 
 } // namespace
@@ -25,8 +25,9 @@ ChunkedVirtualResource::~ChunkedVirtualResource() {
         end(mapping);
 }
 
-/// Unmaps what no work uses, for good. What work may still read and write, and what the device
-/// refuses twice, stays mapped beyond the resource's end: its owners are never ended.
+/// Unmaps memory that no work uses, for good. Memory that work may still access, and chunks that
+/// the device refuses to unmap twice, stay mapped beyond the resource's end: their owners are never
+/// destroyed.
 void ChunkedVirtualResource::end(Mapping &mapping) {
     if (mapping.use.is_done() && (separate(mapping) || separate(mapping)))
         return;
@@ -36,9 +37,9 @@ void ChunkedVirtualResource::end(Mapping &mapping) {
     new (unended.data()) Owners(std::move(mapping.chunks));
 }
 
-/// Unmaps all chunks; where the device refuses one, those behind it go back at once.
+/// Unmaps all chunks; if the device refuses one, those behind it go back at once.
 bool ChunkedVirtualResource::separate(Mapping &mapping) {
-    std::array<PhysicalMemory *, 64> run; // no memory to list more may be had
+    std::array<PhysicalMemory *, 64> run; // a list of more could need memory
     size_t left = mapping.chunks.size();
     for (size_t undone = 0; left > 0 && undone == 0;) {
         const size_t count = std::min(run.size(), left), first = left - count;

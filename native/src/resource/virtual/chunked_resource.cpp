@@ -51,7 +51,7 @@ void *ChunkedVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
         mapping.requested_bytes = size_bytes;
         mapping.use = {};
         place = live_.try_emplace(mapping.addresses->start()).first;
-    } catch (const std::bad_alloc &) { // for lists of chunks
+    } catch (const std::bad_alloc &) { // no memory for lists of chunks
         return nullptr;
     }
     ++statistics_.allocation_count;
@@ -97,8 +97,8 @@ Freed ChunkedVirtualResource::deallocate_on(void *pointer, size_t size_bytes, si
     return Freed::done;
 }
 
-/// Where caches are in the way they go back, and work is waited for. Chunks made for a request that
-/// the device refuses go back as well.
+/// Obtains memory; if the device refuses, waits for work and gives cached memory back before it
+/// tries again. Chunks made for a request that the device refuses go back as well.
 bool ChunkedVirtualResource::obtain_or_retry(const Request &request, Mapping &mapping) {
     if (obtain(request, mapping))
         return true;
@@ -124,7 +124,7 @@ bool ChunkedVirtualResource::obtain(const Request &request, Mapping &mapping) {
     return reuse(request, mapping) || lengthen(request, mapping) || make(request, mapping);
 }
 
-/// Case 2: one of just that size.
+/// Case 2: reuses a mapping of exactly that size.
 bool ChunkedVirtualResource::reuse(const Request &request, Mapping &mapping) {
     const auto [first, last] = cache_.equal_range(request.size_bytes);
     for (auto found = first; found != last; ++found) {
@@ -139,7 +139,7 @@ bool ChunkedVirtualResource::reuse(const Request &request, Mapping &mapping) {
     return false;
 }
 
-/// Case 3: the largest smaller one, made longer where it is, or else elsewhere.
+/// Case 3: lengthens the largest smaller mapping, in place if possible, else elsewhere.
 bool ChunkedVirtualResource::lengthen(const Request &request, Mapping &mapping) {
     auto base = cache_.lower_bound(request.size_bytes);
     for (;;) {
@@ -177,7 +177,7 @@ bool ChunkedVirtualResource::lengthen(const Request &request, Mapping &mapping) 
     return false;
 }
 
-/// Case 4, chunks of the smallest larger one; and case 1, chunks that nothing has, or new ones.
+/// Case 4, with chunks of the smallest larger mapping; and case 1, with cached chunks or new ones.
 bool ChunkedVirtualResource::make(const Request &request, Mapping &mapping) {
     Haul haul;
     const auto larger = find_to_rob(request.size_bytes, request.stream);
@@ -206,8 +206,8 @@ bool ChunkedVirtualResource::join(const Request &request, Haul &haul, Mapping &m
     return true;
 }
 
-/// Whole chunks for `size_bytes`: from the cache of chunks, the oldest first; from the smallest
-/// mapping that has enough, or from the largest ones; or new.
+/// Collects whole chunks for `size_bytes`: from the cache of chunks, the oldest first; from the
+/// smallest mapping that has enough, or from the largest ones; or new ones.
 bool ChunkedVirtualResource::gather(size_t size_bytes, const StreamPointer &stream, Haul &haul) {
     for (auto free = free_chunks_.begin();
          free != free_chunks_.end() && haul.size_bytes < size_bytes;) {
@@ -256,7 +256,7 @@ bool ChunkedVirtualResource::may_rob(const Mapping &mapping, const StreamPointer
     return mapping.use.is_done() || (device_->maps_twice() && mapping.use.stream == stream);
 }
 
-/// The smallest that has enough, else the largest; the end where none may be taken.
+/// Returns the smallest mapping that has enough, else the largest; the end if none may be taken.
 ChunkedVirtualResource::Cache::iterator
 ChunkedVirtualResource::find_to_rob(size_t size_bytes, const StreamPointer &stream) {
     const auto larger = cache_.lower_bound(size_bytes);
@@ -269,13 +269,13 @@ ChunkedVirtualResource::find_to_rob(size_t size_bytes, const StreamPointer &stre
     return cache_.end();
 }
 
-/// Takes its first chunks; the others are free. Its addresses stay until its work is done.
+/// Takes a mapping's first chunks and frees the others. Its addresses stay until its work is done.
 bool ChunkedVirtualResource::rob(Cache::iterator found, size_t size_bytes, Haul &haul) {
     Mapping &mapping = found->second;
     const Use use = mapping.use;
     const bool is_done = use.is_done();
     if (is_done && !separate(mapping)) {
-        if (mapping.size_bytes < found->first) { // it is shorter than its place in the cache says
+        if (mapping.size_bytes < found->first) { // it is shorter than its key in the cache
             waiting_.push_back(std::move(mapping));
             cache_.erase(found);
         }

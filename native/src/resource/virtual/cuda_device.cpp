@@ -26,7 +26,7 @@ class CudaVirtual final : public VirtualMemory {
           parts_{size_bytes} {}
     ~CudaVirtual() override {
         if (!release_stuck())
-            return; // the driver keeps what it does not let go of, addresses and all
+            return; // the driver keeps whatever it refuses to release, addresses included
         cuda::Pointer part = start();
         for (const size_t part_bytes : parts_) {
             (void)context_->driver().address_free(part, part_bytes);
@@ -71,7 +71,7 @@ class CudaVirtual final : public VirtualMemory {
     }
 
   private:
-    /// Where the reservation ends that an address lies in.
+    /// Returns the end of the reservation that an address lies in.
     cuda::Pointer part_stop(cuda::Pointer address) const {
         cuda::Pointer stop = start();
         for (const size_t part_bytes : parts_)
@@ -79,14 +79,14 @@ class CudaVirtual final : public VirtualMemory {
                 break;
         return stop;
     }
-    /// False as well for a chunk that would lie over two reservations.
+    /// Maps a chunk; returns false also if it would span two reservations.
     bool map_one(cuda::Pointer to, const PhysicalMemory &chunk) const {
         const size_t size_bytes = chunk.size_bytes();
         const cuda::Handle handle = static_cast<const CudaPhysical &>(chunk).handle;
         return to + size_bytes <= part_stop(to) &&
                context_->driver().map(to, size_bytes, 0, handle, 0) == cuda::kSuccess;
     }
-    /// Lets the device read and write what is mapped; reservation by reservation.
+    /// Lets the device read and write mapped memory, reservation by reservation.
     bool allow(cuda::Pointer start, cuda::Pointer stop) const {
         const cuda::AccessDescription access{context_->properties().location, cuda::kReadWrite};
         while (start < stop) {
@@ -97,7 +97,7 @@ class CudaVirtual final : public VirtualMemory {
         }
         return true;
     }
-    /// Unmaps what a call of `map` could not take back; false while the driver refuses.
+    /// Unmaps chunks that a failed call of `map` could not unmap; false while the driver refuses.
     bool release_stuck() {
         if (stuck_.empty())
             return true;
@@ -126,8 +126,8 @@ class CudaVirtual final : public VirtualMemory {
     }
 
     std::shared_ptr<const CudaContext> context_;
-    std::vector<size_t> parts_; // as they were reserved, one behind the other
-    std::vector<std::pair<cuda::Pointer, size_t>> stuck_; // mapped, though nobody has it
+    std::vector<size_t> parts_;                           // in the order of reservation
+    std::vector<std::pair<cuda::Pointer, size_t>> stuck_; // mapped by a failed call
 };
 
 } // namespace
@@ -137,8 +137,8 @@ CudaContext::CudaContext(std::shared_ptr<const CudaDriver> driver, int ordinal)
     int count = 0;
     driver_->check(driver_->device_get_count(&count), "count its devices");
     if (ordinal < 0 || ordinal >= count)
-        throw Unavailable("There is no CUDA device " + std::to_string(ordinal) +
-                          ": the driver has " + std::to_string(count) +
+        throw Unavailable("Unknown CUDA device " + std::to_string(ordinal) + ": the driver has " +
+                          std::to_string(count) +
                           ". Choose a smaller `ordinal`, or look at `CUDA_VISIBLE_DEVICES`.");
     driver_->check(driver_->device_get(&device_, ordinal), "open a device");
     int is_able = 0;

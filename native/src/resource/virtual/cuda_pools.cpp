@@ -28,8 +28,9 @@ struct CudaPools::Pool {
         : device(std::make_shared<CudaDevice>(ordinal, settings.driver_path)),
           memory(device, settings_of(settings)) {}
 
-    /// One for each handle, while the memory knows of it. Null, for any stream, where the handle
-    /// says too little: the block then is handed out when nothing uses it.
+    /// Returns the stream of each handle, one as long as the memory refers to it. Null, for any
+    /// stream, if the handle does not identify one: the block is then handed out once no work uses
+    /// it.
     std::shared_ptr<CudaStream> stream_of(cuda::StreamHandle handle) {
         if (is_per_thread(handle))
             return nullptr;
@@ -75,7 +76,7 @@ struct CudaPools::Pool {
 
     std::shared_ptr<CudaDevice> device;
     StealingVirtualResource memory;
-    std::mutex mutex; // of what follows
+    std::mutex mutex; // guards the members below
     std::unordered_map<cuda::StreamHandle, std::weak_ptr<CudaStream>> streams;
     size_t stream_limit = StealingVirtualResource::kStreams;
     std::unordered_map<void *, std::vector<cuda::StreamHandle>> others; // that use a block as well

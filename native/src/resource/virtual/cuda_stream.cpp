@@ -8,13 +8,13 @@ namespace tightship::resource {
 
 namespace {
 
-/// Between two looks at an event that is waited for.
+/// Time between two polls of an event that is waited for.
 constexpr std::chrono::microseconds kFirstNap{10};
 constexpr std::chrono::microseconds kLongestNap{500};
 
 class CudaFence final : public Fence {
   public:
-    /// REQUIRES: the context is the thread's.
+    /// Makes a fence. REQUIRES: the context is current in the thread.
     explicit CudaFence(std::shared_ptr<const CudaContext> context) : context_(std::move(context)) {
         if (context_->driver().event_create(&event_, cuda::kWithoutTiming) != cuda::kSuccess)
             event_ = nullptr;
@@ -38,7 +38,7 @@ class CudaFence final : public Fence {
         }
         return is_signalled_;
     }
-    /// The driver waits for good or not at all: this looks again and again.
+    /// Polls repeatedly, because the driver waits without a limit or not at all.
     bool wait_for(std::chrono::nanoseconds limit) override {
         const auto deadline = std::chrono::steady_clock::now() + limit;
         for (auto nap = kFirstNap; !is_signalled(); nap = std::min(2 * nap, kLongestNap)) {

@@ -12,12 +12,13 @@ namespace tightship::resource {
 
 namespace {
 
-/// Smaller blocks are left to the system's own check when they are mapped: it sees all of one.
+/// Size below which blocks are left to the system's own check when mapped: it sees all of one.
 constexpr size_t kCheckedBytes = size_t{256} << 20;
 
 class HostVirtual;
 
-/// Knows where its pages are, be they mapped, left behind by `unmap`, parked, or not there yet.
+/// Chunk that records where its pages are: mapped, left behind by `unmap`, parked, or not there
+/// yet.
 struct HostPhysical final : PhysicalMemory {
     using PhysicalMemory::PhysicalMemory;
     ~HostPhysical() override { drop(); }
@@ -26,10 +27,10 @@ struct HostPhysical final : PhysicalMemory {
 
     char *pages = nullptr; // null: none yet
     HostVirtual *home =
-        nullptr; // whose addresses they are at; null: parked at addresses of its own
+        nullptr; // owner of the addresses they are at; null: parked at addresses of its own
 };
 
-/// Never lets addresses go for a moment: another thread could map something there.
+/// Addresses, never released even for a moment, because another thread could map something there.
 class HostVirtual final : public VirtualMemory {
   public:
     using VirtualMemory::VirtualMemory;
@@ -62,7 +63,7 @@ HostPhysical &host(PhysicalMemory *chunk) {
     return static_cast<HostPhysical &>(*chunk);
 }
 
-/// Whether the pages of two chunks, one behind the other in a request, can be brought at once.
+/// Returns whether the pages of two chunks that follow each other in a request can move at once.
 bool follow(const HostPhysical &first, const HostPhysical &second) {
     if (first.home != second.home || (first.pages == nullptr) != (second.pages == nullptr))
         return false;
@@ -70,8 +71,8 @@ bool follow(const HostPhysical &first, const HostPhysical &second) {
            (first.home != nullptr && second.pages == first.pages + first.size_bytes());
 }
 
-/// Gives pages back that lie among others. Where that would cut up too many ranges of addresses
-/// they stay open, without memory: what is mapped there next finds them so.
+/// Gives back pages that lie among others. If that would cut up too many mappings they stay open,
+/// without memory, and the next chunk mapped there finds them so.
 void empty(char *pages, size_t size_bytes) {
     if (!os::may_split(2) || !os::decommit(pages, size_bytes))
         os::discard(pages, size_bytes);
@@ -88,8 +89,8 @@ void HostPhysical::drop() {
     home = nullptr;
 }
 
-/// Moves a chunk's pages from here to addresses of their own; where the system has none, or enough
-/// ranges are cut up, the chunk is without pages again.
+/// Moves a chunk's pages from here to addresses of their own; if the system has none, or enough
+/// mappings are cut up, the chunk loses its pages.
 void HostVirtual::park(HostPhysical &chunk) {
     const size_t size_bytes = chunk.size_bytes();
     void *parking = os::may_split(4) ? os::reserve(size_bytes, os::kHugePage) : nullptr;
@@ -116,7 +117,7 @@ void HostVirtual::clear(char *start, char *stop) {
     }
 }
 
-/// Brings the pages of chunks that `follow` each other.
+/// Moves in the pages of chunks that `follow` each other.
 bool HostVirtual::settle(char *to, Chunks run, size_t run_bytes) {
     char *const from = host(run.front()).pages;
     HostVirtual *const home = host(run.front()).home;
@@ -138,7 +139,7 @@ bool HostVirtual::settle(char *to, Chunks run, size_t run_bytes) {
     return true;
 }
 
-/// Books chunks before their pages come, for which there may be no memory; false then.
+/// Records chunks before their pages move in; false if memory for the record is refused.
 bool HostVirtual::lodge(char *to, Chunks run) {
     char *const first = to;
     try {
@@ -153,7 +154,7 @@ bool HostVirtual::lodge(char *to, Chunks run) {
     return true;
 }
 
-/// Whether chunks may bring the pages they have: a run of them cuts up two ranges of addresses.
+/// Returns whether chunks may move in the pages they have: a run of them cuts up two mappings.
 bool HostVirtual::may_move(char *to, Chunks chunks) const {
     size_t run_count = 0;
     const HostPhysical *before = nullptr;
@@ -187,8 +188,8 @@ bool HostVirtual::map(size_t offset_bytes, Chunks chunks) {
                  ++count)
                 run_bytes += chunks[count]->size_bytes();
             if (!settle(to, chunks.first(count), run_bytes)) {
-                // Pages that the system keeps apart move one by one. New ones must not: it checks
-                // how much is asked for at once.
+                // Pages that the system keeps apart move one by one. New ones must not, because the
+                // system checks the size of each request.
                 if (count == 1 || host(chunks.front()).pages == nullptr)
                     return false;
                 count = 1;

@@ -11,7 +11,7 @@
 
 namespace tightship::resource {
 
-/// The file, and the parts of it that chunks have left; these have no memory.
+/// File, and the parts of it that chunks have left; these have no memory.
 class SharedDevice::File {
   public:
     File() : descriptor_(os::memory_file(0)) {
@@ -24,7 +24,7 @@ class SharedDevice::File {
 
     int descriptor() const { return descriptor_; }
 
-    /// False where the file cannot be longer.
+    /// Takes part of the file; false if the file cannot be longer.
     bool take(size_t size_bytes, size_t &offset_bytes) {
         const std::lock_guard lock(mutex_);
         if (auto &left = left_[size_bytes]; !left.empty()) {
@@ -36,7 +36,7 @@ class SharedDevice::File {
             return false;
         offset_bytes = size_bytes_;
         size_bytes_ += size_bytes;
-        left_[size_bytes].reserve(size_bytes_ / size_bytes); // giving back must not fail
+        left_[size_bytes].reserve(size_bytes_ / size_bytes); // so that freeing never fails
         return true;
     }
     void leave(size_t size_bytes, size_t offset_bytes) {
@@ -87,8 +87,8 @@ class SharedVirtual final : public VirtualMemory {
         size_t size_bytes = 0;
         for (const PhysicalMemory *chunk : chunks)
             size_bytes += chunk->size_bytes();
-        // Where that would cut up too many ranges of addresses, the file's bytes stay to be seen
-        // here until something else is mapped over them; it is the chunk's end that frees them.
+        // If that would cut up too many mappings, the file's bytes stay visible here until
+        // something else is mapped over them; the chunk's destructor frees them.
         if (os::may_split(2))
             os::decommit(at(offset_bytes), size_bytes);
         return chunks.size();

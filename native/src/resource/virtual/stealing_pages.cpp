@@ -8,7 +8,7 @@ namespace tightship::resource {
 
 namespace {
 
-/// Addresses reserved at once, less where the system has not so many.
+/// Bytes of addresses reserved at once, fewer if the system lacks them.
 constexpr size_t kRangeBytes = size_t{1} << 40;
 
 } // namespace
@@ -16,9 +16,9 @@ constexpr size_t kRangeBytes = size_t{1} << 40;
 StealingVirtualResource::~StealingVirtualResource() {
     try {
         poll(settings_.patience);
-    } catch (const std::bad_alloc &) { // for fences, which cannot be waited for
+    } catch (const std::bad_alloc &) { // no memory for fences, which cannot be waited for
     }
-    std::array<PhysicalMemory *, 64> run; // no memory to list more may be had
+    std::array<PhysicalMemory *, 64> run; // a list of more could need memory
     for (const auto &range : blocks_.ranges()) {
         bool is_stuck = false;
         auto &pages = range->pages;
@@ -39,7 +39,7 @@ StealingVirtualResource::~StealingVirtualResource() {
     }
 }
 
-/// Another range of addresses; false where the system has none that holds `size_bytes`.
+/// Adds a range of addresses; false if the system has none that holds `size_bytes`.
 bool StealingVirtualResource::extend(size_t size_bytes) {
     const size_t least = align_up(size_bytes, settings_.page_bytes);
     for (size_t wanted = std::max(kRangeBytes, least);; wanted = std::max(wanted / 4, least)) {
@@ -53,7 +53,7 @@ bool StealingVirtualResource::extend(size_t size_bytes) {
     }
 }
 
-/// Sees to it that `count` pages are at hand; false where the device has not so many.
+/// Makes `count` pages available; false if the device lacks them.
 bool StealingVirtualResource::gather(size_t count, const Request &request, const Site &site,
                                      bool may_create) {
     if (pages_.size() < count) {
@@ -73,7 +73,7 @@ bool StealingVirtualResource::gather(size_t count, const Request &request, const
     return true;
 }
 
-/// Pages that the budget has left.
+/// Returns how many pages the budget still allows.
 size_t StealingVirtualResource::creatable_count() const {
     const size_t held_bytes = std::min(settings_.max_bytes, statistics_.physical_bytes);
     return (settings_.max_bytes - held_bytes) / settings_.page_bytes;
@@ -91,7 +91,8 @@ bool StealingVirtualResource::create() {
     return true;
 }
 
-/// Unmaps pages of free blocks that nobody uses, the largest first, but none of `[start, stop)`.
+/// Unmaps unused pages of free blocks, those of the largest blocks first, except in `[start,
+/// stop)`.
 size_t StealingVirtualResource::steal(size_t count, uintptr_t start, uintptr_t stop) {
     const size_t page_bytes = settings_.page_bytes;
     std::vector<std::pair<uintptr_t, uintptr_t>> runs; // of whole pages
@@ -109,19 +110,19 @@ size_t StealingVirtualResource::steal(size_t count, uintptr_t start, uintptr_t s
     for (auto block = free.rbegin(); block != free.rend() && found < count; ++block) {
         if ((*block)->size_bytes < page_bytes)
             break;
-        // What the request itself will lie on stays, and the pages it shares with others.
+        // Pages that the request itself will lie on stay, as do pages that it shares with others.
         add((*block)->start, std::min((*block)->stop(), start & ~(page_bytes - 1)));
         add(std::max((*block)->start, align_up(stop, page_bytes)), (*block)->stop());
     }
     const size_t before = pages_.size();
-    pages_.reserve(before + found); // what the device has separated must not be lost
+    pages_.reserve(before + found); // so that chunks the device has unmapped are not lost
     for (const auto &[from, to] : runs)
         if (!unmap(from, to))
             break;
     return pages_.size() - before;
 }
 
-/// Makes whole pages of a free block a hole; where the device refuses one, those behind it.
+/// Makes whole pages of a free block a hole; if the device refuses one, only those behind it.
 bool StealingVirtualResource::unmap(uintptr_t start, uintptr_t stop) {
     Block *const block = blocks_.holding(start);
     AddressRange &range = *block->range;
@@ -144,7 +145,8 @@ bool StealingVirtualResource::unmap(uintptr_t start, uintptr_t stop) {
     return left == 0;
 }
 
-/// Maps what a site misses, and takes it. What was mapped when the device refuses stays, free.
+/// Maps the pages that a site lacks, and takes it. Pages mapped before the device refuses stay,
+/// free.
 Block *StealingVirtualResource::fill(const Request &request, const Site &site) {
     const uintptr_t stop = site.start + request.size_bytes;
     for (uintptr_t at = site.start; at < stop;) {
@@ -189,7 +191,7 @@ bool StealingVirtualResource::fill_hole(Block *hole, uintptr_t start, uintptr_t 
     return true;
 }
 
-/// Gives free pages back until at most `left_bytes` are held, as far as nothing uses them.
+/// Gives free pages back until at most `left_bytes` are held, as far as no work uses them.
 size_t StealingVirtualResource::release(size_t left_bytes) {
     const size_t before_bytes = statistics_.physical_bytes, page_bytes = settings_.page_bytes;
     release_all();
@@ -206,7 +208,7 @@ size_t StealingVirtualResource::release(size_t left_bytes) {
     return going * page_bytes;
 }
 
-/// What has not been needed for `idle` goes back, but for `keep_bytes`.
+/// Gives back memory not needed for `idle`, except `keep_bytes`.
 void StealingVirtualResource::release_idle() {
     const auto now = std::chrono::steady_clock::now();
     if (now - needed_since_ < settings_.idle)

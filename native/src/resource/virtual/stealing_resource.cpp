@@ -7,20 +7,20 @@ namespace tightship::resource {
 
 namespace {
 
-/// No request is for more.
+/// Size above which requests are refused.
 constexpr size_t kLargestBytes = size_t{1} << 47;
-/// Free blocks looked at for one that is aligned, before a larger one is taken.
+/// Free blocks tried for an aligned one before a larger block is taken.
 constexpr int kCandidates = 32;
-/// Places among which blocks of a size are kept in one.
+/// Entries among which the blocks kept for a size are in one.
 constexpr size_t kProbes = 4;
-/// Calls between two looks at the clock.
+/// Calls between two reads of the clock.
 constexpr size_t kCallsPerLook = 256;
 
 bool allows(const StreamUse *user, uint64_t epoch, const StreamUse *next) {
     return user == nullptr || user == next || user->is_done(epoch);
 }
 
-/// Whether a request of `user` may lie over it.
+/// Returns whether a request of `user` may lie over the block.
 bool is_open(const Block *block, const StreamUse *user) {
     return block != nullptr &&
            (block->state == BlockState::hole ||
@@ -60,7 +60,7 @@ StreamUse *StealingVirtualResource::user_of(const StreamPointer &stream, Departe
     return &users_.try_emplace(stream, stream).first->second;
 }
 
-/// Streams that no free block waits for. REQUIRES: no block is kept.
+/// Forgets streams that no free block waits for. REQUIRES: no block is kept.
 void StealingVirtualResource::forget_streams(Departed &departed) {
     for (auto entry = users_.begin(); entry != users_.end();) {
         const auto &[stream, user] = *entry;
@@ -73,7 +73,7 @@ void StealingVirtualResource::forget_streams(Departed &departed) {
     }
 }
 
-/// Where blocks of a size are kept; one of another size's places where all that it may have are
+/// Returns the entry of the blocks kept for a size; that of another size if all its entries are
 /// taken.
 StealingVirtualResource::Kept &StealingVirtualResource::kept_of(size_t size_bytes) {
     const size_t home = size_bytes / kGranule * 0x9E3779B97F4A7C15 >> 58;
@@ -192,7 +192,8 @@ void StealingVirtualResource::release_all() {
         release_block(kept);
 }
 
-/// The smallest free block, of the user's or of nobody's, that the request fits into.
+/// Takes the smallest free block, of the user's or of those open to all, that the request fits
+/// into.
 Block *StealingVirtualResource::take_free(const Request &request) {
     Block *best = find_fitting(request, nullptr);
     if (request.user != nullptr)
@@ -213,7 +214,7 @@ Block *StealingVirtualResource::find_fitting(const Request &request, StreamUse *
     return found == blocks.end() ? nullptr : *found;
 }
 
-/// As `take_mapped`; where that has nothing, what was made on the way goes back.
+/// Takes memory as `take_mapped` does; if that fails, gives back the pages created for it.
 Block *StealingVirtualResource::take_mapped_or_nothing(const Request &request) {
     const size_t live_bytes = std::min(settings_.max_bytes, statistics_.allocated_bytes);
     if (!device_->can_back(request.size_bytes) ||
@@ -223,15 +224,15 @@ Block *StealingVirtualResource::take_mapped_or_nothing(const Request &request) {
     try {
         if (Block *const block = take_mapped(request))
             return block;
-    } catch (const std::bad_alloc &) { // for lists of pages
+    } catch (const std::bad_alloc &) { // no memory for lists of pages
     }
     if (statistics_.physical_bytes > before_bytes)
         release(before_bytes);
     return nullptr;
 }
 
-/// Memory mapped for the request: free pages from elsewhere, then new ones. Before new ones are
-/// made, work that is in the way of free ones is waited for; what is refused is asked for again.
+/// Maps memory for the request: free pages from elsewhere, then new ones. Before new ones are
+/// created, waits for work that keeps free ones in use; requests again what the device refuses.
 Block *StealingVirtualResource::take_mapped(const Request &request) {
     constexpr int kAttempts = 3;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -250,13 +251,13 @@ Block *StealingVirtualResource::take_mapped(const Request &request) {
     return nullptr;
 }
 
-/// Whether free blocks wait for work.
+/// Returns whether free blocks wait for work.
 bool StealingVirtualResource::is_awaiting() {
     return std::any_of(users_.begin(), users_.end(),
                        [this](auto &entry) { return !blocks_.free_of(&entry.second).empty(); });
 }
 
-/// Looks at what streams have done; whether that made free blocks anybody's.
+/// Polls streams; returns whether free blocks became available to all.
 bool StealingVirtualResource::poll(std::chrono::nanoseconds patience) {
     if (!is_awaiting())
         return false;
@@ -284,7 +285,8 @@ StealingVirtualResource::Site StealingVirtualResource::find_site(const Request &
     return best;
 }
 
-/// Pages without memory that `[start, stop)` would need, from the block that holds `start` on.
+/// Returns how many pages without memory `[start, stop)` needs, from the block that holds `start`
+/// on.
 size_t StealingVirtualResource::missing(const Block *block, uintptr_t start, uintptr_t stop) const {
     const size_t page_bytes = settings_.page_bytes;
     size_t count = 0;

@@ -8,7 +8,7 @@ void StreamUse::seal() {
     auto fence = stream_->record();
     if (fence == nullptr && fences_.empty())
         done_ = epoch_;
-    else if (fence == nullptr) // all of it is done, what came before included
+    else if (fence == nullptr) // all of it is done, earlier work included
         fences_.clear(), done_ = epoch_;
     else
         fences_.emplace_back(epoch_, std::move(fence));

@@ -1,4 +1,4 @@
-/// Attention that never stores its matrix of scores: it takes a block of keys at a time.
+/// Attention that takes a block of keys at a time, so that its matrix of scores is never stored.
 #pragma once
 
 #include "tightship/kernel.hpp"

@@ -21,11 +21,12 @@ struct ConvolutionShape {
 
     int64_t rows() const { return batch * target[0] * target[1]; }
     int64_t taps() const { return kernel[0] * kernel[1]; }
-    /// Whether every row of the product is a row of the source, so that nothing is gathered.
+    /// Returns whether every row of the product is a row of the source, so that nothing is
+    /// gathered.
     bool is_product() const;
     /// Throws std::invalid_argument if the shape is invalid, or the processor lacks AVX-512.
     void check() const;
-    /// Returns what a run may touch of source, weights[, bias][, addend], target.
+    /// Returns the bytes that a run may touch of source, weights[, bias][, addend], target.
     std::vector<Reach> reach(bool has_bias, bool has_addend) const;
 };
 

@@ -43,7 +43,7 @@ struct ElementwiseSpec {
 /// Makes a kernel; null if none covers the operator with these types.
 std::shared_ptr<const Kernel> elementwise(const ElementwiseSpec &spec);
 
-/// Names of all kernels that there are for any types.
+/// Names of all kernels for any types.
 std::vector<std::string_view> elementwise_names();
 
 using Names = std::span<const std::string_view>;
@@ -57,7 +57,7 @@ Names binary_integer_names();
 Names logic_names();
 Names compare_names();
 
-/// By name and the type of the first input; each is nothing where a family lacks it.
+/// Find an operation by its name and the type of the first input; nothing if a family lacks it.
 std::optional<Operation> unary_operation(std::string_view name, ElementType type);
 std::optional<Operation> unary_integer_operation(std::string_view name, ElementType type);
 std::optional<Operation> unary_library_operation(std::string_view name, ElementType work);

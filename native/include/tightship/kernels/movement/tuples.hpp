@@ -14,7 +14,8 @@ class Tuples {
     /// Throws std::invalid_argument unless a walk reads only tuples that `check` checks.
     void require_checked(const Walk &walk) const;
 
-    /// Return what tuples may touch of the indexed data, and what of their own operand.
+    /// Returns the bytes that tuples may touch of the indexed data; `own_reach`, of their own
+    /// operand.
     Reach data_reach(Reach walked, int64_t item_bytes) const;
     Reach own_reach() const;
 

@@ -22,7 +22,7 @@ struct SplitEnding {
     float low, high;
 };
 
-/// Whether this processor multiplies tiles of bfloat16 (AMX) and the system permits it.
+/// Returns whether this processor multiplies tiles of bfloat16 (AMX) and the system permits it.
 bool multiplies_tiles();
 
 /// Makes a product. Operands: source, weights[, bias][, addend], target, scratch.

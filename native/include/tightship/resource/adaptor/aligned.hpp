@@ -1,14 +1,14 @@
-/// Coarser alignment than is asked for.
+/// Alignment coarser than requested.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
 
 namespace tightship::resource {
 
-/// Blocks of `threshold_bytes` and more are at multiples of `alignment` at least.
+/// Aligns blocks of `threshold_bytes` and more to multiples of `alignment` at least.
 class AlignedResource final : public Adaptor {
   public:
-    /// Throws `Misuse` where the upstream never aligns so.
+    /// Throws `Misuse` if the upstream never aligns so coarsely.
     AlignedResource(std::shared_ptr<MemoryResource> upstream, size_t alignment,
                     size_t threshold_bytes = 0);
 

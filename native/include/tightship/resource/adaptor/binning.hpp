@@ -1,4 +1,4 @@
-/// Sizes that go to resources of their own.
+/// Dispatch of requests by size to resources of their own.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -12,12 +12,13 @@ struct Bin {
     std::shared_ptr<MemoryResource> resource;
 };
 
-/// A request goes to the first bin that has its size and alignment, else to the upstream. Where it
-/// goes does not depend on what is in use, so a block finds back by its size and alignment.
+/// Sends a request to the first bin that serves its size and alignment, else to the upstream. The
+/// choice does not depend on what is in use, so a block's size and alignment tell where it goes
+/// back.
 class BinningResource final : public Adaptor {
   public:
-    /// Throws `Misuse` where sizes do not rise, where a bin cannot serve its size, or where one
-    /// resource is given twice.
+    /// Throws `Misuse` if sizes do not rise, if a bin cannot serve its size, or if one resource is
+    /// given twice.
     BinningResource(std::shared_ptr<MemoryResource> upstream, std::vector<Bin> bins);
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;

@@ -1,4 +1,4 @@
-/// Threads that ask at the same time are served by one of them, with one call of the upstream.
+/// Combination of concurrent requests into one call of the upstream.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -9,11 +9,12 @@
 
 namespace tightship::resource {
 
-/// A thread that asks writes down what it wants. Who finds nobody at work asks the upstream for all
-/// blocks of its own size and alignment that are written down, by one `allocate_many`, and hands
-/// them out; what nobody waits for any more goes back. Who finds somebody at work waits for a
-/// moment, then takes its wish back and asks the upstream itself: no thread ever depends on
-/// another, which may be in a call of Python.
+/// Serves threads that request memory at the same time by one of them. A thread publishes its
+/// request. If no other thread is serving, it obtains blocks for all published requests of its own
+/// size and alignment by one `allocate_many`, and hands them out; blocks whose requester has
+/// stopped waiting go back. If another thread is serving, it waits for a moment, then withdraws its
+/// request and calls the upstream itself: no thread ever depends on another, which may be in a call
+/// of Python.
 class CombiningResource final : public Adaptor, private Forkable {
   public:
     explicit CombiningResource(std::shared_ptr<MemoryResource> upstream)
@@ -29,19 +30,20 @@ class CombiningResource final : public Adaptor, private Forkable {
         return upstream()->deallocate_many(blocks, count, size_bytes, alignment);
     }
 
-    /// Blocks that a thread was handed by another.
+    /// Returns how many blocks were handed to a thread by another.
     uint64_t handed_count() const { return handed_count_.load(std::memory_order_relaxed); }
 
   private:
     static constexpr uint32_t kWishes = 64;
 
-    /// Whoever changes `state` from the wish's number has the wish: the thread, or who serves it.
+    /// Request published by a thread. The thread that changes `state` from the request's number
+    /// owns the request: its requester, or the thread that serves it.
     struct alignas(64) Wish {
-        std::atomic<uintptr_t> state{0}; // 0, the number of a wish, or the block that was handed
+        std::atomic<uintptr_t> state{0}; // 0, the number of a request, or the block handed over
         std::atomic<size_t> size_bytes{0};
         std::atomic<size_t> alignment{0};
 
-        /// The wish's number if it is for such a block, else 0.
+        /// Returns the request's number if it is for such a block, else 0.
         uintptr_t number_of(size_t size, size_t boundary) const;
     };
 
@@ -52,7 +54,7 @@ class CombiningResource final : public Adaptor, private Forkable {
 
     std::array<Wish, kWishes> wishes_;
     alignas(64) std::atomic<bool> is_serving_{false};
-    std::atomic<uint32_t> wisher_count_{0}; // one above the last slot that ever had a wish
+    std::atomic<uint32_t> wisher_count_{0}; // one above the last slot that ever had a request
     std::atomic<uintptr_t> wish_count_{0};
     std::atomic<uint64_t> handed_count_{0};
     ForkGuard guard_{*this};

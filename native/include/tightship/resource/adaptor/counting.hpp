@@ -1,4 +1,4 @@
-/// Current, peak and total of what was asked for, in scopes.
+/// Counters of requested bytes: current, peak and total, in scopes.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -10,7 +10,7 @@
 
 namespace tightship::resource {
 
-/// Of blocks that came within a scope; a scope in which older blocks end goes below 0.
+/// Counts of the blocks allocated within a scope; negative if more older blocks are freed in it.
 struct Counters {
     int64_t current_bytes = 0;
     int64_t current_count = 0;
@@ -20,7 +20,7 @@ struct Counters {
     int64_t total_count = 0;
 };
 
-/// Counts bytes as they are asked for; of a block that was refused, nothing.
+/// Counts requested bytes; a refused request counts nothing.
 class StatisticsResource final : public Adaptor, private Forkable {
   public:
     explicit StatisticsResource(std::shared_ptr<MemoryResource> upstream)
@@ -30,12 +30,12 @@ class StatisticsResource final : public Adaptor, private Forkable {
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
 
-    /// Of the innermost scope.
+    /// Returns the counters of the innermost scope.
     Counters counters() const;
-    /// Begins a scope at zero; returns how many there are now.
+    /// Opens a scope with counters of zero; returns the number of open scopes.
     size_t push();
-    /// Ends the innermost scope and adds it to the one around it. Throws `Misuse` where there are
-    /// not `depth` scopes, or none but the outermost.
+    /// Closes the innermost scope and adds its counters to the one around it. Throws `Misuse`
+    /// unless `depth` scopes are open, or if only the outermost is.
     Counters pop(size_t depth);
 
   private:

@@ -1,4 +1,4 @@
-/// What happens when memory is refused: refusing on purpose, and asking again.
+/// Injected refusals, and retries after a refusal.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -16,7 +16,7 @@ class FailingResource final : public Adaptor {
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
 
-    /// Asked for so far, refused ones included.
+    /// Returns the number of requests so far, refused ones included.
     uint64_t allocation_count() const { return allocation_count_; }
 
   private:
@@ -26,7 +26,7 @@ class FailingResource final : public Adaptor {
     std::atomic<uint64_t> allocation_count_{0};
 };
 
-/// Asks again as long as `callback`, told of the bytes that were refused, says so.
+/// Retries a refused request as long as `callback`, which gets the refused bytes, returns true.
 class FailureCallbackResource final : public Adaptor {
   public:
     using Callback = std::function<bool(size_t size_bytes)>;

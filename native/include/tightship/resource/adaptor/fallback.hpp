@@ -1,4 +1,4 @@
-/// One resource, and another for what it refuses.
+/// Resource with a second one for requests that the first refuses.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -8,12 +8,12 @@
 
 namespace tightship::resource {
 
-/// Asks `first`, which is the upstream, and `second` where that has no block. Blocks of the second
-/// one are listed, so that each goes back to the resource that gave it, even where one lies in
-/// memory of the other or both have the same upstream.
+/// Requests from `first`, which is the upstream, and from `second` if that refuses. Blocks of the
+/// second are listed, so that each goes back to the resource that gave it, even if one resource's
+/// blocks lie in memory of the other or both have the same upstream.
 class FallbackResource final : public Adaptor {
   public:
-    /// Throws `Misuse` where both are the same resource.
+    /// Throws `Misuse` if both are the same resource.
     FallbackResource(std::shared_ptr<MemoryResource> first, std::shared_ptr<MemoryResource> second);
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override {
@@ -47,12 +47,12 @@ class FallbackResource final : public Adaptor {
     }
 
     const std::shared_ptr<MemoryResource> &second() const { return second_; }
-    /// Live blocks of the second one.
+    /// Returns the number of live blocks of the second resource.
     size_t second_count() const { return seconds_.count(); }
 
   private:
-    /// Whether it lies where blocks of the second one have ever lain. A thread that has a block was
-    /// told of it after these were written.
+    /// Returns whether `pointer` lies where blocks of the second resource have ever been. The
+    /// bounds are written before a block is handed out, so a thread that has the block sees them.
     bool may_be_second(const void *pointer) const {
         const auto address = reinterpret_cast<uintptr_t>(pointer);
         return address >= lowest_.load(std::memory_order_relaxed) &&
@@ -60,8 +60,8 @@ class FallbackResource final : public Adaptor {
     }
     [[gnu::noinline]] void *from_second(size_t size_bytes, size_t alignment);
     [[gnu::noinline]] Freed to_either(void *pointer, size_t size_bytes, size_t alignment);
-    /// A block of the first one, or none; a free one of the second one's is told from a foreign
-    /// one.
+    /// Returns a block to the first resource, or refuses it if it is not live; tells a free block
+    /// of the second resource from a foreign one.
     Freed to_first(void *pointer, size_t size_bytes, size_t alignment) {
         const Freed freed = upstream()->deallocate(pointer, size_bytes, alignment);
         return freed == Freed::foreign && second_->owns(pointer) ? Freed::already_free : freed;
@@ -71,7 +71,7 @@ class FallbackResource final : public Adaptor {
     }
 
     std::shared_ptr<MemoryResource> second_;
-    LiveBlocks seconds_; // that the second one gave
+    LiveBlocks seconds_; // from the second resource
     std::atomic<uintptr_t> lowest_{UINTPTR_MAX}, highest_{0};
 };
 

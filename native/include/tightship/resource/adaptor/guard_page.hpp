@@ -1,4 +1,5 @@
-/// Stops a program at the first access beside a block or after its end: pages without access.
+/// Guard pages: pages without access, which stop a program at its first access beside a block or
+/// after the block's end of life.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -6,15 +7,15 @@
 
 namespace tightship::resource {
 
-/// A block ends where a page begins that nobody may touch, and another such page lies before it;
-/// who touches one is stopped by a signal. What its alignment leaves between the block and the page
-/// is looked at when it comes back, as are 32 bytes before it. Blocks that came back cannot be
-/// touched while they wait, `quarantine_bytes` of them.
+/// Places each block so that it ends at a page without access, with another such page before it; a
+/// signal stops a thread that touches one. The bytes that alignment leaves between the block and
+/// the page are checked when it comes back, as are 32 bytes before it. Freed blocks stay
+/// inaccessible while they wait in a quarantine of `quarantine_bytes`.
 ///
 ///     | no access | ... canary | block | rest | no access |
 class GuardPageResource final : public Adaptor {
   public:
-    /// Throws `Misuse` where the upstream frees nothing, or never gives so much or whole pages.
+    /// Throws `Misuse` if the upstream frees nothing, or never gives whole pages or so many bytes.
     GuardPageResource(std::shared_ptr<MemoryResource> upstream, size_t quarantine_bytes);
     ~GuardPageResource() override;
 

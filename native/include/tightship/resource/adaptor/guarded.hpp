@@ -1,4 +1,4 @@
-/// Finds writes beside blocks and after their end: canaries and a quarantine.
+/// Canaries and a quarantine, which detect writes beside blocks and after their end of life.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -8,12 +8,13 @@
 
 namespace tightship::resource {
 
-/// Every block lies between canaries of 32 bytes, looked at when it comes back: a damaged one stays
-/// live. Blocks that came back are filled and wait, `quarantine_bytes` of them, before they can be
-/// handed out; what was written to them meanwhile is found when they leave, or by `faults`.
+/// Places every block between canaries of 32 bytes, checked when it comes back: a damaged block
+/// stays live. Freed blocks are filled with a pattern and wait in a quarantine of
+/// `quarantine_bytes` before they can be handed out; writes to them meanwhile are found when they
+/// leave, or by `faults`.
 class GuardedResource final : public Adaptor, private Forkable {
   public:
-    /// Throws `Misuse` where the upstream frees nothing, or never gives room for the canaries.
+    /// Throws `Misuse` if the upstream frees nothing, or never has room for the canaries.
     GuardedResource(std::shared_ptr<MemoryResource> upstream, size_t quarantine_bytes);
     ~GuardedResource() override;
 
@@ -26,8 +27,8 @@ class GuardedResource final : public Adaptor, private Forkable {
     Statistics statistics() const override;
     size_t trim() override;
 
-    /// Looks at every block, live or waiting: a sentence for each that is damaged, after those
-    /// that were found so far. No thread may be writing to them.
+    /// Checks every block, live or in quarantine; returns a sentence for each damaged one, after
+    /// those found earlier. REQUIRES: no thread writes to the blocks.
     std::vector<std::string> faults() const;
     size_t quarantined_bytes() const { return waiting_.size_bytes(); }
 

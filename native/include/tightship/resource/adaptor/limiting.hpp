@@ -1,4 +1,4 @@
-/// No more than so many bytes at a time.
+/// Limit on the bytes that are live at once.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -7,10 +7,10 @@
 
 namespace tightship::resource {
 
-/// Counts bytes as they are asked for; current_bytes() <= limit_bytes() at all times.
+/// Counts requested bytes; current_bytes() <= limit_bytes() at all times.
 class LimitingResource final : public Adaptor {
   public:
-    /// `setting` is what refusals name as what sets the limit.
+    /// `setting` is the name that refusals give to the setting behind the limit.
     LimitingResource(std::shared_ptr<MemoryResource> upstream, size_t limit_bytes,
                      std::string setting = {});
 

@@ -1,4 +1,4 @@
-/// Blocks at offsets that a planner chose for the same requests made before.
+/// Blocks at offsets that a planner chose for an earlier iteration of the same requests.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -12,8 +12,8 @@
 
 namespace tightship::resource {
 
-/// A request of an iteration, and how long its block lived: steps count the calls, and a block that
-/// outlived the iteration stops at `SIZE_MAX`.
+/// Request of an iteration, and the lifetime of its block: steps count the calls, and a block that
+/// outlives the iteration stops at `SIZE_MAX`.
 struct RecordedRequest {
     size_t size_bytes;
     size_t alignment;
@@ -21,7 +21,7 @@ struct RecordedRequest {
     size_t stop_step;
 };
 
-/// A request that is expected, in its order; at `SIZE_MAX` where upstream is to serve it.
+/// Expected request, in its order; its offset is `SIZE_MAX` if upstream is to serve it.
 struct PlannedRequest {
     size_t size_bytes;
     size_t alignment;
@@ -29,8 +29,8 @@ struct PlannedRequest {
 };
 
 /// Records the requests of each iteration. With a plan, serves each request that is as expected at
-/// its offset within one block of upstream's; what is not, or would lie on a block that is still
-/// there, goes to upstream and is counted.
+/// its offset within one block of upstream's. A request that is not expected, or whose place is
+/// still occupied by a live block, goes to upstream and is counted.
 class PlannedResource final : public Adaptor, private Forkable {
   public:
     explicit PlannedResource(std::shared_ptr<MemoryResource> upstream)
@@ -45,11 +45,11 @@ class PlannedResource final : public Adaptor, private Forkable {
 
     /// Begins an iteration: the first request of the plan is expected next.
     void restart();
-    /// The requests since `restart`.
+    /// Returns the requests since `restart`.
     std::vector<RecordedRequest> recorded() const;
-    /// Takes `capacity_bytes` of upstream at a multiple of `alignment`, and expects these requests.
-    /// Throws `Refused` where upstream has not so much, `Misuse` where a block of the plan before
-    /// is live or a request lies outside. The plan before is given up first.
+    /// Obtains `capacity_bytes` from upstream at a multiple of `alignment`, and expects these
+    /// requests; the plan before is released first. Throws `Refused` if upstream lacks the memory,
+    /// `Misuse` if a block of the plan before is live or a request lies outside the capacity.
     void set_plan(std::vector<PlannedRequest> requests, size_t capacity_bytes, size_t alignment);
 
     size_t hit_count() const; ///< requests that were as expected
@@ -58,7 +58,8 @@ class PlannedResource final : public Adaptor, private Forkable {
     size_t capacity_bytes() const;
 
   private:
-    /// How many requests may be left out before one is no longer looked for.
+    /// Number of expected requests that may be skipped before a later one is no longer searched
+    /// for.
     static constexpr size_t kLookahead = 64;
 
     void *take_planned(size_t size_bytes, size_t alignment);
@@ -72,13 +73,13 @@ class PlannedResource final : public Adaptor, private Forkable {
     void after_fork(bool) override { mutex_.unlock(); }
 
     mutable std::mutex mutex_;
-    std::unique_ptr<Chunk> arena_ = std::make_unique<Chunk>(); // what planned blocks lie in
+    std::unique_ptr<Chunk> arena_ = std::make_unique<Chunk>(); // memory of the planned blocks
     std::vector<PlannedRequest> expected_;
     size_t next_ = 0;                     // of them
     std::map<uintptr_t, size_t> planned_; // live blocks at planned offsets: sizes by address
     size_t planned_bytes_ = 0;
     std::vector<RecordedRequest> recorded_;
-    std::unordered_map<const void *, size_t> open_; // which of `recorded_` a live block is
+    std::unordered_map<const void *, size_t> open_; // index in `recorded_` of a live block
     size_t step_ = 0;
     size_t hit_count_ = 0, surprise_count_ = 0;
     ForkGuard guard_{*this};

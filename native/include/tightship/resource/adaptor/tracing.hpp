@@ -1,4 +1,4 @@
-/// A line for each call, in the CSV log format of the RAPIDS Memory Manager.
+/// Log of calls, a line each, in the CSV format of the RAPIDS Memory Manager.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -10,12 +10,13 @@
 
 namespace tightship::resource {
 
-/// Columns `Thread,Time,Action,Pointer,Size,Stream`; actions `allocate`, `allocate failure` and
-/// `free`; the local time of day in microseconds, and stream 0. A block that goes is written
-/// before it can come again, so that the order of the lines can be replayed.
+/// Writes columns `Thread,Time,Action,Pointer,Size,Stream`; actions `allocate`, `allocate failure`
+/// and `free`; the local time of day in microseconds, and stream 0. The line of a freed block is
+/// written before its address can be handed out again, so that the log can be replayed in the order
+/// of its lines.
 class TracingResource final : public Adaptor, private Forkable {
   public:
-    /// Writes over the file. Throws `Misuse` where it cannot be opened.
+    /// Truncates the file. Throws `Misuse` if it cannot be opened.
     TracingResource(std::shared_ptr<MemoryResource> upstream, const std::string &path);
     ~TracingResource() override;
 
@@ -23,7 +24,7 @@ class TracingResource final : public Adaptor, private Forkable {
     Freed deallocate(void *pointer, size_t size_bytes,
                      size_t alignment = kDefaultAlignment) override;
 
-    /// Writes what is held back. Throws `Misuse` where a line could not be written, ever.
+    /// Writes buffered lines. Throws `Misuse` if any line could not be written, now or earlier.
     void flush();
     const std::string &path() const { return path_; }
 
@@ -36,9 +37,9 @@ class TracingResource final : public Adaptor, private Forkable {
     std::string path_;
     std::mutex mutex_;
     std::FILE *file_;
-    int64_t second_ = -1;    // that `clock_` shows
+    int64_t second_ = -1;    // shown by `clock_`
     char clock_[16] = {};    // hours, minutes, seconds
-    ForkGuard guard_{*this}; // the file is flushed before a fork: no line is written twice
+    ForkGuard guard_{*this}; // flushes the file before a fork, so that no line is written twice
 };
 
 } // namespace tightship::resource

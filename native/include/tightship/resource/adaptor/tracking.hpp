@@ -1,4 +1,4 @@
-/// Which blocks are out, and who asked for them.
+/// Record of live blocks and of the code that requested them.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
@@ -8,12 +8,14 @@
 
 namespace tightship::resource {
 
-/// Sees every block that is none, or was asked for otherwise, before the upstream does.
+/// Rejects, before the upstream does, pointers that are not live blocks and blocks of another size
+/// or alignment.
 class TrackingResource final : public Adaptor {
   public:
     using Origin = std::function<std::string()>;
 
-    /// `origin` tells where the calling thread is; without it blocks have none.
+    /// `origin` returns the calling thread's position in the code; without it blocks have no
+    /// origin.
     explicit TrackingResource(std::shared_ptr<MemoryResource> upstream, Origin origin = {})
         : Adaptor(std::move(upstream)), origin_(std::move(origin)) {}
 

@@ -1,4 +1,4 @@
-/// One range of addresses as a row of blocks, each in use, free, or without memory.
+/// Range of addresses as a row of blocks, each live, free, or without memory.
 #pragma once
 
 #include "tightship/resource/virtual/paged_device.hpp"
@@ -10,12 +10,12 @@
 
 namespace tightship::resource {
 
-/// `kept`: free, but whole: it waits for a request of just its size.
+/// State of a block. `kept`: free, but left whole for a request of exactly its size.
 enum class BlockState : uint8_t { live, kept, free, hole };
 
 struct AddressRange;
 
-/// Neighbours in a row differ: two holes are one, and so are two free blocks of one user.
+/// Block in a row. Neighbours differ: two holes are joined, and so are two free blocks of one user.
 struct Block {
     uintptr_t start = 0;
     size_t size_bytes = 0;
@@ -23,21 +23,22 @@ struct Block {
     Block *before = nullptr, *after = nullptr;
     AddressRange *range = nullptr;
     size_t requested_bytes = 0; // while it is live
-    StreamUse *user = nullptr;  // whose work may still use it; null: nobody's
+    StreamUse *user = nullptr;  // stream whose work may still use it; null if none
     uint64_t epoch = 0;         // of that user
     Block *next_kept = nullptr;
 
     uintptr_t stop() const { return start + size_bytes; }
 };
 
-/// Addresses, and the page of memory that each page of them has, if any; as far as any ever had.
+/// Addresses, and the page of memory behind each page of them, if any, up to the last that ever had
+/// one.
 struct AddressRange {
     std::unique_ptr<VirtualMemory> addresses;
     std::vector<std::unique_ptr<PhysicalMemory>> pages;
     Block *first = nullptr;
 };
 
-/// Free blocks by size and, among equals, by address.
+/// Order of free blocks by size and, among equals, by address.
 struct BySize {
     using is_transparent = void;
     bool operator()(const Block *a, const Block *b) const {
@@ -47,35 +48,36 @@ struct BySize {
 };
 using FreeBlocks = std::set<Block *, BySize>;
 
-/// The rows of a pool: cuts and joins blocks, finds them by address and by size.
+/// Rows of a pool: cuts and joins blocks, finds them by address and by size.
 class Blocks {
   public:
     Blocks() = default;
     Blocks(const Blocks &) = delete;
     Blocks &operator=(const Blocks &) = delete;
 
-    /// A new range, one hole.
+    /// Adds a range as one hole.
     void add(std::unique_ptr<VirtualMemory> addresses, size_t page_bytes);
     Block *find(uintptr_t start) const {
         const auto found = by_start_.find(start);
         return found == by_start_.end() ? nullptr : found->second.get();
     }
-    /// The block that an address lies in; null where none does.
+    /// Returns the block that an address lies in; null if there is none.
     Block *holding(uintptr_t address) const;
 
-    /// The part of a free block or a hole from `start` on of `size_bytes`, as one that is live;
-    /// what is beside it stays as it was.
+    /// Cuts `size_bytes` from `start` on out of a free block or a hole, as a live block; the rest
+    /// keeps its state.
     Block *cut(Block *block, uintptr_t start, size_t size_bytes);
-    /// Live blocks in a row as one.
+    /// Joins live blocks in a row to one.
     Block *merge(Block *first, Block *second) { return join(first, second); }
-    /// Joins a block that has become free or a hole with its like, and puts it where it is found.
+    /// Joins a block that has become free, or a hole, with neighbours of the same state, and adds
+    /// it to the indexes.
     Block *settle(Block *block);
-    /// Takes a block out of where it is found.
+    /// Removes a block from the indexes.
     void unsettle(Block *block);
 
-    /// Free blocks of a user's, or of nobody's; those may be used by all.
+    /// Returns the free blocks of a user, or, for null, those that any stream may use.
     FreeBlocks &free_of(StreamUse *user) { return free_[user]; }
-    /// Whether nothing free is this user's; if so, it is not known any more.
+    /// Returns whether a user has no free blocks; if so, forgets the user.
     bool forget(StreamUse *user) {
         const auto found = free_.find(user);
         if (found != free_.end() && !found->second.empty())
@@ -83,7 +85,8 @@ class Blocks {
         free_.erase(user);
         return true;
     }
-    /// What users are done with becomes nobody's; whether anything did.
+    /// Makes the blocks that users have finished with available to all; returns whether there were
+    /// any.
     bool release_done();
     const std::set<Block *> &holes() const { return holes_; }
     const std::vector<std::unique_ptr<AddressRange>> &ranges() const { return ranges_; }

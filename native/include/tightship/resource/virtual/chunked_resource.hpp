@@ -1,4 +1,4 @@
-/// The virtual caching allocator as it was published: caches of chunks and of mapped addresses.
+/// Virtual caching allocator as published: caches of chunks and of mapped addresses.
 #pragma once
 
 #include "tightship/resource/fork_guard.hpp"
@@ -10,17 +10,17 @@
 
 namespace tightship::resource {
 
-/// Every block has addresses of its own and whole chunks. Blocks that come back stay mapped; a
-/// request takes one of just its size (case 2), makes the largest smaller one longer (case 3),
-/// takes the chunks of the smallest larger one (case 4), or has all made (case 1).
+/// Gives every block addresses of its own and whole chunks. Freed blocks stay mapped. A request
+/// takes a free block of exactly its size (case 2), makes the largest smaller one longer (case 3),
+/// takes the chunks of the smallest larger one (case 4), or creates all its chunks (case 1).
 ///
-/// Addresses whose chunks went elsewhere are kept while work that was given them is not done.
-/// Gives nothing back of its own accord, but for a request that the device refuses.
+/// Addresses whose chunks were moved elsewhere are kept until the work that was given them is done.
+/// Memory goes back to the device only when the device refuses a request.
 class ChunkedVirtualResource final : public VirtualResource, private Forkable {
   public:
     static constexpr size_t kChunkBytes = size_t{20} << 20;
 
-    /// Throws `Misuse` where the device has no chunks of that size.
+    /// Throws `Misuse` if the device does not support chunks of that size.
     ChunkedVirtualResource(std::shared_ptr<PagedDevice> device, size_t chunk_bytes = kChunkBytes);
     ~ChunkedVirtualResource() override;
 
@@ -38,19 +38,20 @@ class ChunkedVirtualResource final : public VirtualResource, private Forkable {
     std::vector<Event> events() const override;
     size_t available_bytes() const override { return SIZE_MAX; }
     std::string refusal(size_t size_bytes, size_t alignment) const override;
-    /// Gives back every chunk that no live block and no unfinished work has.
+    /// Gives back every chunk that is not in a live block or used by unfinished work.
     size_t trim() override;
 
     size_t chunk_bytes() const;
-    /// Of chunks made from now on; what is cached goes back. Throws `Misuse` as the constructor.
+    /// Sets the size of chunks created from now on; cached chunks go back. Throws `Misuse` as the
+    /// constructor.
     void set_chunk_bytes(size_t chunk_bytes);
 
   private:
     using Chunk = std::shared_ptr<PhysicalMemory>;
-    /// Work that may still use something: what the stream was given before the fence.
+    /// Work that may still use memory: what the stream was given before the fence.
     struct Use {
         StreamPointer stream;
-        std::shared_ptr<Fence> fence; // null: done
+        std::shared_ptr<Fence> fence; // null if done
 
         bool is_done() const { return fence == nullptr || fence->is_signalled(); }
         bool allows(const StreamPointer &next) const { return next == stream || is_done(); }
@@ -59,7 +60,7 @@ class ChunkedVirtualResource final : public VirtualResource, private Forkable {
         Chunk chunk;
         Use use;
     };
-    /// Addresses, and the chunks mapped there from the first byte on.
+    /// Addresses, and the chunks mapped to them from the first byte on.
     struct Mapping {
         std::unique_ptr<VirtualMemory> addresses;
         std::vector<Chunk> chunks;
@@ -74,7 +75,7 @@ class ChunkedVirtualResource final : public VirtualResource, private Forkable {
         size_t alignment;
         const StreamPointer &stream;
     };
-    /// Chunks taken for a request, with the work that may still use them.
+    /// Chunks collected for a request, with the work that may still use them.
     struct Haul {
         std::vector<FreeChunk> chunks;
         size_t size_bytes = 0;
@@ -85,7 +86,8 @@ class ChunkedVirtualResource final : public VirtualResource, private Forkable {
         }
     };
 
-    // All of these hold the lock. Those that return false leave what they took in the caches.
+    // The following functions require the lock. Those that return false put what they took into the
+    // caches.
     bool obtain_or_retry(const Request &request, Mapping &mapping);
     bool obtain(const Request &request, Mapping &mapping);
     bool reuse(const Request &request, Mapping &mapping);

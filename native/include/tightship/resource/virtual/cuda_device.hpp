@@ -1,4 +1,4 @@
-/// A CUDA device's memory as a paged device, and its streams.
+/// CUDA device's memory as a paged device, and its streams.
 #pragma once
 
 #include "tightship/resource/virtual/cuda_driver.hpp"
@@ -7,7 +7,7 @@
 
 namespace tightship::resource {
 
-/// The primary context of a device, held until it goes.
+/// Primary context of a device, retained until the object's end.
 class CudaContext {
   public:
     CudaContext(std::shared_ptr<const CudaDriver> driver, int ordinal);
@@ -17,10 +17,10 @@ class CudaContext {
 
     const CudaDriver &driver() const { return *driver_; }
     cuda::Device device() const { return device_; }
-    /// What `cuMemCreate` makes here.
+    /// Returns the properties of chunks created here, for `cuMemCreate`.
     cuda::AllocationProperties properties() const;
 
-    /// Makes the context the calling thread's until it goes; what was the thread's comes back.
+    /// Makes the context current in the calling thread; its destructor restores the one before.
     class Current {
       public:
         explicit Current(const CudaContext &context);
@@ -41,11 +41,12 @@ class CudaContext {
     cuda::Context context_ = nullptr;
 };
 
-/// Chunks of a device's memory and addresses of its driver's. The processor cannot read them.
+/// Chunks of a device's memory, and addresses reserved by its driver. The processor cannot read
+/// them.
 class CudaDevice final : public PagedDevice {
   public:
-    /// `driver_path` as for `CudaDriver::open`. Throws `Unavailable` where there is no such device,
-    /// or it cannot map chunks.
+    /// Opens a device; `driver_path` as for `CudaDriver::open`. Throws `Unavailable` if the device
+    /// does not exist or cannot map chunks.
     explicit CudaDevice(int ordinal, const std::string &driver_path = {});
 
     size_t granularity_bytes() const override { return granularity_bytes_; }
@@ -56,9 +57,11 @@ class CudaDevice final : public PagedDevice {
                                                          size_t alignment) override;
     bool is_host() const override { return false; }
     bool maps_twice() const override { return true; }
-    /// Only streams of its own: others may need Python's lock, which who waits here may hold.
+    /// Accepts only CUDA streams: others may need the GIL, which the thread that waits here may
+    /// hold.
     bool heeds(const Stream &stream) const override;
-    /// Frameworks call on threads of their own, which must not wait for Python's.
+    /// Waits without touching the GIL: frameworks call on threads of their own, which must not wait
+    /// for it.
     std::unique_lock<std::mutex> enter(std::mutex &mutex) const override {
         return std::unique_lock(mutex);
     }

@@ -1,4 +1,4 @@
-/// The CUDA driver, opened at run time: its types and functions, as far as they are needed here.
+/// CUDA driver, opened at run time: the types and functions of it that are used here.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tightship::resource {
 
-/// A library that is opened at run time, or the hardware it is for, cannot be used.
+/// Library opened at run time, or its hardware, that cannot be used.
 struct Unavailable : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -32,7 +32,7 @@ constexpr int kPinned = 1;
 constexpr int kReadWrite = 3;
 constexpr int kMinimumGranularity = 0;
 constexpr unsigned kWithoutTiming = 2; // of an event
-/// Each thread's own stream: the same handle is another stream in another thread.
+/// Stream of the calling thread: the same handle is another stream in another thread.
 constexpr uintptr_t kPerThreadStream = 2;
 
 struct Location {
@@ -40,7 +40,7 @@ struct Location {
     int id;
 };
 
-/// What `cuMemCreate` makes.
+/// Properties of the memory that `cuMemCreate` makes.
 struct AllocationProperties {
     int type;
     int requested_handle_types;
@@ -99,14 +99,15 @@ static_assert(sizeof(AccessDescription) == 12);
       (cuda::StreamHandle stream, cuda::Event event, unsigned flags))                              \
     F(get_error_string, "cuGetErrorString", (cuda::Result result, const char **text))
 
-/// Stays open once it is: threads of the driver's run in it.
+/// Functions of an opened driver. A driver is never closed, because its threads run code of the
+/// library.
 class CudaDriver {
   public:
-    /// The driver in a file; an empty name is `TIGHTSHIP_CUDA_DRIVER_LIBRARY`, or else the
-    /// system's. One for each name. Throws `Unavailable`.
+    /// Opens the driver in a file, once for each path; an empty path means
+    /// `TIGHTSHIP_CUDA_DRIVER_LIBRARY`, or else the system's driver. Throws `Unavailable`.
     static std::shared_ptr<const CudaDriver> open(std::string path);
 
-    /// Throws `Unavailable` with what was wanted and what the driver says to it.
+    /// Throws `Unavailable` with the failed call and the driver's error if `result` is not success.
     void check(cuda::Result result, const std::string &wanted) const;
 
 #define TIGHTSHIP_DECLARE(name, symbol, parameters) cuda::Result(*name) parameters = nullptr;

@@ -1,4 +1,4 @@
-/// A pool for each CUDA device, for frameworks that ask functions of C for memory.
+/// Pool for each CUDA device, for frameworks that allocate through functions of C.
 #pragma once
 
 #include "tightship/resource/virtual/cuda_stream.hpp"
@@ -9,8 +9,8 @@
 
 namespace tightship::resource {
 
-/// A pool is made when its device is first asked for. Methods may be called from any thread, but
-/// for `configure`.
+/// Pools, each made at the first request to its device. Methods may be called from any thread,
+/// except `configure`.
 class CudaPools {
   public:
     struct Settings {
@@ -22,33 +22,36 @@ class CudaPools {
         bool operator==(const Settings &) const = default;
     };
 
-    /// The process's own. It never goes: frameworks give memory back until the very end.
+    /// Returns the process's pools. They are never destroyed, because frameworks free memory until
+    /// the process ends.
     static CudaPools &get();
 
-    /// Gives all pools back and makes new ones by other settings. Throws `Misuse` while a block is
-    /// out, unless the settings are the same.
+    /// Gives all pools back and makes new ones with other settings. Throws `Misuse` while a block
+    /// is live, unless the settings are the same.
     void configure(const Settings &settings);
 
-    /// Null where the device has no more; throws `Unavailable` where there is no such device.
+    /// Allocates a block; null if the device has no more memory. Throws `Unavailable` if the device
+    /// does not exist.
     [[nodiscard]] void *allocate(size_t size_bytes, int ordinal, cuda::StreamHandle stream);
-    /// As `allocate`, but throws `Refused`.
+    /// Allocates as `allocate` does, but throws `Refused` instead of returning null.
     [[nodiscard]] void *allocate_or_throw(size_t size_bytes, int ordinal,
                                           cuda::StreamHandle stream);
     Freed deallocate(void *pointer, size_t size_bytes, int ordinal, cuda::StreamHandle stream);
-    /// A block by its address alone, and memory for one: of whole granules, so that what it was
-    /// asked for by is what it takes. Stream 0 stands for every stream that heeds the default one:
-    /// what comes back on it is handed out when all of these are done.
+    /// Allocates a block that is freed by its address alone, in whole granules, so that its
+    /// requested size is the size it takes. Stream 0 stands for every stream that synchronizes with
+    /// the default one: a block freed on it is handed out once all of these are done.
     [[nodiscard]] void *allocate_whole(size_t size_bytes, int ordinal, cuda::StreamHandle stream);
     Freed deallocate_whole(void *pointer, int ordinal, cuda::StreamHandle stream);
-    /// Another stream uses the block as well: it is not handed out before that has done the work
-    /// it has when the block comes back. REQUIRES: the stream is not each thread's own.
+    /// Records that another stream uses the block as well: it is handed out only once that stream
+    /// has done the work it has when the block is freed. REQUIRES: the stream is not the per-thread
+    /// one.
     void record_stream(void *pointer, cuda::StreamHandle stream);
 
     VirtualStatistics virtual_statistics(int ordinal);
     size_t live_count(int ordinal);
-    /// Handles of streams that are remembered.
+    /// Returns the number of streams whose handles are remembered.
     size_t stream_count(int ordinal);
-    /// Gives what is not in use back to the device; returns its bytes.
+    /// Gives unused memory back to the device; returns its bytes.
     size_t trim(int ordinal);
 
   private:
@@ -56,7 +59,7 @@ class CudaPools {
 
     std::shared_ptr<Pool> pool_of(int ordinal);
 
-    std::mutex mutex_; // of what follows; pools have their own
+    std::mutex mutex_; // guards the members below; pools have their own locks
     Settings settings_;
     std::map<int, std::shared_ptr<Pool>> pools_;
 };

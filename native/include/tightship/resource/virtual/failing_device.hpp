@@ -1,4 +1,4 @@
-/// A paged device that refuses at one point, to test what happens then.
+/// Paged device that refuses chosen calls, for tests of failures.
 #pragma once
 
 #include "tightship/resource/virtual/paged_device.hpp"
@@ -7,8 +7,8 @@
 
 namespace tightship::resource {
 
-/// Refuses the calls from `first` on, counted from 0: `count` of them. Calls are those that may be
-/// refused: create, reserve, map, unmap, grow.
+/// Refuses `count` calls from number `first` on, counted from 0, of those that may be refused:
+/// create, reserve, map, unmap, grow.
 class FailingDevice final : public PagedDevice {
   public:
     FailingDevice(std::shared_ptr<PagedDevice> device, size_t first, size_t count = 1)

@@ -1,4 +1,4 @@
-/// Work that a device does on its own, and how to know that it is done.
+/// Asynchronous work of a device, and fences that tell when it is done.
 #pragma once
 
 #include <chrono>
@@ -6,24 +6,24 @@
 
 namespace tightship::resource {
 
-/// A point in a queue of work.
+/// Point in a queue of work.
 class Fence {
   public:
     virtual ~Fence() = default;
-    /// Whether all that came before it is done. Once true, always true. Never blocks.
+    /// Returns whether all work before the fence is done. Once true, always true. Never blocks.
     virtual bool is_signalled() = 0;
-    /// Returns when it is, or after `limit`; whether it is.
+    /// Waits for the fence, at most `limit`; returns whether it is signalled.
     virtual bool wait_for(std::chrono::nanoseconds limit) = 0;
 };
 
-/// Work done one after the other, beside the thread that asks for it.
+/// Queue of work that is done in order, asynchronously to the thread that adds it.
 class Stream {
   public:
     virtual ~Stream() = default;
-    /// A fence behind everything asked for so far; null where all of it is done. Never fails: a
-    /// stream that cannot make one waits for its work.
+    /// Returns a fence behind all work added so far; null if all of it is done. Never fails: a
+    /// stream that cannot make a fence waits for its work.
     virtual std::shared_ptr<Fence> record() = 0;
-    /// Whether its end would wait for nothing.
+    /// Returns whether the stream can be destroyed without waiting.
     virtual bool ends_at_once() const { return true; }
 };
 

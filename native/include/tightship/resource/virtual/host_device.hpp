@@ -1,18 +1,19 @@
-/// The process's own memory as a paged device.
+/// Process's own memory as a paged device.
 #pragma once
 
 #include "tightship/resource/virtual/paged_device.hpp"
 
 namespace tightship::resource {
 
-/// Private pages, moved from address to address without a copy, huge ones where chunks span them.
+/// Private pages, moved from address to address without a copy, huge ones if chunks span them.
 ///
-/// A chunk has no memory before it is mapped for the first time, and then keeps it: its pages stay
-/// where they were mapped last until they are mapped elsewhere, so that moving costs one call.
+/// A chunk has no memory before it is mapped for the first time, and keeps it from then on: its
+/// pages stay where they were mapped last until they are mapped elsewhere, so that a move costs one
+/// call.
 class HostDevice final : public PagedDevice {
   public:
     size_t granularity_bytes() const override;
-    /// As the system would decide on one mapping of that size.
+    /// Returns what the system would decide on one mapping of that size.
     bool can_back(size_t block_bytes) const override;
     std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
     std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,

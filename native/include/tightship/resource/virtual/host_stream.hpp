@@ -1,4 +1,4 @@
-/// A stream on the processor: a thread that runs functions in the order they were given.
+/// Stream on the processor: a thread that runs functions in the order they were added.
 #pragma once
 
 #include "tightship/resource/virtual/fence.hpp"
@@ -12,7 +12,8 @@
 
 namespace tightship::resource {
 
-/// Functions must not throw. The end of the stream waits for all of them, unless it is abandoned.
+/// Runs functions, which must not throw. Its destructor waits for all of them, unless the stream is
+/// abandoned.
 class HostStream : public Stream {
   public:
     HostStream();
@@ -27,11 +28,12 @@ class HostStream : public Stream {
     void synchronize();
 
   protected:
-    /// Drops what has not begun, and no more waits for the thread, which may never end.
+    /// Drops functions that have not begun, and stops waiting for the thread, which may never end.
     void abandon();
 
   private:
-    /// State that fences and the thread read; it outlives the stream, because they may.
+    /// State that fences and the thread read; outlives the stream, because fences and the thread
+    /// may.
     struct Progress {
         std::mutex mutex;
         std::condition_variable changed;

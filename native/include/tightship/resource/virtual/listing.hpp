@@ -1,4 +1,4 @@
-/// What lies where in a virtual resource, and what became of it.
+/// Layout of a virtual resource, and its last events.
 #pragma once
 
 #include <chrono>
@@ -9,12 +9,13 @@
 
 namespace tightship::resource {
 
-/// `awaiting`: given back, while work may still use it; `kept`: free, for a request of its size.
+/// State of a listed block. `awaiting`: freed, while work may still use it; `kept`: free, for a
+/// request of its size.
 enum class Occupancy : uint8_t { live, awaiting, kept, free };
 
-/// A part of a segment: of addresses in a row that all have memory.
+/// Part of a segment, which is a run of consecutive addresses that have memory.
 struct ListedBlock {
-    uintptr_t segment = 0; // where that begins
+    uintptr_t segment = 0; // first address of the segment
     uintptr_t start = 0;
     size_t size_bytes = 0;
     size_t requested_bytes = 0; // 0 unless it is live
@@ -26,14 +27,14 @@ enum class Action : uint8_t { allocated, freed, mapped, unmapped };
 struct Event {
     Action action;
     uintptr_t start;
-    size_t size_bytes; // of a block, as asked for
+    size_t size_bytes; // of a block, by its request
     int64_t time_ns;   // since 1970
 };
 
-/// The last events, as many as it has room for; none at first. Not for several threads at once.
+/// Ring of the last events, at most `capacity`; 0 at first. Not thread-safe.
 class EventRing {
   public:
-    /// Forgets what it has.
+    /// Forgets all events and sets the capacity.
     void set_capacity(size_t count) {
         events_.clear();
         next_ = 0;
@@ -43,7 +44,7 @@ class EventRing {
         if (capacity_ != 0) [[unlikely]]
             add(action, start, size_bytes);
     }
-    /// The oldest first.
+    /// Returns the events, the oldest first.
     std::vector<Event> events() const {
         std::vector<Event> result(events_.begin() + static_cast<ptrdiff_t>(next_), events_.end());
         result.insert(result.end(), events_.begin(),
@@ -59,7 +60,7 @@ class EventRing {
         if (events_.size() < capacity_) {
             try {
                 events_.push_back(event);
-            } catch (const std::bad_alloc &) { // a call goes on without it
+            } catch (const std::bad_alloc &) { // the call succeeds without the record
             }
             return;
         }
@@ -68,7 +69,7 @@ class EventRing {
     }
 
     std::vector<Event> events_;
-    size_t next_ = 0; // the oldest, where all room is taken
+    size_t next_ = 0; // index of the oldest event, once the ring is full
     size_t capacity_ = 0;
 };
 

@@ -1,4 +1,4 @@
-/// Physical memory and addresses as two things: what a virtual allocator joins.
+/// Physical memory and addresses as separate objects, which virtual resources combine.
 #pragma once
 
 #include "tightship/resource/virtual/fence.hpp"
@@ -11,8 +11,8 @@
 
 namespace tightship::resource {
 
-/// A chunk of a device's memory, reached only where it is mapped. Its end gives the memory back.
-/// REQUIRES: it is mapped nowhere when it goes.
+/// Chunk of a device's memory, accessible only where it is mapped. Its destructor gives the memory
+/// back. REQUIRES: it is mapped nowhere when destroyed.
 class PhysicalMemory {
   public:
     explicit PhysicalMemory(size_t size_bytes) : size_bytes_(size_bytes) {}
@@ -26,10 +26,10 @@ class PhysicalMemory {
     size_t size_bytes_;
 };
 
-/// Chunks that lie one behind the other.
+/// Chunks in the order in which they are mapped.
 using Chunks = std::span<PhysicalMemory *const>;
 
-/// A range of addresses, reserved until it goes. REQUIRES: nothing is mapped there by then.
+/// Range of addresses, reserved until its destructor. REQUIRES: nothing is mapped there by then.
 class VirtualMemory {
   public:
     VirtualMemory(uintptr_t start, size_t size_bytes) : start_(start), size_bytes_(size_bytes) {}
@@ -40,14 +40,14 @@ class VirtualMemory {
     uintptr_t start() const { return start_; }
     size_t size_bytes() const { return size_bytes_; }
 
-    /// Joins chunks to the addresses from `offset_bytes` on. REQUIRES: nothing is mapped there,
-    /// the chunks are mapped nowhere (unless the device maps twice), sizes and offset are multiples
-    /// of the granularity. All of them, or false and none.
+    /// Maps chunks to the addresses from `offset_bytes` on; returns false, and maps none, if
+    /// refused. REQUIRES: nothing is mapped there, the chunks are mapped nowhere (unless the device
+    /// maps twice), sizes and offset are multiples of the granularity.
     [[nodiscard]] virtual bool map(size_t offset_bytes, Chunks chunks) = 0;
-    /// Separates chunks that one or more calls of `map` joined, the last one first, until one is
-    /// refused; how many it separated.
+    /// Unmaps chunks that one or more calls of `map` mapped, the last one first, until one is
+    /// refused; returns how many it unmapped.
     [[nodiscard]] virtual size_t unmap(size_t offset_bytes, Chunks chunks) = 0;
-    /// Reserves the addresses behind it as well; false where these are somebody's.
+    /// Reserves the addresses behind the range as well; false if these are taken.
     [[nodiscard]] bool grow(size_t more_bytes) {
         if (!extend(more_bytes))
             return false;
@@ -62,13 +62,14 @@ class VirtualMemory {
     size_t size_bytes_;
 };
 
-/// How a thread takes a lock that another one holds, which may wait for something that this thread
-/// has; Python's bindings let go of the interpreter meanwhile.
+/// Takes a lock that another thread holds, which may wait for something that this thread has.
+/// Python's bindings replace it by one that releases the GIL meanwhile.
 inline std::unique_lock<std::mutex> (*wait_for_lock)(std::mutex &mutex) = [](std::mutex &mutex) {
     return std::unique_lock(mutex);
 };
 
-/// Makes both. Calls may come from any thread, those on one address range from one at a time.
+/// Source of chunks and addresses. Calls may come from any thread, those on one address range from
+/// one at a time.
 class PagedDevice {
   public:
     PagedDevice() = default;
@@ -76,25 +77,26 @@ class PagedDevice {
     PagedDevice &operator=(const PagedDevice &) = delete;
     virtual ~PagedDevice() = default;
 
-    /// Sizes of chunks and the offsets they are mapped at are multiples of it: a power of two.
+    /// Returns the divisor of chunk sizes and mapping offsets, in bytes: a power of two.
     virtual size_t granularity_bytes() const = 0;
     virtual size_t largest_chunk_bytes() const { return SIZE_MAX; }
-    /// False where no block of that size can ever have memory, whatever is given back. Asked
-    /// before the chunks of a block are made one by one, each of which the system would grant.
+    /// Returns false if a block of that size can never have memory, whatever is given back. Asked
+    /// before the chunks of a block are created one by one, each of which the system would grant.
     virtual bool can_back(size_t /*block_bytes*/) const { return true; }
-    /// Null where the device has no more.
+    /// Creates a chunk; null if the device has no more memory.
     virtual std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) = 0;
-    /// At a multiple of `alignment`, a power of two; null where the system has no more addresses.
+    /// Reserves addresses at a multiple of `alignment`, a power of two; null if the system has no
+    /// more.
     virtual std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                                  size_t alignment) = 0;
-    /// Whether the processor can read and write what is mapped.
+    /// Returns whether the processor can read and write what is mapped.
     virtual bool is_host() const { return true; }
-    /// Whether a chunk can be mapped in several places at once.
+    /// Returns whether a chunk can be mapped in several places at once.
     virtual bool maps_twice() const { return false; }
     virtual bool is_shared() const { return false; }
-    /// Whether a stream can say, while this device's locks are held, when its work is done.
+    /// Returns whether the stream's fences can be polled while this device's locks are held.
     virtual bool heeds(const Stream &) const { return true; }
-    /// How a thread takes a lock that is held while this device is called.
+    /// Takes a lock that is held while this device is called.
     virtual std::unique_lock<std::mutex> enter(std::mutex &mutex) const {
         std::unique_lock lock(mutex, std::try_to_lock);
         return lock.owns_lock() ? std::move(lock) : wait_for_lock(mutex);

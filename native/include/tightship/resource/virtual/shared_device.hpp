@@ -6,14 +6,15 @@
 namespace tightship::resource {
 
 /// Chunks are parts of one file without a name, which other processes can map by its descriptor.
-/// In a child of a fork the pages are still the parent's.
+/// After a fork, the child's mappings still show the parent's pages.
 class SharedDevice final : public PagedDevice {
   public:
-    /// Throws `Misuse` where the system has no files in memory.
+    /// Throws `Misuse` if the system has no files in memory.
     SharedDevice();
 
     size_t granularity_bytes() const override;
-    /// Memory and swap bound what the file's pages can be of; the system itself does not check.
+    /// Compares the size with the machine's memory and swap, because the system checks a file's
+    /// size only when its pages are touched.
     bool can_back(size_t block_bytes) const override;
     std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
     std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
@@ -21,7 +22,7 @@ class SharedDevice final : public PagedDevice {
     bool maps_twice() const override { return true; }
     bool is_shared() const override { return true; }
     int descriptor() const;
-    /// Where in the file a chunk is.
+    /// Returns the offset of a chunk in the file.
     static size_t offset_of(const PhysicalMemory &chunk);
 
     class File;

@@ -1,5 +1,5 @@
-/// Blocks of any size from one growing range of addresses, whose free pages move to where they
-/// are wanted.
+/// Blocks of any size from one growing range of addresses, whose free pages move to where they are
+/// needed.
 #pragma once
 
 #include "tightship/resource/fork_guard.hpp"
@@ -11,26 +11,25 @@
 
 namespace tightship::resource {
 
-/// A request takes the smallest free block that is large enough. Where none is, free pages within
-/// others are unmapped and mapped next to the free block, or into the hole, that needs the fewest
-/// of them; only the rest is made.
+/// Serves a request from the smallest free block that is large enough. If there is none, free pages
+/// within other blocks are unmapped and mapped next to the free block, or into the hole, that needs
+/// the fewest of them; only pages still missing are created.
 ///
-/// A block that comes back stays whole for a request of just its size, until another one finds
-/// nothing. Pages move only when no work uses them.
+/// A freed block stays whole for a request of exactly its size, until a request finds no other
+/// memory. Pages move only when no work uses them.
 class StealingVirtualResource final : public VirtualResource, private Forkable {
   public:
     struct Settings {
-        size_t page_bytes = size_t{2}
-                            << 20;   ///< what is mapped and moved: a multiple of the granularity
-        size_t max_bytes = SIZE_MAX; ///< of physical memory
-        size_t keep_bytes = 0;       ///< free bytes that stay in any case
-        std::chrono::nanoseconds idle = std::chrono::seconds(10); ///< until others go back
-        /// How long a request waits for work in the way before memory is made instead.
+        size_t page_bytes = size_t{2} << 20; ///< size of pages: a multiple of the granularity
+        size_t max_bytes = SIZE_MAX;         ///< of physical memory
+        size_t keep_bytes = 0;               ///< free bytes that are never given back
+        std::chrono::nanoseconds idle = std::chrono::seconds(10); ///< before others go back
+        /// Time that a request waits for work in its way before more memory is created instead.
         std::chrono::nanoseconds patience = std::chrono::seconds(1);
     };
 
     explicit StealingVirtualResource(std::shared_ptr<PagedDevice> device);
-    /// Throws `Misuse` where the device has no pages of that size.
+    /// Throws `Misuse` if the device does not support pages of that size.
     StealingVirtualResource(std::shared_ptr<PagedDevice> device, Settings settings);
     ~StealingVirtualResource() override;
 
@@ -48,12 +47,12 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     std::vector<Event> events() const override;
     size_t available_bytes() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
-    /// Gives back every page that no live block and no unfinished work touches.
+    /// Gives back every page that is not in a live block or used by unfinished work.
     size_t trim() override;
 
-    /// Sizes and addresses of blocks are multiples of it.
+    /// Divisor of the sizes and addresses of blocks, in bytes.
     static constexpr size_t kGranule = 256;
-    /// So many streams it may remember though it needs them no more.
+    /// Number of unused streams that may be remembered.
     static constexpr size_t kStreams = 64;
 
   private:
@@ -62,22 +61,22 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
         size_t alignment;
         StreamUse *user;
     };
-    /// Where a request could go, over free blocks and holes.
+    /// Place for a request, over free blocks and holes.
     struct Site {
         uintptr_t start = 0;
         size_t missing = SIZE_MAX; // pages that have no memory
     };
-    /// Blocks of one size that are kept whole.
+    /// List of the blocks of one size that are kept whole.
     struct Kept {
         size_t size_bytes = 0;
         Block *first = nullptr;
     };
 
-    /// Streams that are not needed any more. They go when the lock has been given up: the end of a
-    /// stream is Python's affair, too.
+    /// Streams that are not needed any more. They are destroyed after the lock is released, because
+    /// the destructor of a stream may run Python code.
     using Departed = std::vector<StreamPointer>;
 
-    // All of these hold the lock.
+    // The following functions require the lock.
     StreamUse *user_of(const StreamPointer &stream, Departed &departed);
     void forget_streams(Departed &departed);
     Kept &kept_of(size_t size_bytes);
@@ -116,11 +115,11 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     size_t live_count_ = 0;
     size_t call_count_ = 0;
     std::map<StreamPointer, StreamUse> users_;
-    size_t stream_limit_ = kStreams; // looks for those that can be forgotten when there are more
+    size_t stream_limit_ = kStreams; // number from which unused streams are searched for
     Blocks blocks_;
     std::array<Kept, 64> kept_{};
-    std::vector<std::unique_ptr<PhysicalMemory>> pages_; // that are mapped nowhere
-    size_t needed_bytes_ = 0;                            // the most that were live since
+    std::vector<std::unique_ptr<PhysicalMemory>> pages_; // mapped nowhere
+    size_t needed_bytes_ = 0;                            // most live bytes since the last release
     std::chrono::steady_clock::time_point needed_since_;
     ForkGuard guard_{*this};
 };

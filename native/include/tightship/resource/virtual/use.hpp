@@ -1,4 +1,4 @@
-/// Who used freed memory last, and whether that is over.
+/// Last use of freed memory by a stream, and whether that use is over.
 #pragma once
 
 #include "tightship/resource/virtual/fence.hpp"
@@ -10,19 +10,19 @@
 
 namespace tightship::resource {
 
-/// A stream that has given memory back. What it gave back since its last fence is of one epoch, so
-/// that giving back costs no fence of its own.
+/// Stream that has freed memory. Memory freed since its last fence shares one epoch, so that not
+/// every free needs a fence.
 class StreamUse {
   public:
     explicit StreamUse(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
 
-    /// Of what is given back now.
+    /// Returns the epoch of memory that is freed now.
     uint64_t epoch() const { return epoch_; }
-    /// Whether what was given back in an epoch is out of use.
+    /// Returns whether memory freed in an epoch is out of use.
     bool is_done(uint64_t epoch) const { return epoch <= done_; }
-    /// Puts a fence behind all that was given back so far, and looks at those that are out.
+    /// Puts a fence behind the current epoch, and checks the fences that are pending.
     void poll();
-    /// The same; waits for all of them, until `deadline`.
+    /// Polls, and waits for all pending fences until `deadline`.
     void wait_until(std::chrono::steady_clock::time_point deadline);
 
   private:
@@ -31,7 +31,7 @@ class StreamUse {
 
     std::shared_ptr<Stream> stream_;
     uint64_t epoch_ = 1;
-    uint64_t done_ = 0;                                              // the last epoch that is over
+    uint64_t done_ = 0;                                              // last epoch that is over
     std::deque<std::pair<uint64_t, std::shared_ptr<Fence>>> fences_; // by rising epoch
 };
 
