@@ -40,7 +40,7 @@ PR_SET_THP_DISABLE = 41
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How operators and memory are had.
+    """Way in which operators and memory are obtained.
 
     Attributes:
         what: For the table.
@@ -68,7 +68,7 @@ VARIANTS = {
 }
 PLANNED = "planned"
 YARDSTICK = "onnxruntime"
-"""How fast the machine computes: ONNX Runtime, which takes turns with the variants."""
+"""Measure of the machine's speed: ONNX Runtime, which alternates with the variants."""
 RATIOS = (
     ("on_demand", "pools"), ("created", "pools"), ("on_demand", PLANNED), ("created", PLANNED),
     ("pools", PLANNED), ("kept", PLANNED), (YARDSTICK, PLANNED),
@@ -221,7 +221,7 @@ def ratios(one: Contender, other: Contender) -> list[float]:
 
 
 def table(name: str, found: Mapping[str, Any]) -> str:
-    """What is printed of a model, and where the time goes."""
+    """Format the results of a model, and where its time goes."""
     variants = found["variants"]
     columns = tuple(next(iter(variants.values())))
     lines = [f"{name:16}" + "".join(f"{column:>14}" for column in columns)]

@@ -1,4 +1,4 @@
-"""How fast a driver is beside other ways into another process, and whether anything leaks.
+"""Speed of a driver beside other ways into another process, and whether anything leaks.
 
 python -m benchmarks.bench_driver
 python -m benchmarks.bench_driver --quick
@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from benchmarks import driver_leaks, driver_native, record
 
 NEEDED = ("httptools", "grpc", "tritonclient")
-"""Without these HTTP and gRPC are not measured."""
+"""Modules without which HTTP and gRPC are not measured."""
 
 
 def main() -> None:

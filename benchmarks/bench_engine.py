@@ -26,10 +26,13 @@ GAP_S = 0.02
 ORT_VARIANTS = ["ort-nopattern", "ort-noarena", "ort-extended"]
 RELATIVE = 1e-3
 RELATIVE_QUANTIZED = 5e-2
-"""Of models in eight bits: a number on the edge between two steps goes either way."""
+"""Tolerance for models in eight bits: a number on the edge between two steps goes either way."""
 RELATIVE_DYNAMIC = 2e-1
-"""Of those whose scales come from the data: a step taken the other way changes every scale after
-it. ONNX Runtime with and without its own fusions is 9e-2 apart on `bert_int8`."""
+"""Tolerance for models whose scales come from the data.
+
+A step taken the other way changes every scale after it. ONNX Runtime with and without its own
+fusions is 9e-2 apart on `bert_int8`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +57,14 @@ class Row:
 
 @dataclass(slots=True)
 class Found:
-    """What a run has found so far."""
+    """Results of a benchmark so far."""
 
     rows: list[Row] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
     def figures(self) -> dict[str, object]:
-        """As they are recorded."""
+        """Return the figures as they are recorded."""
         rows = [asdict(each) for each in self.rows]
         return {"runtime": self.versions, "rows": rows, "failures": self.failures}
 
@@ -98,7 +101,7 @@ def difference(actual: np.ndarray, expected: np.ndarray) -> float:
 
 
 def allowed_difference(model: str) -> float:
-    """How far from ONNX Runtime's largest output a contender may be on a model."""
+    """Return a contender's tolerance on a model, relative to ONNX Runtime's largest output."""
     if models.is_dynamically_quantized(model):
         return RELATIVE_DYNAMIC
     return RELATIVE_QUANTIZED if models.is_quantized(model) else RELATIVE
@@ -174,7 +177,7 @@ def line(row: Row) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_engine")
     parser.add_argument(
         "--models",
@@ -190,7 +193,7 @@ def arguments() -> argparse.Namespace:
                         help="add ort-SETTING, or tightship@SOURCE of another tree")  # fmt: skip
     parser.add_argument("--ort-variants", action="store_true", help="add every variant of ORT")
     parser.add_argument("--neighbour", type=int, metavar="PROCESSOR",
-                        help="keep a processor busy with a loop of somebody else's")  # fmt: skip
+                        help="keep a processor busy with a loop of another process")  # fmt: skip
     parser.add_argument("--folder", type=Path, help="keep the models here between runs")
     parser.add_argument("--quick", action="store_true", help="5 rounds, nothing recorded")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of a table")

@@ -1,4 +1,4 @@
-"""How long many buffers take to place, and how far from the bound they end.
+"""Time to place many buffers, and the distance of the peak from the bound.
 
     python -m benchmarks.bench_large [--folder DIR] [--counts 1000,10000,...] [--json]
 
@@ -81,7 +81,7 @@ def large_row(path: Path) -> Row:
 
 
 def slope(rows: Sequence[Row], key: str) -> float:
-    """How time grows with the number of buffers: the exponent of the best power of it."""
+    """Return how time grows with the number of buffers: the exponent of the best power of it."""
     counts = np.log([float(str(row["buffers"])) for row in rows])
     seconds = np.log([float(str(row[key])) for row in rows])
     return float(np.polyfit(counts, seconds, 1)[0])

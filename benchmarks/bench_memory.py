@@ -41,7 +41,7 @@ These are what was best on some model of all that `contender` knows."""
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What one process took; `file` says what it loaded."""
+    """Figures of one process; `file` names the model that it loaded."""
 
     contender: str
     file: str
@@ -88,12 +88,12 @@ def process(
 
 
 def last_line(text: str) -> str:
-    """What a failed process said at its end."""
+    """Return the last line of a failed process."""
     return (text.strip().splitlines() or ["no message"])[-1]
 
 
 def limited(stored: Stored, planned_bytes: int) -> str:
-    """How Tightship ends when it may reserve no more than the plan and the margin."""
+    """Return how Tightship ends if it may reserve no more than the plan and the margin."""
     done = process("tightship", stored.model, stored.feeds, str(planned_bytes + MARGIN_BYTES))
     return "runs" if done.returncode == 0 else last_line(done.stderr)
 
@@ -160,7 +160,7 @@ def line(row: Row) -> str:
 
 
 def settings(rows: Sequence[Row]) -> str:
-    """Which settings the best figures used, and how long a run took with them."""
+    """Describe the settings of the best figures, and how long a run took with them."""
     lines = []
     for row in rows:
         lines.append(f"{row.model}: tightship {row.tightship.figures['run_ms']} ms a run")

@@ -1,4 +1,4 @@
-"""How long `tightship plan` takes from the shell, and whether weights make it longer.
+"""Time of `tightship plan` from the shell, and whether weights make it longer.
 
     python -m benchmarks.bench_plan
 
@@ -79,12 +79,12 @@ def wall_ms(*arguments: str) -> float:
 
 
 def plan_ms(path: Path) -> float:
-    """Of `tightship plan PATH`."""
+    """Time `tightship plan PATH`."""
     return wall_ms("-m", "tightship.cli", "plan", str(path))
 
 
 def parts_of(path: Path) -> dict[str, float]:
-    """Of the parts of one plan."""
+    """Time the parts of one plan."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.plan_parts", str(path)],
         cwd=record.ROOT, check=True, capture_output=True, text=True,

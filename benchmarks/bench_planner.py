@@ -1,4 +1,4 @@
-"""How small plans are and how long they take, on other people's problems.
+"""Sizes of plans and times to find them, on published problems.
 
     python -m benchmarks.bench_planner --data FOLDER [--minimalloc BINARY] [SUITE ...]
 
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where problems are, and how often each is solved."""
+    """Folders of problems, and how often each is solved."""
 
     data: Path
     minimalloc: Path | None
@@ -153,7 +153,7 @@ def _curve(problem: Problem) -> dict[str, float]:
 
 
 def _minimalloc_ms(binary: Path, problem: Problem, limit_s: int) -> float | None:
-    """What the binary says it took; None where it found no plan in time."""
+    """Return the time that the binary reports; None if it found no plan in time."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.csv"
         write_csv(path, problem)

@@ -1,4 +1,4 @@
-"""What a block costs: our resources, and glibc, mimalloc, jemalloc and tcmalloc in one process.
+"""Cost of a block: our resources, and glibc, mimalloc, jemalloc and tcmalloc in one process.
 
     python -m benchmarks.bench_resource [--peers FOLDER] [--trace FILE] [--rounds N] [--quick]
 
@@ -208,7 +208,7 @@ def python_figures(rounds: int, empty: Any) -> dict[Key, list[float]]:
 
 
 def held(traces: Mapping[str, Path]) -> dict[str, float]:
-    """What the default composite held at its peak, over what was live at its."""
+    """Return the peak bytes held by the default composite, over the peak live bytes."""
     return {
         name: replay(read_trace(path), lambda: resource_from("composite")).held_ratio
         for name, path in traces.items()

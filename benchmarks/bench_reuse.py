@@ -1,4 +1,4 @@
-"""What the reuse of bytes costs at a given capacity, beside the best known.
+"""Cost of the reuse of bytes at a given capacity, beside the best known.
 
     python -m benchmarks.bench_reuse FOLDER [--moves N] [--json]
 
@@ -27,7 +27,7 @@ BEST_KNOWN = dict(
 )
 
 FIRST_FIT = dict(zip("ACEGIK", (326, 418, 461, 529, 973, 1485), strict=True))
-"""What dsa-solver's first fit costs; the capacity of each problem is the peak that it has."""
+"""Costs of dsa-solver's first fit, whose peak is the capacity of each problem."""
 
 Row = dict[str, object]
 
@@ -54,7 +54,7 @@ def row(path: Path, moves: int) -> Row:
 
 
 def _first_fit_cost(name: str, problem: Problem, penalties: ReusePenalties) -> int:
-    """Of first fit over dsa-solver's order; equal to what theirs costs, where that is known."""
+    """Return first fit's cost over dsa-solver's order; equal to theirs, where known."""
     order = sorted_rows([-problem.size_bytes, problem.start_step])
     offset_bytes = first_fit(problem, order)
     cost = reuse_cost(problem, penalties, offset_bytes)

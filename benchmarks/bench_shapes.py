@@ -1,4 +1,4 @@
-"""What a new length costs: preparation, then the run, beside ONNX Runtime's first run at it.
+"""Cost of a new length: preparation, then the run, beside ONNX Runtime's first run at it.
 
     python -m benchmarks.bench_shapes [--layers 12] [--rounds 9] [--record]
 

@@ -67,7 +67,7 @@ def keep_bytecode(folder: Path) -> None:
 
 
 def shared(model: Path, processes: int, *options: str) -> Row:
-    """What `tightship share` says in JSON."""
+    """Return the JSON of `tightship share`."""
     command = [sys.executable, "-m", "tightship.cli", "share", str(model), "--json"]
     done = subprocess.run(
         [*command, "--procs", str(processes), *options],
@@ -92,7 +92,7 @@ def first_results(model: Path, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def growth(prepared: Path, feeds: Path) -> dict[str, float]:
-    """How far the most that was resident exceeds what there was before loading."""
+    """Return the growth of peak resident bytes over those before loading."""
     done = process("tightship", prepared, feeds)
     if done.returncode != 0:
         raise ValueError(done.stderr)
@@ -112,7 +112,7 @@ def imported(prepared: Path, feeds: Path) -> list[str]:
 
 
 def loading(stored: Stored, rounds: int) -> dict[str, Any]:
-    """How fast one model's prepared file is there, and what loading it takes."""
+    """Measure the load of a prepared file: time to the first result, and memory."""
     prepared = stored.model.with_suffix(".tship")
     tightship.prepare(stored.model, prepared)
     return {
@@ -136,7 +136,7 @@ def parts(prepared: Path, feeds: Path, rounds: int) -> dict[str, float]:
 
 
 def ratio(row: Row) -> float:
-    """How many times as long ONNX Runtime takes by default to the first result."""
+    """Return the ratio of ONNX Runtime's default time to the first result to ours."""
     times = [each["median_ms"] for each in row["first_results"].values()]
     return float(times[1] / times[0])
 

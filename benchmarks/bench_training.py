@@ -1,4 +1,4 @@
-"""What training steps take: reordered, with values computed again, and squeezed.
+"""Memory and time of training steps: reordered, with values computed again, and squeezed.
 
     python -m benchmarks.bench_training [SUITE ...] [--record]
 
@@ -49,7 +49,7 @@ from tightship.planner.reorder import reorder
 XL = Size(48, Heads(25, 64), 50257, 1024)
 BERT = Size(12, Heads(12, 64), 30522, 512)
 ASKED = 18
-"""How many times less than its base GPT-2-XL was asked to take, at half of what blocks add."""
+"""Factor by which GPT-2-XL was to take less than its base, at half of the cost that blocks add."""
 
 Row = dict[str, object]
 
@@ -180,7 +180,7 @@ def least_percent(found: SqueezedGraph, budget_bytes: int) -> float:
 
 
 def figures(found: SqueezedGraph) -> dict[str, float]:
-    """What a squeezed graph takes and adds."""
+    """Return the memory that a squeezed graph takes and the work it adds."""
     peak = found.squeezed.plan.plan.peak_bytes
     share = found.squeezed.added_operations / found.squeezed.operations
     return row_of(found.eager_bytes, peak, share)

@@ -1,4 +1,4 @@
-"""What a process that serves one model with many shapes holds afterwards, beside ONNX Runtime.
+"""Memory that a process holds after it has served one model with many shapes, beside ONNX Runtime.
 
     python -m benchmarks.bench_variable [--quick] [--record]
 
@@ -86,7 +86,7 @@ def larges(count: int) -> list[Feeds]:
 
 
 def rss() -> int:
-    """What this process has resident now."""
+    """Return the resident bytes of this process."""
     return status()["VmRSS"]
 
 
@@ -208,9 +208,9 @@ PARTS: dict[str, tuple[Callable[[str, str, int], Mapping[str, float]], int, int]
     "turn": (turn, 0, 0),
     "steady": (steady, 60, 20),
 }
-"""What is measured, how often, and how often where it is to be quick."""
+"""Measurements by name: function, rounds, and rounds if it is to be quick."""
 TOLD = {"steady": ("tightship",), "turns": ("tightship", "tightship-shared"), "turn": ()}
-"""Whose, where it is not all."""
+"""Contenders whose figures are printed, if not all."""
 
 
 def measured(part: str, contender: str, model: Path, count: int) -> dict[str, float]:

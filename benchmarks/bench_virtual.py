@@ -60,7 +60,7 @@ class Target:
 
 
 def stealing(page_bytes: int, patience_s: float = 1) -> StealingVirtualResource:
-    """On private pages; gives nothing back of its own accord."""
+    """Make a resource on private pages that gives nothing back of its own accord."""
     return StealingVirtualResource(
         HostDevice(),
         page_bytes=page_bytes,
@@ -70,7 +70,7 @@ def stealing(page_bytes: int, patience_s: float = 1) -> StealingVirtualResource:
 
 
 def held(resource: VirtualResource, live_bytes: int) -> dict[str, float]:
-    """What is said of a resource after a trace."""
+    """Return the figures of a resource after a trace."""
     now = resource.virtual_statistics()
     return {
         "peak_live_bytes": live_bytes,
@@ -163,7 +163,7 @@ def stream_figures(columns: Columns) -> dict[str, dict[str, float]]:
 
 
 def simulated(columns: Columns) -> dict[str, dict[str, float]]:
-    """Of a simulation only what it holds counts."""
+    """Return the figures of simulations, of which only held bytes count."""
     held_bytes = {name: peak_held_bytes(make(), columns) for name, make in SIMULATED.items()}
     small, large = divided(columns, MIB)
     chunks = ChunkedVirtualResource(HostDevice(), 2 * MIB)
@@ -247,7 +247,7 @@ def targets(
     traces: Mapping[str, Mapping[str, Mapping[str, float]]],
     hints: Mapping[str, Mapping[str, float]],
 ) -> Iterator[Target]:
-    """What this should come to."""
+    """Yield the targets, each with the figure that is held against it."""
     if loops:
         yield Target("exact allocate and deallocate, ns", loops["exact: stealing"], 40)
         stitch = loops["stitch 64 MiB: host"] / loops["stitch 64 MiB: memfd, populated"]

@@ -1,4 +1,4 @@
-"""Who runs a model: Tightship or ONNX Runtime, with settings, in the calling process.
+"""Contenders that run a model: Tightship or ONNX Runtime, with settings, in the calling process.
 
 A contender is named by a text, so that a name fits a table, a record and a command line:
 `tightship-PASS[-PASS...]` leaves passes out, `ort-SETTING[-SETTING...]` sets ONNX Runtime up
@@ -56,7 +56,7 @@ def load(contender: str, model: Path, feeds: Arrays, threads: int = 1) -> Loaded
 
 
 def load_tightship(model: Path, feeds: Arrays, threads: int, without: list[str]) -> Loaded:
-    """By the public interface, its settings untouched but for the passes left out."""
+    """Load by the public interface, with default settings except the passes left out."""
     import tightship
 
     shapes = {name: array.shape for name, array in feeds.items()}
@@ -100,4 +100,4 @@ def ort_options(threads: int, settings: list[str]) -> Any:
 
 
 LOADERS = {"tightship": load_tightship, "ort": load_ort}
-"""How each runtime loads, by its name."""
+"""Functions that load a model, by runtime."""

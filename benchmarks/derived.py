@@ -8,7 +8,7 @@ import numpy as np
 from tightship.planner import Problem
 
 UNIT_BYTES = 1024
-"""What a buffer may lose."""
+"""Bytes that a buffer may lose."""
 
 SHRUNK = 0.05
 """The part of the buffers that lose a unit."""

@@ -1,4 +1,4 @@
-"""What is left in a driver after many pools and buffers that came and went, and a dead client."""
+"""Resources left in a driver after many pools and buffers that came and went, and a dead client."""
 
 import os
 import subprocess
@@ -76,7 +76,7 @@ signal.pause()
 
 
 def back_ms(path: Path, driver: int) -> float:
-    """From the death of a client until its driver has no more than before it came."""
+    """Time from a client's death until its driver holds no more than before it came."""
     before = state(driver)
     with subprocess.Popen(
         [sys.executable, "-c", DOOMED, path, str(DEAD_BYTES)], cwd=ROOT, stdout=subprocess.PIPE
@@ -93,7 +93,7 @@ def back_ms(path: Path, driver: int) -> float:
 
 
 def row(*, quick: bool) -> dict[str, object]:
-    """What has grown, once everything was done for the first time."""
+    """Return the growth after everything was done for the first time."""
     part = 50 if quick else 1
     counts = {name: count // part for name, count in COUNTS.items()}
     with tempfile.TemporaryDirectory() as folder:

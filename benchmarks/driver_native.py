@@ -30,11 +30,11 @@ SIZES = (4 << 10, 1 << 20, 16 << 20, 64 << 20)
 EVERY_SIZE = (4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20)
 STATE_BYTES = 16 << 20
 TURN_S = 0.02
-"""What one turn of a contender takes, at least one call."""
+"""Duration of a contender's turn, at least one call."""
 TARGETS = {4 << 10: 4, 1 << 20: 50, 64 << 20: 40}
-"""How many times faster than a queue."""
+"""Speedup over a queue that is required, by bytes."""
 EXTRA_US, EXTRA_SHARE = 20, 0.03
-"""What a run in the driver may take beyond one in process."""
+"""Time that a run in the driver may take beyond one in process."""
 
 Call = Callable[[], object]
 Row = dict[str, object]

@@ -37,7 +37,7 @@ LARGE_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server listens, and the name of its identity model for a size."""
+    """Address of a server, and the name of its identity model for a size."""
 
     address: str
     model: str

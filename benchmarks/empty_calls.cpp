@@ -1,4 +1,5 @@
-/// Calls that do nothing, with the arguments of `allocate` and `deallocate`: what nanobind costs.
+/// Calls that do nothing, with the arguments of `allocate` and `deallocate`, to measure nanobind's
+/// cost.
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;

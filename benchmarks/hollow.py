@@ -11,7 +11,7 @@ from tightship.graph import Fill, Graph
 
 
 class Hollow(Net):
-    """A net whose weights, biases and scales are zeros that nobody has written down."""
+    """A net whose weights, biases and scales are zeros that no file has written out."""
 
     def __init__(self, opset: int) -> None:
         super().__init__(0, opset)

@@ -1,4 +1,4 @@
-"""Where the time from loading a prepared model to its first result goes.
+"""Time from loading a prepared model to its first result, by part.
 
     python -m benchmarks.load_parts MODEL.tship FEEDS
 

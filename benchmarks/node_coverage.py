@@ -1,4 +1,4 @@
-"""Which kernels run ONNX's node suite, and what passes.
+"""Kernels that run ONNX's node suite, and the cases that pass.
 
 Cases are counted by the slowest tier that one of their steps needs.
 

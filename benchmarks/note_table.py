@@ -43,7 +43,7 @@ def rows() -> Iterator[dict[str, object]]:
 
 
 def seconds() -> dict[str, object]:
-    """What the cost of many operators takes."""
+    """Time the cost of many operators."""
     model = gpt2_in(Hollow(TORCHSCRIPT), 1, 1024, DEEP).model
     graph = read_bytes(model)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,11 +1,11 @@
-"""What training takes where steps that do not wait for each other run at once.
+"""Memory of training if steps that do not wait for each other run at once.
 
     python -m benchmarks.parallel_plans [--record]
 
 Networks of the memory note's table and today's, as graphs with their backward pass, batch
 normalization by the batch. Bytes are those of tensors at 64 bytes of alignment; weights, their
 gradients and inputs lie outside the arena. Gradients of weights are steps of their own, which
-nobody waits for, or are joined to those of data, as frameworks have them. Ratios are to the
+no step waits for, or are joined to those of data, as frameworks have them. Ratios are to the
 lower bound of the same steps run one after another, in-place included. Paths are the note's
 colouring: bytes are shared only along a path.
 """
@@ -40,7 +40,7 @@ NETWORKS: Mapping[str, tuple[Callable[[], Case], int]] = {
     "BERT-base, 8 of 512": (lambda: encoder(12, 768, 12, 512, decomposed=False, batch=8), 1),
     "GPT-2, 4 of 128": (lambda: gpt2(4), 0),
 }
-"""How each network is made, and the output that the loss is of."""
+"""Functions that make each network, with the index of the output for the loss."""
 
 PATHS = (1, 2, 4, 8)
 

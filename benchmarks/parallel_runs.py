@@ -1,4 +1,4 @@
-"""How long a network of branches takes with two steps at once, beside one after another.
+"""Time of a network of branches with two steps at once, beside one after another.
 
 Both run on one thread a step, from one model; they take turns, and the ratio is the median over
 rounds. `plan_mb` is the arena of each: steps that overlap share fewer bytes.

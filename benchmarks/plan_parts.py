@@ -1,4 +1,4 @@
-"""Where the time of a plan goes, part by part, in a fresh process.
+"""Time of a plan, part by part, in a fresh process.
 
     python -m benchmarks.plan_parts MODEL
 

@@ -199,7 +199,7 @@ def _title(without: str) -> str:
 
 
 def share_table() -> str:
-    """What four processes take with one model, and how fast they are there."""
+    """Format the memory of four processes with one model, and their speed."""
     record = records("bench_share")[0]
     ours, default, *others = record["together"]["contenders"]
     best = min(others, key=lambda row: row["pss_bytes"])

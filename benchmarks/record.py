@@ -19,7 +19,7 @@ PACKAGES = ("tightship", "numpy", "onnx", "onnxruntime")
 
 
 def facts() -> dict[str, object]:
-    """When, which commit, on what machine, with which versions, by which command."""
+    """Return date, commit, machine, versions and command."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
@@ -69,7 +69,7 @@ def append(name: str, figures: Mapping[str, object]) -> Path:
 
 
 def command() -> str:
-    """How this process was called; folders given by an absolute path are left out."""
+    """Return the command line of this process, without folders given by an absolute path."""
     kept = [argument for argument in sys.argv[1:] if not Path(argument).is_absolute()]
     return " ".join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *kept])
 

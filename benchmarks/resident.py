@@ -1,4 +1,4 @@
-"""How much memory one contender takes to load a model and run it five times.
+"""Memory that one contender takes to load a model and run it five times.
 
     python -m benchmarks.resident CONTENDER MODEL FEEDS [DATA_LIMIT_BYTES]
 
@@ -43,7 +43,7 @@ def main(contender: str, model: str, feeds: str, limit: str = "") -> None:
     at_load = status()
     times_ns = []
     for _ in range(RUNS):
-        outputs = {}  # a plan has one run's; whoever holds two runs' has twice as many
+        outputs = {}  # a plan has one run's; two runs' outputs would be twice as many
         start = time.perf_counter_ns()
         outputs = loaded.run()
         times_ns.append(time.perf_counter_ns() - start)

@@ -26,7 +26,7 @@ namespace {
 
 using namespace tightship::resource;
 
-/// Another allocator: two functions of a library.
+/// Allocator of another library: two of its functions.
 struct Peer {
     void *(*allocate)(size_t);
     void (*release)(void *);
@@ -35,7 +35,7 @@ struct Peer {
     void put(void *pointer, size_t) const { release(pointer); }
 };
 
-/// A resource of ours, called as what it is.
+/// Resource of ours, called by its own type.
 template <typename Resource> struct Ours {
     Resource *resource;
 
@@ -86,7 +86,7 @@ double many(MemoryResource &resource, size_t size_bytes) {
            64;
 }
 
-/// 10,000 live blocks of 16 to 1024 bytes, one after another replaced by a new one.
+/// Replaces blocks of 16 to 1024 bytes, one after another, with 10,000 live at once.
 template <typename Contender> double replacing(const Contender &who, unsigned seed) {
     struct Live {
         void *pointer;
@@ -110,7 +110,7 @@ template <typename Contender> double replacing(const Contender &who, unsigned se
     return ns;
 }
 
-/// A recorded sequence of requests.
+/// Recorded sequence of requests.
 struct Trace {
     struct Event {
         int64_t slot;
@@ -158,7 +158,7 @@ template <typename Contender> double played(const Contender &who, const Trace &t
     return ns;
 }
 
-/// Two threads at once; the mean of what a block costs each.
+/// Runs two threads at once; returns the mean cost of a block in each.
 double both(const std::function<double(unsigned)> &work) {
     double ns[2] = {};
     std::atomic<int> ready{0};
@@ -174,7 +174,8 @@ double both(const std::function<double(unsigned)> &work) {
     return (ns[0] + ns[1]) / 2;
 }
 
-/// Blocks that one thread asks for and another gives back; the cost of both to each block.
+/// Frees blocks in another thread than the one that requested them; returns the cost of both for
+/// each block.
 template <typename Contender> double handed_over(const Contender &who, size_t size_bytes) {
     constexpr size_t kCount = 4096, kTimes = 10;
     std::vector<void *> blocks(kCount);
@@ -198,7 +199,7 @@ template <typename Contender> double handed_over(const Contender &who, size_t si
     return (ns + other_ns) / kTimes;
 }
 
-/// A slab of 64 MiB of which a share is in use, holes at random.
+/// Slab of 64 MiB, a share of it in use, with holes at random.
 struct FilledSlab {
     explicit FilledSlab(double share)
         : slab(std::make_shared<HostResource>(), size_t{64} << 20, 64), live(slab.block_count()) {
@@ -209,7 +210,7 @@ struct FilledSlab {
         slab.deallocate_many(live.data() + kept, live.size() - kept, 64);
         live.resize(kept);
     }
-    /// Live blocks at random replaced by new ones.
+    /// Replaces live blocks at random by new ones.
     double churn() {
         return timed(100'000, [&](size_t) {
             void *&each = live[random() % live.size()];
@@ -223,7 +224,7 @@ struct FilledSlab {
     std::minstd_rand random;
 };
 
-/// A free list with so many blocks that no two of them can join.
+/// Free list with so many blocks that no two of them can join.
 struct FilledList {
     FilledList(size_t count, Fit fit)
         : list(std::make_shared<BumpResource>(std::make_shared<HostResource>(),

@@ -1,4 +1,4 @@
-"""What NumPy's arrays cost in blocks of ours, and in its own, turn by turn.
+"""Cost of NumPy's arrays in blocks of ours, and in its own, alternately.
 
     python -m benchmarks.resource_numpy [--rounds N] [--no-huge-pages]
 
@@ -32,7 +32,7 @@ Loop = Callable[[], object]
 
 
 def loops(filled_bytes: tuple[int, ...], empty_bytes: tuple[int, ...]) -> dict[str, Loop]:
-    """An array by each, that nobody keeps; and what writing to one costs by itself."""
+    """Time to make and drop an array by each; and the time of writing to one by itself."""
     made: dict[str, Loop] = {
         f"NumPy empty {size >> 10} KiB": lambda size=size: np.empty(size, np.uint8)
         for size in empty_bytes
@@ -54,7 +54,7 @@ def timed(loop: Loop, count: int) -> float:
 
 
 def figures(rounds: int, *, has_huge_pages: bool) -> dict[Key, list[float]]:
-    """Of each round, by loop and by whose memory it was; the first round is not kept."""
+    """Return the times of each round, by loop and allocator; the first round is dropped."""
     ours = tightship.plug.numpy.use(main_memory())
     suffix = "" if has_huge_pages else NO_HUGE
     kept: dict[Key, list[float]] = {}
@@ -70,7 +70,7 @@ def figures(rounds: int, *, has_huge_pages: bool) -> dict[Key, list[float]]:
 
 
 def figures_of_both(rounds: int) -> dict[Key, list[float]]:
-    """With huge pages here, and without them in a process of its own."""
+    """Return the figures with huge pages in this process, and without them in another."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.resource_numpy", "--no-huge-pages", "--rounds",
          str(rounds)], cwd=record.ROOT, capture_output=True, text=True, check=True,

@@ -1,4 +1,4 @@
-/// One ReLU over 16 numbers, executed again and again by a plain loop over oneDNN's C interface.
+/// ReLU over 16 numbers, executed repeatedly by a plain loop over oneDNN's C interface.
 #include <oneapi/dnnl/dnnl.h>
 
 #include <stdexcept>

@@ -10,7 +10,7 @@ inline double thread_ns() {
     return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-/// Nanoseconds of one of `count` steps.
+/// Returns the nanoseconds of one of `count` steps.
 template <typename Step> double timed(size_t count, Step step) {
     const double start = thread_ns();
     for (size_t index = 0; index < count; ++index)

@@ -54,7 +54,7 @@ def interleaved(columns: Columns) -> Iterator[tuple[int, int, int]]:
 
 
 def two_streams(resource: VirtualResource, columns: Columns) -> dict[str, float]:
-    """What is held, over what is live: not given back, whatever a stream has still to do."""
+    """Return held over live bytes; blocks are live until freed, whatever work is left."""
     clock = Clock()
     streams = [PythonStream(clock.record) for _ in range(2)]
     live: dict[tuple[int, int], tuple[int, int]] = {}

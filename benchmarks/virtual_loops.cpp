@@ -28,14 +28,14 @@ constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kPageBytes = 2 * kMiB;
 constexpr size_t kPieces = 32;
 
-/// One byte of every page of 4 KiB.
+/// Writes one byte of every page of 4 KiB.
 void touch(void *pointer, size_t size_bytes) {
     auto *const bytes = static_cast<volatile char *>(pointer);
     for (size_t at = 0; at < size_bytes; at += 4096)
         bytes[at] = 1;
 }
 
-/// An allocation and a deallocation, of one size after the other.
+/// Allocates and deallocates one size after the other.
 double pairs(MemoryResource &resource, const std::vector<size_t> &sizes) {
     return timed(100'000, [&](size_t index) {
         const size_t size_bytes = sizes[index % sizes.size()];
@@ -46,7 +46,7 @@ double pairs(MemoryResource &resource, const std::vector<size_t> &sizes) {
     });
 }
 
-/// A resource with other blocks live, and one of each size that came back.
+/// Prepares a resource with other blocks live, and one free block of each size.
 template <typename Resource> void prepare(Resource &resource, const std::vector<size_t> &sizes) {
     std::vector<void *> blocks;
     for (int count = 0; count < 200; ++count)
@@ -65,7 +65,7 @@ std::vector<size_t> scrambled() {
     return order;
 }
 
-/// 64 MiB of pieces that were filled elsewhere, mapped one behind the other and touched.
+/// Maps 64 MiB of chunks that were filled elsewhere one behind the other, and touches them.
 double stitch(PagedDevice &device) {
     std::vector<std::unique_ptr<PhysicalMemory>> chunks;
     std::vector<PhysicalMemory *> all;
@@ -94,7 +94,7 @@ double stitch(PagedDevice &device) {
     return ns;
 }
 
-/// The same from pieces of one file in memory, `MAP_POPULATE`d.
+/// Does the same with parts of one file in memory, `MAP_POPULATE`d.
 double populate() {
     const int file = memfd_create("virtual_loops", MFD_CLOEXEC);
     const size_t size_bytes = kPieces * kPageBytes;
@@ -121,7 +121,7 @@ double populate() {
 
 const size_t kMix[] = {kMiB / 16, kMiB / 4, kMiB, 3 * kMiB, 8 * kMiB, 49 * kMiB / 2};
 
-/// 16 live tensors, one after another replaced by a new one of which every page is written.
+/// Replaces 16 live tensors, one after another, by new ones of which every page is written.
 double mix(const std::function<void *(size_t)> &get, const std::function<void(void *, size_t)> &put,
            size_t count) {
     std::minstd_rand random(7);
@@ -142,7 +142,8 @@ double mix(const std::function<void *(size_t)> &get, const std::function<void(vo
     return ns;
 }
 
-/// The same tensors at places of their own that are never given back: what touching costs.
+/// Writes the same tensors at places of their own that are never given back, to measure touching
+/// alone.
 double touching(size_t count) {
     constexpr size_t kPlace = 26 * kMiB;
     auto *const places = static_cast<char *>(

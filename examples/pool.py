@@ -27,7 +27,7 @@ def run(x: np.ndarray[Any, Any]) -> float:
 
 def main(path: str, processes: int) -> list[float]:
     """Run the model on a few inputs."""
-    with tightship.load(path, share=True) as model:  # prepares it, if nobody has
+    with tightship.load(path, share=True) as model:  # prepares it, unless another process has
         (shape,) = (shape for _, shape in model.input_types.values())
     inputs = [np.full(shape, number, np.float32) for number in range(8)]
     context = multiprocessing.get_context("spawn")

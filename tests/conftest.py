@@ -16,6 +16,6 @@ settings.load_profile("repeated")
 # A failing test shows where in the package it failed.
 os.environ.setdefault("TIGHTSHIP_TRACEBACK", "full")
 
-# Whoever starts the tests in the background may have interrupts ignored; processes that tests start
+# A shell that starts the tests in the background may ignore interrupts; processes that tests start
 # and interrupt must not inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Which module may import which: a table, read as documentation.
+"""Layers of modules, and the imports allowed between them: a table, read as documentation.
 
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 

@@ -51,7 +51,7 @@ def cell(units=64):
 
 
 def dense_result(x, weights):
-    """What `dense` computes."""
+    """Compute the result of `dense`."""
     return np.maximum(x @ weights["w"] + weights["b"], 0) @ weights["w2"]
 
 

@@ -68,7 +68,7 @@ def test_a_failure_names_the_file_that_was_asked_for(tmp_path, name, monkeypatch
         write_text(Path(name), "new")
     assert refused.value.filename == name
     with pytest.raises(FileNotFoundError) as refused:
-        write_text(Path("/proc/plan.json"), "new")  # where nobody makes files
+        write_text(Path("/proc/plan.json"), "new")  # where files cannot be made
     assert refused.value.filename == "/proc/plan.json"
 
 

@@ -55,7 +55,7 @@ def test_every_call_is_timed_and_all_of_it_is_given_back(fake):
 
 
 class Pluggable:
-    """What torch makes of the functions that it is given."""
+    """Stand-in for torch's allocator, made of two functions of a library."""
 
     def __init__(self, library, allocate, deallocate):
         functions = ctypes.CDLL(library)

@@ -32,7 +32,7 @@ from tightship.planner.format import write_csv
 
 
 def run(monkeypatch, capsys, benchmark, *arguments):
-    """What a benchmark prints as JSON; it must record nothing."""
+    """Return the JSON that a benchmark prints; it must record nothing."""
     monkeypatch.setattr("sys.argv", [benchmark.__name__, "--json", "--quick", *arguments])
     monkeypatch.delattr(record, "append")
     benchmark.main()
@@ -100,7 +100,7 @@ def test_reuse_is_measured_and_its_rule_checked(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
-def test_patterns_of_use_take_turns_and_agree(monkeypatch, tmp_path):
+def test_patterns_of_use_alternate_and_agree(monkeypatch, tmp_path):
     case = STATIC["residual"]()
     file = Stored(tmp_path / "net.onnx", tmp_path / "net.npz")
     file.model.write_bytes(case.model)
@@ -129,7 +129,7 @@ def test_sharing_is_measured_with_all_its_parts(monkeypatch, capsys, tmp_path):
     assert "products: ONNX Runtime takes" in bench_share.table(found["together"], found["loading"])
 
 
-def test_our_side_of_a_training_step_makes_steps_when_told_to(tmp_path):
+def test_our_side_of_a_training_step_makes_steps_on_request(tmp_path):
     case = mlp()
     model, feeds = tmp_path / "net.onnx", tmp_path / "net.npz"
     model.write_bytes(case.model)

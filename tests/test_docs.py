@@ -1,4 +1,4 @@
-"""What the documentation points to is there: pages, headings, files, options, variables, names."""
+"""References of the documentation are valid: pages, headings, files, options, variables, names."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ VARIABLE = re.compile(r"\bTIGHTSHIP_\w+")
 NAME = re.compile(r"\btightship(?:\.\w+)+")
 
 OF_OTHERS = {"--target": "pip", "--cpuset-cpus": "docker", "_memory_viz.py": "torch"}
-"""What no file of this repository defines, and who does."""
+"""Names that no file of this repository defines, and the programs that do."""
 
 
 def named(page: Path) -> str:
@@ -36,7 +36,7 @@ def named(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """Of its headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 

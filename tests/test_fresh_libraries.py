@@ -18,7 +18,7 @@ from tests.zoo import light
 
 PACKAGES = ("tightship", "numpy", "numpy.libs", "onnx", "ml_dtypes", "google")
 WRITE_BYTES = [1 << 20, 4 << 20]
-"""What pip writes at once; more than the largest folio."""
+"""Bytes that pip writes at once; more than the largest folio."""
 PYTHONS = ("python3.11", "python3.12", "python3.13")
 
 
@@ -41,7 +41,7 @@ def write_anew(folder: Path, write_bytes: int, packages: tuple[str, ...]) -> Non
 
 
 def measured(python: str, folder: Path, model: str) -> dict[str, int]:
-    """What a process of `python` gains that finds its packages in `folder` first."""
+    """Return the growth of a process of `python` that finds its packages in `folder` first."""
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     bytecode = {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
     arguments = json.dumps([str(light.path_of(model)), None, None, [], 1])

@@ -1,4 +1,4 @@
-"""What a process imports that it may have no use for: modules stay resident."""
+"""Modules that a process imports without need: they would stay resident."""
 
 import subprocess
 import sys
@@ -20,9 +20,9 @@ UNUSED = (
     *("tightship.engine.kernels.elementwise", "tightship.engine.kernels.control"),
     *("tightship.engine.lower.native.elementwise", "tightship.engine.lower.native.recurrent"),
 )
-"""Not needed to run a network of convolutions."""
+"""Modules that are not needed to run a network of convolutions."""
 OF_ONNX = {"csv", "json"}
-"""Of these, what `onnx` imports, which reads the file."""
+"""Modules among these that `onnx` imports, which reads the file."""
 IMPORTED_MAX = 66
 """Modules of the package itself that importing it may load; a folder counts as one."""
 PREPARED = {
@@ -44,7 +44,7 @@ PREPARED = {
 }
 """Modules of each package that a process imports which runs a prepared model, and no others."""
 PYTHONS = {"atexit", "copy", "dataclasses", "json", "mmap", "resource", "threading", "zlib"}
-"""What it imports of Python's besides what NumPy does, whose package has one more."""
+"""Modules of Python that the package imports beyond those of NumPy, which imports one more."""
 
 RUN = """
 import numpy

@@ -1,7 +1,8 @@
 """Sentences against the language rules, counted by room; no room may have one.
 
-A docstring opens with a verb or with the noun that it defines. A sentence names its subject instead
-of "nobody" or "whoever". An error says "not a" instead of "is no".
+A docstring, or a comment of C++ that documents a declaration, opens with a verb or with the noun
+that it defines. A sentence or a name says its subject instead of "nobody" or "whoever". An error
+says "not a" instead of "is no".
 """
 
 import ast
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src"
+FOLDERS = ("src", "native", "tests", "benchmarks", "examples")
+DELETED_SOON = {"caching_simulation.hpp"}
+"""Files that another change deletes, and that keep their words until then."""
 MODULES = "modules"
 """Stands for the modules of `tightship` beside its rooms, such as `errors`."""
 
@@ -23,8 +26,12 @@ FRAGMENT = re.compile(
     r"|Unless|Until|What|When|Where|Whether|Which|While|Who|Whom|Whose|Why|With|Without)\b"
 )
 """Openings of a docstring that neither name an action nor define a noun."""
-RIDDLE = re.compile(r"\b(nobody|somebody|anybody|whoever|noone)\b", re.IGNORECASE)
+RIDDLE = re.compile(r"nobody|somebody|anybody|whoever|\bnoone\b", re.IGNORECASE)
 IS_NO = re.compile(r"\b(is|are) no (?!longer\b|more\b)")
+DOCUMENTATION = re.compile(r"(?:^[ \t]*///(?!<).*\n)+", re.MULTILINE)
+"""Comment of C++ that documents the declaration after it, or the file."""
+COMMENT_BREAK = re.compile(r"\n\s*//[/<]* ?")
+"""Line break within a comment of C++, with the marks around it."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +39,23 @@ class Count:
     """Sentences of a room that break a rule.
 
     Attributes:
-        fragments: Docstrings of modules, classes, functions and attributes that open with one.
-        riddles: Occurrences of `RIDDLE` in code, comments and pages.
-        is_no: Messages that say that something "is no" something.
+        fragments: Docstrings of modules, classes, functions and attributes, and documentation of
+            C++, that open with one.
+        riddles: Occurrences of `RIDDLE` in code, names, comments and pages.
+        is_no: Messages, and lines or comments of C++, that say that something "is no" something.
     """
 
     fragments: int = 0
     riddles: int = 0
     is_no: int = 0
+
+    def __add__(self, other: "Count") -> "Count":
+        """Add the counts of two files."""
+        return Count(
+            self.fragments + other.fragments,
+            self.riddles + other.riddles,
+            self.is_no + other.is_no,
+        )
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
@@ -74,7 +90,7 @@ def messages(tree: ast.Module) -> Iterator[str]:
 
 
 def count_of(code: str) -> Count:
-    """Count what a module has of each."""
+    """Count the sentences of a module that break each rule."""
     tree = ast.parse(code)
     return Count(
         sum(is_fragment(owner, text) for owner, text in docstrings(tree)),
@@ -83,16 +99,39 @@ def count_of(code: str) -> Count:
     )
 
 
+def cpp_count_of(code: str) -> Count:
+    """Count the sentences of a C++ file that break each rule.
+
+    "Whether ..." is a fragment there: a comment says "Returns whether ..." or "True if ...".
+    """
+    return Count(
+        sum(bool(FRAGMENT.match(text)) for text in DOCUMENTATION.findall(code)),
+        len(RIDDLE.findall(code)),
+        len(IS_NO.findall(COMMENT_BREAK.sub(" ", code))),
+    )
+
+
+COUNTERS = {".py": count_of, ".pyi": count_of, ".cpp": cpp_count_of, ".hpp": cpp_count_of}
+"""Functions that count a file's sentences, by its suffix."""
+
+
+def room_of(path: Path) -> str:
+    """Name the room of a file: a package in `src`, or the top folder."""
+    top, *parts = path.relative_to(ROOT).parts
+    if top != "src":
+        return top
+    package, *inner = parts
+    return package if package != "tightship" else inner[0] if len(inner) > 1 else MODULES
+
+
 def counts() -> dict[str, Count]:
-    """Count all rooms of the source, and the pages; rooms without a finding are left out."""
+    """Count all rooms, and the pages; rooms without a finding are left out."""
     found: dict[str, Count] = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        package, *parts = path.relative_to(SOURCE).parts
-        room = package if package != "tightship" else parts[0] if len(parts) > 1 else MODULES
-        one, had = count_of(path.read_text()), found.get(room, Count())
-        found[room] = Count(
-            had.fragments + one.fragments, had.riddles + one.riddles, had.is_no + one.is_no
-        )
+    for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.*")):
+        count = COUNTERS.get(path.suffix)
+        if count is not None and path != Path(__file__) and path.name not in DELETED_SOON:
+            room = room_of(path)
+            found[room] = found.get(room, Count()) + count(path.read_text())
     pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     found["docs"] = Count(riddles=sum(len(RIDDLE.findall(page.read_text())) for page in pages))
     return {room: count for room, count in found.items() if count != Count()}
@@ -134,3 +173,38 @@ def test_a_plain_sentence_is_not(code: str) -> None:
 def test_riddles_and_refusals_are_seen() -> None:
     code = '# Nobody reads it\nraise ValueError(f"`{name}` " "is " "no shape")'
     assert count_of(code) == Count(riddles=1, is_no=1)
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("/// What a kernel\n/// reads.\nstruct Reads;\n", Count(fragments=1)),
+        ("    /// Whether it fits.\n    bool fits() const;\n", Count(fragments=1)),
+        ("/// Returns whether it fits.\nbool fits();\n", Count()),
+        ("if (a) // What is left waits.\n    return; ///< as before\n", Count()),
+        ("constexpr int kNobody = -1;\n", Count(riddles=1)),
+        ("/// Size of a block; 0 if it is\n/// no block.\nint size();\n", Count(is_no=1)),
+        ('throw Misuse("it is no longer open");\n', Count()),
+        ('throw Misuse("it is no block");\n', Count(is_no=1)),
+    ],
+)
+def test_sentences_of_cpp_are_seen(code: str, count: Count) -> None:
+    assert cpp_count_of(code) == count
+
+
+def test_a_riddle_in_the_name_of_a_test_is_seen() -> None:
+    assert count_of("def test_it_delays_nobody():\n    pass") == Count(riddles=1)
+
+
+@pytest.mark.parametrize(
+    ("path", "room"),
+    [
+        ("src/tightship/engine/run/executor.py", "engine"),
+        ("src/tightship/errors.py", MODULES),
+        ("src/tightship_start/__init__.py", "tightship_start"),
+        ("native/src/verify.cpp", "native"),
+        ("tests/test_language.py", "tests"),
+    ],
+)
+def test_a_file_has_a_room(path: str, room: str) -> None:
+    assert room_of(ROOT / path) == room

@@ -75,7 +75,7 @@ def test_memory_of_the_process_is_the_sum_over_its_models(model):
         other.memory_stats()
 
 
-def test_a_model_keeps_what_it_was_told_to():
+def test_a_model_keeps_as_much_as_it_was_set_to():
     shapes = {"x": (4, 32)}
     with tightship.load(dense()[0], shapes=shapes, idle_s=0.0, idle_memory="64KiB") as model:
         model(rows(5000))
@@ -137,7 +137,7 @@ print(before, before, rss())
 
 
 def resident(folder, script):
-    """What a process prints of its resident bytes."""
+    """Return the resident bytes that a process prints."""
     path = folder / "sentences.onnx"
     path.write_bytes(sentences(2, 192, 4, 1000, 512))
     done = subprocess.run([sys.executable, "-c", CHILD + script, str(path)],

@@ -27,7 +27,7 @@ def opened(data):
 
 
 def encoded(tensors):
-    """As the format's own library writes them: the header padded to eight bytes."""
+    """Encode tensors as the format's own library does: the header padded to eight bytes."""
     header, body = {"__metadata__": {"format": "np"}}, b""
     for name, array in tensors.items():
         stop = len(body) + array.nbytes

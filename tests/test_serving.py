@@ -62,7 +62,7 @@ def read_of_who_lives(path: Path) -> str:
 
 
 def mapped_by(pids: Sequence[int], folder: Path) -> dict[int, Path]:
-    """Of each process that has mapped a file of a folder to read what others do, that file."""
+    """Map each process to the file of a folder that it has mapped to read other processes' rows."""
     found = {}
     for pid in pids:
         for line in read_of_who_lives(Path(f"/proc/{pid}/maps")).splitlines():

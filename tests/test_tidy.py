@@ -169,7 +169,7 @@ def test_text_has_no_marketing_no_process_and_no_place_of_this_machine() -> None
     assert found == []
 
 
-def test_the_environment_is_read_at_the_rim() -> None:
+def test_the_environment_is_read_only_in_listed_modules() -> None:
     found = [
         named(path)
         for path in files(".py", folders=("src",))

@@ -1,4 +1,4 @@
-"""What a user sees of an error: the line that made the call, and the message."""
+"""Tracebacks of errors as users see them: the line that made the call, and the message."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from tests.driver.native_driver import driver
 
 ROOT = Path(__file__).parents[1]
 LINES_MAX = 8
-"""Of a whole traceback: its title, the caller's frame of at most three lines, the message."""
+"""Most lines of a traceback: its title, the caller's frame of at most three lines, the message."""
 
 HARNESS = """
 import json, sys, traceback
@@ -101,7 +101,7 @@ CALLS = {
     "another dtype": "remote.execute([wide])",
     "another shape": "remote.execute([x[:, :5]])",
     "no input": "remote.execute([])",
-    "an unknown name": "client.prepare_named('nobody')",
+    "an unknown name": "client.prepare_named('unknown')",
     "no memory": "client.segment(0)",
     "a burst": "remote.burst().execute([wide])",
 }

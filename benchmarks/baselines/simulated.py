@@ -1,4 +1,4 @@
-"""Simulations of other allocators, by their published rules: what they would hold of a trace.
+"""Simulate other allocators by their published rules, and print what they would hold of a trace.
 
     python -m benchmarks.baselines.simulated TRACE...
 
@@ -52,7 +52,7 @@ class Heap:
         return self._free[first : first + 2]
 
     def tail_bytes(self) -> int:
-        """What is free at the very end."""
+        """Return the free bytes at the very end."""
         return self._free_by_stop.get(self._next_start, 0)
 
     def is_tail(self, piece: tuple[int, int]) -> bool:
@@ -87,7 +87,7 @@ class Heap:
 
 
 Block = tuple[Heap, int, int]
-"""Where it is from, its address and bytes."""
+"""Heap of a block, its address and bytes."""
 
 
 class Allocator(Protocol):
@@ -95,7 +95,7 @@ class Allocator(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Of memory it has asked for."""
+        """Bytes requested from the system."""
         ...
 
     def allocate(self, size_bytes: int) -> Block:
@@ -147,11 +147,11 @@ class Expandable:
 
     @property
     def held_bytes(self) -> int:
-        """Of both ranges."""
+        """Bytes of both ranges."""
         return sum(heap.held_bytes for heap in self.heaps)
 
     def allocate(self, size_bytes: int) -> Block:
-        """From the range of its size."""
+        """Allocate from the range of the size."""
         size_bytes = rounded(size_bytes, 512)
         is_large = size_bytes > MIB
         heap, page_bytes = self.heaps[is_large], 20 * MIB if is_large else 2 * MIB
@@ -171,7 +171,7 @@ class Growing:
 
     @property
     def held_bytes(self) -> int:
-        """Of the range."""
+        """Bytes of the range."""
         return self.heap.held_bytes
 
     def allocate(self, size_bytes: int) -> Block:
@@ -197,11 +197,11 @@ class BestFitCoalescing:
 
     @property
     def held_bytes(self) -> int:
-        """Of all regions."""
+        """Bytes of all regions."""
         return self.heap.held_bytes
 
     def allocate(self, size_bytes: int) -> Block:
-        """From any region."""
+        """Allocate from any region."""
         size_bytes = rounded(size_bytes, 256)
         if not self.heap.smallest(size_bytes):
             self.heap.add(self._next_region(size_bytes), behind=False)

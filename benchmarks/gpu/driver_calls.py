@@ -1,4 +1,4 @@
-"""What the calls of the CUDA driver cost that virtual memory is made of: medians in microseconds.
+"""Cost of the CUDA driver's calls for virtual memory: medians in microseconds.
 
 Called from Python: `cuDeviceGetCount`, which does next to nothing, says how much of that is ctypes.
 """

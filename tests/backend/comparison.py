@@ -23,7 +23,7 @@ INCOMPARABLE = frozenset({"test_loop16_seq_none"})
 `onnx.reference` as well. Here their elements are compared."""
 
 IMPOSSIBLE = UNREPEATABLE | INCOMPARABLE
-"""What ONNX's runner passes by chance, if at all."""
+"""Models that ONNX's runner passes by chance, if at all."""
 
 
 def failure_of(case: TestCase, without: Collection[str] = ()) -> str | None:
@@ -42,7 +42,7 @@ def failure_of(case: TestCase, without: Collection[str] = ()) -> str | None:
 
 
 def value_of(stored: Any) -> Any:
-    """What the suite stored, a tensor message as an array."""
+    """Return a stored value of the suite, a tensor message as an array."""
     return numpy_helper.to_array(stored) if isinstance(stored, onnx.TensorProto) else stored
 
 

@@ -1,4 +1,4 @@
-"""What `prepare`, `run_node` and a prepared model promise beyond ONNX's suite."""
+"""Promises of `prepare`, `run_node` and a prepared model beyond ONNX's suite."""
 
 import subprocess
 import sys

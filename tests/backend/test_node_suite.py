@@ -17,7 +17,7 @@ from tests.backend.comparison import IMPOSSIBLE, INCOMPARABLE, failure_of
 PASSING_MIN = 1860
 WITHOUT_REFERENCE_MIN = 1250
 NODE_CASES = 1884
-"""Of onnx 1.23."""
+"""Number of cases in onnx 1.23."""
 
 EXPECTED_FAILURES: dict[str, str] = {}
 IMAGE_CASES = tuple(

@@ -36,7 +36,7 @@ def test_a_csv_with_gaps_and_pins_is_planned_and_verified(tmp_path, capsys):
     assert "1 `b` is pinned to byte 8; the plan has it at 16" in capsys.readouterr().out
 
 
-def test_banks_are_told_apart(banked, tmp_path, capsys):
+def test_banks_are_distinguished(banked, tmp_path, capsys):
     out = tmp_path / "again.json"
     assert main(["place", str(banked), "-o", str(out)]) == 0
     printed = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What is written where: nothing over a model, nothing that moves a terminal's cursor."""
+"""Files and terminals that commands write to: no model is overwritten, no cursor is moved."""
 
 import shutil
 from argparse import Namespace

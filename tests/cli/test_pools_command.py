@@ -56,7 +56,7 @@ def test_a_client_is_charged_what_it_has(served, capsys):
     assert np.array(placed.array).size
 
 
-def test_clients_that_run_in_turns_take_one_arena(served):
+def test_clients_that_run_alternately_take_one_arena(served):
     with ExitStack() as stack:
         clients = [stack.enter_context(served.client()) for _ in range(4)]
         data, _ = dense(batch=512, hidden=256)

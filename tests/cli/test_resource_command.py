@@ -45,7 +45,7 @@ def test_json_says_the_same_in_bytes(capsys, trace_file):
     assert said["outcomes"]["default"]["refused_count"] == 0
 
 
-def test_a_region_that_is_too_small_is_told_by_the_exit_code(capsys, trace_file):
+def test_a_region_that_is_too_small_is_reported_by_the_exit_code(capsys, trace_file):
     code, out, _ = profile(capsys, trace_file, "--size", "64KiB", "--json")
     assert code == 1
     assert json.loads(out)["outcomes"]["recommended"]["refused_count"] > 0

@@ -80,7 +80,7 @@ def test_both_endpoints_run_one_copy_of_a_model(models, tmp_path):
         )
 
 
-def test_a_request_may_have_as_many_bytes_as_the_server_is_told(models, tmp_path):
+def test_a_request_may_have_as_many_bytes_as_the_server_is_set_to(models, tmp_path):
     pytest.importorskip("httptools")
     http = pytest.importorskip("tritonclient.http")
     grpc = pytest.importorskip("tritonclient.grpc")
@@ -99,7 +99,7 @@ def test_a_request_may_have_as_many_bytes_as_the_server_is_told(models, tmp_path
                         assert client.infer("wide", [given]).as_numpy("y").shape == (rows, 1)
 
 
-def test_as_many_clients_may_be_busy_as_the_server_is_told(models, tmp_path):
+def test_as_many_clients_may_be_busy_as_the_server_is_set_to(models, tmp_path):
     pytest.importorskip("httptools")
     options = ("--max-connections", "1", "--socket", tmp_path / "socket", "--http", "0")
     with served(models, *options) as (_, places):
@@ -159,7 +159,7 @@ def test_models_with_open_inputs_of_their_own_are_served_together(models, tmp_pa
     save_open(models / "narrow.onnx", "x", 2)
     save_open(models / "other.onnx", "z", 3)
     command, folder = ["serve", str(models), "--socket", str(tmp_path / "socket")], str(models)
-    for wrong in ("wide:z=1x8", "z=1x3x3", "x=1x3", "nobody=1"):
+    for wrong in ("wide:z=1x8", "z=1x3x3", "x=1x3", "unknown=1"):
         assert main([*command, "--shape", wrong]) == 2
         said = capsys.readouterr().err
         assert f"`--shape {wrong}` fits no input" in said
@@ -298,7 +298,7 @@ def test_an_address_is_a_port_at_loopback_unless_it_says_more():
             address(text)
 
 
-def test_a_time_of_grace_is_given_unless_it_is_told_otherwise():
+def test_a_time_of_grace_is_given_by_default():
     assert parser().parse_args(["serve"]).grace == 5
     assert parser().parse_args(["serve", "--grace", "0"]).grace == 0
     assert parser().parse_args(["serve", "--grace", "2.5"]).grace == 2.5

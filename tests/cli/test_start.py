@@ -1,4 +1,4 @@
-"""What a process of the command line does first, and what it says of faults of its own."""
+"""First actions of a process of the command line, and its reports of its own faults."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ def test_an_interrupt_while_the_package_is_imported_ends_it_without_a_word() -> 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(("arguments", "code"), [("--version", 0), ("plan nowhere.onnx", 2)])
-def test_streams_that_nobody_gave_change_no_exit_code(closed, arguments, code) -> None:
+def test_closed_streams_change_no_exit_code(closed, arguments, code) -> None:
     command = f"{COMMAND} {arguments} {closed}"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.returncode == code
@@ -96,7 +96,7 @@ def test_a_lack_of_memory_is_one_line_and_a_code_of_its_own(error, when) -> None
     assert "bad_alloc" not in done.stderr
 
 
-def test_a_command_that_is_none_is_told_what_there_is() -> None:
+def test_an_unknown_command_gets_the_list_of_commands() -> None:
     done = subprocess.run(COMMAND.split(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "show the memory of a model, without loading it" in done.stderr

@@ -53,7 +53,7 @@ REPORT = {
         )
     ],
 }  # fmt: skip
-"""As a model's plan is printed; `c` is written over `a`."""
+"""Report of a model's plan as printed; `c` is written over `a`."""
 
 
 def test_a_models_own_plan_is_judged_too(judge, tmp_path, capsys):

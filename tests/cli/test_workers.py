@@ -80,7 +80,7 @@ def test_one_whose_parent_is_killed_ends_by_itself() -> None:
 
 
 def ends(pid: int) -> bool:
-    """Whether a process that is nobody's child here ends, or has ended."""
+    """Whether a process that is not a child of this one ends, or has ended."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What `tightship cost --parallel` says."""
+"""Output of `tightship cost --parallel`."""
 
 import pytest
 

@@ -25,7 +25,7 @@ from tightship.planner.recompute import NEVER
 from tightship.planner.squeeze import squeeze
 
 BY_ROWS = (*REWRITES, "native")
-"""Without native kernels, as only NumPy's update rows of a weight: theirs join `w - rate * g`."""
+"""Parts left out: native kernels too, because only NumPy's update rows of a weight."""
 
 CASES = {
     "bert": lambda: bert(2, 24, Size(2, Heads(2, 16), 50, 32)),
@@ -103,7 +103,7 @@ def test_large_values_are_cut_where_that_takes_fewer_operations():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_a_graph_in_pieces_is_never_worse_than_whole(name):
+def test_a_graph_in_tiles_is_never_worse_than_whole(name):
     graph, _ = training(name, Sgd())
     schedule, operations = priced(graph)
     least = squeezed(graph).squeezed.plan.plan.peak_bytes

@@ -20,7 +20,7 @@ from tightship.graph.backward import Sgd
 from tightship.model import Model
 
 SEEDS = (1, 4, 13, 24, 25, 27, 34, 55, 310, 880, 893, 897, 914, 1060)
-"""Those of which some chose otherwise by who reads an operand later, or by the order's peak."""
+"""Seeds whose lowering once depended on a later reader of an operand, or on the order's peak."""
 KERNELS = {"onednn": (*REWRITES, "native"), "all": REWRITES}
 MOVES = frozenset({"Concat", "Copy", "Reorder"})
 
@@ -45,13 +45,13 @@ def squeezed_whole(seed):
 
 
 def handed_on(found, without):
-    """What lowering chose for the graph before it was squeezed."""
+    """Return the choices of lowering for the graph before it was squeezed."""
     plain = lowered(found.once, without)
     return plain, Choice(plain.layouts, True, found.outputs_again)
 
 
 def chosen(program, origin):
-    """What runs each node, and how its operands lie, by the node that it is or is a clone of."""
+    """Map each node, or the original of a clone, to its kernel and the layouts of its operands."""
     found = defaultdict(set)
     for step in program.steps:
         if step.operator not in MOVES:

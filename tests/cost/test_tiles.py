@@ -15,14 +15,14 @@ from tightship.planner.recompute import NEVER
 
 
 def operations(graph):
-    """Of all nodes but those that join."""
+    """Count the operations of all nodes except joins."""
     counts = [operations_of(graph, node) for node in graph.nodes if node.operator != "Concat"]
     return sum(count for count in counts if count != NEVER)
 
 
 @pytest.mark.parametrize("optimizer", [Sgd(), Sgd(momentum=0.9), Adam()])
 @pytest.mark.parametrize("name", ["bert", "gpt2 of many words"])
-def test_a_training_step_in_pieces_gives_the_same_bits(name, optimizer):
+def test_a_training_step_in_tiles_gives_the_same_bits(name, optimizer):
     graph, feeds = training(name, optimizer)
     cut = in_tiles(graph, 4_000, 1_500)
     wanted = results(graph, feeds, NOT_A_NUMBER, BY_ROWS)
@@ -40,7 +40,7 @@ def test_pieces_add_no_operation_but_to_join_them(name):
     assert operations(cut) == operations(graph)
 
 
-def test_a_gradient_in_pieces_is_never_whole():
+def test_a_gradient_in_tiles_is_never_whole():
     graph, _ = training("gpt2 of many words", Adam())
     size = max(graph.value(name).size_bytes for name in graph.outputs)
     cut = in_tiles(graph, size, size // 8)

@@ -142,7 +142,7 @@ def test_plans_of_training_keep_values_whole(name):
 
 @pytest.mark.parametrize("optimizer", [Sgd(), Adam()])
 def test_gradients_are_consumed_by_their_updates_at_once(optimizer):
-    """Of a deep perceptron the gradients of two layers' weights live at a time, not of all."""
+    """Two layers' gradients of weights of a deep perceptron are live at a time, not all of them."""
     layers = "\n".join(f"h{i + 1} = Gemm (h{i}, w{i})\n r{i} = Relu (h{i + 1})" for i in range(8))
     weights = {f"w{i}": filled(32, 32) for i in range(8)}
     graph = graph_of(f"net (float[1,32] h0) => (float[1,32] h8) {{ {layers} }}", **weights)

@@ -44,7 +44,7 @@ def fences(page: Path, *languages: str) -> list[Fence]:
 
 
 def reason(found: re.Match[str]) -> str:
-    """Why a block is not run: as its page says, or because a module that it needs is missing."""
+    """Return why a block is not run: its page says so, or a module that it needs is missing."""
     if found[1] == "needs " and find_spec(found[2]) is not None:
         return ""
     return found[2] or ""

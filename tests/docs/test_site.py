@@ -19,7 +19,7 @@ FETCHED = re.compile(
     r"|@import\s+(?:url\()?[\"']?((?:https?:)?//[^\"')\s]*)"
     r"|url\(\s*[\"']?((?:https?:)?//[^\"')\s]*)"
 )
-"""What a browser would fetch from another host: scripts, pictures, style sheets and fonts."""
+"""Addresses that a browser would fetch from other hosts: scripts, pictures, styles and fonts."""
 
 
 def fetched(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """A client with much memory in a driver, which then waits to be killed.
 
-Usage: `python -m tests.driver.doomed_client SOCKET FENCE`; FENCE is a pipe that nobody signals.
+Usage: `python -m tests.driver.doomed_client SOCKET FENCE`; FENCE is a pipe that is never signalled.
 """
 
 import signal

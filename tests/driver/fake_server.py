@@ -80,7 +80,7 @@ def buffers_of(asked):
 
 
 def check_repeated(known, reply):
-    """What the service says of a call is what it has let the server say, but for a lack of room."""
+    """Check that the service's reply equals the server's cached one, except for a lack of room."""
     if isinstance(reply, Failed):
         assert (
             reply.message == "The execution failed."
@@ -123,7 +123,7 @@ class FakeServer:
         return connection
 
     def file(self, size_bytes=1 << 20, **facts):
-        """A sealed memfd, unless said otherwise, that nobody else has."""
+        """A sealed memfd, unless said otherwise, that no other process has."""
         handle = self.count("files")
         known = {"identity": (1, handle), "is_shrink_sealed": True} | facts
         return Attachment(handle, size_bytes, **known)
@@ -217,7 +217,7 @@ class FakeServer:
         self.happen(ev.PermitGranted(execution))
 
     def await_permit(self, asked):
-        """As every client's models are its own."""
+        """Queue for a permit under the client's own names: every client has its own models."""
         user = self.service.ledger.connections[asked.connection].caller.user
         names = own_model(f"user {user}", str(asked.connection), asked.model)
         if self.queue.join(asked.execution, names, asked.priority, self.metrics):
@@ -265,7 +265,7 @@ class FakeServer:
             del self.repeats[key]
 
     def check_repeats(self):
-        """A run that may be repeated now leaves every buffer as it is, and disturbs nobody."""
+        """Check that a repeatable run leaves buffers as they are, and disturbs no client."""
         for may in self.repeats.values():
             if may.connection in self.paused:
                 continue
@@ -312,7 +312,7 @@ class FakeServer:
                 self.models[sent.reply.model] = sent.reply.outputs
 
     def is_clean(self):
-        """Nothing is left of anybody."""
+        """Check that nothing of any client is left."""
         ledger = self.service.ledger
         return not (
             self.open_files

@@ -50,9 +50,10 @@ class Driver:
         return self.open_files(), self.mappings()
 
     def settles_at(self, state, witness):
-        """Whether it comes back to a state, or has less; a witness keeps calling it meanwhile.
+        """Return whether the driver comes back to a state, or holds less, while a witness calls it.
 
-        Less, as what was going when the state was taken may have looked as if it stayed.
+        It may hold less, because resources that were about to be freed when the state was taken
+        are counted in it.
         """
         stop = time.monotonic() + PATIENCE_S
         while not self.has_no_more_than(state) and time.monotonic() < stop:

@@ -31,7 +31,7 @@ class Attended(Setup):
         self.repeats.remember(self.file, SESSION, both, *run)
 
     def call(self, body):
-        """Of a call by the socket and one by the ring, the answer to the latter, if any."""
+        """Call by the socket, then by the ring; return the ring's answer, if any."""
         self.client.send(call_of(7))
         assert self.client.recv(2000) == numbered(7)
         self.y[...] = -1
@@ -39,7 +39,7 @@ class Attended(Setup):
         return self.client.recv(2000) if answer == b"" else answer
 
     def is_answered(self, body):
-        """Whether a call is answered by the ring, once it is looked at."""
+        """Return whether a call is answered by the ring, once a thread polls it."""
         for _ in range(TRIES_MAX):
             answer = self.call(body)
             if answer is not None and answer != RingCaller.ELSEWHERE:
@@ -48,7 +48,7 @@ class Attended(Setup):
                 return True
             if answer or any(map(self.is_refused, range(SLOTS))):
                 return False
-        pytest.fail("Nobody attends.")
+        pytest.fail("No thread polls the ring.")
 
     def is_refused(self, slot):
         start = 64 + 1024 * (2 * slot + 1)
@@ -89,7 +89,7 @@ def test_a_ring_answers_what_is_known_and_fits_a_slot(setup, body, is_answered):
         assert len(setup.client.recv(4096)) == len(ANSWER) + 1020
 
 
-def test_nobody_looks_at_the_ring_of_a_connection_that_has_ended(setup):
+def test_the_ring_of_a_connection_that_has_ended_is_not_polled(setup):
     with serving(setup):
         assert setup.is_answered(b"body")
         setup.repeats.close(setup.file)
@@ -98,7 +98,7 @@ def test_nobody_looks_at_the_ring_of_a_connection_that_has_ended(setup):
         assert {setup.call(b"body") for _ in range(300)} == {None}
 
 
-def test_nobody_attends_where_no_thread_may(setup):
+def test_no_ring_is_polled_if_no_thread_may(setup):
     setup.repeats.set_polling(0)
     with serving(setup):
         assert {setup.call(b"body") for _ in range(300)} == {None}

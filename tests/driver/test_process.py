@@ -26,7 +26,7 @@ OK, LATE = grpc.StatusCode.OK, grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 def sockets():
-    """How many this process has."""
+    """Count the sockets of this process."""
     return sum(link(each).startswith("socket:") for each in os.listdir("/proc/self/fd"))
 
 

@@ -37,7 +37,7 @@ def until(is_so):
 
 
 class Inside:
-    """How many runs are inside at once; they stay until the gate opens."""
+    """Counter of the runs inside at once; they stay until the gate opens."""
 
     def __init__(self):
         self.gate, self.is_over = threading.Event(), threading.Event()
@@ -110,7 +110,7 @@ def test_no_more_runs_are_inside_at_once_than_permits_whatever_the_endpoint(endp
 
 
 def place(*names):
-    """Of a caller by itself, or by the first of its names."""
+    """Return the place of a caller by itself, or by the first of its names."""
     return Place((*names, *("",) * (4 - len(names))), RequestMetrics())
 
 

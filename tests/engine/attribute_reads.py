@@ -1,4 +1,4 @@
-"""Which attributes the code reads that takes a node: passes, each kind of kernel, evaluators."""
+"""Attributes that code reads if it takes a node: passes, each kind of kernel, evaluators."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -37,7 +37,7 @@ class Reads:
     """Names of attributes that code had of nodes that it took, and of those that it read."""
 
     taken: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)
-    """By kind of code."""
+    """Attributes read, by kind of code."""
     before_runs: set[str] = field(default_factory=set)
     in_runs: set[str] = field(default_factory=set)
 

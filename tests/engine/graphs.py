@@ -40,7 +40,7 @@ def graph_of(text: str, **weights: Array) -> Graph:
 
 
 def operators(graph: Graph) -> list[str]:
-    """What each node does, fused nodes behind a plus."""
+    """List the operation of each node, with fused nodes behind a plus."""
     return ["+".join(part.operator for part in (node, *node.fused)) for node in graph.nodes]
 
 

@@ -32,7 +32,7 @@ def lowered_natively(
 def run_natively(
     node: Node, inputs: Sequence[Any], like: Sequence[Any], threads: int = 1
 ) -> list[Array | None] | None:
-    """What the node's native kernels make of the inputs; None where the tier has none."""
+    """Return the results of the node's native kernels; None if the tier has none."""
     lowered = lowered_natively(node, inputs, like, threads)
     if lowered is None:
         return None

@@ -1,4 +1,4 @@
-/// Rounds of work in parts by members of which some come late or not before the end. Ends with 0
+/// Rounds of work in parts by members of which some come late or not before the end. Exits with 0
 /// if every part was done once, in its round.
 #include "relay.hpp"
 
@@ -18,7 +18,7 @@ void expect(bool holds) {
         ++wrong;
 }
 
-/// `late` members begin when the first has got to its end.
+/// Runs members of which `late` ones begin when the first has finished.
 void race(int64_t members, int64_t late) {
     std::vector<int64_t> room(static_cast<size_t>(Relay::size_bytes(members)) / sizeof(int64_t));
     Relay relay(reinterpret_cast<char *>(room.data()), members);

@@ -37,7 +37,7 @@ def test_a_model_gives_what_onnxruntime_gives(name: str, batch: int) -> None:
 
 
 def one_step(case: Case, wanted: dict[str, Array]) -> float:
-    """What a number of the output may be off by: a step of its scale, or 2 % of the largest."""
+    """Return the tolerance of an output's numbers: a step of its scale, or 2 % of the largest."""
     graph = onnx.load_from_string(case.model).graph
     scales = {tensor.name: tensor for tensor in graph.initializer}
     if graph.node[-1].op_type == "DequantizeLinear":

@@ -23,7 +23,7 @@ ONEDNN = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 
 
 class Owner:
-    """What the functions of a resource refer to, and who has something that uses the resource."""
+    """Object that a resource's functions refer to, and that refers to a user of the resource."""
 
     def __init__(self):
         self.held, self.host = None, HOST

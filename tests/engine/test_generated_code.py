@@ -31,7 +31,7 @@ with tightship.load(sys.argv[1]):
 
 
 def access(address: int) -> str:
-    """What the process may do with the page at an address."""
+    """Return the access that the process has to the page at an address."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:
             limits, flags = line.split()[:2]
@@ -50,7 +50,7 @@ def runtime() -> ctypes.CDLL:
 
 @pytest.fixture
 def reserved() -> Iterator[tuple[mmap.mmap, int]]:
-    """What oneDNN reserves for a kernel, and its address."""
+    """Yield memory that oneDNN reserves for a kernel, and its address."""
     with mmap.mmap(-1, RESERVED, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as block:
         yield block, ctypes.addressof(ctypes.c_char.from_buffer(block))
 
@@ -86,7 +86,7 @@ def test_what_code_does_not_fill_is_shared_zeros(
 def test_complete_code_may_be_written_everywhere(
     runtime: ctypes.CDLL, reserved: tuple[mmap.mmap, int]
 ) -> None:
-    """As oneDNN does, which generates some kernels twice into one reservation."""
+    """The second write repeats oneDNN, which generates some kernels twice into one reservation."""
     block, start = reserved
     block[:1] = RETURN
     assert runtime.tsm_seal(start, RESERVED, CODE) == 0

@@ -75,7 +75,7 @@ def run(code: str, *arguments: str | Path, **environment: str) -> subprocess.Com
 
 
 def refusal(library: Path) -> str:
-    """What is said of a library that the variable names."""
+    """Return the error about a library that the variable names."""
     done = run(OPEN, **{VARIABLE: str(library)})
     assert done.returncode == 1, done
     assert "Traceback" not in done.stderr
@@ -100,7 +100,7 @@ def test_opening_leaves_next_to_no_code_resident() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux about mappings")
 @pytest.mark.parametrize("is_chosen", [False, True])
-def test_code_is_mapped_in_pieces(tmp_path: Path, is_chosen: bool) -> None:
+def test_code_is_mapped_in_small_ranges(tmp_path: Path, is_chosen: bool) -> None:
     """Linux maps a large folio at once where it lies in one mapping."""
     copy = Path(shutil.copy(bundled(), tmp_path / "chosen.so"))
     done = run(PIECES, **({VARIABLE: str(copy)} if is_chosen else {}))

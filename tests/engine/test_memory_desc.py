@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneD
 
 
 class Heap(ctypes.Structure):
-    """What `mallinfo2` says."""
+    """Result of `mallinfo2`."""
 
     _fields_ = [
         (name, ctypes.c_size_t)

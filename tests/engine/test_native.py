@@ -40,7 +40,7 @@ def test_a_copy_keeps_elements_whatever_the_strides(source, threads):
     assert (target == source).all()
 
 
-def test_a_large_copy_is_cut_into_pieces_that_cover_it():
+def test_a_large_copy_is_cut_into_parts_that_cover_it():
     source = np.arange(3 * 50_001, dtype=np.int32).reshape(3, 50_001)
     target = np.zeros((50_001, 3), np.int32).T
     kernel = NativeKernel.copy(4, [3, 50_001], list(source.strides), list(target.strides))

@@ -33,7 +33,7 @@ def parallel(count: int, body: Callable[[], object]) -> None:
 
 
 def iterations(start: int, stop: int, step: int, chunk: int) -> list[int]:
-    """What the calling ticket gets of a loop with a static schedule."""
+    """Return the iterations of a loop with a static schedule that the calling ticket gets."""
     first, last = Long(), Long()
     found: list[int] = []
     bounds = (Long(start), Long(stop), Long(step), Long(chunk))

@@ -47,7 +47,7 @@ def process():
 
 
 class Oracle:
-    """What a cache must do, said with lists: keys by use, the last first, and who has them."""
+    """Model of a cache in lists: keys by use, the last first, and their holders."""
 
     def __init__(self, entries, idle_bytes, cost):
         self.entries, self.idle_bytes, self.cost = entries, idle_bytes, cost
@@ -136,7 +136,7 @@ def test_equal_descriptions_are_one_primitive_and_others_are_not():
     assert not first.is_same(cache.obtain(eltwise(64), 2))
 
 
-def test_layouts_that_differ_in_what_follows_their_elements_are_told_apart():
+def test_layouts_that_differ_in_what_follows_their_elements_are_distinguished():
     open_library()
     operands = [
         MemoryDesc.any(dims, dtype)

@@ -47,7 +47,7 @@ print(refused)
 """
 
 
-def test_each_call_that_is_refused_memory_is_told_and_the_next_is_as_the_first(tmp_path):
+def test_each_call_that_is_refused_memory_is_reported_and_the_next_is_as_the_first(tmp_path):
     path = tmp_path / "dense.onnx"
     path.write_bytes(dense()[0])
     library = refusing(tmp_path, Path(bundled()))

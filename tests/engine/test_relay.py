@@ -12,7 +12,7 @@ KERNELS = Path(__file__).parents[2] / "native/src/kernels/recurrent"
 @pytest.mark.parametrize(
     "flags", [(), pytest.param(("-fsanitize=thread",), marks=pytest.mark.slow)]
 )
-def test_every_part_is_done_once_whoever_comes_late(flags, tmp_path):
+def test_every_part_is_done_once_even_if_members_come_late(flags, tmp_path):
     compiler, program = shutil.which("g++"), tmp_path / "stress"
     if compiler is None or not KERNELS.exists():
         pytest.skip("no C++ compiler, or no sources, to make a program with")

@@ -10,7 +10,7 @@ from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep
 FAST = frozenset({"onednn", "native"})
 
 EXCEPTIONS: dict[tuple[str, str], str] = {}
-"""By operator and implementation: why no faster kernel runs it."""
+"""Reasons why no faster kernel runs a step, by operator and implementation."""
 
 
 def named(step: PlannedStep) -> tuple[str, str]:
@@ -20,7 +20,7 @@ def named(step: PlannedStep) -> tuple[str, str]:
 
 
 def slow_steps(plan: MemoryPlan) -> set[tuple[str, str]]:
-    """What runs on NumPy, on objects, or on an implementation of oneDNN that is slow."""
+    """Return the steps that run on NumPy, on objects, or on a slow implementation of oneDNN."""
     return {
         named(step)
         for step in plan.steps

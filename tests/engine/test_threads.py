@@ -62,7 +62,7 @@ def one_output(model: tightship.Model, x: np.ndarray) -> np.ndarray:
 def in_a_process(
     path: Path, x: np.ndarray, folder: Path, preload: Path | str = "", **environment: str
 ) -> tuple[np.ndarray, str, set[str]]:
-    """What a process computes on three threads, whose threads they were, and files it mapped."""
+    """Return a process's results on three threads, its threads by owner, and files it mapped."""
     given, got = folder / "x.npy", folder / "y.npy"
     np.save(given, x)
     inherited = {name: value for name, value in os.environ.items() if name != VARIABLE}
@@ -116,7 +116,7 @@ def test_a_child_of_a_fork_runs_the_model_of_its_parent(path: Path, x: np.ndarra
 
 
 def outputs_beside_a_neighbour(path: Path, x: np.ndarray) -> list[np.ndarray]:
-    """Of a run, and of five whose workers get next to no time."""
+    """Return the outputs of a run, and of five whose workers get next to no time."""
     processor, before = min(os.sched_getaffinity(0)), workers()
     spin = f"import os\nos.sched_setaffinity(0, {{{processor}}})\nwhile True: pass"
     with tightship.load(path, threads=4) as model:

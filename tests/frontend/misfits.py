@@ -30,12 +30,12 @@ ALLOW_ZERO = 14
 FIRST_HIDING = 5
 """The opset from which on a Reshape takes its shape as an input."""
 CONTROL = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-"""Their bodies have nodes of their own, which errors name."""
+"""Operators whose bodies have nodes of their own, which errors name."""
 
 
 @dataclass(slots=True)
 class Found:
-    """What the trials of some operators came to."""
+    """Results of the trials of some operators."""
 
     trials: int = 0
     refused: dict[str, int] = field(default_factory=dict)

@@ -148,7 +148,7 @@ KINDS: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 
 def read_mutants(kind: str, seed: int, count: int, originals: Sequence[bytes]) -> Counter[str]:
-    """How many mutants were read, and how many refused, by class of the error."""
+    """Count how many mutants were read, and how many refused, by class of the error."""
     outcomes: Counter[str] = Counter()
     for index in range(seed, seed + count):
         rng = random.Random(index)

@@ -11,7 +11,7 @@ from onnx import defs
 from tightship.graph.operators import named
 
 PARTS = 6
-"""Of the operators, in the whole list."""
+"""Number of parts of the operators in the whole list."""
 UNTRIED = frozenset({"GatherND", "LpNormalization", "MaxRoiPool", "Transpose"})
 """Refused where a rank is lower, or of no case in ONNX's suite; tried in `test_operands`."""
 WITHOUT_RULE = {

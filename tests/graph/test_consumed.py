@@ -14,7 +14,7 @@ from tightship.graph.operators import rows
 
 CONSUMED: dict[str, Consumed] = {o: row for o in rows() if (row := consumed(o))}
 ANY_NUMBER = 1000
-"""What a schema says of inputs without a limit is more."""
+"""Number of inputs that every schema without a limit exceeds."""
 
 
 def schemas() -> dict[str, list[Any]]:

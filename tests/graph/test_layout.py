@@ -44,7 +44,7 @@ def test_every_element_type_of_onnx_is_one_of_ours(name):
     assert DType.of(ONNX_TYPES[name]).numpy == ONNX_TYPES[name]
 
 
-def test_types_of_onnx_are_told_apart():
+def test_types_of_onnx_are_distinguished():
     assert len({DType.of(dtype) for dtype in ONNX_TYPES.values()}) == len(ONNX_TYPES)
 
 

@@ -60,7 +60,7 @@ def test_what_follows_from_expressions_alone_is_no_condition():
 
 
 @pytest.mark.parametrize("look", [int, float, hash, np.zeros, range, bool, str, "{:d}".format])
-def test_whoever_looks_inside_leaves_a_condition(look):
+def test_a_look_at_the_value_leaves_a_condition(look):
     trace = Trace()
     look(trace.symbol("n", 5))
     assert trace.values({"n": 5}) is not None

@@ -1,1 +1,1 @@
-"""What a run takes from the heap: counted in a process of its own."""
+"""Bytes that a run takes from the heap, counted in a process of its own."""

@@ -1,7 +1,7 @@
-/// Preloaded before libc: counts what every thread of a process takes from the heap.
+/// Counts the allocations of every thread of a process from the heap; preloaded before libc.
 ///
-/// An allocation's owner is the shared object of the innermost frame that is no allocator: the
-/// C++ runtime's `operator new` counts for whoever called it.
+/// An allocation's owner is the shared object of the innermost frame outside of allocators:
+/// allocations by the C++ runtime's `operator new` count for its caller.
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -133,7 +133,7 @@ void free(void *block) {
     __libc_free(block);
 }
 
-/// Live bytes of the heap.
+/// Returns the live bytes of the heap.
 long heap_live_bytes() {
     return live_bytes;
 }

@@ -41,7 +41,7 @@ def counter(tmp_path_factory):
 
 
 def measured(counter: Path, name: str, folder: Path) -> dict:
-    """What `measure` says of a model."""
+    """Return the figures of `measure` for a model."""
     case = SMALL[name](1)
     (folder / "model.onnx").write_bytes(case.model)
     np.savez(folder / "feeds.npz", **case.feeds)

@@ -85,7 +85,7 @@ def exported(family: str, path: Path, *, dynamo: bool, dtype: torch.dtype = torc
 
 
 def sizes(path: Path, how: str) -> dict[str, int]:
-    """What a process of its own says, with or without sharing."""
+    """Return the sizes that a process of its own prints, with or without sharing."""
     command = [sys.executable, "-W", "error", "-m", "tests.loading.lengths_process"]
     done = subprocess.run([*command, path, how, *NAMES], input=b"", capture_output=True, check=True)
     found: dict[str, int] = json.loads(done.stdout)

@@ -22,14 +22,13 @@ from tightship.prepared_cache import clear, entries
 from tightship.resource import SharedArenaPool
 
 GROWTH_BYTES_MAX = 2 << 20
-"""Of a process that shares, beyond what programs for the same lengths take without."""
+"""Growth of a process that shares, beyond that of programs for the same lengths without it."""
 PRIVATE_BYTES_GROWN_MAX = 2 << 20
-"""Of a process that shares, by five lengths, beside arenas: one program more, the templates, and
-what evaluates tables of lengths, imported."""
+"""Growth by five lengths of a process that shares: a program, templates, and their evaluation."""
 MORE_BYTES_MAX = 3 << 19
-"""What ten more lengths add to that: nothing but holes in the heap."""
+"""Growth by ten more lengths: nothing but holes in the heap."""
 PRIVATE_BYTES_MAX = 256 << 10
-"""Of weights; what remains are tables that depend on lengths."""
+"""Private bytes of weights; these are tables that depend on lengths."""
 
 
 def feeds(shape: tuple[int, int]) -> dict[str, np.ndarray]:
@@ -162,7 +161,7 @@ def with_table(tmp_path: Path) -> Path:
     return path
 
 
-def test_weights_of_one_process_are_told_once(folder: Path, tmp_path: Path) -> None:
+def test_weights_of_one_process_are_counted_once(folder: Path, tmp_path: Path) -> None:
     path = with_table(tmp_path)
     with tightship.load(path, shapes={"x": (8, 512)}, share=True) as model:
         for _ in range(2):  # one that comes again stays
@@ -212,7 +211,7 @@ def test_a_file_that_is_lowered_otherwise_shares_nothing_and_says_so(
 
 
 def prepare_without_the_first(*arguments: object) -> CompiledModel:
-    """As `prepare`, with a weight fewer."""
+    """Prepare as `prepare` does, without the first weight."""
     prepared = prepare(*arguments)
     lowered = replace(prepared.placement.lowered, weights=prepared.placement.lowered.weights[1:])
     return replace(prepared, placement=replace(prepared.placement, lowered=lowered))

@@ -1,4 +1,4 @@
-"""What `load` and `plan` take for a model and for shapes, and what they say of other things."""
+"""Arguments that `load` and `plan` accept as a model and as shapes, and errors for others."""
 
 import numpy as np
 import pytest

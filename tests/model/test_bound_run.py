@@ -18,7 +18,7 @@ OWN_WEIGHTS = parse(
         share = Softmax<axis = 0>(ones) y = Add(x, share)
     }"""
 )
-"""Its constant has the length of the input."""
+"""Model with a constant of the length of the input."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_bound_run_finds_a_program_that_was_made_anew(model):
     assert model.programs.evictions > 0
 
 
-def test_a_context_runs_though_its_program_was_let_go_and_made_anew(model):
+def test_a_context_runs_though_its_program_was_evicted_and_made_anew(model):
     """Steps and weights stay with the context, whatever becomes of them in the model."""
     rows = Rows(model, 2)
     context, steps = rows.bound.alone()
@@ -67,7 +67,7 @@ def test_a_context_runs_though_its_program_was_let_go_and_made_anew(model):
     rows.check()
 
 
-def test_what_is_bound_keeps_no_weights_that_the_model_lets_go():
+def test_a_bound_run_keeps_no_weights_that_the_model_releases():
     with load(OWN_WEIGHTS.SerializeToString(), shapes={"x": (4,)}, programs=2) as model:
         first = model.bind({"x": np.zeros(4, np.float32)}, {"y": np.zeros(4, np.float32)})
         first.run(StopFlag())

@@ -143,7 +143,7 @@ def test_threads_run_one_model_at_once_each_in_its_own_arena(loaded):
     assert not wrong
 
 
-def test_a_limit_with_room_for_one_arena_makes_runs_take_turns():
+def test_a_limit_with_room_for_one_arena_makes_runs_alternate():
     data, _ = dense()
     plan = tightship.plan(data, shapes={"x": (4, 32)})
     with tightship.load(data, shapes={"x": (4, 32)}, max_memory=plan.peak_bytes) as model:

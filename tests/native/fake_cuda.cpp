@@ -227,13 +227,14 @@ int cuGetErrorString(int result, const char **text) {
     return 0;
 }
 
-/// Refuses `count` calls of a name from number `first` on, counted from now; "any": of all names.
+/// Refuses `count` calls of a function from number `first` on, counted from now; "any" means all
+/// functions.
 void fake_refuse(const char *name, long first, long count) {
     const std::lock_guard lock(world().mutex);
     world().refusals[name] = {first, count, 0};
 }
-/// Calls of a name so far; of what there is: "chunks", "reserved", "mapped", "events", "contexts",
-/// "misuses", and how deep the calling thread's contexts are: "depth".
+/// Returns the calls of a function so far; or how many there are of "chunks", "reserved", "mapped",
+/// "events", "contexts", "misuses", and, for "depth", of the calling thread's contexts.
 long fake_count(const char *name) {
     const std::lock_guard lock(world().mutex);
     World &it = world();
@@ -249,7 +250,7 @@ long fake_count(const char *name) {
     const auto found = counts.find(name);
     return found != counts.end() ? found->second : it.calls[name];
 }
-/// "granularity", "total_bytes", "can_map" and "grows_elsewhere".
+/// Sets "granularity", "total_bytes", "can_map" or "grows_elsewhere".
 void fake_set(const char *name, size_t value) {
     const std::lock_guard lock(world().mutex);
     const std::string which = name;
@@ -262,7 +263,7 @@ void fake_set(const char *name, size_t value) {
     else if (which == "grows_elsewhere")
         world().grows_elsewhere = value != 0;
 }
-/// The stream has work from now on, until `fake_finish`.
+/// Gives the stream work that lasts until `fake_finish`.
 void fake_begin(void *stream) {
     const std::lock_guard lock(world().mutex);
     world().busy_until[stream] = world().finish_count[stream] + 1;
@@ -274,7 +275,7 @@ void fake_finish(void *stream) {
     world().finished.notify_all();
 }
 
-/// Calls an allocator as a framework of C++ does; what it throws is written to `text`.
+/// Calls an allocator as a framework of C++ does; writes the text of its exception to `text`.
 void fake_thrown(void *(*allocate)(ssize_t, int, void *), ssize_t bytes, int device, char *text,
                  size_t text_bytes) {
     try {

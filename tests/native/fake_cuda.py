@@ -56,7 +56,7 @@ class FakeCuda:
         self._library.fake_finish(stream)
 
     def thrown(self, allocate: Callable[..., object], size_bytes: int, device: int = 0) -> str:
-        """What an allocator of C++ throws; empty where it does not."""
+        """Return the text that an allocator of C++ throws; empty if it throws nothing."""
         text = ctypes.create_string_buffer(400)
         size = ctypes.c_ssize_t(size_bytes)
         self._library.fake_thrown(allocate, size, device, text, ctypes.c_size_t(400))

@@ -1,5 +1,5 @@
-/// What the driver of `fake_cuda.cpp` has: chunks, addresses, streams and events, and what it was
-/// told to refuse.
+/// State of the driver of `fake_cuda.cpp`: chunks, addresses, streams and events, and calls to
+/// refuse.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Mapping {
     size_t bytes;
     uint64_t handle;
 };
-/// Work that has to end first: how often streams must have been finished.
+/// Work that has to end first: the number of times that each stream must have been finished.
 using Point = std::map<void *, uint64_t>;
 struct Refusal {
     long first = 0, count = 0, seen = 0;
@@ -63,7 +63,7 @@ World &world() {
 }
 thread_local std::vector<void *> contexts;
 
-/// The lock of a call, and why it is refused before it begins.
+/// Lock of a call, and the reason for which the call is refused before it begins.
 struct Call {
     std::unique_lock<std::mutex> lock{world().mutex};
     int refusal = 0;
@@ -97,7 +97,7 @@ void leave(std::map<uint64_t, Chunk>::iterator it) {
     world().chunks.erase(it);
 }
 
-/// Whether one reservation holds it.
+/// Returns whether one reservation contains the range.
 bool is_reserved(uint64_t start, size_t bytes) {
     auto it = world().reserved.upper_bound(start);
     if (it == world().reserved.begin())
@@ -114,7 +114,7 @@ bool touches_mapped(uint64_t start, size_t bytes) {
     return it->first + it->second.bytes > start;
 }
 
-/// Chunks that lie exactly within `[start, start + bytes)`, without gaps.
+/// Returns whether chunks lie exactly within `[start, start + bytes)`, without gaps.
 bool is_whole(uint64_t start, size_t bytes) {
     uint64_t at = start;
     while (at < start + bytes) {
@@ -133,7 +133,7 @@ bool is_done(const Point &point) {
     return true;
 }
 
-/// What has to end before all work of a stream is done.
+/// Returns the work that has to end before all work of a stream is done.
 Point point_of(void *stream) {
     Point point = world().waits[stream];
     if (const uint64_t until = world().busy_until[stream])

@@ -1,8 +1,9 @@
-/// A cache of things built once and pools of temporaries, while each allocation in turn is refused.
+/// Cache of values built once and pools of temporaries, while each allocation in turn is refused.
 ///
 ///     refused_primitive -> exit code 0, or a line that says what was wrong
 ///
-/// What gives something back must not need memory: an exception there would end the process.
+/// Functions that give something back must not need memory: an exception there would end the
+/// process.
 #include "stress.hpp"
 #include "tightship/primitive/built_once.hpp"
 #include "tightship/primitive/memory.hpp"
@@ -58,7 +59,7 @@ struct Built {
 
 using Cache = BuiltOnce<int, Built>;
 
-/// Whether `work` came to its end with its `number`th allocation refused, as there are not so many.
+/// Returns whether `work` completed with its `number`th allocation refused, because it makes fewer.
 template <class Work> bool survives(int number, Work work) {
     allocations_left = number;
     try {
@@ -70,7 +71,7 @@ template <class Work> bool survives(int number, Work work) {
     return is_over;
 }
 
-/// An entry is kept whole or not at all, and asked for again it is there.
+/// Checks that an entry is kept whole or not at all, and is built when requested again.
 void refuse_entries() {
     for (int number = 0;; ++number) {
         Cache cache({2, 15});
@@ -87,13 +88,13 @@ void refuse_entries() {
             (void)ask(key);
         const CacheStatistics found = cache.statistics();
         require(found.idle_entries == found.entries && found.idle_bytes == found.bytes,
-                "an entry counts as used when nobody uses it");
+                "an entry counts as used without a user");
         if (is_over)
             return;
     }
 }
 
-/// A pool that was made is free, reserved or given back.
+/// Checks that a pool that was made is free, reserved or given back.
 void refuse_pools(Keep keep) {
     const auto host = std::make_shared<HostResource>();
     const auto lifetimes = std::make_shared<BlobLifetimeManager>();
@@ -110,7 +111,7 @@ void refuse_pools(Keep keep) {
             manager.unreserve_pools(1);
             other.populate(host, 2);
         });
-        require(pools->statistics().reserved_count == 0, "a pool is reserved for nobody");
+        require(pools->statistics().reserved_count == 0, "a pool stays reserved without a holder");
         pools->clear_pools();
         require(host->statistics().current_bytes == 0, "a pool leaked");
         if (is_over)

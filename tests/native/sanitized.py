@@ -29,7 +29,7 @@ def launcher() -> list[str]:
 
 
 def flags(sanitizer: str) -> list[str]:
-    """What everything is compiled and linked with."""
+    """Return the flags that everything is compiled and linked with."""
     return ["-g", "-O1", "-std=c++20", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
 
 
@@ -52,7 +52,7 @@ def program(sources: Iterable[Path], sanitizer: str, folder: Path) -> Path:
 
 
 def run_clean(*command: str | Path) -> str:
-    """What a program prints that finds no fault."""
+    """Return the output of a program that reports no fault."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
     assert not done.stderr

@@ -1,4 +1,4 @@
-/// Blocks that say how they must be filled, and a way out when something is wrong.
+/// Blocks that record how they must be filled, and an exit with a message if something is wrong.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ void require(bool holds, const char *what) {
     }
 }
 
-/// Written at the start of a block: what the rest is filled with, and how long it is.
+/// Start of a block: the byte that fills the rest, and its length.
 struct Cookie {
     uint32_t size_bytes;
     uint8_t filling;

@@ -16,10 +16,10 @@ using namespace tightship::resource;
 
 constexpr size_t kPage = 4096;
 
-/// What tests tell the driver and ask it.
+/// Functions by which tests set up the driver and read its counters.
 struct Driver {
     explicit Driver(const char *path) : path(path), library(dlopen(path, RTLD_NOW)) {
-        require(library != nullptr, "there is no driver");
+        require(library != nullptr, "the driver cannot be opened");
     }
     template <class Function> Function *function(const char *name) const {
         return reinterpret_cast<Function *>(dlsym(library, name));
@@ -36,7 +36,7 @@ cuda::StreamHandle handle(size_t number) {
     return reinterpret_cast<cuda::StreamHandle>(number << 12);
 }
 
-/// Chunks over addresses that were reserved in three parts, if the driver gives them in a row.
+/// Maps chunks over addresses reserved in three parts, if the driver gives them in a row.
 void span_reservations(const Driver &driver) {
     CudaDevice device(0, driver.path);
     const auto addresses = device.create_virtual_memory(2 * kPage, kPage);
@@ -65,7 +65,7 @@ void in_threads(const auto &work) {
         thread.join();
 }
 
-/// Blocks that the device still reads when they are given back.
+/// Frees blocks that the device still reads.
 void stress_streams(const Driver &driver, CudaDevice &device, VirtualResource &resource,
                     size_t steps, unsigned seed) {
     resource.record_events(100);
@@ -101,7 +101,8 @@ void stress_policies(const Driver &driver, size_t steps, unsigned seed) {
     stress_streams(driver, *device, whole, steps, seed);
 }
 
-/// As frameworks use the pools: blocks that other streams use as well, and streams without number.
+/// Uses the pools as frameworks do: with blocks that other streams use as well, and with the
+/// default streams.
 void stress_pools(const Driver &driver, size_t steps, unsigned seed) {
     CudaPools &pools = CudaPools::get();
     pools.configure(

@@ -107,13 +107,14 @@ void stress_cache(int steps, unsigned seed, bool may_be_disabled) {
     require(found.hits + found.waits + found.misses == counted.calls, "a call was not counted");
     require(counted.failures >= found.failures, "a failed build was kept from its waiters");
     require(found.idle_entries == found.entries && found.idle_bytes == found.bytes,
-            "an entry counts as used when nobody uses it");
+            "an entry counts as used without a user");
     require(static_cast<size_t>(built_alive) == found.entries, "an entry leaked");
     cache.set_capacity({0, 0});
     require(built_alive == 0 && cache.statistics().bytes == 0, "a disabled cache holds something");
 }
 
-/// A key that is being built fails for everybody who waits, and can be built afterwards.
+/// Checks that a key whose building fails does so for all threads that wait, and can be built
+/// afterwards.
 void fail_for_all() {
     Cache cache({4, 100});
     std::atomic<int> failed{0}, built{0};
@@ -140,7 +141,7 @@ void fail_for_all() {
             "a failed build was kept");
 }
 
-/// The child of a fork finds no lock held and waits for no thread of its parent.
+/// Checks that the child of a fork finds no lock held and waits for no thread of its parent.
 void fork_while_building() {
     Cache cache({4, 100});
     std::atomic<bool> is_building{false}, may_end{false};
@@ -181,7 +182,7 @@ std::shared_ptr<LifetimeManager> lifetimes_of(bool is_blob, const std::vector<si
     return lifetimes;
 }
 
-/// Writes all of a run's objects, lets others run, and finds them as they were.
+/// Writes all of a run's objects, lets others run, and finds them unchanged.
 void run_once(MemoryManager &manager, const std::vector<size_t> &sizes, uint8_t filling,
               const std::shared_ptr<HostResource> &host) {
     Resource held = manager.create_resource(host);
@@ -223,14 +224,13 @@ void stress_pools(int steps, unsigned seed, Keep keep) {
     });
     managers.clear();
     const PoolStatistics left = pools->statistics();
-    require(left.reserved_count == 0, "a pool is reserved for nobody");
+    require(left.reserved_count == 0, "a pool stays reserved without a holder");
     require(left.free_bytes <= pools->budget_bytes(), "free pools exceed their budget");
     pools->clear_pools();
     require(host->statistics().current_bytes == 0, "a pool leaked");
 }
 
-/// Threads reserve from a free list that becomes empty: each has a pool or learns that none is
-/// left.
+/// Empties a free list from several threads: each gets a pool or learns that none is left.
 void empty_the_free_list(int steps, unsigned seed) {
     const auto host = std::make_shared<HostResource>();
     PoolManager pools(1 << 20);

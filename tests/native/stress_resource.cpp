@@ -40,7 +40,7 @@ using namespace tightship::resource;
 
 constexpr size_t kSlots = 256;
 
-/// Where threads leave blocks for each other.
+/// Slots in which threads leave blocks for each other.
 struct Exchange {
     std::atomic<void *> slots[kSlots] = {};
 };
@@ -86,7 +86,7 @@ void stress(const char *name, MemoryResource &resource, size_t size_max, size_t 
             unsigned seed) {
     std::printf("%s\n", name);
     Exchange exchange;
-    // Threads end and others begin in between: what they kept to themselves must not be lost.
+    // Threads end and others begin in between: blocks in their caches must not be lost.
     for (unsigned generation = 0; generation < 3; ++generation) {
         std::vector<std::thread> threads;
         for (unsigned number = 0; number < kThreads; ++number)
@@ -101,7 +101,7 @@ void stress(const char *name, MemoryResource &resource, size_t size_max, size_t 
         require(resource.statistics().current_count == 0, "a block was lost");
 }
 
-/// As `stress`, while another thread looks at the resource and has it give memory back.
+/// Runs `stress` while another thread reads the resource's statistics and trims it.
 void stress_watched(
     const char *name, MemoryResource &resource, size_t steps, unsigned seed,
     const std::function<void()> &look = [] {}) {
@@ -120,7 +120,7 @@ void stress_watched(
     watcher.join();
 }
 
-/// Threads that all ask for one size at once, so that they hand each other blocks.
+/// Requests one size from all threads at once, so that they hand each other blocks.
 void combine(size_t steps) {
     std::printf("combining, one size\n");
     CombiningResource combining(std::make_shared<FreeListResource>(
@@ -191,7 +191,7 @@ void stress_adaptors(const Upstream &host, size_t steps, unsigned seed) {
     stress_watched("checking stack", checking, steps / 2, seed);
 }
 
-/// Threads whose blocks are still written and read by a stream of each when they are given back.
+/// Frees blocks that a stream of each thread still writes and reads.
 void stress_streams(VirtualResource &resource, size_t steps, unsigned seed) {
     std::vector<std::thread> threads;
     for (unsigned number = 0; number < kThreads; ++number)
@@ -240,7 +240,8 @@ void stress_policies(size_t steps, unsigned seed) {
     stress_virtual("seed, shared", twice, steps, seed);
 }
 
-/// A slab with so few blocks that threads call back what others keep all the time.
+/// Exhausts a slab with so few blocks that threads reclaim blocks from each other's caches all the
+/// time.
 void exhaust(size_t steps) {
     std::printf("scarce slab\n");
     SlabResource slab(std::make_shared<HostResource>(), 64 * 130, 64);
@@ -269,7 +270,7 @@ void exhaust(size_t steps) {
             "a block is out of reach");
 }
 
-/// A lock of one thread that others come to in the middle.
+/// Takes a lock of one thread from others in the middle of its use.
 void take_over(size_t times) {
     std::printf("lock\n");
     constexpr size_t kSteps = 300;
@@ -290,7 +291,7 @@ void take_over(size_t times) {
     }
 }
 
-/// Children of a process whose threads are in the middle of calls.
+/// Forks a process whose threads are in the middle of calls.
 void fork_often(const std::shared_ptr<MemoryResource> &resource) {
     std::printf("forks\n");
     std::atomic<bool> is_over{false};

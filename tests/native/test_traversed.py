@@ -12,10 +12,10 @@ TRACKED = 1 << 14
 """The flag of a type whose objects the garbage collector looks at."""
 
 ABSTRACT = {"PagedDevice", "Stream", "Callable", "object"}
-"""What may refer to anything without being a class that does."""
+"""Types that may refer to anything without being a class that does."""
 
 ROOTS = {"MemoryResource", "PoolManager", *ABSTRACT}
-"""What may refer to anything, in annotations."""
+"""Types that may refer to anything, in annotations."""
 
 KEEPING_METHODS = {"obtain", "create_resource", "allocate_block"}
 """Methods whose result keeps the object alive."""

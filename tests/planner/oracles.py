@@ -115,7 +115,7 @@ class Replay:
             room[self.is_own(value)] = 1 + value
 
     def is_own(self, value):
-        """Which bytes of a value are not those of a part."""
+        """Return which bytes of a value do not belong to a part."""
         own = np.ones(self.schedule.values[value].size_bytes, bool)
         for part in self.parts.get(value, ()):
             size = self.schedule.values[part.input].size_bytes
@@ -123,7 +123,7 @@ class Replay:
         return own
 
     def expected(self, value):
-        """What the bytes of a value hold."""
+        """Return the expected contents of a value's bytes."""
         content = np.full(self.schedule.values[value].size_bytes, self.pattern[value])
         for part in self.parts.get(value, ()):
             inner = self.expected(part.input)

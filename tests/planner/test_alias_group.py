@@ -38,7 +38,7 @@ def test_a_view_lengthens_the_life_of_its_base():
     assert groups[3] is not groups[1]
 
 
-def test_a_value_nobody_reads_lives_in_its_own_step():
+def test_an_unread_value_lives_in_its_own_step():
     groups = alias_groups_of(
         schedule_of(Step("make", "Op", (0,), (1,)), Step("idle", "Op", (0,), (2,)))
     )
@@ -105,7 +105,7 @@ def test_tied_values_follow_each_other_in_one_cell():
     assert (groups[1].start_step, groups[1].stop_step, groups[1].size_bytes) == (0, 4, 32)
 
 
-def test_a_cell_is_aligned_for_all_its_values():
+def test_an_alias_group_is_aligned_for_all_its_values():
     values = (ScheduledValue("x", 8, external=True), ScheduledValue("a", 8, 8))
     steps = (Step("make", "Op", (0,), (1,)), Step("show", "Op", (1,), (2,), 0, (view(2, 1),)))
     groups = alias_groups_of(Schedule((*values, ScheduledValue("b", 8, 128)), steps))

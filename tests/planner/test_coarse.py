@@ -18,7 +18,7 @@ def test_a_layer_and_its_activations_are_one_block():
     assert operators(perceptron()) == ["FullyConnected+Activation", "FullyConnected+Softmax"]
 
 
-def test_a_value_that_somebody_else_reads_stays():
+def test_a_value_with_another_reader_stays():
     assert operators(trap()) == ["FullyConnected", "FullyConnected", "Sigmoid+Sigmoid+Add"]
     add = in_blocks(trap()).steps[2]
     assert (add.reads, add.writes) == ((2,), (5,))

@@ -1,4 +1,4 @@
-"""What recomputation must add: never more than a way that was found."""
+"""Bound on recomputation: never more than the cost of a way that was found."""
 
 from itertools import pairwise
 

@@ -24,7 +24,7 @@ def stream(count, seed=1):
 
 
 @given(drawn=problems(count_max=8), data=st.data())
-def test_a_mended_placement_is_valid_and_no_higher(drawn, data):
+def test_a_repaired_placement_is_valid_and_no_higher(drawn, data):
     order = data.draw(st.permutations(range(drawn.count)))
     before = first_fit(drawn, np.array(order, np.int64))
     peak = int((before + drawn.size_bytes).max(initial=0))

@@ -48,7 +48,7 @@ def test_an_alias_that_cannot_be_is_refused(aliases, words):
         Schedule(VALUES, (step,))
 
 
-def test_an_output_that_nobody_writes_is_refused():
+def test_an_output_that_no_step_writes_is_refused():
     with pytest.raises(PlanError, match="No step writes output `b`"):
         Schedule(VALUES, (WRITE_A,), (2,))
     with pytest.raises(PlanError, match="The schedule keeps value 7"):

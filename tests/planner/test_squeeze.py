@@ -19,7 +19,9 @@ from tightship.planner.squeeze import squeeze
 
 
 def executed(schedule, origin, given):
-    """What each step of the given schedule reads and writes, in terms of who wrote it.
+    """Map each step of the given schedule to its reads and writes, by the steps that wrote them.
+
+    Clones compute the same as their step, so operands are known by the original steps.
 
     Clones compute what their step computes: operands are known by the steps that they come from.
     """

@@ -15,7 +15,7 @@ def penalties(*pairs):
 
 
 def cost_by_bytes(made, pairs, offsets):
-    """Which bytes and steps each buffer has, one by one."""
+    """Return the reuse cost, computed from every byte and step of each buffer."""
     bytes_of = [set(range(o, o + s)) for o, s in zip(offsets, made.size_bytes, strict=True)]
     steps_of = [set(range(a, b)) for a, b in zip(made.start_step, made.stop_step, strict=True)]
     return sum(
@@ -42,7 +42,7 @@ def test_one_byte_shared_costs_all_and_one_that_only_touches_nothing():
     assert reuse_cost(made, penalties((0, 1, 5)), np.array([0, 8])) == 0
 
 
-def test_a_cost_is_told_only_of_a_plan_that_is_right():
+def test_a_cost_is_reported_only_of_a_valid_plan():
     made = problem((8, 0, 2, 1), (8, 1, 2, 1), (8, 2, 3, 1))
     right = Plan(made, np.array([0, 8, 0]), "", 16, "optimal")
     assert verified_reuse_cost(right, penalties((0, 2, 3), (1, 2, 4))) == 3

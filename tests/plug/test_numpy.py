@@ -236,7 +236,7 @@ def test_ten_million_arrays_leave_nothing_behind(resource):
 
 
 class Owner:
-    """What has a scope, and what the functions of its resource refer to."""
+    """Object that has a scope, and that the functions of its resource refer to."""
 
     def __init__(self):
         self.host = HostResource()

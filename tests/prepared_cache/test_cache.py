@@ -162,7 +162,7 @@ def test_a_full_disk_is_said_to_be(tmp_path: Path) -> None:
         opened(tmp_path).read(ABOUT, make, Path.read_bytes)
 
 
-def test_nobody_else_can_read_an_entry(tmp_path: Path) -> None:
+def test_no_other_user_can_read_an_entry(tmp_path: Path) -> None:
     umask = os.umask(0)
     try:
         opened(tmp_path).read(ABOUT, writer(b"abc", []), Path.read_bytes)

@@ -60,7 +60,7 @@ def test_of_many_that_ask_at_once_one_computes_it(tmp_path: Path, computed: list
     assert len(computed) == 1
 
 
-def test_a_note_that_came_while_its_lock_was_waited_for_is_believed(
+def test_a_note_that_came_while_its_lock_was_waited_for_is_trusted(
     tmp_path: Path, computed: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = written(tmp_path / "a", b"abc")
@@ -112,7 +112,7 @@ def test_an_identity_knows_that_a_file_has_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"format": "tightship.known.v1", "files": [], "digest": "0"}', "\xff"]
 )
-def test_a_note_that_is_something_else_is_not_believed(
+def test_a_note_that_is_something_else_is_not_trusted(
     tmp_path: Path, computed: list[Path], text: str
 ) -> None:
     model = written(tmp_path / "a", b"abc")
@@ -123,7 +123,7 @@ def test_a_note_that_is_something_else_is_not_believed(
     assert len(computed) == 2
 
 
-def test_a_note_that_others_can_write_is_not_believed(tmp_path: Path, computed: list[Path]) -> None:
+def test_a_note_that_others_can_write_is_not_trusted(tmp_path: Path, computed: list[Path]) -> None:
     model = written(tmp_path / "a", b"abc")
     digest(tmp_path, model)
     (note,) = (tmp_path / "known").glob("*.json")

@@ -1,4 +1,4 @@
-"""What every memory resource must do, over every upstream: a new one joins by a line in a table."""
+"""Requirements of memory resources over every upstream; a line in a table adds a resource."""
 
 import ctypes
 import functools
@@ -45,7 +45,7 @@ from tightship.resource import (
 REGION_BYTES = 1 << 16
 
 FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
-"""For files that are mapped; in memory where it can be, for the sake of time."""
+"""Folder of mapped files; in memory if possible, because that is faster."""
 
 UPSTREAMS: dict[str, Callable[[], MemoryResource]] = {
     "host": HostResource,
@@ -233,7 +233,7 @@ class Conformance(RuleBasedStateMachine):
 
 
 class OverUpstream(Conformance):
-    """And, when the resource goes, its upstream is whole again."""
+    """Conformance over an upstream, which is whole again when the resource ends."""
 
     def __init__(
         self,

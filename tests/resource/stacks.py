@@ -27,7 +27,7 @@ from tightship.resource import (
 )
 
 Layer = Callable[[MemoryResource, int], MemoryResource]
-"""Of an upstream, and of the bytes that it has room for."""
+"""Function of an upstream, and of the bytes that it has room for."""
 
 LAYERS: Mapping[str, Layer] = {
     "bump": lambda upstream, size: BumpResource(upstream, size, 1),

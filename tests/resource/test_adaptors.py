@@ -352,7 +352,7 @@ def test_one_resource_in_two_bins_is_refused():
 
 
 class Told:
-    """What functions refer to, that refers to a resource."""
+    """Object that functions refer to, and that refers to a resource."""
 
 
 def cycle(depth):

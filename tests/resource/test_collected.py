@@ -53,7 +53,7 @@ HOST = HostResource()
 
 
 class Told:
-    """What a function refers to, that refers to a resource."""
+    """Object that a function refers to, and that refers to a resource."""
 
     def __init__(self) -> None:
         self.held: MemoryResource | Block | None = None
@@ -97,7 +97,7 @@ def test_a_region_of_an_object_that_refers_to_it_is_collected():
 
 
 @pytest.mark.parametrize("over", OVER)
-def test_what_somebody_has_is_not_collected(over):
+def test_an_object_with_a_reference_is_not_collected(over):
     kept = []
     seen = told_of(lambda upstream: kept.append(OVER[over](upstream)))
     gc.collect()
@@ -106,7 +106,7 @@ def test_what_somebody_has_is_not_collected(over):
     kept[0].deallocate(address, 64)
 
 
-def test_parts_that_somebody_has_are_not_counted_twice():
+def test_parts_with_other_references_are_not_counted_twice():
     composite = OVER["composite"](HostResource())
     parts = (*composite.slabs, composite.bump, composite.free_list)
     for _ in range(3):

@@ -13,7 +13,7 @@ HUGE = 2 << 20
 
 
 def resident_bytes(memory):
-    """What the system has behind a range's addresses."""
+    """Return the resident bytes behind a range's addresses."""
     total, inside = 0, False
     stop = memory.address + memory.capacity_bytes
     for line in Path("/proc/self/smaps").read_text(encoding="ascii").splitlines():

@@ -1,4 +1,4 @@
-"""What one resource refuses another serves, and each block goes back to the one that gave it."""
+"""Requests that one resource refuses go to a second; each block goes back to its own."""
 
 import ctypes
 import gc

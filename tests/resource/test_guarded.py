@@ -101,7 +101,7 @@ def test_a_block_that_another_thread_gave_back_is_not_given_back_twice(
     assert resource.statistics().current_count == 0
 
 
-def test_what_came_back_is_given_to_one_thread_only_whoever_gives_it_back_twice():
+def test_a_freed_block_goes_to_one_thread_even_if_threads_free_it_twice():
     resource = STACKS["composite"]()
     block = resource.allocate(100)
     elsewhere(resource.deallocate, block, 100)

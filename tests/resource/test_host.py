@@ -72,7 +72,7 @@ def test_a_large_block_asks_for_huge_pages_and_takes_no_more_than_it_counts(host
 
 
 def mapping_of(address):
-    """What the system says of the mapping that an address is in."""
+    """Return the system's report on the mapping that contains an address."""
     found = {}
     with open("/proc/self/smaps") as lines:
         inside = False

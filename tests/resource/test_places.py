@@ -22,7 +22,7 @@ TWO = Topology((
 
 
 class OnCpu:
-    """Where the calling thread runs, as a test says."""
+    """Processor of the calling thread, set by a test."""
 
     def __init__(self, number=0):
         self.number = number

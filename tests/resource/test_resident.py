@@ -1,4 +1,4 @@
-"""What the kernel says of a process is read as it says it."""
+"""Figures of the kernel for a process, read exactly."""
 
 import mmap
 from itertools import pairwise

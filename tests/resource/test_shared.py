@@ -28,7 +28,7 @@ def shared(request, tmp_path):
 
 
 def passes_in_a_child(check):
-    """Whether `check` is true in a process that is a fork of this one."""
+    """Return whether `check` is true in a forked child of this process."""
     child = os.fork()
     if child == 0:
         try:

@@ -34,7 +34,7 @@ def pool(folder):
 
 
 def other(folder, script):
-    """What another process prints that has the pool of `slots=2` in a folder."""
+    """Return the output of another process that has the pool of `slots=2` in a folder."""
     start = (
         "import os, sys, signal\n"
         "from tightship.resource import SharedArenaPool\n"
@@ -44,7 +44,7 @@ def other(folder, script):
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
 
 
-def test_slots_are_had_in_turns_and_the_first_free_one_comes_first(pool):
+def test_slots_are_exclusive_and_the_first_free_one_comes_first(pool):
     first, second = pool.take(100), pool.take(5 * PAGE)
     assert (first.index, second.index) == (0, 1)
     assert pool.take(1) is None
@@ -127,7 +127,7 @@ def test_a_slot_that_grows_keeps_no_smaller_mapping(pool):
     assert pool.take(2 * PAGE).mapping is mapping
 
 
-def test_the_file_is_private_and_gone_when_nobody_uses_it(folder):
+def test_the_file_is_private_and_removed_after_its_last_user(folder):
     first, second = (SharedArenaPool(slots=2, folder=folder) for _ in range(2))
     status = first.path.stat()
     assert stat.S_IMODE(status.st_mode) == 0o600
@@ -256,7 +256,7 @@ def test_a_file_that_is_removed_or_replaced_is_left_for_the_new_one(pool, folder
     slot = pool.take(PAGE)
     pool.path.unlink()
     slot.mapping.array()[:] = 1
-    assert pool.take(1) is None  # whoever opens the path anew cannot know of these slots
+    assert pool.take(1) is None  # a pool that opens the path anew cannot know of these slots
     pool.give(slot)
     with SharedArenaPool(slots=2, folder=folder) as newcomer:
         assert newcomer.take(1).index == 0

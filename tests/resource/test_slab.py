@@ -187,7 +187,7 @@ def test_a_block_that_another_thread_gave_back_is_free_already(slab):
     assert len(set(exhaust(slab))) == slab.block_count
 
 
-def test_one_of_many_that_is_free_already_is_told_and_the_others_come_back(slab):
+def test_one_of_many_that_is_free_already_is_reported_and_the_others_come_back(slab):
     blocks = slab.allocate_many(192, 64)
     slab.deallocate(int(blocks[70]), 64)
     with pytest.raises(InputError, match="already free"):

@@ -20,7 +20,7 @@ from tightship.resource import (
 
 
 def frees_all_or_nothing(names):
-    """Of bins over a bump some blocks are freed and some are not: no one count is theirs."""
+    """Return whether a stack frees all blocks or none; bins over a bump free only some."""
     return not ("bump" in names and "binning" in names[names.index("bump") :])
 
 
@@ -56,7 +56,7 @@ def test_a_stack_conforms_or_is_refused_when_it_is_built(names):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_most_layers_stack_on_each_other(name):
-    """But for a slab, whose blocks are small, and a bump, which frees nothing."""
+    """A slab, whose blocks are small, and a bump, which frees nothing, stack under fewer layers."""
     assert sum(is_legal((other, name)) for other in LAYERS) > 0.8 * len(LAYERS)
     least = 0.6 if name in ("slab", "large slab", "bump") else 1
     assert sum(is_legal((name, other)) for other in LAYERS) >= least * len(LAYERS)

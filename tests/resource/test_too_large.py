@@ -53,7 +53,7 @@ OTHERS: dict[str, Callable[[], MemoryResource]] = {
 }
 
 CUDA_BYTES = 1 << 40
-"""What the driver of the tests says that its device has."""
+"""Memory of the device that the tests' driver reports."""
 
 
 def least_power(name: str) -> int:

@@ -1,4 +1,4 @@
-"""What no resource takes back: another size, another alignment, what begins no block, twice."""
+"""Wrong frees that every resource refuses: another size or alignment, no block, twice."""
 
 import ctypes
 import itertools
@@ -44,7 +44,7 @@ KINDS: dict[str, Callable[[], MemoryResource]] = {
 
 
 def refused(resource: MemoryResource, address: int, size: int, alignment: int = EIGHT) -> str:
-    """What the error says; nothing else has changed."""
+    """Return the error of a free that is refused and changes nothing."""
     before = resource.statistics()
     with pytest.raises(InputError) as caught:
         resource.deallocate(address, size, alignment)

@@ -35,7 +35,7 @@ def test_our_own_log_is_read_back(tmp_path):
     )
 
 
-def test_other_spellings_are_read(read):
+def test_other_notations_are_read(read):
     rows = "7,1.5,allocate,0x10,256,0x2\n8,14:21:32.66,deallocate,0x10,256,0x2\n"
     nothing = "7,1,allocate,(nil),0,0x0\n7,1,free,0x0,0,0x0\n7,1,allocate failure,(nil),9,0\n"
     assert read(HEAD + rows + nothing) == (Event(16, 256, True), Event(16, 0, False))

@@ -1,4 +1,4 @@
-"""What a step was said to take, held against the operating system."""
+"""Planned bytes of a training step, held against the operating system."""
 
 import json
 import subprocess

@@ -162,7 +162,7 @@ def dropped():
     return with_constants(case, axis=np.array([0]), half=np.array(0.5, np.float32)), case.feeds
 
 
-def test_dropouts_of_turns_drop_each_its_own():
+def test_each_iteration_drops_elements_of_its_own():
     model, feeds = dropped()
     losses, _ = steps(model, feeds, Sgd(0.0), count=3)
     assert len(set(losses)) == 3

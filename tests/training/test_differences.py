@@ -7,7 +7,7 @@ from tests.training.nets import NETS
 from tightship import Sgd, train
 
 APART = 2e-3
-"""How far weights are moved along the unit direction, either way."""
+"""Distance that weights are moved along the unit direction, either way."""
 
 
 @pytest.mark.parametrize("without", [(), ("onednn", "native")])

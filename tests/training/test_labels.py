@@ -1,4 +1,4 @@
-"""Which axis of scores has the classes, and labels that are none."""
+"""Axis of scores that has the classes, and invalid labels."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_an_axis_that_is_not_said_or_cannot_be_is_asked_for(axis):
         train(scores(4, 5, 3).model, "cross_entropy", Sgd(), classes_axis=axis)
 
 
-def test_labels_that_fit_another_axis_are_told_which():
+def test_an_error_names_the_axis_that_labels_fit():
     case = scores(4, 5, 3)
     with (
         train(case.model, case.loss, Sgd(), classes_axis=1) as trainer,
@@ -81,7 +81,7 @@ def test_labels_that_fit_another_axis_are_told_which():
 
 
 @pytest.mark.parametrize("wrong", [-1, 5, -101])
-def test_a_label_that_is_no_class_is_told_with_its_place(wrong):
+def test_a_label_that_is_not_a_class_is_reported_with_its_place(wrong):
     case = scores(4, 5, 3)
     given = labels(5, 4, 3)
     given[2, 1], given[3, 0], given[0, 0] = wrong, wrong, -100

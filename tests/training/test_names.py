@@ -18,7 +18,7 @@ NAMES = {
     "h": "gradient_norm", "n": "y.square", "r": "dropout", "d": "y.square.mean",
     "s": "y.loss", "t": "w.squares", "u": "gradient_norm.scale", "v": "w.rate.factor",
 }  # fmt: skip
-"""What each value of `plain` is called besides."""
+"""Further names of each value of `plain`."""
 OPTIMIZERS = [
     Sgd(0.1, momentum=0.9),
     Adam(0.01, clip_norm=1.0, rate_factors={"w1": 0.5}),
@@ -87,7 +87,7 @@ def test_names_of_a_step_of_training_may_be_the_models(tmp_path, optimizer, accu
         assert called[NAMES.get(name, name)].tobytes() == array.tobytes()
 
 
-def test_what_such_a_model_costs_in_training_is_told():
+def test_the_training_cost_of_such_a_model_is_reported():
     case = plain()
     first, second = (
         updating_graph(read_bytes(model), Adam())

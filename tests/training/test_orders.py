@@ -23,7 +23,7 @@ ORDERS = {
 
 
 def stepped(trainer, feeds):
-    """A step in which bytes that nobody may read are NaN before every kernel."""
+    """A step in which bytes that no kernel may read are NaN before every kernel."""
     program, external = trainer._ready(feeds)
     arena, executable = program.arena, program.executable
     room = arena.block.array()
@@ -68,7 +68,7 @@ def test_kernels_that_run_at_once_give_the_same_bits(name, recompute, optimizer)
     assert all(np.array_equal(found[key], weights[key]) for key in weights)
 
 
-def test_an_update_waits_for_whoever_reads_its_weight():
+def test_an_update_waits_for_the_readers_of_its_weight():
     net = NETS["mlp"]()
     with train(net.model, net.loss, Sgd(0.1)) as trainer:
         placement = trainer._programs[0].executable.placement

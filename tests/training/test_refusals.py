@@ -32,7 +32,7 @@ def test_an_output_that_there_is_not_is_named():
     refused("Unknown output `z`; the outputs are y", mlp().model, output="z")
 
 
-def test_a_model_of_two_outputs_wants_to_be_told_which():
+def test_a_model_of_two_outputs_requires_a_choice():
     two = net("two (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Mul (x, w) z = Relu (y) }",
               "cross_entropy", {}, w=(3,))  # fmt: skip
     refused("outputs y, z; choose with `output`", two.model)
@@ -146,7 +146,7 @@ def test_shapes_that_are_open_are_asked_for():
         trainer.step({"x": floats(3, 10), "labels": labels(4, 3)})
 
 
-def test_a_prepared_file_is_told_from_a_model(tmp_path):
+def test_a_prepared_file_is_distinguished_from_a_model(tmp_path):
     (tmp_path / "net.onnx").write_bytes(mlp().model)
     tightship.prepare(tmp_path / "net.onnx", tmp_path / "net.tship")
     refused(r"net\.tship` is a prepared model, .* Give the ONNX file", tmp_path / "net.tship")

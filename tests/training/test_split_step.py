@@ -24,7 +24,7 @@ def stepped_graph(name):
 
 
 def wide_graph():
-    """Whose gradients are larger than what release points stand apart."""
+    """Build a graph whose gradients are larger than the distance of release points."""
     text = "".join(
         f"h{i + 1} = MatMul (h{i}, w{i})\ng{i + 1} = Relu (h{i + 1})\n" for i in range(4)
     )

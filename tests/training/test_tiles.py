@@ -37,7 +37,7 @@ def trained(name, optimizer, **settings):
 @pytest.mark.parametrize("how", OPTIMIZERS)
 @pytest.mark.parametrize("accumulate", [1, 3])
 @pytest.mark.parametrize("name", ["lookup", "tied"])
-def test_a_step_in_pieces_is_the_whole_one_in_less_memory(name, accumulate, how):
+def test_a_step_in_tiles_is_the_whole_one_in_less_memory(name, accumulate, how):
     optimizer = OPTIMIZERS[how]
     losses, tensors, memory, none = trained(name, optimizer, accumulate=accumulate, **WHOLE)
     found, others, less, tiles = trained(name, optimizer, accumulate=accumulate)
@@ -52,7 +52,7 @@ def test_a_step_in_pieces_is_the_whole_one_in_less_memory(name, accumulate, how)
     assert less.given_arena_bytes == memory.given_arena_bytes
 
 
-def test_a_table_in_pieces_has_the_bits_of_the_whole():
+def test_a_table_in_tiles_has_the_bits_of_the_whole():
     """No product is cut: what is looked up is scattered, and rows are updated."""
     for optimizer in OPTIMIZERS.values():
         losses, tensors, _, _ = trained("lookup", optimizer, **WHOLE)
@@ -81,7 +81,7 @@ def test_pieces_never_take_more(name, settings):
     assert found.arena_bytes <= whole.arena_bytes
 
 
-def test_a_step_fits_a_limit_that_it_meets_in_pieces_alone():
+def test_a_step_fits_a_limit_that_it_meets_only_in_tiles():
     net = NETS["tied"]()
     with train(net.model, net.loss, Sgd()) as trainer:
         limit = trainer.peak_bytes
@@ -91,7 +91,7 @@ def test_a_step_fits_a_limit_that_it_meets_in_pieces_alone():
         assert trainer.memory.recomputed_share == 0
 
 
-def test_a_checkpoint_of_a_step_in_pieces_is_one_of_the_whole(tmp_path):
+def test_a_checkpoint_of_a_step_in_tiles_is_one_of_the_whole(tmp_path):
     net, path = NETS["tied"](), tmp_path / "at.safetensors"
     with train(net.model, net.loss, Adam()) as trainer:
         trainer.step(net.feeds)

@@ -162,7 +162,7 @@ def test_gradients_that_are_clipped_are_said_to_be_there_at_once() -> None:
         train(net.model, net.loss, Sgd(RATE, clip_norm=1.0), max_memory="1MiB")
 
 
-def test_threads_that_make_steps_of_one_trainer_take_turns(monkeypatch) -> None:
+def test_threads_that_make_steps_of_one_trainer_alternate(monkeypatch) -> None:
     net, began, order, is_second = mlp(), [], [], Event()
     with train(net.model, net.loss, Sgd(RATE)) as trainer, ThreadPoolExecutor(1) as pool:
 

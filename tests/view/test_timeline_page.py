@@ -143,7 +143,7 @@ def test_a_hostile_name_stays_a_name(show):
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
 
 
-def test_a_click_pins_and_escape_lets_go(show):
+def test_a_click_pins_and_escape_releases(show):
     picture = plans.cnn()
     rectangle = picture.live_at(picture.peak_step())[0]
     browser = show(picture)

@@ -13,14 +13,14 @@ DYNAMO, TORCHSCRIPT = 20, 14
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """How hidden numbers are divided."""
+    """Division of hidden numbers among heads."""
 
     count: int
     length: int
 
     @property
     def hidden(self) -> int:
-        """Of all heads together."""
+        """Numbers of all heads together."""
         return self.count * self.length
 
 
@@ -54,7 +54,7 @@ class Layers:
         return net("Add", net("Mul", net("Div", centred, deviation), scale), shift)
 
     def gelu(self, x: str) -> str:
-        """By the error function."""
+        """Write a Gelu by the error function."""
         net = self.net
         if not self.is_decomposed:
             return net("Gelu", x, approximate="none")

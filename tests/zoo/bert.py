@@ -7,7 +7,7 @@ from tests.zoo.gpt2 import Size
 from tests.zoo.net import Case, Net
 
 KINDS = 2
-"""Of tokens: of the first sentence, and of the second."""
+"""Kinds of tokens: of the first sentence, and of the second."""
 
 
 def bert(batch: int, steps: int, size: Size) -> Case:

@@ -17,7 +17,7 @@ from tests.zoo.whisper import whisper_decoder, whisper_encoder
 from tests.zoo.yolo import yolo
 
 Builder = Callable[[int], Case]
-"""From the batch."""
+"""Function from the batch size to a case."""
 
 FULL: Mapping[str, Builder] = {
     "resnet50_folded": resnet,

@@ -17,7 +17,7 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How an exporter writes a family.
+    """Style in which an exporter writes a family.
 
     Attributes:
         norm: `layer` as one operator, `unshifted` without its bias, `decomposed`, or `rms`.

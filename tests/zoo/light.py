@@ -21,7 +21,7 @@ NAMES = (
     "squeezenet", "vgg19", "zfnet512",
 )  # fmt: skip
 QUICK = ("inception_v1", "resnet50", "shufflenet", "squeezenet")
-"""Those whose weights take little time to fill."""
+"""Models whose weights take little time to fill."""
 SHAPE = (1, 3, 224, 224)
 
 
@@ -85,7 +85,7 @@ def randomised(name: str, seed: int, folder: Path, *, external: bool = False) ->
 
 
 def _roles(nodes: Iterable[NodeProto]) -> dict[str, str]:
-    """What each weight is to the first node that reads it, as `operator` or `operator.index`."""
+    """Map each weight to its role in its first reader, as `operator` or `operator.index`."""
     roles: dict[str, str] = {}
     for node in nodes:
         for index, name in enumerate(node.input):

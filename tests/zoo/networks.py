@@ -31,7 +31,7 @@ STATIC: Mapping[str, Callable[[], Case]] = {
     "decoder": lambda: decoder(2, 128, 4, 24),
     "recurrent": recurrent,
 }
-"""Those whose shapes are all known in advance."""
+"""Networks whose shapes are all known in advance."""
 
 DYNAMIC: Mapping[str, Callable[[], Case]] = {
     "detections": detections,
@@ -40,7 +40,7 @@ DYNAMIC: Mapping[str, Callable[[], Case]] = {
     "sequences": sequences,
     "strings": strings,
 }
-"""Those with steps that allocate."""
+"""Networks with steps that allocate."""
 
 ALL = (*STATIC, *DYNAMIC)
 

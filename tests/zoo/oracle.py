@@ -1,4 +1,4 @@
-"""What a model should give, by ONNX Runtime, and how near to it a result must be."""
+"""Results of a model by ONNX Runtime, and the tolerance for ours."""
 
 from collections.abc import Mapping
 from typing import Any

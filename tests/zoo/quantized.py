@@ -21,7 +21,7 @@ from tests.zoo.net import Array, Case
 
 FORMATS = {"qdq": QuantFormat.QDQ, "operators": QuantFormat.QOperator}
 OPERATORS = {"qdq": None, "operators": ["Conv", "MatMul", "MaxPool", "Relu"]}
-"""Those quantized; with others ONNX Runtime's quantizer writes operators of its own domain."""
+"""Operators to quantize; for others ONNX Runtime writes operators of its own domain."""
 
 
 class _Samples(CalibrationDataReader):

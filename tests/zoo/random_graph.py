@@ -99,7 +99,7 @@ def _binary(w: Writer) -> None:
 
 
 def _broadcast(w: Writer) -> None:
-    """With a constant, or a value of fewer elements, on either side."""
+    """Write a binary node with a constant, or a value of fewer elements, on either side."""
     left = w.pick(lambda shape: len(shape) > 0)
     if left is None:
         return

@@ -1,4 +1,4 @@
-"""A model run step by step, with every byte of the arena that nobody may read made NaN between."""
+"""A model run step by step; between steps, arena bytes that no step may read become NaN."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -24,7 +24,7 @@ class _Writer:
         return net("Add", net("Mul", net("Div", centred, deviation), scale), shift)
 
     def gelu(self, x: str) -> str:
-        """By the error function."""
+        """Write a Gelu by the error function."""
         net = self.net
         if not self.decomposed:
             return net("Gelu", x)

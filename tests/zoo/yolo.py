@@ -7,7 +7,7 @@ from tests.zoo.efficient import Point, swish
 from tests.zoo.net import Case, Net
 
 BINS = 16
-"""Of the distribution that a side's distance is the mean of."""
+"""Bins of the distribution whose mean is a side's distance."""
 CLASSES = 80
 
 

@@ -1,4 +1,4 @@
-"""How long runs took, told to clients that ask for it (R41, R89)."""
+"""Durations of runs, reported to clients that request them (R41, R89)."""
 
 import time
 

@@ -39,7 +39,7 @@ class Setup:
         return self.memory[start + 4 : start + 4 + size]
 
     def answered(self, position, answer, size=None):
-        """What a call gets that a driver answers."""
+        """Return the reply to a call that a driver answers."""
         self.turn = ATTENDED
         start = 64 + SLOT_BYTES * (2 * (position % SLOTS) + 1)
         length = (len(answer) if size is None else size).to_bytes(4, "little")
@@ -75,7 +75,7 @@ def test_both_sides_take_a_ring_to_be_as_large():
 
 
 @pytest.mark.parametrize("turn", [AWAY, CALLED, ASLEEP, 4, 2**32 - 1])
-def test_nothing_is_called_where_nobody_attends(setup, turn):
+def test_nothing_is_called_through_a_ring_that_no_thread_polls(setup, turn):
     setup.turn = turn
     assert setup.ring.call(MESSAGE) is None
     assert setup.turn == turn
@@ -109,7 +109,7 @@ def test_an_answer_of_no_length_that_a_slot_has_is_none(setup, size):
     assert {setup.answered(position, b"answer", size) for position in range(30)} <= {b"", None}
 
 
-def test_a_client_that_turns_to_its_socket_says_so(setup):
+def test_a_client_that_changes_to_its_socket_says_so(setup):
     setup.turn = ATTENDED
     setup.ring.dismiss()
     assert setup.turn == AWAY

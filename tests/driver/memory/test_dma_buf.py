@@ -49,7 +49,7 @@ GF = ErrorStatus.GENERAL_FAILURE
 
 
 class Playing(Kernel):
-    """What the processor has of a mapping goes to a device, and comes from it, by calls.
+    """Device that exchanges the processor's bytes of a mapping with its own by calls.
 
     Attributes:
         device: The bytes that the device has.
@@ -245,7 +245,7 @@ def test_a_dma_buf_is_made_of_memory_or_of_a_heap_or_not_at_all():
 
 
 def test_a_blob_is_used_where_no_device_makes_a_dma_buf_too(tmp_path):
-    """And of a dma-buf where one does; only then can the driver say that there are some."""
+    """The driver can report a dma-buf only on machines with a device that makes them."""
     source, weights = dense(batch=4)
     x = np.random.default_rng(0).standard_normal((4, 32), np.float32)
     with driver(tmp_path) as running, running.client() as client:

@@ -1,4 +1,4 @@
-"""A client's file that never answers holds up its client, for a while, and nobody else."""
+"""A client's file that never answers delays only its client, and only for a while."""
 
 import os
 import threading
@@ -27,7 +27,7 @@ from tightship.errors import DriverError
 MODEL = relu_chain(1, 1024)
 X = np.ones((1, 1024), np.float32)
 SHORTLY_S = 0.05
-"""For who shall be given up."""
+"""Time limit for a client that is given up, in seconds."""
 
 
 class Dead:
@@ -148,7 +148,7 @@ def test_a_client_that_is_gone_meanwhile_leaves_nothing(dead, server, other, tmp
     until(lambda: len(server._service.ledger.pools) == pools)
 
 
-def test_a_file_that_cannot_be_closed_holds_nobody_up(dead, other, tmp_path):
+def test_a_file_that_cannot_be_closed_delays_no_client(dead, other, tmp_path):
     with Client(tmp_path / "driver.sock") as client, file_of(tmp_path / "file") as file:
         pool = register(client, file).pool
         dead.files.add(str(tmp_path / "file"))
@@ -175,7 +175,7 @@ def test_bytes_that_cannot_be_read_fail_a_run(dead, server, other, tmp_path):
 
 
 def not_in_memory(preadv):
-    """As for a file of which nothing is cached."""
+    """Act as for a file of which no page is cached."""
 
     def call(file, rooms, start, flags=0):
         if flags:

@@ -30,7 +30,7 @@ NUMBERS = itertools.count(1)
 
 
 def new_pool(size_bytes, protection=3):
-    """The pages after the first of a file that nobody has sealed."""
+    """The pages after the first of a file that has no seals."""
     file = os.memfd_create("unsealed")
     os.ftruncate(file, PAGE + size_bytes)
     extent, mode = Extent((1, file), PAGE, size_bytes), PoolMode.ISOLATED
@@ -129,7 +129,7 @@ def test_a_file_that_does_not_answer_fails_and_its_process_is_killed(mappings, m
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM])
-def test_a_process_that_somebody_killed_or_stopped_fails_no_call(mappings, end):
+def test_a_process_that_was_killed_or_stopped_fails_no_call(mappings, end):
     pool = new_pool(PAGE)
     os.pwrite(pool.handle, b"x", PAGE)
     worker = idle_worker(mappings, pool)
@@ -160,7 +160,7 @@ def test_a_process_that_cannot_be_killed_is_waited_for_no_longer(mappings, monke
         assert mappings.read(pool, 0, 1).sum() == 0
 
 
-def test_a_process_that_waits_delays_nobody_else(mappings):
+def test_a_process_that_waits_delays_no_other_call(mappings):
     stuck, other = new_pool(PAGE), new_pool(PAGE)
     worker = idle_worker(mappings, stuck)
     stop(worker)

@@ -1,4 +1,4 @@
-"""Files of weights: where they are if nobody can change them, else a copy made at once."""
+"""Files of weights: mapped in place if sealed against changes, else copied at once."""
 
 import fcntl
 import os

@@ -18,7 +18,7 @@ def watchers(before):
 
 @pytest.fixture
 def gate():
-    """Until it opens, an alarm that waits at it keeps later ones from ringing."""
+    """Event at which an alarm waits, which keeps later ones from ringing until it is set."""
     made = threading.Event()
     yield made
     made.set()

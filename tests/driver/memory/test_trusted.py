@@ -1,4 +1,4 @@
-"""Which files are believed to stay as long as they are."""
+"""Files that are trusted to keep their length."""
 
 import os
 

@@ -88,7 +88,7 @@ def test_a_buffer_that_is_given_back_or_moves_is_looked_for_anew():
             assert len(runs._repeats) == 1
 
 
-def test_a_run_that_came_often_is_told_while_its_buffers_stay():
+def test_a_repeated_run_is_reported_while_its_buffers_stay():
     with tightship.load(relu_chain(1, 256)) as model:
         (_, shape) = model.input_types["v0"]
         buffers, size_bytes = DeviceBuffers(), 4 * np.prod(shape)

@@ -1,4 +1,4 @@
-"""What NNAPI's operations are, in NumPy and float64, from their definitions."""
+"""NNAPI's operations in NumPy and float64, from their definitions."""
 
 import math
 
@@ -10,7 +10,7 @@ BOUNDS = ((-math.inf, math.inf), (0, math.inf), (-1, 1), (0, 6))
 
 
 def real(array, kind):
-    """What stored elements stand for."""
+    """Return the real numbers of stored elements."""
     if kind.operand_type in RANGES or kind.scale:
         return (array.astype(np.float64) - kind.zero_point) * kind.scale
     return array.astype(np.float64)
@@ -28,7 +28,7 @@ def activated(array, activation):
 
 
 def padding_of(scheme, length, kernel, stride, dilation):
-    """Before and after, of SAME (1) and VALID (2)."""
+    """Return the padding before and after, of SAME (1) and VALID (2)."""
     if scheme == 2:
         return 0, 0
     reach = (kernel - 1) * dilation + 1
@@ -37,7 +37,7 @@ def padding_of(scheme, length, kernel, stride, dilation):
 
 
 def windows(image, kernel, strides, dilations, pads):
-    """For each place of the output: its indexes, and the window with NaN in the padding.
+    """Yield for each position of the output its indexes, and the window with NaN in the padding.
 
     Args:
         image: NHWC.

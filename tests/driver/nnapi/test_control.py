@@ -17,7 +17,7 @@ from tightship.errors import DriverError
 COUNT, FLAG, VALUE = tensor_type("i4", (1,)), tensor_type("?", (1,)), tensor_type("f4", (2, 3))
 X = np.arange(6, dtype=np.float32).reshape(2, 3) / 10
 LATE = ErrorStatus.MISSED_DEADLINE_PERSISTENT
-"""Of a call that comes after its deadline."""
+"""Status of a call that comes after its deadline."""
 W = np.float32([[0, 1, 0], [0.5, 0, 0.5], [1, 0, 0]])
 
 
@@ -28,7 +28,7 @@ def client(tmp_path_factory):
 
 
 def is_before():
-    """Whether the count, the first of three values, is below the limit, the last."""
+    """Build a condition: the count, the first of three values, is below the limit, the last."""
     builder = ModelBuilder()
     count, _, limit = (builder.input(kind) for kind in (COUNT, VALUE, COUNT))
     builder.operation(OperationType.LESS, [count, limit], [builder.output(FLAG)])

@@ -46,7 +46,7 @@ def check(name, case, made, arguments):
 
 @dataclass(frozen=True)
 class Case:
-    """What a convolution of NHWC tensors should make, and which operands are constants."""
+    """Expected result of a convolution of NHWC tensors, and the operands that are constants."""
 
     geometry: Geometry
     operand_type: int

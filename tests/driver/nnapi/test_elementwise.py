@@ -48,7 +48,7 @@ WORDS = st.integers(-(2**31), 2**31 - 1)
 
 @given(st.lists(st.tuples(WORDS, WORDS.filter(bool) | st.integers(-3, -1)), min_size=1, max_size=9))
 def test_integers_are_divided_downwards(pairs):
-    """As `//` of Python does; 2**31, which no INT32 is, becomes the largest."""
+    """Division rounds as `//` of Python does; 2**31, which exceeds INT32, becomes the largest."""
     left, right = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
     wanted = np.minimum(left // right, 2**31 - 1)
     kind = kind_of(I32, left.shape)

@@ -103,7 +103,7 @@ class Asked:
         self.request = Request(tuple(inputs), (output,), (RequestPool(self.segment.pool),))
 
     def reply(self, way):
-        """What comes back; the status alone where it is refused."""
+        """Return the reply; the status alone if the call is refused."""
         session, number = self.client._session, self.model.identifier
         match way:
             case "sync":

@@ -94,7 +94,7 @@ def test_an_activation_may_be_an_input(make, operand_type, activation):
 
 
 def quantization(case):
-    """That of the input, which a pool keeps."""
+    """Return the quantization of the input, which a pool keeps."""
     value_type = case.network.operands[0].value_type
     return value_type.scale, value_type.zero_point
 

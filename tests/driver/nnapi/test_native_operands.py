@@ -47,7 +47,7 @@ X = np.linspace(0, 1, 64, dtype=np.float32)
 
 
 def test_a_constant_lies_in_a_file_of_the_client(client, tmp_path):
-    """As in a `.safetensors`: at an offset behind a header, not copied into the message."""
+    """The constant lies behind a header, as in a `.safetensors`, not in the message."""
     weights = np.arange(64, dtype=np.float32)
     path = tmp_path / "weights"
     path.write_bytes(bytes(20) + weights.tobytes())

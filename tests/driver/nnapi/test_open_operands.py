@@ -160,7 +160,7 @@ def sum_of_rows():
     return builder
 
 
-def test_what_no_dimensions_can_mend_is_refused_before_they_are_known(client):
+def test_an_error_in_all_dimensions_is_refused_before_they_are_known(client):
     builder = ModelBuilder()
     value, between = builder.input(ROWS), builder.temporary(ROWS)
     builder.operation(OperationType.RELU, [value], [between])
@@ -229,7 +229,7 @@ def test_an_output_may_be_placed_where_the_driver_writes_it(client):
 
 
 def test_placed_arrays_of_more_dimensions_than_programs_stay_are_run_again_and_again(client):
-    """Without the service, and partly without Python, while programs come and go."""
+    """The runs need no service, and partly no Python, while programs come and go."""
     with client.prepare(sum_of_rows()) as model, client.segment(1 << 17) as segment:
         placed = [
             [segment.place((count, 3), "f4") for _ in range(2)]

@@ -85,7 +85,7 @@ def test_outputs_of_unknown_dimensions_come_back_with_theirs(places, room):
         assert all((place.array[6:] == 0).all() for place in places.outputs)
 
 
-def test_an_output_without_room_is_told_and_nothing_is_written(places):
+def test_an_output_without_room_is_reported_and_nothing_is_written(places):
     reply = places.run([20, 24])
     assert reply.status == ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
     assert reply.shapes == (OutputShape((2, 3), is_sufficient=False), OutputShape((2, 3)))

@@ -31,7 +31,7 @@ def filter_of(rng, shape, axis):
 
 
 def made(name, seed, operand_type, geometry, shapes, middle, activation):
-    """What an operation makes, what it should make, and the type of that."""
+    """Return an operation's result, the expected result, and its type."""
     rng, axis = np.random.default_rng(seed), 0 if name == "CONV_2D" else 3
     image, kind = tensor(rng, operand_type, (2, *geometry.image, shapes[0]))
     array, weights, scales, other = filter_of(rng, shapes[1], axis)

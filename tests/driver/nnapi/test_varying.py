@@ -26,12 +26,12 @@ from tightship.errors import DriverError
 
 ROWS, FIXED, ANY = tensor_type("f4", (0, 3)), tensor_type("f4", (2, 3)), tensor_type("f4", None)
 PATIENT = {"loop_timeout_s": 15}
-"""For loops whose iterations are prepared on a machine that others use too."""
+"""Timeout of loops whose iterations are prepared on a machine that other processes use too."""
 X = np.arange(6, dtype=np.float32).reshape(2, 3) / 10
 
 
 def below(value=ROWS):
-    """Whether the count, the first of three values, is below the limit, the last."""
+    """Build a condition: the count, the first of three values, is below the limit, the last."""
     builder = ModelBuilder()
     count, _, limit = (builder.input(kind) for kind in (COUNT, value, COUNT))
     builder.operation(OperationType.LESS, [count, limit], [builder.output(FLAG)])
@@ -76,7 +76,7 @@ def wanted_of(x, iterations):
 
 @pytest.mark.parametrize("inner", [ROWS, ANY], ids=["unknown length", "unknown rank"])
 @pytest.mark.parametrize("given", [FIXED, ROWS], ids=["known inputs", "open inputs"])
-def test_a_state_may_change_its_dimensions_from_turn_to_turn(client, given, inner):
+def test_a_state_may_change_its_dimensions_between_iterations(client, given, inner):
     builder = doubled(given, inner, inner)
     assert client.supported_operations(builder) == (True,) * 3
     with client.prepare(builder) as model:
@@ -114,7 +114,7 @@ def placed_run(client, iterations, shape, dimensions):
 
 
 @pytest.mark.parametrize("dimensions", [(), (0, 3), (0, 0)])
-def test_an_output_without_room_is_told_with_its_shape(client, dimensions):
+def test_an_output_without_room_is_reported_with_its_shape(client, dimensions):
     reply, _ = placed_run(client, 2, (10, 3), dimensions)
     assert reply.status is ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
     assert reply.shapes == (OutputShape((11, 3), is_sufficient=False),)
@@ -169,7 +169,7 @@ def test_branches_may_give_values_of_different_dimensions(client):
 
 
 def nested(iterations):
-    """As often as the second input says, the rows grow as often as they did, and once more."""
+    """Build a loop with an inner loop, which grows the rows `iterations` times, in its body."""
     body, builder = ModelBuilder(), ModelBuilder()
     count, rows, _ = (body.input(kind) for kind in (COUNT, ROWS, COUNT))
     names = [count, body.constant([1], COUNT), body.constant(0)]
@@ -200,7 +200,7 @@ def test_a_loop_within_a_loop_may_change_dimensions_too(client):
 
 
 def test_a_loop_whose_state_grows_ends_with_its_timeout_or_with_too_large_a_state(client):
-    """Its state doubles with every iteration, for ever."""
+    """The loop's state doubles with every iteration, without end."""
     with client.prepare(doubled()) as model:
         with pytest.raises(DriverError, match=r"its timeout|its deadline") as caught:
             model.execute([X, np.array([1 << 30], np.int32)], loop_timeout_s=0.05)
@@ -218,7 +218,7 @@ def test_a_state_larger_than_a_length_can_say_is_refused(monkeypatch):
 
 
 def test_what_a_loop_makes_must_have_the_dimensions_that_the_model_declares(client):
-    """Which shows in the run: after one iteration there are 4 rows, after two 8."""
+    """The run finds the mismatch: after one iteration there are 4 rows, after two 8."""
     builder = ModelBuilder()
     x, limit = builder.input(FIXED), builder.input(COUNT)
     four = builder.temporary(tensor_type("f4", (4, 3)))
@@ -235,7 +235,7 @@ def test_what_a_loop_makes_must_have_the_dimensions_that_the_model_declares(clie
         assert caught.value.status == ErrorStatus.GENERAL_FAILURE
 
 
-def test_what_no_dimensions_can_mend_after_a_loop_is_refused_before_it_runs(client):
+def test_an_error_after_a_loop_in_all_dimensions_is_refused_before_it_runs(client):
     builder = doubled()
     wrong = replace(builder.operations[-1], operation_type=UNKNOWN_OPERATION)
     builder.operations[-1] = wrong

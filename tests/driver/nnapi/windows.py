@@ -26,7 +26,7 @@ class Geometry:
         return self.kernel, self.strides, self.dilations, self.pads
 
     def arguments(self, middle, activation):
-        """After the tensors, in NNAPI's order; layout and dilations only where they are needed."""
+        """List the operands after the tensors in NNAPI's order; layout and dilations if needed."""
         (top, bottom), (left, right) = self.pads
         padding = (self.scheme,) if self.scheme else (left, right, top, bottom)
         found = [*padding, self.strides[1], self.strides[0], *middle, activation]

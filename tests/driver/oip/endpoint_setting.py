@@ -52,7 +52,7 @@ class Setting:
         return response.status, json.loads(b"".join(response.parts))
 
     def body(self, *, given=0, taken=16, out="r", datatype="FP32"):
-        """Of a request as `infer` makes it."""
+        """Return the body of a request as `infer` makes it."""
 
         def place(region, offset):
             keys = ("region", "byte_size", "offset")

@@ -13,7 +13,9 @@ def frame(kind, flags, stream, payload):
 
 
 def opening(window_bytes=65535):
-    """What a client sends first, which takes so many bytes of each answer before it says more.
+    """Return a client's first bytes, which grant so many bytes of each answer.
+
+    They allow the server no table of headers, so that answers never have indexes into one.
 
     It keeps no table of headers, so that those of answers are never numbers in it.
     """
@@ -22,7 +24,7 @@ def opening(window_bytes=65535):
 
 
 def frames(connection):
-    """What a server sends: kinds, flags, streams and payloads, until it hangs up."""
+    """Yield a server's frames until it hangs up: kinds, flags, streams and payloads."""
     with connection.makefile("rb") as source:
         while head := source.read(9):
             size, kind, flags, stream = struct.unpack(">IBBI", b"\0" + head)
@@ -53,7 +55,7 @@ def half_message(size_bytes, stream=1):
 
 
 def other_half(size_bytes, stream=1):
-    """What makes the half of a message of so many bytes a whole, and ends the stream."""
+    """Return the bytes that complete half of a message of so many bytes, and end the stream."""
     return frame(DATA, END_STREAM, stream, bytes(size_bytes - size_bytes // 2))
 
 

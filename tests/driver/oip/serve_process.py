@@ -77,7 +77,7 @@ class Serve:
 
     @property
     def log(self):
-        """What it has written to its standard error."""
+        """Text written to standard error so far."""
         return self._log.read_text()
 
 
@@ -109,13 +109,13 @@ def serve(*options, descriptors_max=None):
 
 
 def serve_neg(folder, *options, descriptors_max=None):
-    """As `serve`, of the model `neg`, whose file is made in a folder."""
+    """Serve the model `neg` as `serve` does, with its file in a folder."""
     onnx.save(parse(MODEL), folder / "neg.onnx")
     return serve(folder / "neg.onnx", *options, descriptors_max=descriptors_max)
 
 
 def settles(read, limit):
-    """What `read` gives once that is at most a limit, or last before patience ends."""
+    """Return the value of `read` once it is at most `limit`, or the last value in time."""
     until = time.monotonic() + PATIENCE_S
     while (found := read()) > limit and time.monotonic() < until:
         time.sleep(0.1)

@@ -42,7 +42,7 @@ SLOW = (
     + "\n".join(f"y{n} = MatMul(y{n - 1}, x)" for n in range(2, PRODUCTS))
     + f"\ny0 = MatMul(y{PRODUCTS - 1}, x)\n}}"
 )
-"""It runs for long enough that other calls come meanwhile."""
+"""Model that runs long enough for other calls to come meanwhile."""
 WIDTH = 2048
 ENDLESS = (
     "endless (float[1,1] x) => (float[1,1] y) {\n"
@@ -50,7 +50,7 @@ ENDLESS = (
     + "\n".join(f"y{n + 1} = MatMul(y{n}, y0)" for n in range(500))
     + "\ny = ReduceMax(y500)\n}"
 )
-"""It runs until its client hangs up, or for minutes; its steps end soon."""
+"""Model that runs until its client hangs up, or for minutes, in short steps."""
 COUNTING = """counting (int64[1] n) => (int64[1] y) {
     start = Constant <value: tensor = int64[1] {0}> ()
     y = Loop (n, "", start) <body = turn (int64 i, bool c, int64[1] s) => (bool more, int64[1] t) {
@@ -58,7 +58,7 @@ COUNTING = """counting (int64[1] n) => (int64[1] y) {
         t = Add (s, i)
     }>
 }"""
-"""It runs for as long as its input says."""
+"""Model that runs as long as its input says."""
 OPEN = "open (float[n,4] x) => (float[n,4] y) { y = Relu(x) }"
 
 

@@ -35,6 +35,6 @@ def test_an_empty_tensor_has_any_shape_up_to_that(shape):
         (10**400, None),
     ],
 )
-def test_a_timeout_that_nobody_waits_for_is_none(timeout_us, timeout_s):
+def test_a_timeout_too_long_to_wait_for_is_none(timeout_us, timeout_s):
     assert timeout_s_of(timeout_us) == timeout_s
     assert decode(request([0], timeout=timeout_us), None).timeout_s == timeout_s

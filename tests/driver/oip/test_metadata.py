@@ -1,4 +1,4 @@
-"""Which lengths of inputs and outputs clients are told, and which may be others."""
+"""Lengths of inputs and outputs that metadata reports, and those reported as variable."""
 
 import numpy as np
 import onnx
@@ -27,7 +27,7 @@ def without_shapes(model):
 
 @pytest.mark.parametrize("is_declared", [True, False])
 @pytest.mark.parametrize(("text", "wanted"), TEXTS.items())
-def test_lengths_are_told_that_hold_for_all_inputs(text, wanted, is_declared):
+def test_lengths_that_hold_for_all_inputs_are_reported(text, wanted, is_declared):
     model = parse(text)
     source = (model if is_declared else without_shapes(model)).SerializeToString()
     with tightship.load(source, shapes={"x": (3, 4)}) as loaded:

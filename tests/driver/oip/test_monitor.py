@@ -1,4 +1,4 @@
-"""What a driver sees of itself."""
+"""Figures that a driver reports of itself."""
 
 import errno
 import threading

@@ -1,4 +1,4 @@
-"""What is logged of refused requests: who, what, why, and not without end."""
+"""Log of refused requests: client, object and reason, in a bounded number of lines."""
 
 import logging
 
@@ -21,7 +21,7 @@ def everything(caplog):
     caplog.set_level(logging.INFO)
 
 
-def test_of_each_client_the_first_refusals_are_told(caplog):
+def test_the_first_refusals_of_each_client_are_logged(caplog):
     log = RefusalLog()
     for _ in range(LINES_MAX + 5):
         log.refused("http:one:80", "GET /x", "there is no x")
@@ -48,7 +48,7 @@ def test_a_line_is_short_whatever_a_client_writes(caplog):
     assert len(caplog.messages[0]) < 3 * TEXT_MAX
 
 
-def test_a_mistake_of_ours_is_told_with_its_place_as_seldom(caplog):
+def test_an_error_of_ours_is_logged_with_its_place_as_rarely(caplog):
     log = RefusalLog()
     for _ in range(LINES_MAX + 5):
         try:

@@ -120,7 +120,7 @@ def test_windows_overlap_where_they_have_bytes_of_one_object(files, tmp_path):
 
 
 def mapped(path):
-    """How many mappings of the process are of a file."""
+    """Count the mappings of the process that are of a file."""
     return Path("/proc/self/maps").read_text().count(f" {path.stat().st_ino} ")
 
 

@@ -58,7 +58,7 @@ def test_a_packet_whose_files_are_lost_in_part_is_refused_and_the_others_closed(
         assert open_files() <= before
 
 
-def test_nobody_at_the_other_end_is_no_packet(ends):
+def test_a_closed_other_end_reads_as_no_packet(ends):
     ends[0].close()
     assert receive(ends[1]) is None
 

@@ -166,7 +166,7 @@ def test_q6_an_answer_that_does_not_fit_becomes_a_failure_without_shapes():
     assert short.number == 9
 
 
-def test_a_failure_told_at_length_keeps_its_status_and_the_begin_of_its_message():
+def test_a_long_failure_keeps_its_status_and_the_begin_of_its_message():
     long = Failed(ErrorStatus.INVALID_ARGUMENT, "ü" * 1000)
     assert decode_reply(encode_reply(long, 3)).message == Failed(long.status, "ü" * 512)
 

@@ -1,4 +1,4 @@
-"""Who may connect: the driver's own user, root, and users that were allowed."""
+"""Users that may connect: the driver's own user, root, and users that were allowed."""
 
 import os
 import stat
@@ -76,12 +76,12 @@ def test_a_user_that_is_allowed_runs_models_and_does_not_see_who_holds_what(fold
             assert own.inspect().clients
 
 
-def test_without_others_nobody_else_reaches_the_socket(folder):
+def test_without_others_only_the_own_user_reaches_the_socket(folder):
     with driver(folder) as running:
         assert stat.S_IMODE(running.path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("options", [["--allow", "root"], ["--allow", "nobody-by-this-name"]])
+@pytest.mark.parametrize("options", [["--allow", "root"], ["--allow", "no-user-of-this-name"]])
 def test_users_are_allowed_at_a_socket_that_is_named(options, tmp_path):
     socket_option = [] if options[1] == "root" else ["--socket", str(tmp_path / "s")]
     ran = subprocess.run(

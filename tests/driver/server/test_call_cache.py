@@ -60,7 +60,7 @@ class Setup:
         )
 
     def handed_over(self):
-        """What is not answered, behind everything that is."""
+        """Return the events not answered, after the answered ones."""
         self.client.send(b"the end")
         return self.repeats.next()
 
@@ -213,7 +213,7 @@ def test_an_answer_that_the_socket_does_not_take_is_handed_over(setup):
     assert unsent[8:16] == struct.pack("<Q", 7)
 
 
-def test_a_call_is_one_threads_until_it_is_answered_whoever_watches_its_socket(setup):
+def test_a_call_stays_with_one_thread_until_it_is_answered(setup):
     both, told = select.EPOLLIN | select.EPOLLOUT, []
 
     def run():

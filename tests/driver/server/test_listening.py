@@ -22,7 +22,7 @@ def door(tmp_path):
 
 @contextmanager
 def no_descriptors():
-    """This process can open no more within the block."""
+    """Let this process open no more files within the block."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     filling = [os.open(os.devnull, os.O_RDONLY)]
     highest = max(map(int, os.listdir("/proc/self/fd")))

@@ -1,4 +1,4 @@
-"""How a driver ends, and what it makes of descriptors that were given away anew."""
+"""Shutdown of a driver, and descriptors whose numbers are reused."""
 
 import os
 import selectors
@@ -31,7 +31,7 @@ def server(tmp_path):
     return Server(tmp_path / "driver.sock", Repository(dict), RunPermits(1))
 
 
-def test_a_driver_that_has_ended_may_be_told_to_end_once_more(server):
+def test_a_driver_that_has_ended_may_be_ended_once_more(server):
     server.stop()
     server.serve()
     server.stop()
@@ -102,7 +102,7 @@ def test_who_cannot_be_heard_for_want_of_memory_is_parted_from(server, tmp_path,
 
 
 def test_a_fence_that_is_pending_is_watched_on(server, monkeypatch):
-    """Its descriptor was that of a fence that had been signalled and is gone."""
+    """The pending fence has the descriptor of an earlier fence, which was signalled and closed."""
     told = []
     monkeypatch.setattr(server, "_happen", told.append)
     read_end, write_end = os.pipe()

@@ -1,4 +1,4 @@
-"""What takes long is done for several clients at once, for each one thing after another."""
+"""Slow work runs for several clients at once, and for each client in order."""
 
 import threading
 

@@ -37,7 +37,7 @@ def sealed_cache(secret, token, payload):
 
 
 def opened_cache(secret, token, content):
-    """Its payload."""
+    """Return the payload of an opened cache."""
     head = opened_head(secret, token, content[:HEAD_BYTES], len(content))
     rest = content[HEAD_BYTES:]
     stops = head.interface_bytes, head.interface_bytes + head.sources_bytes
@@ -98,7 +98,7 @@ def test_replace_security_sensitive_cache(seed):
 
 
 def prepared(client, kind, cache, *files):
-    """Whether the server is asked to save, and the status."""
+    """Return whether the server is asked to save, and the status."""
     number = client.server.post(client.number, Prepare(conv(kind), cache=cache), *files)
     (asked,) = client.server.asked
     is_saved = asked.cache is not None

@@ -1,4 +1,4 @@
-"""Which calls the server may repeat without the service, and until when."""
+"""Calls that the server may repeat without the service, and until when."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_a_run_on_pools_may_be_repeated(setup, kind):
     assert setup.client(call) == reply
 
 
-def test_a_run_that_told_of_too_little_room_may_not_be_repeated(setup):
+def test_a_run_that_reported_too_little_room_may_not_be_repeated(setup):
     setup.server.engine.shape = lambda *_: OutputShape(KIND.dimensions, is_sufficient=False)
     assert setup.client.status(setup.execute) is ErrorStatus.OUTPUT_INSUFFICIENT_SIZE
     assert not setup.server.repeats

@@ -1,4 +1,4 @@
-"""What is copied for models is charged to who has them prepared, before it is copied."""
+"""Copies for models are charged to the account that prepares the model, before they are made."""
 
 import pytest
 

@@ -120,7 +120,7 @@ def test_scalars_are_copied(client):
     assert client(DescribeBuffer(target)).dimensions == ()
 
 
-def test_a_source_may_be_read_by_several_and_written_by_nobody(client):
+def test_a_source_may_be_read_by_several_and_not_be_written(client):
     source, one, two = filled(client), buffer_of(client), buffer_of(client)
     pool = client.pool(SIZE)
     calls = CopyBetween(one, source), CopyBetween(two, source), CopyTo(source, pool)
@@ -161,7 +161,7 @@ def test_a_destination_that_grows_is_charged_for_it():
     assert client.status(CopyBetween(three, one)) is NONE
 
 
-def test_the_server_is_told_both_buffers_and_no_pool(client):
+def test_the_server_gets_both_buffers_and_no_pool(client):
     source, target = filled(client), buffer_of(client)
     client.server.post(client.number, CopyBetween(target, source))
     (asked,) = client.server.asked

@@ -1,4 +1,4 @@
-"""Who holds which bytes, as the service knows it."""
+"""Bytes that clients hold, as the service reports them."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def server():
 
 
 def holdings(server, client):
-    """What is said of one client."""
+    """Return the report on one client."""
     clients = snapshot_of(server.service.ledger).clients
     return next(each for each in clients if each.caller.connection == client.number)
 

@@ -1,4 +1,4 @@
-"""What may be handed over as a pool, and where one that cannot be used fails."""
+"""Files that may become pools, and where an unusable one fails."""
 
 import pytest
 

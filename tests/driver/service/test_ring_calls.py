@@ -1,4 +1,4 @@
-"""Which files may be the ring of a connection."""
+"""Files that may become the ring of a connection."""
 
 import pytest
 

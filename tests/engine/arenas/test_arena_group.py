@@ -41,7 +41,7 @@ def executable(model):
 
 @contextmanager
 def had(model):
-    """As a run of the model does, meanwhile."""
+    """Reserve arenas meanwhile, as a run of the model does."""
     pool = model._programs._pool
     room = pool.reserve(executable(model), Limits(), 0)
     try:
@@ -50,7 +50,7 @@ def had(model):
         pool.release(room, 0)
 
 
-def test_models_that_run_in_turns_have_one_arena(arenas):
+def test_models_that_run_alternately_have_one_arena(arenas):
     models = [loaded(arenas) for _ in range(8)]
     one = models[0].plan.arena_bytes
     for model in models:

@@ -62,7 +62,7 @@ def reserve(pool, executable=None):
 
 
 def waits(future):
-    """Whether nothing comes of it for a while."""
+    """Return whether a future stays unfinished for a while."""
     with pytest.raises(TimeoutError):
         future.result(timeout=0.05)
     return True
@@ -92,7 +92,7 @@ def test_a_run_waits_for_an_arena_where_all_are_reserved(executable, threads):
     assert waiting.result(PATIENCE_S)[0] is arena
 
 
-def test_every_waiting_run_gets_its_turn_and_none_shares_an_arena(executable):
+def test_every_waiting_run_gets_an_arena_and_none_shares_one(executable):
     gate = Gate()
     pool = pooled(executable, 2, gate)
     reserved, most, lock = set(), [], threading.Lock()

@@ -19,7 +19,7 @@ SECOND_NS = 10**9
 
 
 def program(arena_bytes):
-    """What a pool asks of an executable."""
+    """Return the attributes of an executable that a pool reads."""
     return SimpleNamespace(arena_bytes=arena_bytes, native=None, segments=())
 
 
@@ -181,7 +181,7 @@ def test_an_arena_that_cannot_grow_is_as_it_was(clock):
 
 @pytest.fixture
 def watchers():
-    """What tells the threads that watch pools of the test."""
+    """Function that returns the timers that watch pools of the test."""
     before = set(threading.enumerate())
 
     def found():
@@ -192,7 +192,7 @@ def watchers():
 
 
 def join_all(watchers):
-    """Until none is left, those included that others start."""
+    """Join the watchers until none is left, those included that others start."""
     while found := watchers():
         found[0].join(PATIENCE_S)
         assert not found[0].is_alive()

@@ -19,7 +19,7 @@ def test_the_largest_lately_is_that_of_a_search_through_all(steps, back):
 
 
 def demand(*runs, busy_ns=0):
-    """What is noted of runs, each a time and what it needed, numbered from 1."""
+    """Record runs, each a time and the bytes it needed, numbered from 1."""
     noted = Demand()
     for number, (now_ns, needed) in enumerate(runs, start=1):
         noted.note(number, now_ns, 0, needed)

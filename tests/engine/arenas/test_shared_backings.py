@@ -50,7 +50,7 @@ def test_results_are_those_of_an_arena_of_ones_own(model):
             np.testing.assert_array_equal(model(rows(count)), own(rows(count)))
 
 
-def test_models_that_run_in_turns_have_one_arena_which_is_the_largest(model, pool):
+def test_models_that_run_alternately_have_one_arena_which_is_the_largest(model, pool):
     def arena(count):
         return -(-model.plan_for({"x": (count, 32)}).arena_bytes // PAGE) * PAGE
 
@@ -219,7 +219,7 @@ def test_eight_processes_over_two_slots_have_the_same_results(folder):
 
 
 @pytest.mark.slow
-def test_four_processes_in_turns_have_one_arena(folder):
+def test_four_processes_that_alternate_have_one_arena(folder):
     children = []
     for _ in range(4):
         children.append(child(folder, TURN, 4))
@@ -237,7 +237,7 @@ def test_four_processes_in_turns_have_one_arena(folder):
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_in_a_run_holds_nobody_up(folder):
+def test_a_process_that_is_killed_in_a_run_delays_no_other(folder):
     with (
         SharedArenaPool(slots=1, folder=folder) as pool,
         tightship.load(dense()[0], shapes=SHAPES, arena_pool=pool) as model,

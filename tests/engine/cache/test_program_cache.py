@@ -29,7 +29,7 @@ def test_a_shape_is_prepared_once_and_found_again():
         assert (found.held, found.hits, found.misses, found.evictions) == (3, 3, 2, 0)
 
 
-def test_the_shape_used_longest_ago_is_let_go():
+def test_the_least_recently_used_shape_is_evicted():
     with open_dense(programs=2) as model:
         for count in (5, 4, 6):
             model(rows(count))

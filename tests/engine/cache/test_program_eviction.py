@@ -17,7 +17,7 @@ def key(number):
 
 
 def ask(eviction, number):
-    """As a run does that asks for shapes; whether the program had to be made."""
+    """Request a program as a run does; return whether it had to be made."""
     if key(number) in eviction:
         assert eviction.take(key(number)) is not None
         return False
@@ -48,7 +48,7 @@ def test_a_shape_is_made_twice_at_most_while_all_that_come_again_have_room(numbe
     assert all(made.count(number) <= 2 for number in made)
 
 
-def test_a_program_that_a_run_has_is_not_let_go():
+def test_a_program_that_a_run_has_is_not_evicted():
     eviction = ProgramEviction()
     for number in range(NEW_PROGRAMS):
         ask(eviction, number)

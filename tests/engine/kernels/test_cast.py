@@ -24,7 +24,7 @@ def test_a_nan_is_true():
 
 @pytest.mark.parametrize("to", [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2])
 @pytest.mark.parametrize("saturate", [0, 1])
-def test_narrow_floats_saturate_unless_told_otherwise(to: int, saturate: int):
+def test_narrow_floats_saturate_by_default(to: int, saturate: int):
     x = np.linspace(-1e5, 1e5, BLOCK_ELEMENTS + 9).astype(np.float32)
     case = typed("Cast", x, to=to, saturate=saturate)
     assert case.run()[0].tobytes() == case.reference()[0].tobytes()

@@ -35,7 +35,7 @@ def pools(draw: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def windows(x: Any, positions: tuple[int, ...], attributes: dict[str, Any]) -> Any:
-    """By position, what each window reads: NaN for padding, infinity for what is past it."""
+    """Return each position's window of elements: NaN for padding, infinity past it."""
     rank = len(positions)
     pads = attributes["pads"]
     grown = [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)]

@@ -11,7 +11,7 @@ from tightship.graph import DType, Graph, Inline, Node
 RANDOM = "test_bernoulli"
 NEEDS_PILLOW = "test_image_decoder"
 REFUSED_BY_ONNX = {"test_if_opt", "test_scan_sum"}
-"""What `onnx.reference` does not run by itself either."""
+"""Models that `onnx.reference` cannot run by itself either."""
 
 
 def _agrees(actual: Any, expected: Any) -> bool:

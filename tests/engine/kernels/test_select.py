@@ -15,7 +15,7 @@ from tightship.engine.kernels import numpy_kernel
 from tightship.graph import DType, Node, Value
 
 COVERED = 1030
-"""Of the suite's 1,462 models of a single node in onnx 1.23.2 at least this many."""
+"""Least number of covered models, of the suite's 1,462 models of a single node in onnx 1.23.2."""
 
 
 def _covered() -> list[Case]:

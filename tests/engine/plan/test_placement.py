@@ -13,7 +13,7 @@ from tightship.engine.program.schedule import ALIGNMENT, schedule_of
 from tightship.frontend.onnx import read_bytes
 from tightship.planner import AliasKind
 
-NOBODY, SCRATCH = -1, -2
+UNWRITTEN, SCRATCH = -1, -2
 ONEDNN = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 
 
@@ -41,7 +41,7 @@ def scratch_of(placement, index):
 
 
 def is_taken_over(placement, step, slot):
-    """Whether an output of the step is written over a slot, as it may be."""
+    """Return whether an output of the step is written over a slot, as it may be."""
     start = room_of(placement, slot).start
     return any(
         sharing.input == slot and room_of(placement, sharing.output).start == start
@@ -51,7 +51,7 @@ def is_taken_over(placement, step, slot):
 
 def replay(placement):
     """Run the steps over an arena that holds, for each byte, who wrote it last."""
-    writer = np.full(placement.arena_bytes, NOBODY)
+    writer = np.full(placement.arena_bytes, UNWRITTEN)
     for index, step in enumerate(placement.lowered.steps):
         users = np.zeros(placement.arena_bytes, np.int8)
         for slot in in_arena(step.reads):
@@ -195,7 +195,7 @@ def test_a_tensor_that_shares_is_where_the_other_is(name):
         of_name[tensor.name] = tensor
 
 
-def test_a_tensor_that_nobody_reads_lives_while_it_is_written():
+def test_an_unread_tensor_lives_while_it_is_written():
     plan = prepared(graph_of(
         """g (int32[6] x) => (int32[3] y) {
             a = Neg (x) b, c = Split <num_outputs = 2> (a) y = Abs (c) }"""

@@ -60,7 +60,7 @@ MIXED = """g (float[4, 8] x) => (float[4, 8] y) {
 
 
 @pytest.mark.parametrize("without", [(), ("onednn",)])
-def test_native_and_python_steps_take_turns(without):
+def test_native_and_python_steps_alternate(without):
     run, graph = loaded(MIXED, without, w=filled(8, 8))
     np.testing.assert_allclose(
         run(inputs_of(graph))["y"], expected(graph)["y"], rtol=1e-4, atol=1e-5
@@ -156,7 +156,7 @@ def test_without_a_bound_a_refusal_is_the_systems():
     assert not isinstance(error.value, OutOfMemoryError)
 
 
-def test_objects_are_dropped_when_nobody_reads_them_and_outputs_are_left():
+def test_objects_are_dropped_after_their_last_reader_and_outputs_stay():
     run, _ = loaded(
         """g (float[3] x) => (int64[1, n] y) {
         a = NonZero (x) b = Add (a, one) c = Mul (b, a) y = Sub (c, one) }""",

@@ -17,7 +17,7 @@ def taken(kept: OutputBufferPool, name: str = "y", shape: tuple[int, ...] = SHAP
     return kept.array(name, shape, FLOAT)
 
 
-def test_an_array_that_was_let_go_is_taken_again() -> None:
+def test_an_array_that_was_released_is_taken_again() -> None:
     kept = OutputBufferPool()
     address = taken(kept).ctypes.data
     assert taken(kept).ctypes.data == address
@@ -34,14 +34,14 @@ def test_an_array_that_was_let_go_is_taken_again() -> None:
     ],
     ids=["itself", "a slice", "a view of a view", "a buffer", "an array of a buffer"],
 )
-def test_an_array_that_somebody_reads_is_not(hold) -> None:
+def test_an_array_with_a_reader_is_not(hold) -> None:
     kept = OutputBufferPool()
     held = hold(taken(kept))
     again = taken(kept)
     assert not np.shares_memory(np.asarray(held), again)
 
 
-def test_what_is_let_go_is_kept_no_longer_and_what_is_read_lives_on() -> None:
+def test_released_arrays_are_kept_no_longer_and_arrays_with_readers_live_on() -> None:
     kept = OutputBufferPool()
     held = taken(kept)
     held[:] = 3

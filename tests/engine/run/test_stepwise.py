@@ -175,7 +175,7 @@ def convolution(number):
 
 
 def convolved(image, weights):
-    """What a convolution without padding gives."""
+    """Compute a convolution without padding."""
     windows = np.lib.stride_tricks.sliding_window_view(image, weights.shape[2:], (2, 3))
     return np.einsum("nchwij,ocij->nohw", windows, weights)
 
@@ -212,7 +212,7 @@ FIVE = ("residual", "mobile", "segmenter", "encoder", "decoder")
 
 
 @pytest.mark.parametrize("grouping", ["value", "blob", "offset"])
-def test_models_in_turns_make_no_pools_once_each_has_run(grouping):
+def test_alternating_models_make_no_pools_once_each_has_run(grouping):
     cache, host = cache_of(), HostResource()
     runners = [Runner(static_graph(name), cache, Pattern(grouping=grouping), host) for name in FIVE]
     wanted = [runner() for runner in runners]

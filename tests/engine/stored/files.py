@@ -12,7 +12,7 @@ from tightship.engine.stored.container import FIELDS, PAGE_BYTES, Sections, head
 
 @dataclass
 class Parts:
-    """What is in a file."""
+    """Parts of a file."""
 
     weights: bytes
     text: Any

@@ -34,7 +34,7 @@ Place = tuple[str | int, ...]
 
 
 def leaves(value: Any, path: Place = ()) -> Iterator[Place]:
-    """Where the values and lists of a JSON text are."""
+    """Yield the places of the values and lists of a JSON text."""
     if path and not isinstance(value, dict):
         yield path
     if isinstance(value, dict | list):

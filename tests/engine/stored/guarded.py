@@ -1,9 +1,10 @@
-"""Every kernel of the core in some models, run with not a byte more than it says that it reaches.
+"""Every kernel of the core in some models, run with exactly the bytes of its reach.
 
     python -m tests.engine.stored.guarded PART PARTS
 
-Takes each PARTS-th model of ONNX's node suite, from PART on. An operand ends where a page begins
-that nobody may touch: a kernel that says too little ends the process. Prints how many there were.
+Takes each PARTS-th model of ONNX's node suite, from PART on. An operand ends where a page without
+access begins: a kernel that reports too small a reach ends the process. Prints the number of
+kernels.
 """
 
 import sys

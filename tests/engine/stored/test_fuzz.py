@@ -13,7 +13,7 @@ from tests.models import conv_net
 
 
 def ends(path: Path, count: int, seed: int) -> dict[str, int]:
-    """How children ended that loaded and ran what became of a file."""
+    """Count how children ended that loaded and ran mutants of a file."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.engine.stored.fuzz", path, str(count), str(seed)],
         capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],

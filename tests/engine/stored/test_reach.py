@@ -1,4 +1,4 @@
-"""What kernels say that they reach is no less than what they touch, and fits what there is."""
+"""Reaches of kernels: they cover every byte that kernels touch, and fit the operands."""
 
 import subprocess
 import sys
@@ -11,11 +11,11 @@ import tightship
 from tests.zoo.catalogue import SMALL
 
 PARTS = 24
-"""Of ONNX's node suite."""
+"""Number of parts of ONNX's node suite."""
 
 
 def run_guarded(part: int) -> int:
-    """How many kernels of a part ran within what they reach; another end than that raises."""
+    """Return how many kernels of a part ran within their reach; raise if one did not."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.engine.stored.guarded", str(part), str(PARTS)],
         capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],

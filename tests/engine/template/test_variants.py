@@ -13,7 +13,7 @@ from tests.zoo import open_lengths
 from tests.zoo.oracle import assert_near
 
 ARENA_MOST = 1.02
-"""Of the lower bound."""
+"""Largest ratio of an arena to its lower bound."""
 MODELS = {
     "text": (open_lengths.text, lambda n: {"ids": (1, n)}),
     "sound": (open_lengths.sound, lambda n: {"x": (1, 8, n)}),

@@ -42,7 +42,7 @@ def logical(weight):
 
 
 def check(weight):
-    """What is packed comes back, and is what one reorder of the whole would give."""
+    """Check that packing by parts equals one reorder of the whole, and unpacks to the weight."""
     found = packed(weight)
     if weight.desc is None:
         np.testing.assert_array_equal(found, weight.constant.array().reshape(-1).view(np.uint8))
@@ -124,7 +124,7 @@ def test_a_scaled_weight_is_packed_as_its_product(make, piece_bytes, monkeypatch
 
 
 @ONEDNN
-def test_a_large_weight_is_cut_and_each_piece_given_back():
+def test_a_large_weight_is_cut_and_each_part_given_back():
     class Counted(Inline):
         calls = 0
 
@@ -156,7 +156,7 @@ def test_few_long_rows_are_cut_along_the_rows(monkeypatch):
     check(weight)
 
 
-def test_staging_is_for_the_largest_piece_of_any_weight():
+def test_staging_is_for_the_largest_part_of_any_weight():
     small, large = conv(16, 16), conv(64, 64)
     assert pack.staging_bytes((*small, *large)) == pack.staging_bytes(large)
     assert pack.staging_bytes(()) == 0

@@ -201,7 +201,7 @@ WHY = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_no_translation_is_told_with_its_line(name):
+def test_an_operation_without_translation_is_reported_with_its_line(name):
     with pytest.raises(GraphError, match=WHY[name]) as error:
         read(traced(REFUSED[name], X))
     assert "test_translations.py:" in str(error.value)

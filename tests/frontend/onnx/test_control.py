@@ -87,7 +87,7 @@ def test_a_loop_of_known_length_stacks_that_many() -> None:
     assert body.value("t").shape == (2,)
 
 
-def test_a_loop_of_fewer_than_no_turns_takes_none() -> None:
+def test_a_loop_of_negative_iterations_takes_none() -> None:
     assert read_bytes(models.loop_model(-3).SerializeToString()).value("all").shape == (0, 2)
 
 

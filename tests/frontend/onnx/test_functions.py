@@ -63,7 +63,7 @@ def test_attributes_are_those_of_the_call_or_the_default() -> None:
     assert known(graph, "z") == [[1, 2, 1, 2]]
 
 
-def test_an_attribute_that_nobody_gives_is_absent() -> None:
+def test_an_attribute_that_is_not_given_is_absent() -> None:
     function = "F <end> (a) => (b) { b = Shape <end: int = @end> (a) }"
     graph = read("g (float[4, 5] x) => (int64[n] y) { y = mine.F (x) }", function)
     assert known(graph, "y") == [4, 5]

@@ -75,7 +75,7 @@ def test_nodes_that_differ_are_inferred_apart(one: InferenceCall, other: Inferen
     assert found == [Inference(IR_VERSION).outputs(call, OPSETS) for call in (one, other)]
 
 
-def test_opsets_are_told_apart() -> None:
+def test_opsets_are_distinguished() -> None:
     inference = Inference(IR_VERSION)
     node = call("y, mask = Dropout(few)")
     old = opsets(6)

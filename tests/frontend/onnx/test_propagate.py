@@ -151,7 +151,7 @@ def test_known_values_cannot_be_written() -> None:
 
 @pytest.mark.parametrize("exponent", [0.5, 2.0])
 def test_a_side_computed_from_a_count_is_known(exponent: float) -> None:
-    """As TorchScript writes the square root of a number of patches."""
+    """The model has the square root of a number of patches as TorchScript writes it."""
     graph = read(
         """g (float[1, 4] x) => (int64[] y) {
             p = Pow (n, e)

@@ -43,7 +43,7 @@ def test_what_was_inferred_is_not_overruled(inferred: TypeProto, declared: TypeP
 
 
 @given(tensors)
-def test_what_nobody_inferred_is_what_was_declared(declared: TypeProto) -> None:
+def test_a_type_that_was_not_inferred_is_the_declared_one(declared: TypeProto) -> None:
     assert types.refine(TypeProto(), declared) == declared
 
 

@@ -131,7 +131,7 @@ def test_no_graph_is_run_by_torch_where_a_module_has(name):
 
 
 def saved_bytes(module, given):
-    """What torch's autograd keeps of a run besides parameters, buffers and inputs."""
+    """Return the bytes that autograd keeps of a run besides parameters, buffers and inputs."""
     known = {each.untyped_storage().data_ptr() for each in (*module.parameters(), given)}
     known |= {each.untyped_storage().data_ptr() for each in module.buffers()}
     found = {}
@@ -217,7 +217,7 @@ def test_a_checkpoint_of_torch_around_it_runs_it_again():
     assert STEPS.arenas.used_bytes == 0
 
 
-def test_a_weight_that_was_changed_before_the_backward_path_is_told():
+def test_a_weight_that_was_changed_before_the_backward_path_is_reported():
     module = perceptron()
     loss = compiled(module)(torch.randn(5, 12)).sum()
     with torch.no_grad():
@@ -226,7 +226,7 @@ def test_a_weight_that_was_changed_before_the_backward_path_is_told():
         loss.backward()
 
 
-def test_a_hook_that_copies_what_is_saved_is_told():
+def test_a_hook_that_copies_saved_values_is_reported():
     copied = torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda tensor: tensor)
     run = compiled(perceptron())
     run(torch.randn(5, 12))
@@ -279,7 +279,7 @@ def test_more_that_is_done_again_gives_equal_bits():
     assert all(map(torch.equal, *found))
 
 
-def test_a_graph_that_torch_lets_go_is_closed_at_the_next_run():
+def test_a_graph_that_torch_releases_is_closed_at_the_next_run():
     module, given = perceptron(), torch.randn(5, 12)
     for _ in range(2):
         gradients(module, compiled(module), given)

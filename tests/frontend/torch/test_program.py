@@ -100,7 +100,7 @@ class Bessel(nn.Module):
         return torch.special.bessel_j0(x) + 1
 
 
-def test_an_operator_without_translation_is_told_with_its_line():
+def test_an_operator_without_translation_is_reported_with_its_line():
     with pytest.raises(GraphError, match=r"`aten.special_bessel_j0.default`, ") as error:
         read(exported(Bessel(), torch.randn(3)))
     line = r"test_program\.py:\d+: `return torch.special.bessel_j0\(x\) \+ 1`"
@@ -116,7 +116,7 @@ class Bags(nn.Module):
         return self.bags(ids)
 
 
-def test_an_operator_within_a_module_of_torch_is_told_with_the_line_that_calls_it():
+def test_an_operator_within_a_module_of_torch_is_reported_with_the_line_that_calls_it():
     with pytest.raises(GraphError, match=r"test_program\.py:\d+: `return self.bags\(ids\)`"):
         read(exported(Bags(), torch.tensor([[0, 1]])))
 
@@ -151,7 +151,7 @@ def test_a_program_has_no_file_to_share():
         tightship.load(exported(nn.Linear(4, 2), torch.randn(3, 4)), share=True)
 
 
-def test_a_limit_that_the_plan_exceeds_is_told_before_loading():
+def test_a_limit_that_the_plan_exceeds_is_reported_before_loading():
     program = exported(nn.Linear(4, 2), torch.randn(3, 4))
     with pytest.raises(tightship.CapacityError):
         tightship.load(program, shapes={"input": (3, 4)}, max_memory=100)

@@ -1,4 +1,4 @@
-"""What a process that runs programs of torch prints besides its results: nothing."""
+"""Output of a process that runs programs of torch, besides its results: nothing."""
 
 import subprocess
 import sys

@@ -252,7 +252,7 @@ def test_a_loss_that_is_no_scalar_is_refused():
         training_graph(nn.Linear(4, 2), noise(3, 4))
 
 
-def test_a_gradient_without_translation_is_told_with_its_line():
+def test_a_gradient_without_translation_is_reported_with_its_line():
     class Gamma(nn.Module):
         def __init__(self):
             super().__init__()
@@ -265,7 +265,7 @@ def test_a_gradient_without_translation_is_told_with_its_line():
         training_graph(Gamma(), noise(1, 2, 4, 4))
 
 
-def test_a_parameter_that_does_not_lead_to_the_loss_is_told():
+def test_a_parameter_that_does_not_lead_to_the_loss_is_reported():
     class Cut(nn.Module):
         def __init__(self):
             super().__init__()

@@ -50,7 +50,7 @@ CHOSEN = """net (double[2,3] x, double[3] v, double z) => (double[2,3] y, double
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
-def test_a_loop_that_is_counted_has_the_slopes_of_its_turns(count):
+def test_a_counted_loop_has_the_slopes_of_its_iterations(count):
     graph = graph_of(CUMULATED % count)
     made = check(graph, numbers(graph), graph.inputs)
     scans = [node for node in made.nodes if node.operator == "Scan"]
@@ -63,7 +63,7 @@ def test_a_loop_that_is_counted_has_the_slopes_of_its_turns(count):
 @pytest.mark.parametrize("direction", [0, 1])
 @pytest.mark.parametrize("place", [0, 2, -1])
 @pytest.mark.parametrize("back", [0, 1])
-def test_a_scan_has_the_slopes_of_its_turns(axis, direction, place, back):
+def test_a_scan_has_the_slopes_of_its_iterations(axis, direction, place, back):
     graph = graph_of(SCANNED % (axis, direction, place, back))
     check(graph, numbers(graph), graph.inputs)
 
@@ -163,7 +163,7 @@ def test_a_loop_that_data_ends_is_refused(count, goes_on):
         backward(graph, ["y"], ["x"])
 
 
-def test_weights_are_told_from_settings_by_what_a_body_does_with_them():
+def test_weights_are_distinguished_from_settings_by_their_use_in_a_body():
     graph = graph_of(
         """net (bool k, float[1,1,2] x) => (float y) {
         y = If <then_branch = one () => (float a) { a = Resize <mode = "linear"> (x, , scales) },

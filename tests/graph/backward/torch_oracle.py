@@ -99,7 +99,7 @@ def _batch_norm(node: Node, x: Tensor, scale: Tensor, bias: Tensor, *_: Tensor) 
 def _running_batch_norm(
     node: Node, x: Tensor, scale: Tensor, bias: Tensor, *running: Tensor
 ) -> Any:
-    """By the batch; running statistics change."""
+    """Normalize by the batch; running statistics change."""
     momentum, epsilon = node.attributes.get("momentum", 0.9), node.attributes.get("epsilon", 1e-5)
     return F.batch_norm(x, *running, scale, bias, training=True, momentum=1 - momentum, eps=epsilon)
 

@@ -80,7 +80,7 @@ def test_what_is_not_plain_is_left_to_the_slow_reader(old, new):
 
 
 def json_fails(text):
-    """Whether the rest of the file is no JSON, which `load_plan` reads after the rows."""
+    """Return whether the rest of the file is invalid JSON; `load_plan` reads it after the rows."""
     try:
         json.loads(text)
     except ValueError:

@@ -104,7 +104,7 @@ class Replay:
         owner[~np.isin(owner, list(kept))] = value
 
     def bytes(self, offset: int, size_bytes: int) -> NDArray[np.int64]:
-        """Whose some bytes are; those that are always of one owner are counted once."""
+        """Return the owners of some bytes; those that always have one owner are counted once."""
         first, last = np.searchsorted(self.cuts, (offset, offset + size_bytes))
         return self.owner[first:last]
 

@@ -1,4 +1,4 @@
-"""Steps that nobody waits for."""
+"""Steps that no other step waits for."""
 
 from random import Random
 
@@ -54,7 +54,7 @@ def test_what_is_joined_can_be_planned_and_run(schedule, seed):
     Replay(plan_parallel(joined)).run(Random(seed))
 
 
-def test_a_view_that_nobody_reads_stays_alone():
+def test_an_unread_view_stays_alone():
     values = tuple(ScheduledValue(name, 8) for name in "abcd")
     view = Step("c", "View", (1,), (2,), aliases=(Alias(2, 1, AliasKind.VIEW),))
     steps = (

@@ -1,4 +1,4 @@
-"""What holds for every placement, and the rule of each on buffers worked by hand."""
+"""Properties of every placement, and the rule of each on buffers worked by hand."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ class Gate:
 
 
 class AwaitedGate(Gate):
-    """Opens when it has been looked at so often that somebody waits for it."""
+    """Opens after so many polls that a thread must be waiting for it."""
 
     LOOKS = 20
 

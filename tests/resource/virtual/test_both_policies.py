@@ -1,4 +1,4 @@
-"""What both policies do alike."""
+"""Behaviour that both policies share."""
 
 import ctypes
 import os

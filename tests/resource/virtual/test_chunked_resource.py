@@ -234,7 +234,7 @@ def test_d13_a_block_serves_another_stream_only_behind_its_fence(name):
     assert resource.allocate(CHUNK) == address
 
 
-def test_a_fence_that_never_signals_blocks_nobody_for_long():
+def test_a_fence_that_never_signals_blocks_no_thread_for_long():
     resource, gate = ChunkedVirtualResource(HostDevice(), CHUNK), Gate()
     stream = gate.stream()
     resource.deallocate_on(resource.allocate_on(CHUNK, stream), CHUNK, stream)

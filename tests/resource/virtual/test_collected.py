@@ -21,7 +21,7 @@ POLICIES = ("stealing", "chunked")
 
 
 class Told:
-    """What a function refers to, that refers to a resource."""
+    """Object that a function refers to, and that refers to a resource."""
 
     def __init__(self):
         self.held = None

@@ -1,4 +1,4 @@
-"""What the published allocator's rules cost, and the default policy does not (D14 to D19)."""
+"""Costs of the published allocator's rules that the default policy avoids (D14 to D19)."""
 
 import random
 

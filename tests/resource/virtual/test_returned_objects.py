@@ -19,7 +19,7 @@ POLICIES = ("stealing", "chunked")
 
 
 class Owner:
-    """What has a resource, and what its functions return refers to."""
+    """Object that has a resource, and that objects returned by its functions refer to."""
 
     def __init__(self):
         self.held = None

@@ -1,4 +1,4 @@
-"""Free pages go where they are wanted, when nobody uses them, and nothing is lost on the way."""
+"""Unused free pages move to where they are needed, and nothing is lost on the way."""
 
 import ctypes
 import os
@@ -192,7 +192,7 @@ def test_work_is_overwritten_where_its_stream_is_not_named(is_heeded, found):
 
 
 class Record:
-    """What a stream is made of, in which all work is done."""
+    """Function that a stream is made of; all of its work is done."""
 
     def __call__(self):
         return None

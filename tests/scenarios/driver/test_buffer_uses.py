@@ -1,4 +1,4 @@
-"""What buffers of a driver are for: states, results in between, going on without the driver."""
+"""Uses of a driver's buffers: states, intermediate results, and going on without the driver."""
 
 import runpy
 import subprocess
@@ -116,7 +116,7 @@ def example():
 def test_a_state_goes_on_in_this_process_when_the_driver_dies(
     tmp_path, example, monkeypatch, capsys, deadly
 ):
-    """At whichever step it dies; without `deadly` it does not."""
+    """The driver dies at step `deadly`; with None it does not."""
     (tmp_path / "cell.onnx").write_bytes(cell())
     with driver(tmp_path) as running:
         plain, steps = RemoteModel.execute, []
@@ -138,7 +138,7 @@ def test_the_example_runs_with_a_driver_and_without(served, tmp_path):
     (tmp_path / "cell.onnx").write_bytes(cell())
     command = [sys.executable, "examples/fallback.py", str(tmp_path / "cell.onnx"), "10"]
     found = []
-    for path in (served.path, tmp_path / "nobody.sock"):
+    for path in (served.path, tmp_path / "missing.sock"):
         done = subprocess.run(
             [*command, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
         )
@@ -157,7 +157,7 @@ def test_a_model_runs_here_where_no_driver_serves_it(tmp_path):
                 running.process.kill()
                 running.process.wait()
         assert fallback.refusal.status == ErrorStatus.DEVICE_UNAVAILABLE
-    with FallbackModel(cell(), tmp_path / "nobody.sock") as fallback:
+    with FallbackModel(cell(), tmp_path / "missing.sock") as fallback:
         assert fallback.refusal.status == ErrorStatus.DEVICE_UNAVAILABLE
         (result,) = fallback.execute([INPUTS[0], STATE])
         np.testing.assert_allclose(result, here(STATE)[0], 1e-5)

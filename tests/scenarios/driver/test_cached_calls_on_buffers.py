@@ -1,4 +1,4 @@
-"""Which runs on buffers the server may repeat: those that find them as they leave them."""
+"""Runs on buffers that the server may repeat: those that find buffers as they leave them."""
 
 import pytest
 
@@ -54,7 +54,7 @@ class Recurrent:
 
     @property
     def repeats(self):
-        """What the server may repeat now."""
+        """Calls that the server may repeat now."""
         self.server.check_repeats()
         return [call for _, call in self.server.repeats if not self.server.paused]
 
@@ -150,7 +150,7 @@ def test_an_output_of_other_dimensions_ends_repeats(setup):
 
 
 def test_a_buffer_that_was_otherwise_in_between_ends_repeats(setup):
-    """Its memory may be another since."""
+    """The buffer's memory may have moved since."""
     elsewhere = setup.client.buffer([setup.model], outputs=[0])
     holds = setup.call(setup.states[0], elsewhere)
     for call in (setup.to, setup.fro):

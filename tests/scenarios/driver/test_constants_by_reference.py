@@ -58,7 +58,7 @@ def mapped(served, path):
 
 
 def modes(client):
-    """Of pools that a model needs though they were forgotten."""
+    """Return the modes of pools that a model needs after their client has forgotten them."""
     pools = client.inspect().clients[-1].pools
     return {pool.kind: pool.mode for pool in pools if not pool.is_registered}
 
@@ -120,7 +120,7 @@ def test_a_file_that_no_pool_stands_for_is_named(client, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [PoolMode.COPY, PoolMode.ISOLATED])
-def test_weights_that_vanish_before_they_are_read_kill_nobody(client, tmp_path, mode):
+def test_weights_that_vanish_before_they_are_read_kill_no_process(client, tmp_path, mode):
     data = saved(tmp_path).read_bytes()
     segment = client.segment(len(data))
     segment.place((len(data),), "u1").array[...] = np.frombuffer(data, np.uint8)

@@ -34,7 +34,9 @@ def start_doomed(served):
 def kill(process, held):
     """Kill a client, and wait until its driver has let go of what it waited for."""
     hang_up = select.poll()
-    hang_up.register(held, 0)  # an error is told in any case: nobody can read any more
+    hang_up.register(
+        held, 0
+    )  # an error is reported in any case, because no client can read any more
     process.kill()
     process.wait()
     process.stdout.close()

@@ -179,7 +179,7 @@ def test_d8_one_slot_is_not_two_pools_of_one_request(client):
 
 
 def test_d9_a_pool_is_handed_to_the_server_once_and_dropped_once(client):
-    """Between, no effect speaks of mapping: the server maps at first use and keeps it."""
+    """No effect in between is about mapping: the server maps at first use and keeps it."""
     model = client.model(conv(KIND))
     pool = client.pool()
     places = Places(pool)

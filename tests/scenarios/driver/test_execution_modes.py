@@ -59,7 +59,7 @@ def test_a_fenced_execution_waits_for_all_its_fences(setup):
     assert not setup.server.watched
 
 
-def test_before_its_fence_is_signalled_nobody_is_told_how_it_went(setup):
+def test_the_result_is_not_reported_before_the_fence_is_signalled(setup):
     execution = setup.fenced()
     reply = setup.server.post(setup.client.number, m.GetExecutionInfo(execution))
     assert setup.server.replies[setup.client.number, reply].status is GF
@@ -123,7 +123,7 @@ def test_a_chain_of_fenced_executions_passes_a_buffer_on(setup):
         assert setup.info(execution) is (NONE if is_ok else GF)
 
 
-def test_nobody_counts_on_a_writer_that_has_failed(setup):
+def test_no_execution_relies_on_a_writer_that_has_failed(setup):
     client = setup.client
     token = client.buffer((setup.model,), inputs=(0,), outputs=(0,))
     places = Places(setup.pool)
@@ -136,7 +136,7 @@ def test_nobody_counts_on_a_writer_that_has_failed(setup):
 
 
 def test_an_execution_that_cannot_begin_takes_no_buffer(setup):
-    """Its input is free and its output is being read: the input can be written afterwards."""
+    """The output is being read, so the execution fails; its input can be written afterwards."""
     client, server = setup.client, setup.server
     read, busy = (client.buffer((setup.model,), inputs=(0,), outputs=(0,)) for _ in range(2))
     for token in (read, busy):
@@ -325,7 +325,7 @@ def test_an_execution_that_waits_for_its_permit_ends_at_its_deadline(setup):
 
 
 @pytest.mark.parametrize("is_waiting", [False, True])
-def test_a_deadline_that_passes_before_a_permit_is_told_of_ends_the_execution(setup, is_waiting):
+def test_a_deadline_that_passes_before_a_permit_is_reported_ends_the_execution(setup, is_waiting):
     client, server = setup.client, setup.server
     if is_waiting:
         server.post(client.number, m.Execute(setup.model, setup.request))

@@ -24,7 +24,7 @@ from tightship.errors import DriverError
 
 TOKEN = bytes(32)
 NUMBER = 77
-"""Of a call that is written by hand."""
+"""Number of a call that is written by hand."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def status_of(call, *arguments, **named):
 
 
 def check_models(client):
-    """What every driver has: ONNX, models of operands, and executions of each kind."""
+    """Check every driver's features: ONNX, models of operands, and executions of each kind."""
     wanted = here(STATE)[0]
     remote = client.prepare(cell())
     with remote.burst() as burst, remote.reusable([INPUTS[0], STATE]) as reusable:
@@ -154,7 +154,7 @@ def test_a_client_that_knows_of_no_names_of_files_prepares_a_model(tmp_path):
     assert len(frame.message.inputs) == 2
 
 
-def test_a_driver_that_knows_of_no_names_of_files_is_told_none(tmp_path):
+def test_a_driver_without_names_of_files_is_sent_none(tmp_path):
     path = tmp_path / "no model.onnx"
     path.write_bytes(b"no model")
     with client_of(tmp_path, **without("named_files")) as client:

@@ -116,7 +116,7 @@ def test_mangled_messages_with_any_files_leave_nothing(served, witness, connecti
 @pytest.mark.parametrize(
     "times", [50, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
 )
-def test_a_file_that_is_cut_after_it_was_registered_kills_nobody(times, tmp_path):
+def test_a_file_that_is_cut_after_it_was_registered_kills_no_process(times, tmp_path):
     with driver(tmp_path) as alone, alone.client() as witness:
         before = alone.settled_state(witness)
         with alone.client() as hostile, (tmp_path / "pool").open("w+b") as file:

@@ -1,4 +1,4 @@
-"""An ONNX model's image in a buffer: channels last there, first for whoever copies it."""
+"""An ONNX model's image in a buffer: channels last there, first for a client that copies it."""
 
 import errno
 from functools import partial
@@ -55,7 +55,7 @@ def cell():
 
 
 def states(count):
-    """After each step, in this process."""
+    """Return the states after each step, in this process."""
     with tightship.load(cell()) as own:
         found = [STATE]
         for x in INPUTS[:count]:
@@ -166,7 +166,7 @@ def test_a_graph_with_images_turned_computes_the_same():
     np.testing.assert_allclose(result.transpose(0, 3, 1, 2), states(1)[0], 1e-4, 1e-5)
 
 
-def test_in_a_driver_nobody_sees_it(tmp_path):
+def test_in_a_driver_the_layout_is_not_visible(tmp_path):
     with driver(tmp_path) as running, running.client() as client:
         remote = client.prepare(cell())
         both = [client.allocate(inputs=[(remote, 1)], outputs=[(remote, 0)]) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What executions may take: time after a deadline, places beside others, room of buffers."""
+"""Limits of executions: time after a deadline, places beside others, room in buffers."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def plain(client):
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_a_run_has_some_time_to_stop_before_its_client_is_told(is_stopped):
+def test_a_run_has_some_time_to_stop_before_its_client_is_notified(is_stopped):
     client = Client()
     server, model = client.server, client.model(conv(KIND))
     call = m.Execute(model, plain(client), deadline_ns=server.now_ns + 5 * MS)

@@ -18,7 +18,7 @@ CALLS_MAX = 10
 
 
 def data_bytes(pid):
-    """What `RLIMIT_DATA` counts of a process."""
+    """Return the bytes of a process that `RLIMIT_DATA` counts."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmData:")).split()[1]) << 10
 

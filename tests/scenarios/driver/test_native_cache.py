@@ -165,7 +165,7 @@ def test_wrong_length_model_cache(client, kind, file):
     for wrong in (data + b"\0", data[:-1], data[: HEAD_BYTES + 1], data[:HEAD_BYTES], data[:7]):
         overwrite(file, wrong)
         assert refusal(client, cache) == GF
-    os.ftruncate(file, 1 << 40)  # holes, which nobody reads to see that they are none
+    os.ftruncate(file, 1 << 40)  # holes, which are not read to check their contents
     assert refusal(client, cache) == GF
 
 
@@ -273,7 +273,7 @@ UNKEPT = {
 
 @pytest.mark.parametrize(("make", "kinds"), UNKEPT.values(), ids=UNKEPT.keys())
 def test_a_model_that_cannot_be_kept_is_prepared_all_the_same(client, file, make, kinds):
-    """It is several programs, which no file holds, or none before a request comes."""
+    """The model has several programs, which no file holds, or none before a request comes."""
     os.write(file, b"of before")
     cache = CompilationCache(TOKEN, (file,))
     with client.prepare(make(), cache=cache) as model:

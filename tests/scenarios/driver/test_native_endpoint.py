@@ -92,7 +92,7 @@ def test_a_file_that_is_no_model_is_called_by_its_path(client, tmp_path):
         client.prepare(path)
 
 
-def test_the_driver_says_a_name_on_one_line_whoever_sends_it(client):
+def test_the_driver_prints_a_clients_name_on_one_line(client):
     with client.segment(64) as segment:
         source = NamedFile(FileFormat.ONNX, segment.pool, 0, 64, name="a\x1b[2J\nb")
         with pytest.raises(DriverError, match=re.escape("`a?[2J?b` is not")):
@@ -322,7 +322,7 @@ def test_a_fence_that_breaks_ends_what_waits_for_it(model):
         assert status_of(fenced.wait, PATIENCE_S) == ErrorStatus.GENERAL_FAILURE
 
 
-def test_a_driver_that_is_told_to_end_removes_its_socket(tmp_path):
+def test_a_driver_that_is_ended_removes_its_socket(tmp_path):
     with driver(tmp_path) as running, running.client() as client:
         client.prepare(MODEL).execute([X])
         running.process.terminate()

@@ -54,7 +54,7 @@ def sent(monkeypatch):
     return sizes
 
 
-def nobody_attended(what):
+def was_not_polled(what):
     """Fail; or skip where so much else runs that a driver is not to look at rings."""
     if os.getloadavg()[0] > 2 * len(os.sched_getaffinity(0)):
         pytest.skip(f"{what}, on a machine that is busy otherwise")
@@ -86,7 +86,7 @@ def test_results_are_those_of_the_socket_all_around_the_ring(served, sent):
             through_ring += len(sent) == before
             if through_ring == 3 * SLOTS:
                 return
-    nobody_attended(f"Only {through_ring} calls went through the ring")
+    was_not_polled(f"Only {through_ring} calls went through the ring")
 
 
 def test_two_bursts_and_the_socket_take_permits(served):
@@ -180,7 +180,7 @@ def test_every_way_to_run_again_goes_through_the_ring(served, sent, way):
             assert abs(y.array - np.tanh(0.5)).max() < 1e-5
             if len(sent) == before:
                 return
-    nobody_attended("No call went through the ring")
+    was_not_polled("No call went through the ring")
 
 
 def own_state():
@@ -241,7 +241,7 @@ class Scribbler:
         self.memory[start : start + len(data)] = data
 
     def call(self):
-        """By the socket, after which the driver may attend; answers beyond one are dropped."""
+        """Call by the socket, so that the driver may poll the ring; drop further answers."""
         self.socket.send(self.message)
         self.socket.recv(1 << 16)
         with suppress(BlockingIOError):
@@ -259,7 +259,7 @@ def kept(files, size_bytes):
 @pytest.mark.parametrize(
     "times", [10_000, pytest.param(100_000, marks=pytest.mark.slow)], ids=["some", "many"]
 )
-def test_who_scribbles_over_his_ring_disturbs_nobody(served, monkeypatch, times):
+def test_a_client_that_scribbles_over_its_ring_disturbs_no_other(served, monkeypatch, times):
     is_over, failures = threading.Event(), []
 
     def work(model, x, y):
@@ -286,7 +286,7 @@ def test_who_scribbles_over_his_ring_disturbs_nobody(served, monkeypatch, times)
         assert served.process.poll() is None
         check(*ends, 3)
         if scribbler.taken <= times / 1000:
-            nobody_attended(f"Only {scribbler.taken} calls were taken from the ring")
+            was_not_polled(f"Only {scribbler.taken} calls were taken from the ring")
 
 
 DYING = """

@@ -18,7 +18,7 @@ KINDS = [(3, 0.0, 0), (5, 0.5, 0), (5, 1.0, 0), (8, 0.0, 0), (1, 0.0, 0)]
 
 
 def produced(dimensions):
-    """What an engine makes of dimensions that are not all known."""
+    """Return an engine's outputs for dimensions that are not all known."""
     return tuple(axis or 2 for axis in dimensions) or (2,)
 
 

@@ -1,4 +1,4 @@
-"""What a model is prepared for decides on the threads of its kernels."""
+"""Execution preference of a model, which decides on the threads of its kernels."""
 
 import os
 

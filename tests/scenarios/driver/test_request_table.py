@@ -330,7 +330,7 @@ def test_inputs_may_overlap(client, mode):
     assert run(client, model, request, mode) is NONE
 
 
-def test_timing_is_told_only_when_it_is_asked_for(client):
+def test_timing_is_reported_only_on_request(client):
     model, request = small(client)
     assert client(m.Execute(model, request)).timing == Timing()
     measured = client(m.Execute(model, request, measure_timing=True)).timing
@@ -346,14 +346,14 @@ def test_a_loop_timeout_is_two_seconds_and_fifteen_at_most(client):
     assert client.status(m.Execute(model, request, loop_timeout_ns=-2)) is IA
 
 
-def test_a_loop_that_takes_too_long_is_told_as_the_engine_has_it(client):
+def test_a_loop_that_takes_too_long_is_reported_as_the_engine_does(client):
     model, request = small(client)
     client.server.engine.status = TRANSIENT
     reply = client(m.Execute(model, request, loop_timeout_ns=MS))
     assert reply == Failed(TRANSIENT, "The execution failed.")
 
 
-def test_a_run_is_told_to_stop_even_if_time_has_jumped():
+def test_a_run_is_stopped_even_if_time_has_jumped():
     client = Client(FakeServer())
     model, request = small(client)
     message = m.Execute(model, request, deadline_ns=client.server.now_ns + 10 * MS)

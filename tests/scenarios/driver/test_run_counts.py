@@ -52,7 +52,7 @@ NATIVE = 'model="model",version="1",face="native"'
 OWN = 'model="",version="",face="native"'
 
 
-def test_runs_are_counted_whoever_answers_them(served, monkeypatch):
+def test_runs_are_counted_on_every_path_that_answers_them(served, monkeypatch):
     endpoint, path = served
     asked, plain = [], Runs.run
     monkeypatch.setattr(Runs, "run", lambda *each: asked.append(None) or plain(*each))

@@ -1,4 +1,4 @@
-"""A model that nobody waits for any more is left at the next step, and leaves nothing."""
+"""A model whose client stops waiting is abandoned at the next step, and leaves nothing."""
 
 import os
 
@@ -44,7 +44,7 @@ def asked_of(file, cache=None):
 
 
 def stopping(stop, call):
-    """A call during which whoever waits goes away."""
+    """A call during which the client that waits goes away."""
 
     def stopped(*arguments, **named):
         stop.set()

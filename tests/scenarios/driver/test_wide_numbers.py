@@ -103,7 +103,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_client_is_told_and_its_connection_goes_on(served, call):
+def test_a_client_gets_an_error_and_its_connection_goes_on(served, call):
     file = os.memfd_create("wide")
     os.ftruncate(file, 4096)
     try:

@@ -91,7 +91,7 @@ class Caller:
         return call.future(message.SerializeToString(), timeout=timeout_s)
 
     def by_socket(self, model, count=1):
-        """A process with fenced executions that nobody waits for."""
+        """A process with fenced executions that no client waits for."""
         array = next(iter(INPUTS[model].values()))[1]
         what = (array.dtype.str, array.shape, len(INPUTS[model]), count)
         command = [sys.executable, "-c", DOOMED, self.served.socket, model, *map(str, what)]
@@ -278,7 +278,7 @@ def test_many_calls_of_a_model_delay_another_by_the_run_that_goes_on(caller, ans
         until(lambda: running(caller.served) == 1)
 
 
-def test_hang_ups_take_nobodys_place():
+def test_hang_ups_take_no_other_clients_place():
     with server("one", "small") as served, ExitStack() as opened:
         caller = Caller(served, opened)
         holding = [caller.by_http("endless") for _ in range(2)]

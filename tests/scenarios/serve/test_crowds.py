@@ -53,7 +53,7 @@ def drip(server, ended):
                 connection.sendall(b"x")
 
 
-def test_clients_that_drip_headers_keep_nobody_out(tmp_path, opened):
+def test_clients_that_drip_headers_keep_no_client_out(tmp_path, opened):
     server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "8"))
     ended = threading.Event()
     before = server.descriptor_count
@@ -66,7 +66,7 @@ def test_clients_that_drip_headers_keep_nobody_out(tmp_path, opened):
     assert [probe(server) for _ in range(20)] == [200] * 20
 
 
-def test_a_client_whose_headers_come_too_slowly_is_told_so(tmp_path, opened):
+def test_a_client_whose_headers_come_too_slowly_gets_an_error(tmp_path, opened):
     server = opened.enter_context(serve_neg(tmp_path, "--max-connections", "1"))
     slow = opened.enter_context(server.connected(server.http_port))
     slow.sendall(HALF_A_HEAD)
@@ -107,7 +107,7 @@ def test_the_address_with_most_connections_makes_room(tmp_path, opened):
 
 
 def grpc_call(server, method="ServerLive", request=b""):
-    """What gRPC says of a call by a connection of its own."""
+    """Return the status and messages of a gRPC call on a connection of its own."""
     own = (("grpc.use_local_subchannel_pool", 1),)
     with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=own) as channel:
         call = channel.unary_unary(f"/inference.GRPCInferenceService/{method}")
@@ -129,7 +129,7 @@ def open_count(connections):
 
 
 def has_ended(connection):
-    """Whether the server has closed its side, once what it sent is read."""
+    """Return whether the server has closed its side, once its bytes are read."""
     connection.setblocking(False)
     try:
         while said := connection.recv(1 << 16):
@@ -234,7 +234,7 @@ def test_fences_that_one_client_waits_for_leave_descriptors_to_others(tmp_path, 
     assert probe(server) == 200
 
 
-def test_native_clients_that_find_no_descriptor_are_told_why(tmp_path, opened):
+def test_native_clients_that_find_no_descriptor_get_the_reason(tmp_path, opened):
     server = opened.enter_context(serve_neg(tmp_path, descriptors_max=256))
 
     def connect():
@@ -243,7 +243,7 @@ def test_native_clients_that_find_no_descriptor_are_told_why(tmp_path, opened):
     assert refusals(connect) == SHORT
 
 
-def test_crowds_at_every_endpoint_keep_nobody_out_and_fill_no_log(tmp_path, opened):
+def test_crowds_at_every_endpoint_keep_no_client_out_and_fill_no_log(tmp_path, opened):
     server = opened.enter_context(serve_neg(tmp_path, descriptors_max=256))
     for _ in range(300):
         connection = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))

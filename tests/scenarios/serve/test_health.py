@@ -77,7 +77,7 @@ def test_a_path_that_there_is_not_is_404_by_any_method(server, target):
         assert (status, headers["Allow"]) == (404, None)
 
 
-def test_a_server_at_loopback_has_the_names_that_it_is_told(server):
+def test_a_server_at_loopback_has_the_names_that_it_is_given(server):
     for host in ("models.example.com", "MODELS.example.com:443", "b", "localhost"):
         assert server.ask("GET", "/v2", Host=host)[0] == 200
     status, _, body = server.ask("GET", "/v2", Host="other.example.com")
@@ -141,7 +141,7 @@ def entries(data):
         yield name.decode(), rest[2:]
 
 
-def test_who_watches_a_model_is_told_what_becomes_of_it(server, folder):
+def test_a_watcher_of_a_model_is_notified_of_its_changes(server, folder):
     with grpc.insecure_channel(server.grpc) as channel:
         later, relu = watch(channel, "later"), watch(channel, "relu")
         assert (next(later), next(relu)) == (SERVICE_UNKNOWN, SERVING)
@@ -179,7 +179,7 @@ def infer(server, name, tensor):
     return server.post(f"/v2/models/{name}/infer", {"inputs": [tensor]})
 
 
-def test_a_server_that_is_told_to_end_is_not_ready_and_answers_for_its_time_of_grace(folder):
+def test_a_server_that_is_ended_is_not_ready_and_answers_for_its_time_of_grace(folder):
     with serve(folder, "--grace", "600") as server, grpc.insecure_channel(server.grpc) as channel:
         watcher = watch(channel)
         assert next(watcher) == SERVING

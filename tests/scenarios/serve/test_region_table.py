@@ -138,8 +138,8 @@ def test_unregister_after_register(kit):
 
 
 def test_status_of_a_region_there_is_not(kit):
-    with kit.refused("Unable to find .*shared memory region: 'nobody'", "not_found"):
-        kit.regions("nobody")
+    with kit.refused("Unable to find .*shared memory region: 'unknown'", "not_found"):
+        kit.regions("unknown")
 
 
 def test_reregister_after_register(kit):

@@ -35,7 +35,7 @@ def write(folder, text=RELU):
 
 @contextmanager
 def loading_slowly(monkeypatch):
-    """Where a model has begun to load; it goes on when `may_end` is set."""
+    """Enter once a model has begun to load; the load goes on when `may_end` is set."""
     begun, may_end, load = threading.Event(), threading.Event(), repository.load
 
     def slow(*given, **options):

@@ -101,7 +101,7 @@ def test_a_model_is_run(client, binary_in, binary_out, compression):
     assert result.as_numpy("OUTPUT0") is None
 
 
-def test_outputs_nobody_names_all_come(client):
+def test_all_outputs_come_if_none_is_named(client):
     result = client.infer("simple", inputs())
     assert np.array_equal(result.as_numpy("OUTPUT0"), A + B)
     assert np.array_equal(result.as_numpy("OUTPUT1"), A - B)
@@ -253,7 +253,7 @@ def test_registrations_are_refused_in_tritons_words(client, region):
     refuse("Unable to open shared memory region: '/nope'", "a", "/nope", 64)
     client.register_system_shared_memory("a", key, 64)
     refuse("shared memory region 'a' already in manager", "a", key, 64)
-    client.unregister_system_shared_memory("nobody")
+    client.unregister_system_shared_memory("unknown")
     assert len(client.get_system_shared_memory_status("a")) == 1
 
 

@@ -1,4 +1,4 @@
-"""Which requests of a browser are answered, by the headers that it sends."""
+"""Requests of a browser that are answered, by the headers that it sends."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is no polite client: raw bytes against a server in a process of its own."""
+"""Raw bytes, from impolite clients, against a server in a process of its own."""
 
 import asyncio
 import http.client
@@ -131,7 +131,7 @@ def first_of(file):
 
 
 @pytest.mark.parametrize("version", [b"1.1", b"1.0"])
-def test_a_client_that_would_have_to_be_told_of_a_kept_connection_has_none(port, version):
+def test_a_client_that_expects_a_keep_alive_header_has_its_connection_closed(port, version):
     request = infer_head("Connection: keep-alive").replace(b"HTTP/1.1", b"HTTP/" + version)
     with connected(port) as connection, connection.makefile("rb") as file:
         connection.sendall(request + BODY)
@@ -224,7 +224,7 @@ def test_metrics_are_counted_for_prometheus(port):
 
 
 def bytes_taken(connection, piece, bytes_max):
-    """How many of many pieces a server takes that is never listened to."""
+    """Return how many pieces a server accepts from a client that never reads its answers."""
     connection.setblocking(False)
     taken = 0
     while taken < bytes_max and select.select([], [connection], [], 1)[1]:

@@ -56,7 +56,7 @@ def lent(serving):
 
 
 def status_on(file):
-    """Of one answer of several."""
+    """Return the status of one answer of several."""
     status = int(file.readline().split()[1])
     headers = http.client.parse_headers(file)
     file.read(int(headers["Content-Length"]))
@@ -131,7 +131,7 @@ def test_what_was_refused_is_refused_when_it_comes_again(serving, part, other, s
     assert serving.count().success_count == LENT_RUNS
 
 
-def test_a_connection_that_has_come_back_is_lent_later(serving, lent):
+def test_a_connection_that_has_come_back_uses_the_fast_path_later(serving, lent):
     for count in (2, 4, 8, 16):
         assert ask(lent, READY)[0] == 200
         serving.asked.clear()
@@ -227,7 +227,7 @@ def test_a_client_that_has_gone_leaves_nothing(serving, lent):
     until(lambda: len(os.listdir("/proc/self/fd")) <= before)  # the server's monitor opens some
 
 
-def test_a_lent_connection_ends_with_the_server(tmp_path, monkeypatch):
+def test_a_fast_path_connection_ends_with_the_server(tmp_path, monkeypatch):
     serving = Serving(tmp_path, monkeypatch)
     with serving.connected() as connection:
         for _ in range(4):
@@ -349,7 +349,7 @@ def test_bytes_that_another_thread_is_forgetting_are_not_known_anew(tmp_path):
     setting.close()
 
 
-def test_an_error_of_who_lets_go_ends_no_process(monkeypatch):
+def test_an_error_in_a_release_ends_no_process(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: told.append(found.exc_type))
     lent, metrics, fail = LentConnections(RunPermits(1)), RequestMetrics(), {}.popitem

@@ -1,4 +1,4 @@
-"""The live page in a browser: what it shows, and that it asks nobody but the driver."""
+"""The live page in a browser: what it shows, and that it sends requests only to the driver."""
 
 import json
 import urllib.error
@@ -104,7 +104,7 @@ def test_it_draws_memory_over_time(browser, served):
     )
 
 
-def test_it_asks_nobody_but_the_driver_and_meets_no_error(browser, served):
+def test_it_sends_requests_only_to_the_driver_and_meets_no_error(browser, served):
     browser.open(f"http://{served.http}/")
     until(browser, "document.querySelector('#models tbody tr')")
     asked = [each["request"]["url"] for each in browser.methods("Network.requestWillBeSent")]
@@ -126,7 +126,7 @@ def test_text_is_readable_in_light_and_dark(browser, served, scheme):
 
 
 def contrast(browser, element):
-    """Of a text with what is behind it, by the rule of the web's guidelines."""
+    """Return the contrast of a text with its background, by the rule of the web's guidelines."""
     colours = browser.evaluate(
         f"""(() => {{
             const numbers = (text) => text.match(/[0-9.]+/g).slice(0, 3).map(Number);

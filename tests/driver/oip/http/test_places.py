@@ -204,7 +204,7 @@ def test_many_more_clients_than_places_are_all_answered(serving, opened):
         assert ask(connection, READY)[0] == 200
 
 
-def test_a_connection_that_is_lent_makes_room(serving, opened):
+def test_a_fast_path_connection_makes_room(serving, opened):
     lent = opened.enter_context(serving.connected())
     for _ in range(LENT_RUNS):
         assert ask(lent, serving.request())[0] == 200
@@ -214,7 +214,7 @@ def test_a_connection_that_is_lent_makes_room(serving, opened):
     assert [ask(each, READY)[0] for each in others] == [200] * 2
 
 
-def test_a_lent_connection_is_idle_since_the_core_answered_last(serving, opened):
+def test_a_fast_path_connection_is_idle_since_the_core_answered_last(serving, opened):
     lent = opened.enter_context(serving.connected())
     for _ in range(LENT_RUNS):
         assert ask(lent, serving.request())[0] == 200
@@ -227,7 +227,7 @@ def test_a_lent_connection_is_idle_since_the_core_answered_last(serving, opened)
     assert ask(second, READY)[0] == ask(lent, serving.request())[0] == 200
 
 
-def test_where_all_are_busy_one_more_is_told_so(serving, opened, monkeypatch):
+def test_if_all_are_busy_one_more_is_refused(serving, opened, monkeypatch):
     monkeypatch.setattr(WAIT, 1.0)
     for connection in idle_ones(serving, opened):
         head = b"POST /v2/models/neg/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
@@ -239,7 +239,7 @@ def test_where_all_are_busy_one_more_is_told_so(serving, opened, monkeypatch):
     assert "--max-connections" in said["error"]
 
 
-def test_a_connection_ends_that_nobody_uses(tmp_path, monkeypatch, opened):
+def test_an_unused_connection_ends(tmp_path, monkeypatch, opened):
     serving = Serving(tmp_path, monkeypatch, EndpointLimits(idle_s=1.0, drain_s=5.0))
     opened.callback(serving.close)
     plain, lent = (opened.enter_context(serving.connected()) for _ in range(2))
@@ -250,7 +250,7 @@ def test_a_connection_ends_that_nobody_uses(tmp_path, monkeypatch, opened):
 
 
 @pytest.mark.parametrize("is_lent", [False, True])
-def test_a_request_that_nobody_has_read_yet_is_answered(tmp_path, is_lent):
+def test_a_request_that_was_not_read_yet_is_answered(tmp_path, is_lent):
     setting, limits = Setting(tmp_path), EndpointLimits()
     ours, theirs = socket.socketpair()
 

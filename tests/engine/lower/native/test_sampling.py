@@ -21,7 +21,7 @@ def normal(*shape: int) -> Any:
 
 
 def sampled(x: Any, grid: Any, **attributes: Any) -> tuple[Any, Any]:
-    """What the native kernel makes, and what onnx does."""
+    """Return the native kernel's result, and that of onnx."""
     case = typed("GridSample", x, grid, **attributes)
     results = run_natively(case.node, case.inputs, case.like, threads=2)
     assert results is not None

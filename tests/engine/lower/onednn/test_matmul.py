@@ -13,7 +13,7 @@ from tightship.engine.lower.steps.builder import Builder, Options
 
 @pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 def test_a_refused_product_of_stacks_adds_nothing(monkeypatch):
-    """Its operands would have to be copied into row-major layout first."""
+    """The product's operands would have to be copied into row-major layout first."""
     open_library()
     graph = graph_of(
         "g (float[2, 3, 4, 5] x, float[2, 3, 4, 6] z) => (float[2, 3, 5, 6] y)"

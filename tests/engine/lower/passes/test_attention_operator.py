@@ -41,7 +41,7 @@ MASKS = {
     "added to all": lambda random: random.standard_normal((QUERIES, KEYS)).astype(np.float32),
     "by heads": lambda random: random.standard_normal((HEADS, QUERIES, KEYS)).astype(np.float32),
     "kept": lambda random: random.random((BATCH, 1, QUERIES, KEYS)) < 0.7,
-    "nobody seen": lambda _: np.arange(QUERIES)[:, None] + np.zeros((1, KEYS)) != 2,
+    "no key seen": lambda _: np.arange(QUERIES)[:, None] + np.zeros((1, KEYS)) != 2,
 }
 
 

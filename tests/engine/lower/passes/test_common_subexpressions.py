@@ -15,7 +15,7 @@ WEIGHTS = {
 
 
 def net(body, outputs="y"):
-    """From `t`, which is computed, to `y`."""
+    """Build a graph from `t`, which is computed, to `y`."""
     declared = ", ".join(f"float[2, 3] {name}" for name in outputs.split())
     used = {n: v for n, v in WEIGHTS.items() if re.search(rf"\b{n}\b", body)}
     return graph_of(f"g (float[2, 3] x) => ({declared}) {{ t = Sin (x) {body} }}", **used)

@@ -48,7 +48,7 @@ def test_every_product_is_numpys(data):
 
 
 @pytest.mark.parametrize("equation", ["bij, bjk -> bik", "bhqd,bhkd->bhqk", "bqhd,bkhd->bhqk"])
-def test_attention_spelled_with_it_has_no_einsum(equation):
+def test_attention_written_with_it_has_no_einsum(equation):
     lengths = dict(zip("bijkhqd", (2, 3, 4, 5, 2, 3, 4), strict=True))
     graph = einsum_graph(equation, lengths=lengths)
     assert set(operators(expand_einsum(graph))) <= {"MatMul", "Transpose"}

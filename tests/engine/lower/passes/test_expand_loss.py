@@ -34,7 +34,7 @@ def feeds(graph):
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 @pytest.mark.parametrize("space", ["", ", 3", ", 2, 3"])
 @pytest.mark.parametrize("operator", LOSSES)
-def test_a_loss_spelled_out_is_what_it_was(operator, space, reduction, weighted, ignored):
+def test_a_decomposed_loss_is_what_it_was(operator, space, reduction, weighted, ignored):
     graph = loss(operator, space, f'reduction = "{reduction}"{ignored}', weighted)
     inputs = feeds(graph)
     if ignored.endswith("-7"):

@@ -93,7 +93,7 @@ def hidden(w):
     return w.finish(w.net("Where", kept, w.net.scalar(-1e9), w.scores()))
 
 
-def nobody_seen(w):
+def no_key_seen(w):
     net = w.net
     mask = np.zeros((w.batch, 1, 1, w.steps), np.float32)
     mask[-1] = -np.inf
@@ -141,13 +141,13 @@ def keys_kept(w):
 
 SPELLINGS = [
     plain, padded, each_its_mask, causal, causal_by_choice, causal_and_padded, not_quite_causal,
-    chosen, hidden, nobody_seen, dynamo, shared_heads, three_axes, keys_kept,
+    chosen, hidden, no_key_seen, dynamo, shared_heads, three_axes, keys_kept,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("write", SPELLINGS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize(("batch", "steps"), [(1, 1), (1, 7), (3, 17)])
-def test_every_spelling_is_one_kernel_with_the_same_numbers(write, batch, steps):
+def test_every_pattern_is_one_kernel_with_the_same_numbers(write, batch, steps):
     case = write(Writer(batch, steps))
     graph, want = read_bytes(case.model), expected(case.model, case.feeds)
     assert ("Attention", "native", "attention") in implementations(graph)

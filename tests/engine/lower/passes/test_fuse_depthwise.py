@@ -138,7 +138,7 @@ def test_a_swish_that_others_read_too_stays_where_it_is():
 
 
 def swish(name, result):
-    """Its two nodes."""
+    """Write the two nodes of a Swish."""
     return f" {result}s = Sigmoid ({name}) {result} = Mul ({name}, {result}s) "
 
 

@@ -8,7 +8,7 @@ from tightship.engine.lower.passes.polynomial import Algebra, agrees
 
 
 def algebra(body, outputs="y"):
-    """Of a graph of `t` and `u`, each read twice, and constants."""
+    """Build a graph of `t` and `u`, each read twice, and constants."""
     declared = ", ".join(f"float[3] {name}" for name in (*outputs.split(), "p", "q"))
     return Algebra.of(
         graph_of(

@@ -68,7 +68,7 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("decomposition", SPELLINGS)
 @pytest.mark.parametrize("rank", [0, 1])
-def test_what_spells_an_activation_becomes_it(decomposition, rank):
+def test_a_pattern_of_an_activation_becomes_it(decomposition, rank):
     operator, body = SPELLINGS[decomposition]
     graph = net(body, rank=rank if "Clip" not in body else 0)
     joined = recognize_activation(graph)
@@ -114,7 +114,7 @@ NEAR_MISSES = {
 
 
 @pytest.mark.parametrize("body", NEAR_MISSES.values(), ids=NEAR_MISSES)
-def test_what_spells_something_else_stays(body):
+def test_another_pattern_stays(body):
     graph = net(body)
     assert operators(recognize_activation(graph)) == operators(graph)
 

@@ -57,7 +57,7 @@ ROOT_MEAN_SQUARE = {
 
 
 @pytest.mark.parametrize("body", LAYER.values(), ids=LAYER)
-def test_what_spells_layer_normalization_becomes_it(body):
+def test_a_pattern_of_layer_normalization_becomes_it(body):
     graph = net(body)
     joined = recognize_normalization(graph)
     assert operators(joined) == ["Sin", "LayerNormalization"]
@@ -66,7 +66,7 @@ def test_what_spells_layer_normalization_becomes_it(body):
 
 
 @pytest.mark.parametrize("body", ROOT_MEAN_SQUARE.values(), ids=ROOT_MEAN_SQUARE)
-def test_what_spells_root_mean_square_normalization_becomes_it(body):
+def test_a_pattern_of_root_mean_square_normalization_becomes_it(body):
     graph = net(body)
     joined = recognize_normalization(graph)
     assert operators(joined) == ["Sin", "RMSNormalization"]
@@ -114,7 +114,7 @@ NEAR_MISSES = {
 
 
 @pytest.mark.parametrize("body", NEAR_MISSES.values(), ids=NEAR_MISSES)
-def test_what_spells_something_else_stays(body):
+def test_another_pattern_stays(body):
     graph = net(body)
     assert operators(recognize_normalization(graph)) == operators(graph)
 

@@ -19,7 +19,7 @@ APART = """ac = Mul (a, cos) bs = Mul (b, sin) u = Sub (ac, bs)
 
 
 def net(body, *, table=(5, 8), outputs="y", dtype="float"):
-    """From `t`, which is computed, to `y`; tables have the shape `table`."""
+    """Build a graph from `t`, which is computed, to `y`; tables have the shape `table`."""
     number = {"float": np.float32, "double": np.float64}[dtype]
     weights = {
         "cos": filled(*table), "sin": filled(*table, 2)[..., 0], "zero": np.array([0]),
@@ -52,7 +52,7 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("decomposition", SPELLINGS)
-def test_what_spells_a_rotary_embedding_becomes_it(decomposition):
+def test_a_pattern_of_a_rotary_embedding_becomes_it(decomposition):
     body, table = SPELLINGS[decomposition]
     graph = net(body, table=table)
     joined = recognize_rotary(graph)
@@ -74,7 +74,7 @@ def test_heads_are_turned_as_they_lie():
     assert_close(run(graph), expected(graph))
 
 
-def test_without_native_kernels_it_stays_spelled_out():
+def test_without_native_kernels_it_stays_decomposed():
     graph = net(SPELLINGS["halves"][0])
     assert "Rotary" in operators(run_passes(graph))
     assert_close(run(graph, ("native",)), expected(graph))
@@ -95,7 +95,7 @@ NEAR_MISSES = {
 
 
 @pytest.mark.parametrize("body", NEAR_MISSES.values(), ids=NEAR_MISSES)
-def test_what_spells_something_else_stays(body):
+def test_another_pattern_stays(body):
     table = (5, 4) if "ac" in body else (5, 8)
     graph = net(body, table=table)
     assert operators(recognize_rotary(graph)) == operators(graph)

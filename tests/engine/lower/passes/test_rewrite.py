@@ -48,7 +48,7 @@ def test_a_constant_that_is_added_is_typed():
     assert dict(after.constants) == {"new": ONE}
 
 
-def test_optional_outputs_that_nobody_reads_are_left_out():
+def test_unread_optional_outputs_are_left_out():
     def outputs(operator, names, kept):
         before = graph(node(operator, "x", names), outputs=kept)
         return rebuilt(before, before.nodes).nodes[0].outputs
@@ -60,7 +60,7 @@ def test_optional_outputs_that_nobody_reads_are_left_out():
     assert outputs("Split", "y i", "y") == ("y", "i")
 
 
-def test_a_first_output_stays_though_nobody_reads_it():
+def test_an_unread_first_output_stays():
     before = graph(node("LSTM", "x", "a h"), outputs="h")
     assert rebuilt(before, before.nodes).nodes[0].outputs == ("a", "h")
 

@@ -138,7 +138,7 @@ def test_weights_that_are_computed_are_left_to_numpy(computed):
 
 @pytest.mark.parametrize("operator", GATES)
 def test_a_layer_whose_values_do_not_fit_its_weights_is_no_native_kernel(operator):
-    """It would write as the weights have it, behind the end of what the graph has room for."""
+    """A kernel would write as many values as the weights say, behind the end of its output."""
     net = Net()
     net.output(*layer(net, operator))
     graph = read_bytes(net.case().model)

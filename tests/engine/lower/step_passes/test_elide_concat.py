@@ -108,7 +108,7 @@ CASES: dict[Callable[[], Case], int] = {
     part_read_before_and_after: 0, part_written_in_place: 0, result_added_to_a_part: 0,
     residual: 1, an_output: 1, an_input: 1, along_the_inner_axis: 1, not_aligned: 1,
 }  # fmt: skip
-"""How many concatenations of each are left."""
+"""Number of concatenations of each case that are left."""
 
 
 def concats(plan: tightship.MemoryPlan) -> int:

@@ -61,7 +61,7 @@ def test_indices_count_from_either_end_and_are_checked(text):
         run(graph, inputs={"ids": np.array([0, ROWS, 1]).reshape(shape)})
 
 
-def test_a_table_that_somebody_else_reads_as_it_is_stays():
+def test_a_table_with_another_reader_stays():
     text = TIED.format(count=5)
     text = text.replace("ids) => (", "ids, float[1] s) => (float[1003, 64] z, ")
     text = text.replace("    y =", "    z = Mul (table, s)\n    y =")

@@ -1,4 +1,4 @@
-"""Which layers of a network are alike."""
+"""Layers of a network that are alike."""
 
 import numpy as np
 

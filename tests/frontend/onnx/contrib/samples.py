@@ -7,7 +7,7 @@ import numpy as np
 from tests.frontend.onnx.contrib.case import Case, integers, normal
 
 ALSO = ("com.microsoft", "SimplifiedLayerNormalization")
-"""Also a name of the operator in ONNX's own domain; ONNX Runtime knows only that."""
+"""Name of the operator in ONNX's own domain too; only ONNX Runtime knows it."""
 
 _IDS = np.array([[1, 2, 3], [4, 0, 2]], np.int32)
 _PAST = normal(2, 2, 3, 4)

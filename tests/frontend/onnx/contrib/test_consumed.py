@@ -1,4 +1,4 @@
-"""What translations consume: their tables equal what they read, and all else is refused by name."""
+"""Attributes and inputs that translations read and list; all others are refused by name."""
 
 from collections.abc import Iterator
 from dataclasses import replace

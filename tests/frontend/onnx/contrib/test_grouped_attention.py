@@ -96,7 +96,7 @@ def test_a_cache_with_room_for_all_tokens_keeps_its_length(
 
 
 def exported(steps: int, total: int, room: int, *, declared: bool) -> tuple[bytes, dict[str, Any]]:
-    """As GenAI exports it: lengths come from a mask, and caches have room for the longest text.
+    """Build a model as GenAI exports it: lengths from a mask, caches for the longest text.
 
     Or the number of tokens in all is an input, and the file declares that caches keep their length.
     """
@@ -131,4 +131,4 @@ MASKED: list[tuple[Any, ...]] = [
     ("Gather", "sizes", "one", "wide", {}),
     ("Cast", "wide", "total", {"to": 6}),
 ]
-"""How many tokens each row has but one, and how many there are in all, from their mask."""
+"""Nodes that compute from a mask the tokens of each row, less one, and the total."""
