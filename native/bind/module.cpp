@@ -14,9 +14,9 @@ void release_own_code() {
         tightship::os::release_code(found.dli_fname);
 }
 
-/// Leaves alive, at exit, the objects that frames and pending functions of threads refer to,
-/// because these threads may outlive the interpreter; also the free pools of the process's cache,
-/// which is never destroyed, and the objects that their resources refer to.
+/// Prevents false warnings of leaks at exit. Frees the pools of the process's cache, which is never
+/// destroyed and would keep their resources alive. Disables the warnings if threads are left, which
+/// may outlive the interpreter with all that their frames and pending functions refer to.
 void at_exit() {
 #ifdef TIGHTSHIP_ONEDNN
     tightship::onednn::PrimitiveCache::of_process().pools()->trim(0);

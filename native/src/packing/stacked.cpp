@@ -70,7 +70,7 @@ std::vector<std::uint32_t> numbered(std::span<const std::int64_t> steps,
 
 Offsets stacked(const Buffers &buffers, Order order) {
     Offsets offsets(buffers.count(), 0);
-    // A lifetime is represented by the starts within it, because live sets grow only at starts.
+    // A lifetime is represented by the starts within it, because conflicts begin only at starts.
     std::vector<std::int64_t> starts;
     starts.reserve(buffers.count());
     for (const std::uint32_t buffer : packing::rising(buffers.start))

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-/// A function that is compiled for each level of x86-64 and chosen when the core is loaded;
-/// what it calls must be inline_always to be compiled with it.
+/// Declares a function that is compiled for each level of x86-64 and chosen when the core is
+/// loaded; functions that it calls must be inline_always to be compiled with it.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) &&       \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TIGHTSHIP_CLONES                                                                           \

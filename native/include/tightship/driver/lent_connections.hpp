@@ -91,7 +91,8 @@ class LentConnections {
 
     /// Answers a request on a connection; returns the connection if it leaves the fast path.
     std::optional<Returned> attend(int64_t number);
-    /// Returns what the socket did not accept of the response; none without a known request.
+    /// Returns the part of the response that the socket did not accept; none without a known
+    /// request.
     std::optional<std::string> answer(Connection &connection);
     std::shared_ptr<Entry> find(std::string_view request) const;
     bool run(Entry &entry, Connection &connection);

@@ -111,7 +111,7 @@ class RunPermits {
     uint64_t order_ = 0;
     size_t waiting_count_ = 0;
     Group all_;
-    std::map<std::string, Account> accounts_; ///< those that have callers who wait
+    std::map<std::string, Account> accounts_; ///< those with callers that wait
 };
 
 } // namespace tightship::driver

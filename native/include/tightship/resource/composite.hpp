@@ -27,7 +27,7 @@ class CompositeResource final : public MemoryResource {
     struct Settings {
         std::vector<SlabShare> slabs = default_slabs();
         Fit fit = Fit::best;
-        bool free_list_last = false; ///< as the seed: freed blocks wait until the bump is used up
+        bool free_list_last = false; ///< freed blocks wait until the bump is used up
     };
 
     CompositeResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes)

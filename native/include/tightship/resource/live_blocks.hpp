@@ -12,7 +12,7 @@ namespace tightship::resource {
 
 struct LiveBlock {
     uintptr_t start = 0;
-    size_t size_bytes = 0; ///< as asked for
+    size_t size_bytes = 0; ///< by its request
     size_t alignment = 0;
     uint64_t number = 0; ///< counts from 1 in the order of allocation
     std::string origin;  ///< code that requested it; empty if not recorded

@@ -8,7 +8,7 @@ namespace tightship::resource {
 
 constexpr uint32_t kSlotCount = 1024;
 constexpr uint32_t kNoSlot = UINT32_MAX - 1;  // all are taken, or the thread is ending
-constexpr uint32_t kUnknownSlot = UINT32_MAX; // the thread has not asked
+constexpr uint32_t kUnknownSlot = UINT32_MAX; // the thread has not requested one
 
 // Thread caches of a slab: a thread's lies at a multiple of the thread's number.
 constexpr uint32_t kCacheCount = 64; // the first threads have one

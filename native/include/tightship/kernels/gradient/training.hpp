@@ -56,7 +56,7 @@ struct ChannelsSpec {
 std::shared_ptr<const Kernel> batch_normalization(const ChannelsSpec &spec, double epsilon);
 
 /// Makes its gradient. Operands: the result's gradient, image, scale, mean, variance, then
-/// gradients of image, scale and bias. The first written may be the first read. `is_given` tells
+/// gradients of image, scale and bias. The first written may be the first read. `is_given` means
 /// that statistics were inputs rather than the batch's.
 std::shared_ptr<const Kernel> batch_normalization_gradient(const ChannelsSpec &spec, double epsilon,
                                                            bool is_given);

@@ -5,7 +5,7 @@
 
 namespace tightship::kernels {
 
-/// Bytes from which streaming pays, because what is written would leave the caches anyway.
+/// Bytes from which streaming pays, because the bytes written would leave the caches anyway.
 constexpr int64_t kStreamedBytes = 16 << 20;
 
 /// Copies bytes that do not overlap, around the caches: memory is not read before it is written.

@@ -57,8 +57,8 @@ class CudaDevice final : public PagedDevice {
                                                          size_t alignment) override;
     bool is_host() const override { return false; }
     bool maps_twice() const override { return true; }
-    /// Accepts only CUDA streams: others may need the GIL, which the thread that waits here may
-    /// hold.
+    /// Accepts only streams of this device and driver: others may need the GIL, which the thread
+    /// that waits here may hold.
     bool heeds(const Stream &stream) const override;
     /// Waits without touching the GIL: frameworks call on threads of their own, which must not wait
     /// for it.
