@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench_cache [--models resnet50,bert] [--rounds 15] [--record]
 
-The variants take turns in one process, every other round in reverse. Their results are the plan's
+The variants alternate in one process, every other round in reverse. Their results are the plan's
 bit for bit, or nothing is timed. A turn is one untimed run, then a timed one.
 """
 

@@ -4,7 +4,7 @@
 
 The light models as the onnx package has them, then 32 matrix products whose weights, in a
 file of their own, take 2 GiB (a sparse file, none of it is written), against the same with
-matrices of 64 x 64. Processes take turns round by round; medians.
+matrices of 64 x 64. Processes alternate round by round; medians.
 """
 
 import argparse

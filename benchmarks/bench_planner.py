@@ -4,7 +4,7 @@
 
 The folder holds `minimalloc/*.CAPACITY.csv` and `torch_traces/*.csv`. Sizes are bytes as the files
 have them, lifetimes half-open; weights and gradients count where the files list them. Every plan
-is verified within its time. A MiniMalloc binary takes turns with us, by its own clock.
+is verified within its time. A MiniMalloc binary alternates with us, by its own clock.
 """
 
 import argparse
@@ -202,7 +202,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How small plans are and how long they take.")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}")
     parser.add_argument("--data", type=Path, required=True, help="folder with the problems")
-    parser.add_argument("--minimalloc", type=Path, help="its binary, which then takes turns")
+    parser.add_argument(
+        "--minimalloc", type=Path, help="its binary, which then alternates with ours"
+    )
     parser.add_argument("--limit", type=int, default=30, help="seconds that it may take")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one turn, nothing recorded")

@@ -231,7 +231,7 @@ def show(
 
 
 def main() -> None:
-    """Compile, take turns, print, record."""
+    """Compile, alternate, print, record."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_resource")
     parser.add_argument(
         "--peers",

@@ -296,7 +296,7 @@ def show_all(
 
 
 def main() -> None:
-    """Play, compile, take turns, print, record."""
+    """Play, compile, alternate, print, record."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_virtual")
     parser.add_argument("traces", type=Path, nargs="+", metavar="TRACE")
     parser.add_argument("--rounds", type=int, default=9)

@@ -1,7 +1,7 @@
 """The driver's native endpoint beside other ways to have another process compute on an array.
 
 An element-wise addition runs in the driver, on memory that both sides have mapped; the others send
-an array to a process that sends it back, and add nothing. All take turns.
+an array to a process that sends it back, and add nothing. All alternate.
 """
 
 import importlib

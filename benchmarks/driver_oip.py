@@ -91,7 +91,7 @@ def row(
 def measured(
     endpoint: str, size: int, places: dict[str, Place], *, is_shared: bool, quick: bool
 ) -> dict[str, list[float]]:
-    """Seconds of each call, of servers that take turns."""
+    """Seconds of each call, of servers that alternate."""
     count = (2 if quick else 12) if size >= LARGE_BYTES else (10 if quick else 60)
     times: dict[str, list[float]] = {name: [] for name in places}
     with ExitStack() as opened:

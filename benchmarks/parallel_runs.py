@@ -1,6 +1,6 @@
 """Time of a network of branches with two steps at once, beside one after another.
 
-Both run on one thread a step, from one model; they take turns, and the ratio is the median over
+Both run on one thread a step, from one model; they alternate, and the ratio is the median over
 rounds. `plan_mb` is the arena of each: steps that overlap share fewer bytes.
 """
 

@@ -22,7 +22,7 @@ MODULES = {"tightship": "tightship", "ort": "onnxruntime"}
 
 
 def status() -> dict[str, int]:
-    """Amounts of this process that the kernel tells, in bytes."""
+    """Amounts of this process that the kernel reports, in bytes."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     fields = (line.split(":") for line in lines if line.startswith(("Vm", "Rss")))
     return {name: int(amount.split()[0]) * 1024 for name, amount in fields}

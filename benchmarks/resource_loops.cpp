@@ -1,4 +1,4 @@
-/// Loops over memory resources and over other allocators, which take turns in one process.
+/// Loops over memory resources and over other allocators, which alternate in one process.
 ///
 ///     resource_loops ROUNDS [NAME=LIBRARY | @NAME=TRACE]...
 ///         -> one JSON object a line: loop, contender, ns

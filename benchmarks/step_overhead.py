@@ -3,7 +3,7 @@
     python -m benchmarks.step_overhead
 
 The loop is compiled on the spot, against the headers of the build environment and the library
-that Tightship has open, and takes turns with a run of the same chain.
+that Tightship has open, and alternates with a run of the same chain.
 """
 
 import argparse

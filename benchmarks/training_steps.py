@@ -3,7 +3,7 @@
     python -m benchmarks.training_steps [--torch-python PYTHON] [--threads N] [--quick] [--record]
 
 ResNet-50 on images of 224 x 224 and GPT-2 small on texts of 128 words, a mean cross entropy and an
-update by SGD. Each side is a process of its own that waits while the other runs; they take turns.
+update by SGD. Each side is a process of its own that waits while the other runs; they alternate.
 Times are medians over turns of the median of a turn's steps; `ratio` is the median over turns of
 ours over torch's in the same turn, `cpu_ratio` the same of processor time. Memory is the high-water
 mark of what the process has resident: all of it, and what it gains over what importing took.
@@ -62,7 +62,7 @@ NETS = (
 
 
 class Side:
-    """A process that makes steps when it is told to."""
+    """A process that makes steps on request."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(

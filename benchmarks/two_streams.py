@@ -43,7 +43,7 @@ class Passed:
 
 
 def interleaved(columns: Columns) -> Iterator[tuple[int, int, int]]:
-    """Stream, slot and bytes: an event of each in turn, the second a quarter behind."""
+    """Stream, slot and bytes: an event of each alternately, the second a quarter behind."""
     events = list(zip(*(column.tolist() for column in columns), strict=True))
     behind = len(events) // 4
     for index in range(len(events) + behind):

@@ -4,7 +4,7 @@
 
 Needs a CUDA device and a build of PyTorch for it, and says what is missing. First, what calls of
 the driver cost. Then workloads: each figure is of a process of its own, in which one allocator
-serves everything. Contenders take turns; times are medians of iterations, the first ones left out,
+serves everything. Contenders alternate; times are medians of iterations, the first ones left out,
 which the allocators learn in.
 """
 

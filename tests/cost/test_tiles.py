@@ -33,7 +33,7 @@ def test_a_training_step_in_tiles_gives_the_same_bits(name, optimizer):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2 of many words"])
-def test_pieces_add_no_operation_but_to_join_them(name):
+def test_tiles_add_no_operation_but_to_join_them(name):
     graph, _ = training(name, Sgd())
     cut = in_tiles(graph, 4_000, 1_500)
     assert len(cut.nodes) > len(graph.nodes)

@@ -16,7 +16,7 @@ SESSION, SLOTS, TRIES_MAX = 5, 4, 20_000
 
 
 class Attended(Setup):
-    """A ring beside the socket; a thread answers both until it is told the end."""
+    """A ring beside the socket; a thread answers both until it is stopped."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""CPUs with fewer instructions than this one, which oneDNN can be told to be on."""
+"""CPUs with fewer instructions than this one, which oneDNN can be set to assume."""
 
 import os
 import subprocess

@@ -18,7 +18,7 @@ SCALE_LIMIT = 1e6
 
 
 def agrees(seed: int, steps: int, *, threads: int = 1, without: tuple[str, ...] = ()) -> bool:
-    """Assert that a random graph is right; False if its numbers grow too large to tell."""
+    """Assert that a random graph is right; False if its numbers grow too large to compare."""
     case = random_case(Random(seed), steps)
     wanted, scale = expected_with_scale(case)
     if scale > SCALE_LIMIT or not all(np.isfinite(array).all() for array in wanted.values()):
@@ -48,5 +48,5 @@ def test_a_random_graph_gives_what_onnxruntime_gives(
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 3000, 500))
 def test_three_thousand_random_graphs_give_what_onnxruntime_gives(first: int) -> None:
-    told = sum(agrees(seed, 2 + seed % 15) for seed in range(first, first + 500))
-    assert told > 400
+    agreed = sum(agrees(seed, 2 + seed % 15) for seed in range(first, first + 500))
+    assert agreed > 400

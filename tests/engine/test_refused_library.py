@@ -1,4 +1,4 @@
-"""oneDNN out of memory at each of its calls in turn: said so, nothing kept, nothing done worse."""
+"""oneDNN out of memory at one call after another: reported, nothing kept, nothing made slower."""
 
 import os
 import subprocess

@@ -173,7 +173,7 @@ def test_an_operator_keeps_every_byte(name, is_constant):
         assert np.array_equal(as_bytes(result), wanted)
 
 
-def test_pieces_keep_every_byte():
+def test_parts_keep_every_byte():
     x = texts(b"\xff,a\0", b"b")
     split = helper.make_node("StringSplit", ["x"], ["y", "n"], delimiter=",")
     pieces = texts(b"\xff", b"a\0", b"b", b"", shape=(2, 2))

@@ -26,7 +26,7 @@ from tightship.errors import TightshipError
 
 ELEMENTS_MAX = 200_000
 ALLOW_ZERO = 14
-"""The opset from which on a Reshape may be told lengths of 0."""
+"""The opset from which on a Reshape may have lengths of 0."""
 FIRST_HIDING = 5
 """The opset from which on a Reshape takes its shape as an input."""
 CONTROL = frozenset({"If", "Loop", "Scan", "SequenceMap"})

@@ -1,7 +1,7 @@
 """Models with a few of their bytes or fields changed, read one after another.
 
 Run as `python -m tests.frontend.mutation KIND SEED COUNT`; what escapes as another error than
-ours, hangs, or kills the process is told by the exit status and the last seed printed.
+ours, hangs, or kills the process is identified by the exit status and the last seed printed.
 """
 
 import random

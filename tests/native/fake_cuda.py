@@ -27,7 +27,7 @@ def library() -> str:
 
 
 class FakeCuda:
-    """A driver with a world of its own, and what tests tell it and ask it."""
+    """A driver with a world of its own, and functions to set it up and read its counters."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(shutil.copy(library(), folder / "libcuda_fake.so"))

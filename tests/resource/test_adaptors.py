@@ -351,19 +351,19 @@ def test_one_resource_in_two_bins_is_refused():
         BinningResource(host, [(64, host)])
 
 
-class Told:
+class Referrer:
     """Object that functions refer to, and that refers to a resource."""
 
 
 def cycle(depth):
-    told = Told()
+    referrer = Referrer()
     resource = FailureCallbackResource(
-        CallbackResource(lambda *_: told.resource, lambda *_: None), lambda _: told.resource
+        CallbackResource(lambda *_: referrer.resource, lambda *_: None), lambda _: referrer.resource
     )
     for _ in range(depth):
         resource = StatisticsResource(resource)
-    told.resource = resource
-    return weakref.ref(told)
+    referrer.resource = resource
+    return weakref.ref(referrer)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])

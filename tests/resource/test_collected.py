@@ -52,7 +52,7 @@ OVER = {
 HOST = HostResource()
 
 
-class Told:
+class Referrer:
     """Object that a function refers to, and that refers to a resource."""
 
     def __init__(self) -> None:
@@ -61,13 +61,13 @@ class Told:
 
 def told_of(make):
     """A weak reference to an object that a resource's function refers to, and that has it."""
-    told = Told()
+    referrer = Referrer()
 
-    def deallocate(address, size, alignment, _=told):
+    def deallocate(address, size, alignment, _=referrer):
         HOST.deallocate(address, size, alignment)
 
-    told.held = make(CallbackResource(HOST.allocate, deallocate))
-    return weakref.ref(told)
+    referrer.held = make(CallbackResource(HOST.allocate, deallocate))
+    return weakref.ref(referrer)
 
 
 @pytest.mark.parametrize("over", OVER)

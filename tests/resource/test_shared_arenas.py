@@ -217,7 +217,7 @@ def test_a_child_of_a_fork_has_no_slot_of_its_parents_and_keeps_none_from_others
 def test_a_slot_of_a_killed_process_is_free_though_its_child_lives(pool, folder):
     script = (
         "slot = pool.take(1)\n"
-        "if not os.fork(): print(os.getpid(), flush=True)\n"  # it has let go of what it inherited
+        "if not os.fork(): print(os.getpid(), flush=True)\n"  # it has released what it inherited
         "else: os.wait()\n"
         "signal.pause()\n"
     )

@@ -83,7 +83,7 @@ def figures(resource: MemoryResource) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", VIRTUAL)
-def test_a_virtual_resource_refuses_and_books_nothing(name):
+def test_a_virtual_resource_refuses_and_records_nothing(name):
     resource = VIRTUAL[name]()
     refuse_all(resource, name)
     assert set(figures(resource).values()) == {0}

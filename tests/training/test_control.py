@@ -71,7 +71,7 @@ def check_alike(one, other):
 
 @pytest.mark.parametrize("optimizer", [Sgd(0.1, 0.9), Adam(0.01, clip_norm=0.5)])
 @pytest.mark.parametrize("text", [LOOP, SCAN])
-def test_turns_in_a_row_and_a_loop_have_the_same_steps(text, optimizer, monkeypatch):
+def test_unrolled_iterations_and_a_loop_have_the_same_steps(text, optimizer, monkeypatch):
     shape = (8, 6) if text is LOOP else (8, 3, 6)
     weights = {"w": (6, 6), "b": (6,)} if text is LOOP else {"w": (6, 6), "start": (8, 6)}
     case = net(text, "cross_entropy", {"x": floats(*shape), "labels": labels(6, 8)}, **weights)

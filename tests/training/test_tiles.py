@@ -71,7 +71,7 @@ def test_gradients_whose_norm_is_taken_stay_whole():
 
 @pytest.mark.parametrize("settings", [{}, {"recompute": 0.2}, {"accumulate": 2}])
 @pytest.mark.parametrize("name", NETS)
-def test_pieces_never_take_more(name, settings):
+def test_tiles_never_take_more(name, settings):
     net = NETS[name]()
     with train(net.model, net.loss, Adam(), **settings) as trainer:
         found = trainer.memory

@@ -88,7 +88,7 @@ class Chromium:
         self.call("Page.navigate", url=url)
         while not self.methods("Page.loadEventFired"):
             self._receive()
-        self.evaluate(  # in the first frame a page is told of its size
+        self.evaluate(  # in the first frame a page learns its size
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
 

@@ -39,7 +39,7 @@ def new_pool(size_bytes, protection=3):
 
 @pytest.fixture(scope="module")
 def mappings():
-    """Waits for its processes as long as a test may take, unless one is told otherwise."""
+    """Waits for its processes as long as a test may take, unless one is set otherwise."""
     kept = Mappings(FileProber(PATIENCE_S))
     with pytest.MonkeyPatch.context() as patient:
         for name in ("PATIENCE_S", "REAP_S"):
@@ -111,7 +111,7 @@ def idle_worker(mappings, pool):
 
 
 def stop(worker):
-    """Have it do nothing from now on, as soon as the system has told it to."""
+    """Stop it from doing anything, as soon as the system has delivered the signal."""
     os.kill(worker.process.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, worker.process.pid, os.WSTOPPED | os.WNOWAIT)
 

@@ -12,71 +12,71 @@ LONG_S = 3600
 
 
 def watchers(before):
-    """Threads that watch alarms and were not there before."""
+    """Timer threads that were not there before."""
     return [each for each in threading.enumerate() if each not in before and "_watch" in each.name]
 
 
 @pytest.fixture
 def gate():
-    """Event at which an alarm waits, which keeps later ones from ringing until it is set."""
+    """Event at which a timer waits, which keeps later ones from firing until it is set."""
     made = threading.Event()
     yield made
     made.set()
 
 
-def test_alarms_ring_in_the_order_in_which_they_are_due(gate):
-    alarms, rung = TimerThread(), SimpleQueue()
-    alarms.set(0, lambda: gate.wait(60))
-    alarms.set(0, lambda: rung.put("second"))
-    alarms.set(-60, lambda: rung.put("first"))
+def test_timers_fire_in_the_order_in_which_they_are_due(gate):
+    timers, fired = TimerThread(), SimpleQueue()
+    timers.set(0, lambda: gate.wait(60))
+    timers.set(0, lambda: fired.put("second"))
+    timers.set(-60, lambda: fired.put("first"))
     gate.set()
-    assert [rung.get(timeout=60), rung.get(timeout=60)] == ["first", "second"]
+    assert [fired.get(timeout=60), fired.get(timeout=60)] == ["first", "second"]
 
 
-def test_a_cancelled_alarm_does_not_ring(gate):
-    alarms, rung = TimerThread(), SimpleQueue()
-    alarms.set(0, lambda: gate.wait(60))
-    number = alarms.set(0, lambda: rung.put("cancelled"))
-    alarms.set(0, lambda: rung.put("kept"))
-    alarms.cancel(number)
-    alarms.cancel(number)
+def test_a_cancelled_timer_does_not_fire(gate):
+    timers, fired = TimerThread(), SimpleQueue()
+    timers.set(0, lambda: gate.wait(60))
+    number = timers.set(0, lambda: fired.put("cancelled"))
+    timers.set(0, lambda: fired.put("kept"))
+    timers.cancel(number)
+    timers.cancel(number)
     gate.set()
-    assert rung.get(timeout=60) == "kept"
-    assert rung.empty()
+    assert fired.get(timeout=60) == "kept"
+    assert fired.empty()
 
 
-def test_an_alarm_that_is_due_before_the_one_waited_for_is_in_time():
-    alarms, rung = TimerThread(), SimpleQueue()
-    late = alarms.set(LONG_S, lambda: rung.put("late"))
-    alarms.set(0, lambda: rung.put("early"))
-    assert rung.get(timeout=60) == "early"
-    alarms.cancel(late)
-    alarms.set(0, lambda: None)  # so that the thread sees that it is not needed any more
+def test_a_timer_that_is_due_before_the_one_waited_for_is_in_time():
+    timers, fired = TimerThread(), SimpleQueue()
+    late = timers.set(LONG_S, lambda: fired.put("late"))
+    timers.set(0, lambda: fired.put("early"))
+    assert fired.get(timeout=60) == "early"
+    timers.cancel(late)
+    timers.set(0, lambda: None)  # so that the thread sees that it is not needed any more
 
 
 def test_one_thread_watches_them_all_and_ends_with_the_last():
-    alarms, rung, before = TimerThread(), SimpleQueue(), set(threading.enumerate())
+    timers, fired, before = TimerThread(), SimpleQueue(), set(threading.enumerate())
     for _ in range(2):
-        numbers = [alarms.set(LONG_S, lambda: None) for _ in range(100)]
+        numbers = [timers.set(LONG_S, lambda: None) for _ in range(100)]
         assert len(watchers(before)) == 1
         for number in numbers:
-            alarms.cancel(number)
-        alarms.set(0, lambda: rung.put(None))
-        rung.get(timeout=60)
+            timers.cancel(number)
+        timers.set(0, lambda: fired.put(None))
+        fired.get(timeout=60)
         until(lambda: not watchers(before))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_one_that_fails_does_not_keep_later_ones_from_ringing():
-    alarms, rung, before = TimerThread(), SimpleQueue(), set(threading.enumerate())
-    alarms.set(0, lambda: 1 // 0)
+    timers, fired, before = TimerThread(), SimpleQueue(), set(threading.enumerate())
+    timers.set(0, lambda: 1 // 0)
     until(lambda: not watchers(before))
-    alarms.set(0, lambda: rung.put("later"))
-    assert rung.get(timeout=60) == "later"
+    timers.set(0, lambda: fired.put("later"))
+    assert fired.get(timeout=60) == "later"
 
 
-def test_where_no_thread_can_start_the_caller_knows_and_the_next_alarm_starts_it(monkeypatch):
-    alarms, rung = TimerThread(), SimpleQueue()
+def test_if_no_thread_can_start_the_caller_gets_an_error_and_the_next_timer_starts_it(monkeypatch):
+    timers, fired = TimerThread(), SimpleQueue()
 
     def refuse(_thread):
         raise RuntimeError
@@ -84,6 +84,6 @@ def test_where_no_thread_can_start_the_caller_knows_and_the_next_alarm_starts_it
     with monkeypatch.context() as without:
         without.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError):
-            alarms.set(LONG_S, lambda: None)
-    alarms.set(0, lambda: rung.put("next"))
-    assert rung.get(timeout=60) == "next"
+            timers.set(LONG_S, lambda: None)
+    timers.set(0, lambda: fired.put("next"))
+    assert fired.get(timeout=60) == "next"

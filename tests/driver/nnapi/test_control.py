@@ -124,7 +124,7 @@ def test_an_endless_loop_ends_with_the_timeout_that_a_client_gives(tmp_path, mon
         way(model, [X, np.ones(1, np.int32)])
     assert caught.value.status in (
         ErrorStatus.MISSED_DEADLINE_TRANSIENT,
-        ErrorStatus.GENERAL_FAILURE,  # a fence tells that it failed, not why
+        ErrorStatus.GENERAL_FAILURE,  # a fence reports that it failed, not why
     )
     assert heeded == [1_000_000]
 

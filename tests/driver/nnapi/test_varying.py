@@ -327,7 +327,7 @@ def test_a_reusable_execution_fails_where_an_input_has_come_to_make_other_dimens
             np.testing.assert_allclose(reusable.execute()[0], wanted_of(X, 2), 1e-5)
 
 
-def test_turns_of_many_dimensions_stay_ready_for_the_next_run():
+def test_iterations_of_many_dimensions_stay_ready_for_the_next_run():
     """More than a model of open dimensions stays ready for; those run twice are kept."""
     body = ModelBuilder()
     value = body.input(ROWS)

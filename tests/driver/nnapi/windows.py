@@ -1,4 +1,4 @@
-"""Windows over images: what an operation is told of them, and what that means."""
+"""Windows over images: the operands that describe them, and their meaning."""
 
 from dataclasses import dataclass
 

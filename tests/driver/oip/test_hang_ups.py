@@ -7,7 +7,7 @@ from tests.driver.oip.http_setting import Serving, ask
 from tests.driver.test_run_permits import until
 
 LENT_RUNS = 4
-"""The last of so many requests is answered on a connection that is lent."""
+"""The last of so many requests is answered on a fast-path connection."""
 
 
 @pytest.fixture

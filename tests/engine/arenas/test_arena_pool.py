@@ -146,7 +146,7 @@ def test_a_pool_whose_first_arena_is_refused_is_not_made(executable):
         pooled(executable, 4, Gate(refused=(1,)))
 
 
-def test_closing_waits_for_runs_and_turns_away_those_that_wait(executable, threads):
+def test_closing_waits_for_runs_and_refuses_those_that_wait(executable, threads):
     pool = pooled(executable, 1)
     arena, back = reserve(pool)
     waiting = threads.submit(reserve, pool)

@@ -27,7 +27,7 @@ SMALL_PROGRAM, LARGE_PROGRAM = program(SMALL), program(LARGE)
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Clock that a test advances."""
 
     def __init__(self):
         self.now_ns = 0

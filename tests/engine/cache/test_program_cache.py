@@ -114,7 +114,7 @@ def test_waiting_for_room_ends_by_the_deadline_and_leaves_the_shape_free():
         assert model(rows(5)).shape == (5, 8)
 
 
-def test_closing_waits_for_a_run_and_turns_away_those_that_wait_for_room():
+def test_closing_waits_for_a_run_and_refuses_those_that_wait_for_room():
     model = open_dense(programs=1)
     with ThreadPoolExecutor(2) as threads:
         scope = model._programs.reserved(model._key, Limits())

@@ -58,10 +58,10 @@ def replayed(monkeypatch):
     return found
 
 
-def told(lowered):
+def comparable(lowered):
     """All that a lowered program is, in a form that can be compared."""
     return (
-        [_told_step(step) for step in lowered.steps],
+        [_comparable_step(step) for step in lowered.steps],
         lowered.slots,
         [(w.name, w.size_bytes, w.source, w.desc, w.constant.shape) for w in lowered.weights],
         {name: tuple(operand) for name, operand in lowered.inputs.items()},
@@ -69,7 +69,7 @@ def told(lowered):
     )
 
 
-def _told_step(step):
+def _comparable_step(step):
     work = ()
     if isinstance(step.work, PrimitiveWork):
         work = step.work.desc.signature, *step.work.arguments
@@ -83,7 +83,7 @@ def _told_step(step):
 def test_replayed_layers_are_those_of_lowering_each_node(name, without, replayed):
     small = graph(name, without)
     found = select(small, 1, without, {}, None, alike_layers(small))
-    assert told(found) == told(select(small, 1, without, {}))
+    assert comparable(found) == comparable(select(small, 1, without, {}))
     if not {"onednn", "native"} & {*without} and _core.HAS_ONEDNN:
         assert any(is_added for _, is_added in replayed)
 
@@ -94,7 +94,7 @@ def test_a_template_knows_its_layers_for_every_length(length, replayed):
     if small is None:
         pytest.skip("another template is needed")
     found = select(small, 1, (), {}, None, template().repeats)
-    assert told(found) == told(select(small, 1, (), {}))
+    assert comparable(found) == comparable(select(small, 1, (), {}))
     if _core.HAS_ONEDNN:
         assert sum(is_added for _, is_added in replayed) >= 3
 
@@ -194,5 +194,7 @@ def test_layers_are_right_where(case, replayed):
     small = graph_of(UNEVEN[case], **used)
     repeats = alike_layers(small)
     assert [len(repeat.values) for repeat in repeats] == [3]
-    assert told(select(small, 1, (), {}, None, repeats)) == told(select(small, 1, (), {}))
+    assert comparable(select(small, 1, (), {}, None, repeats)) == comparable(
+        select(small, 1, (), {})
+    )
     assert not _core.HAS_ONEDNN or replayed

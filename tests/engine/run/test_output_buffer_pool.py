@@ -1,4 +1,4 @@
-"""Arrays of outputs that later runs write into once callers have let go of them."""
+"""Arrays of outputs that later runs write into once callers have released them."""
 
 import threading
 

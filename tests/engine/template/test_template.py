@@ -47,7 +47,9 @@ def assert_same(found, wanted):
     """The same nodes, types and constants."""
     assert found.inputs == wanted.inputs
     assert found.outputs == wanted.outputs
-    assert [_told(node) for node in found.nodes] == [_told(node) for node in wanted.nodes]
+    assert [_comparable(node) for node in found.nodes] == [
+        _comparable(node) for node in wanted.nodes
+    ]
     for node in wanted.nodes:
         for name in (*node.reads, *node.writes):
             assert found.value(name) == wanted.value(name)
@@ -58,7 +60,7 @@ def assert_same(found, wanted):
         assert found.constants[name].shape == constant.shape
 
 
-def _told(node):
+def _comparable(node):
     parts = [(part.operator, part.inputs, part.outputs) for part in node.fused]
     return node.name, node.operator, node.inputs, node.outputs, parts
 

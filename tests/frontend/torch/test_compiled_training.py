@@ -27,7 +27,7 @@ def fresh():
     assert not STEPS.graphs
     assert STEPS.arenas.used_bytes == 0
     with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)  # what torch runs is told by one
+        warnings.simplefilter("error", RuntimeWarning)  # one reports what torch runs itself
         yield
 
 

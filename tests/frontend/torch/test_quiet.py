@@ -41,7 +41,7 @@ FEW = ("an exported program", "a compiled module that is trained")
     "way", [pytest.param(way, marks=() if way in FEW else pytest.mark.slow) for way in WAYS]
 )
 def test_nothing_is_printed_by(way: str) -> None:
-    """nanobind tells of its objects that are alive when the interpreter has ended."""
+    """nanobind reports its objects that are alive when the interpreter has ended."""
     command = [sys.executable, "-W", "always::FutureWarning:copyreg", "-c", MODULE + WAYS[way]]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert (finished.stderr, finished.returncode) == ("", 0)

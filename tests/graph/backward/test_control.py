@@ -115,7 +115,7 @@ def test_graphs_within_graphs_have_their_slopes(seed):
     check(graph, numbers(graph, seed), graph.inputs, tolerance=1e-4)
 
 
-def test_turns_that_read_nothing_of_the_forward_pass_keep_nothing():
+def test_iterations_that_read_nothing_of_the_forward_pass_keep_nothing():
     graph = graph_of("""net (double[3] x, double[4,3] r) => (double[3] y) {
         y = Scan <num_scan_inputs = 1, body = turn (double[3] s, double[3] v) => (double[3] t) {
             t = Sub (s, v)

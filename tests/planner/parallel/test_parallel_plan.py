@@ -115,7 +115,7 @@ def test_a_serial_plan_of_branches_is_corrupted_out_of_order():
 def test_branches_keep_apart_and_chains_reuse():
     serial, parallel = place_schedule(branches(3, 4)), plan_parallel(branches(3, 4))
     assert serial.plan.peak_bytes == 4 * 64
-    assert parallel.plan.peak_bytes == 6 * 64  # two buffers for each branch, in turn
+    assert parallel.plan.peak_bytes == 6 * 64  # two buffers for each branch, alternately
     assert plan_parallel(branches(1, 9)).plan.peak_bytes == 2 * 64
 
 

@@ -20,7 +20,7 @@ PAGE = 1 << 16
 POLICIES = ("stealing", "chunked")
 
 
-class Told:
+class Referrer:
     """Object that a function refers to, and that refers to a resource."""
 
     def __init__(self):
@@ -34,8 +34,8 @@ class Done:
         return True
 
 
-def device_of(told):
-    return PythonDevice(lambda size, _=told: Part(size), Addresses, maps_twice=True)
+def device_of(referrer):
+    return PythonDevice(lambda size, _=referrer: Part(size), Addresses, maps_twice=True)
 
 
 def used(resource, stream=None):
@@ -44,26 +44,26 @@ def used(resource, stream=None):
 
 
 CYCLES = {
-    "device": lambda told, policy: used(
-        virtual_resource(device_of(told), policy=policy, page_bytes=PAGE)
+    "device": lambda referrer, policy: used(
+        virtual_resource(device_of(referrer), policy=policy, page_bytes=PAGE)
     ),
-    "failing device": lambda told, policy: virtual_resource(
-        FailingDevice(device_of(told), 0, 0), policy=policy, page_bytes=PAGE
+    "failing device": lambda referrer, policy: virtual_resource(
+        FailingDevice(device_of(referrer), 0, 0), policy=policy, page_bytes=PAGE
     ),
-    "stream": lambda told, policy: used(
+    "stream": lambda referrer, policy: used(
         virtual_resource(HostDevice(), policy=policy, page_bytes=PAGE),
-        PythonStream(lambda _=told: Done()),
+        PythonStream(lambda _=referrer: Done()),
     ),
-    "stream alone": lambda told, _: PythonStream(lambda _=told: None),
+    "stream alone": lambda referrer, _: PythonStream(lambda _=referrer: None),
 }
 
 
 def seen_of(cycle, policy, keep=None):
-    told = Told()
-    told.held = CYCLES[cycle](told, policy)
+    referrer = Referrer()
+    referrer.held = CYCLES[cycle](referrer, policy)
     if keep is not None:
-        keep.append(told.held)
-    return weakref.ref(told)
+        keep.append(referrer.held)
+    return weakref.ref(referrer)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -92,12 +92,12 @@ def test_what_is_in_use_stays(policy):
 def test_a_stream_that_only_a_resource_has_stays_as_long(policy):
     resource = virtual_resource(HostDevice(), policy=policy, page_bytes=PAGE)
     for _ in range(3):
-        told = Told()
-        stream = PythonStream(lambda _=told: Done())
-        told.held = stream
+        referrer = Referrer()
+        stream = PythonStream(lambda _=referrer: Done())
+        referrer.held = stream
         address = resource.allocate_on(PAGE, stream)
         resource.deallocate_on(address, PAGE, stream)
-        del told, stream
+        del referrer, stream
         gc.collect()
         used(resource)
     resource.trim()

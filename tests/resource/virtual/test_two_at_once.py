@@ -58,7 +58,7 @@ def test_streams_that_are_never_waited_for_hold_more():
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_two_threads_in_turn_hold_little_more_than_is_live(seed):
+def test_two_alternating_threads_hold_little_more_than_is_live(seed):
     resource, sequence = make(), list(interleaved(training(seed)))
     turns, peaks = [threading.Semaphore(0) for _ in range(2)], [0, 0]
     live = {}

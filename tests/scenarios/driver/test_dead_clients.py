@@ -32,7 +32,7 @@ def start_doomed(served):
 
 
 def kill(process, held):
-    """Kill a client, and wait until its driver has let go of what it waited for."""
+    """Kill a client, and wait until its driver has dropped the calls that it waited for."""
     hang_up = select.poll()
     hang_up.register(
         held, 0

@@ -200,7 +200,7 @@ def test_a_server_that_is_ended_is_not_ready_and_answers_for_its_time_of_grace(f
 
 @pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM] * 5])
 def test_requests_that_have_begun_are_answered_before_the_end(tmp_path, signals):
-    """One runs and one waits for it when the server is told to end."""
+    """One runs and one waits for it when the server is asked to end."""
     onnx.save(parse(SLOW), tmp_path / "slow.onnx")
     x = {"name": "x", "shape": [SIDE, SIDE], "datatype": "FP32", "data": [0] * SIDE**2}
     with serve(tmp_path, "--grace", "0") as server, ThreadPoolExecutor(2) as clients:

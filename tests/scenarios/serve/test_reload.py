@@ -156,7 +156,7 @@ def test_a_request_whose_model_goes_when_it_has_run_is_answered(setting, monkeyp
 
 
 def ask_by_region(serving, taken, enough):
-    """Ask, on a connection that will be lent, until it is enough."""
+    """Send requests, on a connection that comes to use the fast path, until it is enough."""
     statuses = set()
     with serving.connected() as connection:
         while not enough.is_set():

@@ -1,4 +1,4 @@
-"""Raw fields cut out of a message and put back, and what tells of regions; else an error."""
+"""Raw fields cut out of a message and put back, and those that refer to regions; else an error."""
 
 import pytest
 from hypothesis import given

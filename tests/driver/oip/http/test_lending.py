@@ -1,4 +1,4 @@
-"""Connections lent to the native core: what it answers, what it gives back, when it forgets."""
+"""Fast-path connections of the native core: requests it answers, hands back and forgets."""
 
 import gc
 import http.client
@@ -32,9 +32,9 @@ from tightship.errors import StoppedError
 
 READY = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LENT_AFTER = 2
-"""Requests that Python answers before a connection is lent: it is read once, and run again once."""
+"""Requests that Python answers before the fast path: one is read, and one runs again."""
 LENT_RUNS = LENT_AFTER + 1
-"""Runs by the time a connection is `lent`: only an answer of the core's says that it is."""
+"""Runs until a connection uses the fast path: only an answer of the core shows that it does."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def serving(tmp_path, monkeypatch):
 
 @pytest.fixture
 def lent(serving):
-    """A connection that is lent, as `neg` has come on it again."""
+    """A fast-path connection, because `neg` has come on it again."""
     with serving.connected() as connection:
         for _ in range(LENT_RUNS):
             assert ask(connection, serving.request())[0] == 200
@@ -237,7 +237,7 @@ def test_a_fast_path_connection_ends_with_the_server(tmp_path, monkeypatch):
 
 
 class Endless:
-    """A run that ends when it is told to, or after so long that a test has failed."""
+    """A run that ends when it is released, or after so long that a test has failed."""
 
     def __init__(self):
         self.begun, self.was_stopped = threading.Event(), False
@@ -255,7 +255,7 @@ class Endless:
 
 
 class RefCounted:
-    """A run that lasts until it is let go."""
+    """A run that lasts until it is released."""
 
     def __init__(self):
         self.begun, self.may_end = threading.Event(), threading.Event()
