@@ -63,10 +63,7 @@ struct Placed {
 
 GuardPageResource::GuardPageResource(std::shared_ptr<MemoryResource> upstream,
                                      size_t quarantine_bytes)
-    : Adaptor(std::move(upstream)), waiting_(quarantine_bytes) {
-    if (!this->upstream()->supports_free())
-        throw Misuse("`upstream` takes no block back: there is nothing to hold in quarantine. Put "
-                     "a `FreeListResource` between them.");
+    : QuarantiningAdaptor(std::move(upstream), quarantine_bytes) {
     const Reach reach = this->upstream()->reach();
     const size_t page = os::page_size();
     if (reach.size_bytes < 3 * page || reach.alignment < page)
@@ -78,7 +75,7 @@ GuardPageResource::GuardPageResource(std::shared_ptr<MemoryResource> upstream,
 
 GuardPageResource::~GuardPageResource() {
     try {
-        release_block(true);
+        release_blocks(true);
     } catch (const std::bad_alloc &) { // of the upstream
     }
     live_.each([](const LiveBlock &block) {
@@ -92,11 +89,7 @@ void *GuardPageResource::allocate(size_t size_bytes, size_t alignment) {
     if (asked > SIZE_MAX / 4 || alignment > SIZE_MAX / 4)
         return nullptr;
     const Layout layout(asked, alignment);
-    void *given = upstream()->allocate(layout.whole_bytes, layout.alignment);
-    if (given == nullptr && waiting_.size_bytes() > 0) {
-        release_block(true);
-        given = upstream()->allocate(layout.whole_bytes, layout.alignment);
-    }
+    void *given = take(layout.whole_bytes, layout.alignment);
     if (given == nullptr)
         return nullptr;
     char *start = static_cast<char *>(given) + layout.lead_bytes;
@@ -109,28 +102,12 @@ void *GuardPageResource::allocate(size_t size_bytes, size_t alignment) {
     return nullptr;
 }
 
-Freed GuardPageResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
-    LiveBlock block;
-    const Freed freed = live_.remove(pointer, std::max<size_t>(size_bytes, 1), alignment, block);
-    if (freed == Freed::foreign && waiting_.contains(pointer))
-        return Freed::already_free;
-    if (freed != Freed::done)
-        return freed;
+bool GuardPageResource::shut(const LiveBlock &block) {
     const Placed placed(block, Layout(block.size_bytes, block.alignment));
-    if (!placed.is_whole()) {
-        live_.restore(std::move(block));
-        return Freed::damaged;
-    }
+    if (!placed.is_whole())
+        return false;
     placed.protect_between(false);
-    waiting_.add(std::move(block));
-    release_block(false);
-    return Freed::done;
-}
-
-void GuardPageResource::release_block(bool all) {
-    LiveBlock block;
-    while (waiting_.leaves(all, block))
-        give_back(block);
+    return true;
 }
 
 void GuardPageResource::give_back(const LiveBlock &block) {
@@ -148,19 +125,8 @@ Reach GuardPageResource::reach() const {
     return {whole.size_bytes - 2 * os::page_size() - kCanaryBytes, whole.alignment};
 }
 
-Statistics GuardPageResource::statistics() const {
-    const Statistics below = upstream()->statistics();
-    return {live_.size_bytes(), live_.count(), below.reserved_bytes, below.touched_bytes};
-}
-
 std::string GuardPageResource::refusal(size_t size_bytes, size_t alignment) const {
     const std::string shortage = mapping_shortage();
     return shortage.empty() ? upstream()->refusal(size_bytes, alignment) : shortage;
 }
-
-size_t GuardPageResource::trim() {
-    release_block(true);
-    return upstream()->trim();
-}
-
 } // namespace tightship::resource

@@ -67,10 +67,7 @@ constexpr const char *kAfter = "was written to after it was given back.";
 } // namespace
 
 GuardedResource::GuardedResource(std::shared_ptr<MemoryResource> upstream, size_t quarantine_bytes)
-    : Adaptor(std::move(upstream)), waiting_(quarantine_bytes) {
-    if (!this->upstream()->supports_free())
-        throw Misuse("`upstream` takes no block back: there is nothing to hold in quarantine. Put "
-                     "a `FreeListResource` between them.");
+    : QuarantiningAdaptor(std::move(upstream), quarantine_bytes) {
     const size_t largest_bytes = this->upstream()->reach().size_bytes;
     if (largest_bytes <= 2 * kCanaryBytes)
         throw Misuse("`upstream` never gives more than " + std::to_string(largest_bytes) +
@@ -80,7 +77,7 @@ GuardedResource::GuardedResource(std::shared_ptr<MemoryResource> upstream, size_
 
 GuardedResource::~GuardedResource() {
     try {
-        release_block(true);
+        release_blocks(true);
     } catch (const std::bad_alloc &) { // no memory to record a fault
     }
 }
@@ -91,11 +88,7 @@ void *GuardedResource::allocate(size_t size_bytes, size_t alignment) {
     if (asked > SIZE_MAX - lead - kCanaryBytes)
         return nullptr;
     const size_t whole = lead + asked + kCanaryBytes;
-    void *given = upstream()->allocate(whole, alignment);
-    if (given == nullptr && quarantined_bytes() > 0) {
-        release_block(true);
-        given = upstream()->allocate(whole, alignment);
-    }
+    void *given = take(whole, alignment);
     if (given == nullptr)
         return nullptr;
     char *start = static_cast<char *>(given) + lead;
@@ -107,27 +100,11 @@ void *GuardedResource::allocate(size_t size_bytes, size_t alignment) {
     return nullptr;
 }
 
-Freed GuardedResource::deallocate(void *pointer, size_t size_bytes, size_t alignment) {
-    LiveBlock block;
-    const Freed freed = live_.remove(pointer, std::max<size_t>(size_bytes, 1), alignment, block);
-    if (freed == Freed::foreign && waiting_.contains(pointer))
-        return Freed::already_free;
-    if (freed != Freed::done)
-        return freed;
-    if (!is_whole(block)) {
-        live_.restore(std::move(block));
-        return Freed::damaged;
-    }
-    std::memset(pointer, kFilling, block.size_bytes);
-    waiting_.add(std::move(block));
-    release_block(false);
-    return Freed::done;
-}
-
-void GuardedResource::release_block(bool all) {
-    LiveBlock block;
-    while (waiting_.leaves(all, block))
-        give_back(block);
+bool GuardedResource::shut(const LiveBlock &block) {
+    if (!is_whole(block))
+        return false;
+    std::memset(start_of(block), kFilling, block.size_bytes);
+    return true;
 }
 
 void GuardedResource::give_back(const LiveBlock &block) {
@@ -146,16 +123,6 @@ Reach GuardedResource::reach() const {
     if (whole.size_bytes == SIZE_MAX)
         return whole;
     return {whole.size_bytes - 2 * kCanaryBytes, whole.alignment};
-}
-
-Statistics GuardedResource::statistics() const {
-    const Statistics below = upstream()->statistics();
-    return {live_.size_bytes(), live_.count(), below.reserved_bytes, below.touched_bytes};
-}
-
-size_t GuardedResource::trim() {
-    release_block(true);
-    return upstream()->trim();
 }
 
 std::vector<std::string> GuardedResource::faults() const {

@@ -2,8 +2,7 @@
 /// after the block's end of life.
 #pragma once
 
-#include "tightship/resource/adaptor.hpp"
-#include "tightship/resource/quarantine.hpp"
+#include "tightship/resource/adaptor/quarantining.hpp"
 
 namespace tightship::resource {
 
@@ -13,30 +12,19 @@ namespace tightship::resource {
 /// inaccessible while they wait in a quarantine of `quarantine_bytes`.
 ///
 ///     | no access | ... canary | block | rest | no access |
-class GuardPageResource final : public Adaptor {
+class GuardPageResource final : public QuarantiningAdaptor {
   public:
     /// Throws `Misuse` if the upstream frees nothing, or never gives whole pages or so many bytes.
     GuardPageResource(std::shared_ptr<MemoryResource> upstream, size_t quarantine_bytes);
     ~GuardPageResource() override;
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
-    Freed deallocate(void *pointer, size_t size_bytes,
-                     size_t alignment = kDefaultAlignment) override;
-    Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
-    size_t size_of(const void *pointer) const override { return live_.size_of(pointer); }
     Reach reach() const override;
-    Statistics statistics() const override;
     std::string refusal(size_t size_bytes, size_t alignment) const override;
-    size_t trim() override;
-
-    size_t quarantined_bytes() const { return waiting_.size_bytes(); }
 
   private:
-    void release_block(bool all);
-    void give_back(const LiveBlock &block);
-
-    LiveBlocks live_;
-    Quarantine waiting_;
+    bool shut(const LiveBlock &block) override;
+    void give_back(const LiveBlock &block) override;
 };
 
 } // namespace tightship::resource

@@ -1,8 +1,7 @@
 /// Canaries and a quarantine, which detect writes beside blocks and after their end of life.
 #pragma once
 
-#include "tightship/resource/adaptor.hpp"
-#include "tightship/resource/quarantine.hpp"
+#include "tightship/resource/adaptor/quarantining.hpp"
 
 #include <mutex>
 
@@ -12,35 +11,26 @@ namespace tightship::resource {
 /// stays live. Freed blocks are filled with a pattern and wait in a quarantine of
 /// `quarantine_bytes` before they can be handed out; writes to them meanwhile are found when they
 /// leave, or by `faults`.
-class GuardedResource final : public Adaptor, private Forkable {
+class GuardedResource final : public QuarantiningAdaptor, private Forkable {
   public:
     /// Throws `Misuse` if the upstream frees nothing, or never has room for the canaries.
     GuardedResource(std::shared_ptr<MemoryResource> upstream, size_t quarantine_bytes);
     ~GuardedResource() override;
 
     void *allocate(size_t size_bytes, size_t alignment = kDefaultAlignment) override;
-    Freed deallocate(void *pointer, size_t size_bytes,
-                     size_t alignment = kDefaultAlignment) override;
-    Range range_of(const void *pointer) const override { return live_.range_of(pointer); }
-    size_t size_of(const void *pointer) const override { return live_.size_of(pointer); }
     Reach reach() const override;
-    Statistics statistics() const override;
-    size_t trim() override;
 
     /// Checks every block, live or in quarantine; returns a sentence for each damaged one, after
     /// those found earlier. REQUIRES: no thread writes to the blocks.
     std::vector<std::string> faults() const;
-    size_t quarantined_bytes() const { return waiting_.size_bytes(); }
 
   private:
-    void release_block(bool all);
-    void give_back(const LiveBlock &block);
+    bool shut(const LiveBlock &block) override;
+    void give_back(const LiveBlock &block) override;
 
     void before_fork() override { mutex_.lock(); }
     void after_fork(bool) override { mutex_.unlock(); }
 
-    LiveBlocks live_;
-    Quarantine waiting_;
     mutable std::mutex mutex_;
     std::vector<std::string> faults_;
     ForkGuard guard_{*this};
