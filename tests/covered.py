@@ -89,7 +89,7 @@ COVERED: Mapping[str, tuple[str, str]] = {
     "tests/driver/protocol": (
         "every message is encoded and decoded",
         """
-        driver.protocol: forms messages replies wire
+        driver.protocol: forms messages replies
         """,
     ),
     "tests/driver/server": (

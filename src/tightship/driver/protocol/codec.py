@@ -16,27 +16,24 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from tightship.driver.protocol import messages, replies
 from tightship.driver.protocol.forms import (
     ARGUMENTS_MAX,
-    DIMENSIONS,
     IDENTIFIERS,
     INDEXES_MAX,
     MODEL,
     MODEL_BYTES_MAX,
     MODEL_SOURCE,
     NAME,
-    REQUEST,
     VALUE_TYPE,
 )
 from tightship.driver.protocol.messages import CacheFiles, Call, Role
 from tightship.driver.protocol.replies import Failed, OutputShape, Reply, Timing
 from tightship.driver.protocol.wire import (
-    F64,
+    FORMS,
     I32,
-    I64,
     U8,
     U32,
     Form,
@@ -99,145 +96,75 @@ def _status() -> Form[ErrorStatus]:
 
 
 _FILES = integers("i", FILES_MAX)
-_CACHE = record(CacheFiles, model_files=_FILES, data_files=_FILES, token=_token())
-_IMAGE = record(Image, width=I64, height=I64, layers=I64, row_stride_bytes=I64, pixel_format=I32)
-_ROLES = row(record(Role, model_index=I64, io_index=I64, probability=F64), ARGUMENTS_MAX)
-_TIMING = record(Timing, on_device_ns=I64, in_driver_ns=I64)
-_SHAPE = record(OutputShape, dimensions=DIMENSIONS, is_sufficient=flag())
+_ROLES = row(record(Role), ARGUMENTS_MAX)
 _TYPES = row(VALUE_TYPE, ARGUMENTS_MAX)
-
-_CALLS: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
-    0: (messages.Capabilities, {}),
-    1: (
-        messages.RegisterPool,
-        {
-            "kind": NAME,
-            "size_bytes": I64,
-            "protection": I32,
-            "file": I32,
-            "offset_bytes": I64,
-            "mode": I32,
-            "must_map": flag(),
-            "image": optional(_IMAGE),
-        },
-    ),
-    2: (messages.UnregisterPool, {"pool": I64}),
-    3: (messages.SupportedOperations, {"model": MODEL}),
-    4: (
-        messages.Prepare,
-        {
-            "source": MODEL_SOURCE,
-            "preference": I32,
-            "priority": I32,
-            "deadline_ns": I64,
-            "cache": _CACHE,
-        },
-    ),
-    5: (messages.PrepareFromCache, {"cache": _CACHE, "priority": I32, "deadline_ns": I64}),
-    6: (messages.ReleaseModel, {"model": I64}),
-    7: (
-        messages.Allocate,
-        {
-            "dimensions": DIMENSIONS,
-            "models": IDENTIFIERS,
-            "input_roles": _ROLES,
-            "output_roles": _ROLES,
-        },
-    ),
-    8: (messages.Free, {"token": I64}),
-    9: (messages.CopyFrom, {"token": I64, "pool": I64, "dimensions": DIMENSIONS}),
-    10: (messages.CopyTo, {"token": I64, "pool": I64}),
-    11: (
-        messages.Execute,
-        {
-            "model": I64,
-            "request": REQUEST,
-            "measure_timing": flag(),
-            "deadline_ns": I64,
-            "loop_timeout_ns": I64,
-        },
-    ),
-    12: (
-        messages.ExecuteFenced,
-        {
-            "model": I64,
-            "request": REQUEST,
-            "wait_for": _FILES,
-            "measure_timing": flag(),
-            "deadline_ns": I64,
-            "loop_timeout_ns": I64,
-            "duration_ns": I64,
-        },
-    ),
-    13: (messages.GetExecutionInfo, {"execution": I64}),
-    14: (
-        messages.CreateExecution,
-        {"model": I64, "request": REQUEST, "measure_timing": flag(), "loop_timeout_ns": I64},
-    ),
-    15: (messages.RunExecution, {"execution": I64, "deadline_ns": I64}),
-    16: (
-        messages.RunExecutionFenced,
-        {"execution": I64, "wait_for": _FILES, "deadline_ns": I64, "duration_ns": I64},
-    ),
-    17: (messages.ReleaseExecution, {"execution": I64}),
-    18: (messages.OpenBurst, {"model": I64}),
-    19: (
-        messages.BurstExecute,
-        {
-            "burst": I64,
-            "request": REQUEST,
-            "slots": IDENTIFIERS,
-            "measure_timing": flag(),
-            "deadline_ns": I64,
-            "loop_timeout_ns": I64,
-        },
-    ),
-    20: (messages.ReleaseSlot, {"burst": I64, "slot": I64}),
-    21: (messages.CloseBurst, {"burst": I64}),
-    22: (messages.Inspect, {"file": I32}),
-    23: (messages.OpenRing, {"file": I32}),
-    24: (messages.CopyBetween, {"token": I64, "source": I64}),
-    25: (messages.DescribeBuffer, {"token": I64}),
-}
-
-_REPLIES: Mapping[int, tuple[type, Mapping[str, Form[Any]]]] = {
-    128: (replies.Done, {}),
-    129: (replies.Failed, {"status": _status(), "message": text(TEXT_BYTES_MAX)}),
-    130: (
-        replies.DriverCapabilities,
-        {
-            "feature_level": U32,
-            "features": row(NAME, FEATURES_MAX),
-            "model_cache_files": U32,
-            "data_cache_files": U32,
-        },
-    ),
-    131: (replies.PoolRegistered, {"pool": I64}),
-    132: (replies.Supported, {"operations": row(flag(), INDEXES_MAX)}),
-    133: (replies.ModelPrepared, {"model": I64, "inputs": _TYPES, "outputs": _TYPES}),
-    134: (replies.Allocated, {"token": I64}),
-    135: (
-        replies.Executed,
-        {"status": _status(), "shapes": row(_SHAPE, ARGUMENTS_MAX), "timing": _TIMING},
-    ),
-    136: (replies.Launched, {"execution": I64}),
-    137: (
-        replies.ExecutionInfo,
-        {"status": _status(), "timing_launched": _TIMING, "timing_fenced": _TIMING},
-    ),
-    138: (replies.ExecutionCreated, {"execution": I64}),
-    139: (replies.BurstOpened, {"burst": I64}),
-    140: (replies.Inspected, {"size_bytes": I64}),
-    141: (replies.BufferDescribed, {"dimensions": DIMENSIONS}),
-}
+FORMS[ErrorStatus] = _status()
+record(CacheFiles, model_files=_FILES, data_files=_FILES, token=_token())
+record(Timing)
 
 _CALL_FORMS: Mapping[int, Form[Any]] = {
-    tag: record(kind, **forms) for tag, (kind, forms) in _CALLS.items()
+    0: record(messages.Capabilities),
+    1: record(
+        messages.RegisterPool,
+        protection=I32,
+        file=I32,
+        mode=I32,
+        image=optional(record(Image, pixel_format=I32)),
+    ),
+    2: record(messages.UnregisterPool),
+    3: record(messages.SupportedOperations),
+    4: record(messages.Prepare, source=MODEL_SOURCE, preference=I32, priority=I32),
+    5: record(messages.PrepareFromCache, priority=I32),
+    6: record(messages.ReleaseModel),
+    7: record(messages.Allocate, models=IDENTIFIERS, input_roles=_ROLES, output_roles=_ROLES),
+    8: record(messages.Free),
+    9: record(messages.CopyFrom),
+    10: record(messages.CopyTo),
+    11: record(messages.Execute),
+    12: record(messages.ExecuteFenced, wait_for=_FILES),
+    13: record(messages.GetExecutionInfo),
+    14: record(messages.CreateExecution),
+    15: record(messages.RunExecution),
+    16: record(messages.RunExecutionFenced, wait_for=_FILES),
+    17: record(messages.ReleaseExecution),
+    18: record(messages.OpenBurst),
+    19: record(messages.BurstExecute, slots=IDENTIFIERS),
+    20: record(messages.ReleaseSlot),
+    21: record(messages.CloseBurst),
+    22: record(messages.Inspect, file=I32),
+    23: record(messages.OpenRing, file=I32),
+    24: record(messages.CopyBetween),
+    25: record(messages.DescribeBuffer),
 }
+
 _REPLY_FORMS: Mapping[int, Form[Any]] = {
-    tag: record(kind, **forms) for tag, (kind, forms) in _REPLIES.items()
+    128: record(replies.Done),
+    129: record(replies.Failed, message=text(TEXT_BYTES_MAX)),
+    130: record(
+        replies.DriverCapabilities,
+        feature_level=U32,
+        features=row(NAME, FEATURES_MAX),
+        model_cache_files=U32,
+        data_cache_files=U32,
+    ),
+    131: record(replies.PoolRegistered),
+    132: record(replies.Supported, operations=row(flag(), INDEXES_MAX)),
+    133: record(replies.ModelPrepared, inputs=_TYPES, outputs=_TYPES),
+    134: record(replies.Allocated),
+    135: record(replies.Executed, shapes=row(record(OutputShape), ARGUMENTS_MAX)),
+    136: record(replies.Launched),
+    137: record(replies.ExecutionInfo),
+    138: record(replies.ExecutionCreated),
+    139: record(replies.BurstOpened),
+    140: record(replies.Inspected),
+    141: record(replies.BufferDescribed),
 }
-_TAGS = {kind: tag for table in (_CALLS, _REPLIES) for tag, (kind, _) in table.items()}
+_TAGS = {
+    kind: next(
+        tag for tag, form in (*_CALL_FORMS.items(), *_REPLY_FORMS.items()) if form is FORMS[kind]
+    )
+    for kind in (*get_args(Call), *get_args(Reply))
+}
 
 
 def encode(message: Call | Reply, number: int, file_count: int = 0) -> bytes:

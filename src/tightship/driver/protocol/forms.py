@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tightship.driver.protocol.wire import (
-    F64,
+    FORMS,
     I32,
-    I64,
     Form,
-    flag,
     integers,
     octets,
     one_of,
@@ -17,6 +15,7 @@ from tightship.driver.protocol.wire import (
     row,
     text,
 )
+from tightship.driver.types.dimensions import Dimensions
 from tightship.driver.types.model import (
     DataLocation,
     ExternalFile,
@@ -43,60 +42,49 @@ INDEXES = integers("i", INDEXES_MAX)
 IDENTIFIERS = integers("q", POOLS_MAX)
 NAME = text(NAME_BYTES_MAX)
 
-VALUE_TYPE: Form[ValueType] = record(
-    ValueType,
-    operand_type=I32,
-    dimensions=DIMENSIONS,
-    scale=F64,
-    zero_point=I32,
-    extra_params=octets(MODEL_BYTES_MAX),
+FORMS[Dimensions] = DIMENSIONS
+FORMS[str] = NAME
+
+VALUE_TYPE = record(
+    ValueType, operand_type=I32, zero_point=I32, extra_params=octets(MODEL_BYTES_MAX)
 )
-LOCATION: Form[DataLocation] = record(
-    DataLocation, pool_index=I64, offset_bytes=I64, length_bytes=I64, padding_bytes=I64
-)
-OPERAND: Form[Operand] = record(Operand, value_type=VALUE_TYPE, lifetime=I32, location=LOCATION)
-OPERATION: Form[Operation] = record(Operation, operation_type=I32, inputs=INDEXES, outputs=INDEXES)
-SUBGRAPH: Form[Subgraph] = record(
+LOCATION = record(DataLocation)
+OPERAND = record(Operand, lifetime=I32)
+OPERATION = record(Operation, operation_type=I32, inputs=INDEXES, outputs=INDEXES)
+SUBGRAPH = record(
     Subgraph,
     operands=row(OPERAND, INDEXES_MAX),
     operations=row(OPERATION, INDEXES_MAX),
     input_indexes=INDEXES,
     output_indexes=INDEXES,
 )
-MODEL: Form[Model] = record(
+MODEL = record(
     Model,
-    main=SUBGRAPH,
     referenced=row(SUBGRAPH, POOLS_MAX),
     operand_values=octets(MODEL_BYTES_MAX),
     pools=IDENTIFIERS,
-    is_relaxed=flag(),
 )
-EXTERNAL_FILE: Form[ExternalFile] = record(ExternalFile, name=NAME, pool=I64)
 _FILE: Mapping[str, Form[Any]] = {
     "file_format": I32,
-    "pool": I64,
-    "offset_bytes": I64,
-    "length_bytes": I64,
-    "externals": row(EXTERNAL_FILE, POOLS_MAX),
+    "externals": row(record(ExternalFile), POOLS_MAX),
 }
 MODEL_SOURCE = one_of(
     {
         0: (Model, MODEL),
         1: (ModelFile, record(ModelFile, **_FILE)),
-        2: (ModelName, record(ModelName, name=NAME)),
-        3: (NamedFile, record(NamedFile, **_FILE, name=NAME)),
+        2: (ModelName, record(ModelName)),
+        3: (NamedFile, record(NamedFile, **_FILE)),
     }
 )
-ARGUMENT: Form[RequestArgument] = record(
-    RequestArgument, location=LOCATION, dimensions=DIMENSIONS, has_no_value=flag()
-)
+ARGUMENTS = row(record(RequestArgument), ARGUMENTS_MAX)
 REQUEST: Form[Request] = remembered(
     record(
         Request,
-        inputs=row(ARGUMENT, ARGUMENTS_MAX),
-        outputs=row(ARGUMENT, ARGUMENTS_MAX),
-        pools=row(record(RequestPool, identifier=I64, is_token=flag()), POOLS_MAX),
+        inputs=ARGUMENTS,
+        outputs=ARGUMENTS,
+        pools=row(record(RequestPool), POOLS_MAX),
     ),
     size_bytes_max=1024,
     entries=256,
 )
+FORMS[Request] = REQUEST

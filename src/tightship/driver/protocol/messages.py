@@ -13,7 +13,6 @@ from tightship.driver.types.pools import Image
 from tightship.driver.types.request import Request
 from tightship.driver.types.status import NO_TIME, ExecutionPreference, Priority
 
-NO_FILE = -1
 NO_SLOT = -1
 RING_BYTES = 64 + 8 * 1024
 """Size of a ring's memory: a header, four slots for calls and four for replies."""

@@ -1,7 +1,7 @@
 """Encoding of a `Snapshot`, which the driver writes to a file of the client."""
 
 from tightship.driver.protocol.forms import NAME
-from tightship.driver.protocol.wire import I64, Form, Reader, flag, record, row
+from tightship.driver.protocol.wire import Form, Reader, record, row
 from tightship.driver.types.snapshot import (
     BufferShare,
     Caller,
@@ -14,33 +14,14 @@ from tightship.errors import FormatError
 
 _ROW_MAX = 1 << 20
 
-_PEER = record(Caller, connection=I64, user=I64, pid=I64, name=NAME)
-_POOL = record(
-    PoolShare,
-    number=I64,
-    kind=NAME,
-    mode=NAME,
-    size_bytes=I64,
-    is_registered=flag(),
-    pss_bytes=I64,
-)
-_BUFFER = record(BufferShare, token=I64, size_bytes=I64, is_filled=flag())
-_MODEL = record(ModelShare, number=I64, name=NAME, weights_bytes=I64, arena_bytes=I64)
+record(Caller, name=NAME)
 _HOLDINGS: Form[Holdings] = record(
     Holdings,
-    caller=_PEER,
-    is_connected=flag(),
-    pools=row(_POOL, _ROW_MAX),
-    buffers=row(_BUFFER, _ROW_MAX),
-    models=row(_MODEL, _ROW_MAX),
+    pools=row(record(PoolShare, kind=NAME, mode=NAME), _ROW_MAX),
+    buffers=row(record(BufferShare), _ROW_MAX),
+    models=row(record(ModelShare, name=NAME), _ROW_MAX),
 )
-_SNAPSHOT: Form[Snapshot] = record(
-    Snapshot,
-    driver=_HOLDINGS,
-    clients=row(_HOLDINGS, _ROW_MAX),
-    arena_bytes=I64,
-    pss_bytes=I64,
-)
+_SNAPSHOT: Form[Snapshot] = record(Snapshot, clients=row(_HOLDINGS, _ROW_MAX))
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:

@@ -267,9 +267,20 @@ def one_of(forms: Mapping[int, tuple[type, Form[Any]]]) -> Form[Any]:
     return Form(write, read)
 
 
-def record(kind: type[T], /, **forms: Form[Any]) -> Form[T]:
-    """Return the form of a dataclass, field by field."""
-    assert [field.name for field in fields(kind)] == list(forms), kind  # type: ignore[arg-type]
+FORMS: dict[object, Form[Any]] = {int: I64, float: F64, bool: flag()}
+"""Form of a field by its type, unless its record says otherwise; a record adds itself."""
+
+
+def record(kind: type[T], /, **others: Form[Any]) -> Form[T]:
+    """Return the form of a dataclass, field by field in order.
+
+    Args:
+        kind: Dataclass, whose fields have the forms of `FORMS`.
+        others: Forms of fields that `FORMS` does not have, or that have another one.
+    """
+    types = {field.name: field.type for field in fields(kind)}  # type: ignore[arg-type]
+    assert others.keys() <= types.keys(), kind
+    forms = {name: others.get(name) or FORMS[types[name]] for name in types}
     writers: list[Callable[[T, bytearray], None]] = []
     readers: list[Callable[[Reader], tuple[Any, ...]]] = []
     numbers: dict[str, str] = {}
@@ -296,7 +307,8 @@ def record(kind: type[T], /, **forms: Form[Any]) -> Form[T]:
             values += part(reader)
         return kind(*values)
 
-    return Form(write, read)
+    FORMS[kind] = Form(write, read)
+    return FORMS[kind]
 
 
 def _unsendable(value: object, forms: Mapping[str, Form[Any]], error: NumberError) -> DriverError:

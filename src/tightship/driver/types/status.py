@@ -48,11 +48,9 @@ NO_TIME = -1
 LOOP_TIMEOUT_DEFAULT_NS = 2_000_000_000
 LOOP_TIMEOUT_MAX_NS = 15_000_000_000
 CACHE_TOKEN_BYTES = 32
-CACHE_FILES_MAX = 32
 COPIED_CONSTANT_BYTES_MAX = 128
 """Size up to which a client copies constants into the message; larger ones go into a pool."""
 REQUEST_ALIGNMENT_BYTES = 64
-REQUEST_PADDING_BYTES = 64
 
 
 def invalid(message: str) -> DriverError:
