@@ -2,7 +2,6 @@
 
 import os
 import select
-from types import TracebackType
 
 from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.types.attachment import FenceState
@@ -67,10 +66,5 @@ class Fence:
     def __enter__(self) -> "Fence":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

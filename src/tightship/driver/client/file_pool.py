@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tightship.driver.client.segment import Placed
-from tightship.driver.client.session import Session
+from tightship.driver.client.session import Released, Session
 from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
 from tightship.driver.types.model import DataLocation
@@ -17,7 +17,7 @@ from tightship.public_calls import public_methods
 
 
 @public_methods
-class FilePool:
+class FilePool(Released):
     """File registered as a pool and mapped here.
 
     The driver maps it (SEALED: it cannot be shortened), reads and writes it by system calls (COPY),
@@ -36,12 +36,12 @@ class FilePool:
                 sealed.
             ValueError: It is empty.
         """
-        self._session = session
         protection = READ | (WRITE if is_writable else 0)
         access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
         self._mapping: mmap.mmap | None = mmap.mmap(file, 0, mmap.MAP_SHARED, access)
         call = RegisterPool(PoolKind.MMAP_FD, len(self._mapping), protection, 0, mode=mode)
         self.pool = session.expect(PoolRegistered, call, (file,)).pool
+        super().__init__(session, UnregisterPool(self.pool))
 
     def at(self, offset_bytes: int, shape: Sequence[int], dtype: DTypeLike) -> Placed:
         """Return the array at an offset.
@@ -63,12 +63,5 @@ class FilePool:
 
     def close(self) -> None:
         """Release the pool; its arrays stay valid here. Harmless when repeated."""
-        if self._mapping is not None:
-            self._mapping = None
-            self._session.forget(UnregisterPool(self.pool))
-
-    def __enter__(self) -> "FilePool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._mapping = None
+        super().close()

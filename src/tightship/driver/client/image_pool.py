@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.driver.client.segment import SIZE_BYTES_MAX
-from tightship.driver.client.session import Session
+from tightship.driver.client.session import Released, Session
 from tightship.driver.client.staging import InBuffer
 from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
@@ -16,14 +16,14 @@ from tightship.public_calls import public_methods
 
 
 @public_methods
-class ImagePool:
+class ImagePool(Released):
     """File with rows of pixels at a stride, registered as a pool and mapped here.
 
     It is used whole: its pixels, one after another, are a value. Padding between rows is untouched.
 
     Attributes:
         pool: Identifier of the pool.
-        pixels: View of the pixels' bytes, (layers, height, bytes of a row).
+        pixels: View of the pixels' bytes, (layers, height, bytes of a row); valid after `close`.
     """
 
     def __init__(
@@ -35,7 +35,6 @@ class ImagePool:
             DriverError: INVALID_ARGUMENT: the image does not fit the file, or the file the mode.
             ValueError: The file is shorter than the image.
         """
-        self._session = session
         layer_bytes = image.height * image.row_stride_bytes
         size_bytes = image.layers * layer_bytes
         if not 1 <= size_bytes <= SIZE_BYTES_MAX:
@@ -51,17 +50,8 @@ class ImagePool:
         protection = READ | (WRITE if is_writable else 0)
         call = RegisterPool(PoolKind.IMAGE, size_bytes, protection, 0, mode=mode, image=image)
         self.pool = session.expect(PoolRegistered, call, (file,)).pool
+        super().__init__(session, UnregisterPool(self.pool))
 
     def of(self, *dimensions: int) -> InBuffer:
         """Return the image as an argument; `dimensions` complete those unknown to the model."""
         return InBuffer(self.pool, dimensions, is_token=False)
-
-    def close(self) -> None:
-        """Release the pool; `pixels` stay valid here. Harmless when repeated."""
-        self._session.forget(UnregisterPool(self.pool))
-
-    def __enter__(self) -> "ImagePool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

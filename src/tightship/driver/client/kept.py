@@ -1,30 +1,7 @@
-"""Things in a driver that a client releases once, and memory for the arrays of its calls."""
-
-from typing import Self
+"""Memory for the arrays of a client's calls."""
 
 from tightship.driver.client.segment import Segment
 from tightship.driver.client.session import Session
-from tightship.driver.protocol import messages as m
-
-
-class Released:
-    """Thing in the driver that is released once."""
-
-    def __init__(self, session: Session, release: m.Call) -> None:
-        self._session = session
-        self._release: m.Call | None = release
-
-    def close(self) -> None:
-        """Release it. Harmless when repeated."""
-        if self._release is not None:
-            self._session.forget(self._release)
-            self._release = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Stage:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tightship.driver.client.session import Session
+from tightship.driver.client.session import Released, Session
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.messages import RegisterPool, UnregisterPool
 from tightship.driver.protocol.replies import PoolRegistered
@@ -56,7 +56,7 @@ class Placed:
 
 
 @public_methods
-class Segment:
+class Segment(Released):
     """Sealed memfd registered as a pool; arrays are placed in it one after another.
 
     Attributes:
@@ -74,11 +74,11 @@ class Segment:
 
     def _register(self, session: Session, call: RegisterPool, file: int) -> None:
         """Map a file and register it as the pool; the descriptor may then be closed."""
-        self._session = session
         self.size_bytes = call.size_bytes
         self._used_bytes = 0
         self._mapping: mmap.mmap | None = mmap.mmap(file, call.size_bytes)
         self.pool = session.expect(PoolRegistered, call, (file,)).pool
+        super().__init__(session, UnregisterPool(self.pool))
 
     def place(self, shape: Sequence[int], dtype: DTypeLike) -> Placed:
         """Place an array; it holds zeros, or what was there before `reset`.
@@ -105,12 +105,5 @@ class Segment:
 
     def close(self) -> None:
         """Release the pool; its arrays stay valid here. Harmless when repeated."""
-        if self._mapping is not None:
-            self._mapping = None
-            self._session.forget(UnregisterPool(self.pool))
-
-    def __enter__(self) -> "Segment":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._mapping = None
+        super().close()

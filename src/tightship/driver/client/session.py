@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from tightship._core import RingCaller
 from tightship.driver.client.cached_call import NUMBER, CachedCall
@@ -182,3 +182,23 @@ def _gone() -> DriverError:
     return DriverError(
         "The driver is gone, or the connection is closed.", status=ErrorStatus.DEVICE_UNAVAILABLE
     )
+
+
+class Released:
+    """Thing in the driver that is released once."""
+
+    def __init__(self, session: Session, release: Call) -> None:
+        self._session = session
+        self._release: Call | None = release
+
+    def close(self) -> None:
+        """Release it. Harmless when repeated."""
+        if self._release is not None:
+            self._session.forget(self._release)
+            self._release = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
