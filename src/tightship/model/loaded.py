@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -383,12 +382,7 @@ class Model:
     def __enter__(self) -> "Model":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _repr_html_(self) -> str:

@@ -10,9 +10,6 @@ from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, Schedule
 
-SCRATCH_ALIGNMENT = 64
-"""Alignment of a step's scratch, in bytes."""
-
 
 def problem_of(
     schedule: Schedule, *, in_place: bool = True, without: Collection[Alias] = ()

@@ -6,7 +6,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 
 from tightship.errors import CapacityError, InputError
 from tightship.forks import guard
@@ -212,12 +211,7 @@ class SharedArenaPool:
     def __enter__(self) -> "SharedArenaPool":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

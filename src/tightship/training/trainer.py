@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from os import PathLike
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -259,12 +258,7 @@ class Trainer:
     def __enter__(self) -> "Trainer":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

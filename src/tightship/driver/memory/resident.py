@@ -21,13 +21,13 @@ class Resident:
         return self.pss_bytes * common // (self.stop - self.start)
 
 
-def residents(smaps: Path = Path("/proc/self/smaps")) -> Iterator[Resident]:
+def residents() -> Iterator[Resident]:
     """Yield all mappings in address order.
 
     Raises:
-        OSError: `smaps` cannot be read.
+        OSError: `/proc/self/smaps` cannot be read.
     """
-    for found in mapped(smaps):
+    for found in mapped(Path("/proc/self/smaps")):
         for line in found.lines:
             if line.startswith("Pss:"):
                 yield Resident(found.start, found.stop, int(line.split()[1]) * 1024)

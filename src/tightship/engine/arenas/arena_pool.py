@@ -102,13 +102,11 @@ class ArenaPool:
             OutOfMemoryError: The system refuses a new room, or a larger one.
         """
         room = self._reserve(executable, limits, beside_bytes)
-        is_ready = False
         try:
             room.arena(executable)
-            is_ready = True
-        finally:
-            if not is_ready:
-                self.release(room, beside_bytes)
+        except BaseException:
+            self.release(room, beside_bytes)
+            raise
         return room
 
     def warm(self, executable: Executable) -> None:

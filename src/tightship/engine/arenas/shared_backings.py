@@ -61,13 +61,11 @@ class SharedBackings(AdmittedBackings):
             limits.check()
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
-        is_ready = False
         try:
             room.arena(executable)
-            is_ready = True
-        finally:
-            if not is_ready:
-                self.release(room, beside_bytes)
+        except BaseException:
+            self.release(room, beside_bytes)
+            raise
         return room
 
     def _room(self, executable: Executable, beside_bytes: int) -> SharedBacking | None:

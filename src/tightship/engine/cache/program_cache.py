@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
@@ -49,12 +48,7 @@ class Reservation:
         self._program, self._room = self._cache.acquire(self._key, self._limits)
         return self._program, self._room.arena(self._program.executable)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._cache.release(self._program, self._room)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import Builder, KernelContext, require
+from tightship.engine.kernels.kernel_context import Builder, KernelContext, covered, require
 from tightship.engine.kernels.recurrent_cell import (
     Cell,
     State,
@@ -43,8 +43,8 @@ _DIRECTIONS: Mapping[str, tuple[bool, ...]] = {
 def _recurrent(kind: _Kind) -> Builder:
     def build(context: KernelContext) -> Kernel:
         backward = _DIRECTIONS.get(context.text("direction", "forward"))
-        require(backward is not None and context.dtype(0) in (np.float32, np.float64))
-        assert backward is not None
+        backward = covered(backward)
+        require(context.dtype(0) in (np.float32, np.float64))
         functions = activations(context, kind.activations, len(backward))
         count = len(kind.activations)
         cells = [

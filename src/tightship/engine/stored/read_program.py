@@ -29,7 +29,6 @@ from tightship.graph import DType
 from tightship.planner import Alias, AliasKind, Buffers, Plan, Problem, Schedule, SchedulePlan
 from tightship.planner.plan import PlanStatus
 
-STORED = "kernel", "primitive"
 KERNEL_KINDS: Mapping[str, KernelKind] = {kind: kind for kind in get_args(KernelKind)}
 STATUSES: Mapping[str, PlanStatus] = {status: status for status in get_args(PlanStatus)}
 DTYPES = {dtype.value: dtype for dtype in DType if dtype is not DType.STRING}

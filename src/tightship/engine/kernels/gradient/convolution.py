@@ -4,7 +4,7 @@ import numpy as np
 
 from tightship.engine.kernels.convolution import Columns, spread_kernel
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
-from tightship.engine.kernels.kernel_context import KernelContext, require
+from tightship.engine.kernels.kernel_context import KernelContext, covered, require
 from tightship.engine.kernels.numbers import is_real, lowest
 from tightship.engine.kernels.pooling import equal_counts, limits_of_average
 from tightship.engine.kernels.scratch import ScratchLayout
@@ -53,10 +53,7 @@ def weights(context: KernelContext) -> Kernel:
 
 
 def _dimensions(context: KernelContext, name: str) -> tuple[int, ...]:
-    found = context.integers(name)
-    require(found is not None)
-    assert found is not None
-    return found
+    return covered(context.integers(name))
 
 
 def _pool(context: KernelContext, image: tuple[int, ...]) -> Window:

@@ -86,9 +86,9 @@ def _distinct(operands: Sequence[Operand]) -> list[Operand]:
     return [operand for place, operand in enumerate(operands) if operand not in operands[:place]]
 
 
-def source_part(builder: Builder, node: Node, index: int = 0) -> Part:
-    """Make a part of an input, in its own layout if strides can describe it."""
-    return Part.whole(plain(builder, node.inputs[index]))
+def source_part(builder: Builder, node: Node) -> Part:
+    """Make a part of the first input, in its own layout if strides can describe it."""
+    return Part.whole(plain(builder, node.inputs[0]))
 
 
 def target_part(builder: Builder, node: Node, index: int = 0) -> Part:

@@ -51,8 +51,8 @@ def cumulative_sum(builder: Builder, node: Node) -> None:
     """Emit CumSum along a constant axis, in place if the operand is not read later."""
     context = site_of(builder, node)
     axis = context.parameter(1)
-    require(axis is not None and context.dtype(0) == context.output_dtype())
-    assert axis is not None
+    axis = covered(axis)
+    require(context.dtype(0) == context.output_dtype())
     rows = _around(context, axis_of(int(axis.reshape(())), len(context.shape(0))))
     is_exclusive = bool(context.integer("exclusive", 0))
     is_reverse = bool(context.integer("reverse", 0))
