@@ -1,4 +1,4 @@
-"""A cluster of three nodes that tests share; they skip where Ray is not installed."""
+"""A cluster of three nodes that the tests of a file share; they skip where Ray is missing."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.cluster.local_cluster import cluster_of
 NODES_MIB = (800, 300, 200)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_cluster():
     pytest.importorskip("ray", reason="Ray is not installed: `pip install 'tightship[ray]'`")
     with cluster_of(*NODES_MIB) as found:

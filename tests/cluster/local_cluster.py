@@ -1,5 +1,6 @@
 """A real cluster of Ray on this machine: nodes of given memory, each with a cache of its own."""
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+LOCK = Path(tempfile.gettempdir()) / f"tightship-ray-tests-{os.getuid()}.lock"
 MIB = 1 << 20
 STORE_BYTES = 80 * MIB
 ENDING_S = 20
@@ -17,20 +19,31 @@ SOON = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}
 
 @contextmanager
 def cluster_of(*memory_mib: int, cpus: int = 8) -> Iterator["LocalCluster"]:
-    """Start nodes and connect to them; nothing of it is left behind the block."""
-    folder = Path(tempfile.mkdtemp(prefix="tsray", dir="/tmp"))
-    found = LocalCluster(folder, cpus)
-    before = set(os.listdir("/dev/shm"))
-    try:
-        found.start(memory_mib)
-        yield found
-    finally:
-        found.stop()
-        left = found.processes()
-        segments = set(os.listdir("/dev/shm")) - before
-        shutil.rmtree(folder, ignore_errors=True)
-        assert left == []
-        assert segments == set()
+    """Start nodes and connect to them; nothing of it is left behind the block.
+
+    One cluster of this user is there at a time, however many processes run tests: workers of
+    another would share pages with those that are measured.
+    """
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = Path(tempfile.mkdtemp(prefix="tsray", dir="/tmp"))
+        found = LocalCluster(folder, cpus)
+        before = segments()
+        try:
+            found.start(memory_mib)
+            yield found
+        finally:
+            found.stop()
+            left = found.processes()
+            new = segments() - before
+            shutil.rmtree(folder, ignore_errors=True)
+            assert left == []
+            assert new == set()
+
+
+def segments() -> set[str]:
+    """Names of Ray's shared memory."""
+    return {name for name in os.listdir("/dev/shm") if "plasma" in name or "ray" in name}
 
 
 class LocalCluster:
