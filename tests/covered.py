@@ -12,11 +12,17 @@ COVERED: Mapping[str, tuple[str, str]] = {
     "tests/cli": (
         "commands are tested by what they print and write, whole",
         """
-        cli: argument_types arguments drawing driver_options order_option output peers
-            plan_command planned_shapes process run_command sample trace_file tune_option
-            view_command worker
-        .: errors
+        cli: argument_types arguments buffer_options drawing driver_options order_option output
+            peers place_command plan_command planned_shapes process run_command sample split_option
+            trace_file tune_option view_command worker
         .: public_calls
+        """,
+    ),
+    "tests/cluster": (
+        "clusters of Ray book, run and lose replicas; models are cut for nodes",
+        """
+        cluster: anchor booked_nodes cut_table nodes preparing_process process_memory ray_state
+            replica stage_program worker
         """,
     ),
     "tests/cost": (
@@ -281,7 +287,7 @@ COVERED: Mapping[str, tuple[str, str]] = {
         """
         planner: buffers collision constraint_checks planning recompute rematerialized
             verify_parallel
-        planner.place: stacked
+        planner.placements: stacked
         """,
     ),
     "tests/planner/constrained": (
@@ -304,10 +310,10 @@ COVERED: Mapping[str, tuple[str, str]] = {
             touched
         """,
     ),
-    "tests/planner/place": (
+    "tests/planner/placements": (
         "each placement gives verified plans",
         """
-        planner.place: first_fit greedy_by_size lowest_first shared_objects
+        planner.placements: first_fit greedy_by_size lowest_first shared_objects
         """,
     ),
     "tests/planner/scheme": (
@@ -361,5 +367,12 @@ COVERED: Mapping[str, tuple[str, str]] = {
         engine.cache: statistics
         """,
     ),
+    "tests/test_public_api.py": (
+        "every public name is imported and its documentation read",
+        """
+        .: gradients types
+        """,
+    ),
 }
-"""By suite, a folder or a file of tests: why it covers modules, and these by their package."""
+"""Reasons why a suite covers modules, by suite: a folder or a file of tests; and the modules by
+their package."""

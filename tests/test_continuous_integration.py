@@ -12,7 +12,10 @@ PARTS = ("tests", "wheel", "frontends", "docs")
 SKIPPING = re.compile(r"importorskip\(\s*\"(\w+)|find_spec\(\"(\w+)")
 PACKAGES = {"grpc": "grpcio", "PIL": "pillow"}
 """Names of packages by what is imported of them, where these differ."""
-SLOW = {"tests/loading/test_shared_exports.py": "slow, with a package that no extra brings"}
+SLOW = {
+    "tests/loading/test_shared_exports.py": "slow, with a package that no extra brings",
+    "tests/scenarios/gpu/test_frameworks.py": "on a machine with a GPU only",
+}
 
 
 def of_the_first_environment() -> set[str]:

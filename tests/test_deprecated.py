@@ -45,7 +45,7 @@ CALLS: Mapping[tuple[str, str], Callable[[str], object]] = {
     ("with_squared_error", "labels"): lambda name: ending(with_squared_error, **{name: "labels"}),
     ("training_graph", "labels"): lambda name: refusal(lambda: training(**{name: ()})),
 }
-"""For each renamed parameter, a call that passes it by the given name."""
+"""Calls that pass a renamed parameter by the given name."""
 
 
 def stealing(**options: float) -> type:

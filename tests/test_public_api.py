@@ -155,7 +155,7 @@ def test_its_version_is_that_of_the_project() -> None:
 
 
 def test_modules_and_late_names_come_with_the_package_alone() -> None:
-    """In a process of its own, where no test has imported them."""
+    """Each is imported in a process of its own, where no test has imported it."""
     names = [*(f"tightship.{name}" for name in ROOT_NAMES), *MODULES]
     known = [name for name in names if name not in FRAMEWORKS and "cupy" not in name]
     code = "import tightship\n" + "\n".join(known)

@@ -116,11 +116,11 @@ class Caching:
 
     @property
     def held_bytes(self) -> int:
-        """Of the segments, which are kept."""
+        """Peak of the segments, which are kept."""
         return sum(heap.held_bytes for heap in self.heaps)
 
     def allocate(self, size_bytes: int) -> Block:
-        """From a segment for its size."""
+        """Take a block from a segment for its size."""
         size_bytes = rounded(size_bytes, 512)
         is_large = size_bytes > MIB
         heap = self.heaps[is_large]

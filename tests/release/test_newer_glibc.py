@@ -1,4 +1,4 @@
-"""What a wheel brings for old glibcs does what newer ones do, also where the system has nothing."""
+"""Replacements for newer glibc functions in a wheel, also where the system has none."""
 
 import shutil
 import subprocess

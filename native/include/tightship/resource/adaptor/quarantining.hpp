@@ -1,4 +1,4 @@
-/// What resources that look for writes after a block's end have in common.
+/// Common part of resources that look for writes after a block's end.
 #pragma once
 
 #include "tightship/resource/adaptor.hpp"
