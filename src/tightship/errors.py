@@ -4,6 +4,7 @@ TightshipError
 ├── GraphError            the model is not a valid graph, or cannot be typed
 ├── FormatError           a file is not what its name says
 ├── InputError            names, dtypes, shapes or options given by the caller do not fit
+│   └── InputTypeError    an argument is of a type that the call does not take
 ├── PlanError
 │   ├── CapacityError     proved not to fit (also a MemoryError)
 │   └── InvalidPlanError  a plan that would corrupt memory
@@ -26,6 +27,7 @@ __all__ = [
     "FormatError",
     "GraphError",
     "InputError",
+    "InputTypeError",
     "InvalidPlanError",
     "LibraryError",
     "OutOfMemoryError",
@@ -57,6 +59,10 @@ class FormatError(TightshipError, ValueError):
 
 class InputError(TightshipError, ValueError):
     """An argument does not fit: a name, dtype, shape or option the caller gave."""
+
+
+class InputTypeError(InputError, TypeError):
+    """An argument is of a type that the call does not take."""
 
 
 class PlanError(TightshipError):

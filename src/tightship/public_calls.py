@@ -11,7 +11,7 @@ from inspect import isfunction, isgeneratorfunction
 from types import FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
-from tightship.errors import OutOfMemoryError, TightshipError
+from tightship.errors import InputTypeError, OutOfMemoryError, TightshipError
 
 VARIABLE = "TIGHTSHIP_TRACEBACK"
 P = ParamSpec("P")
@@ -20,6 +20,7 @@ C = TypeVar("C")
 
 _LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 _INSTALLED = os.path.join(_LIBRARY, "site-packages", "")
+_RENAMING = "tightship.deprecated"
 _OPERATORS = ("__call__", "__enter__", "__getitem__", "__init__", "__iter__", "__setitem__")
 
 
@@ -37,7 +38,7 @@ def shorten(error: BaseException) -> None:
         return
     found: BaseException | None = error
     traceback = error.__traceback__
-    is_of_call = isinstance(error, TypeError) and traceback is not None and not traceback.tb_next
+    is_of_call = isinstance(error, TypeError) and traceback is not None and _is_only(traceback)
     if (
         is_of_call
         or isinstance(error, TightshipError)
@@ -49,7 +50,9 @@ def shorten(error: BaseException) -> None:
 
 
 def public_call(function: Callable[P, R], doing: str | None = None) -> Callable[P, R]:
-    """Wrap a function so that its errors have short tracebacks.
+    """Wrap a function so that its errors have short tracebacks and name a wrong argument.
+
+    Types of arguments are looked at only after a bare error, such as a `TypeError` from within.
 
     Args:
         function: The function.
@@ -60,7 +63,7 @@ def public_call(function: Callable[P, R], doing: str | None = None) -> Callable[
     def call(*arguments: P.args, **named: P.kwargs) -> R:
         try:
             return function(*arguments, **named)
-        except (TightshipError, OSError, TypeError) as error:
+        except (TightshipError, OSError) as error:
             shorten(error)
             raise  # a bare `raise` does not add this frame to the traceback again
         except MemoryError as error:
@@ -72,8 +75,25 @@ def public_call(function: Callable[P, R], doing: str | None = None) -> Callable[
                 "Raise the process's memory limit, or free some.",
                 requested_bytes=-1,
             ) from error
+        except Exception as error:
+            wrong = _wrong_argument(function, arguments, named)
+            if wrong is None:
+                shorten(error)
+                raise
+            explained = InputTypeError(wrong)
+            shorten(explained)
+            raise explained from error
 
     return call
+
+
+def _wrong_argument(
+    function: Callable[..., object], arguments: tuple[object, ...], named: dict[str, object]
+) -> str | None:
+    """Describe an argument of the wrong type that may have made a call fail."""
+    from tightship.wrong_arguments import wrong_argument  # few calls fail
+
+    return wrong_argument(function, arguments, named)
 
 
 def explains_memory(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -117,6 +137,14 @@ def _outside(traceback: TracebackType | None) -> TracebackType | None:
     for each in reversed(kept):
         shortened = TracebackType(shortened, each.tb_frame, each.tb_lasti, each.tb_lineno)
     return shortened
+
+
+def _is_only(traceback: TracebackType) -> bool:
+    """Whether a call failed by its own arguments, perhaps after old parameters were renamed."""
+    following = traceback.tb_next
+    if following is not None and following.tb_frame.f_globals.get("__name__") == _RENAMING:
+        following = following.tb_next
+    return following is None
 
 
 def _is_inner(frame: FrameType) -> bool:

@@ -1,7 +1,6 @@
 """Defines `Model`, which `load` returns and which runs the model."""
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program.program import Space
 from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executor import execute
-from tightship.engine.run.limits import Limits
+from tightship.engine.run.limits import Limits, deadline_of
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.weights.weight_store import PackedCopy, Progress
 from tightship.errors import InputError
@@ -140,6 +139,8 @@ class Model:
             InputError: The shapes do not fit the model, or the model is closed.
             CapacityError, GraphError, OutOfMemoryError: As `run`.
         """
+        if missing := [name for name, _ in self._key if name not in shapes]:
+            raise InputError(f"Input `{missing[0]}` has no shape; give one for every input.")
         key = tuple((name, tuple(shapes[name])) for name, _ in self._key)
         if key != self._key and (self._variants is None or not self._variants.admit(key)):
             given = ", ".join(f"`{name}` {list(shape)}" for name, shape in key)
@@ -280,7 +281,7 @@ class Model:
         """
         programs = self._open()
         self._check_workers(workers)
-        deadline = None if timeout_s is None else time.monotonic_ns() + int(timeout_s * 1e9)
+        deadline = deadline_of(timeout_s)
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound, workers)
         key = self._key_of(programs, inputs)
@@ -307,8 +308,7 @@ class Model:
         from tightship.model.bound_run import BoundRun
 
         programs = self._open()
-        missing = [name for name in self.output_names if name not in outputs]
-        if missing:
+        if missing := [name for name in self.output_names if name not in outputs]:
             raise InputError(f"Output `{missing[0]}` has no array; a bound run needs all of them.")
         key = self._key_of(programs, inputs)
         return BoundRun(programs, key, (dict(inputs), dict(outputs)), self._dynamic_bytes)

@@ -2,8 +2,10 @@
 
 from tightship._core import lower_bound as _lower_bound
 from tightship.planner.problem import Problem
+from tightship.public_calls import public_call
 
 
+@public_call
 def lower_bound(problem: Problem) -> int:
     """Compute a number of bytes below which no plan of the problem has its peak.
 

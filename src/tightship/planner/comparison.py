@@ -9,8 +9,10 @@ from tightship.planner.planning import place_schedule
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.verify import verify_offsets
+from tightship.public_calls import public_call
 
 
+@public_call
 def compare(schedule: Schedule) -> dict[str, int]:
     """Compute the arena bytes of a schedule by strategy.
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.errors import PlanError
+from tightship.public_calls import public_methods
 
 Int64Array = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -47,6 +48,7 @@ class ForbiddenRange:
     bank: int = 0
 
 
+@public_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraints:
     """Constraints on the n buffers of a problem; each kind may be left out.

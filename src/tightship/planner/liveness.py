@@ -9,8 +9,10 @@ from tightship.planner.alias_group import AliasGroup, alias_groups_of
 from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, Schedule
+from tightship.public_calls import public_call
 
 
+@public_call
 def problem_of(
     schedule: Schedule, *, in_place: bool = True, without: Collection[Alias] = ()
 ) -> Buffers:

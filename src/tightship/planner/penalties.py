@@ -6,10 +6,12 @@ import numpy as np
 
 from tightship.errors import PlanError
 from tightship.planner.problem import Int64Array
+from tightship.public_calls import public_methods
 
 COST_MAX = 2**40
 
 
+@public_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class ReusePenalties:
     """m pairs of buffers, each with a cost that is due if the two share a byte.

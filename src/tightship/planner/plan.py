@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from tightship.planner.problem import Int64Array, Problem
+from tightship.public_calls import public_methods
 
 Goal = Literal["fit", "minimize"]
 """`fit`: accept any plan within the capacity. `minimize`: look for the smallest."""
@@ -28,6 +29,7 @@ class Conflict:
     is_minimal: bool
 
 
+@public_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """Offsets of n buffers, with the strategy that found them and what is proved about them.

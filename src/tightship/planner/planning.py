@@ -8,8 +8,10 @@ from tightship.planner.liveness import problem_of
 from tightship.planner.portfolio import place
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
+from tightship.public_calls import public_call
 
 
+@public_call
 def place_schedule(schedule: Schedule) -> SchedulePlan:
     """Place the values of a schedule, with the in-place aliases that make the plan smaller.
 

@@ -19,6 +19,7 @@ from tightship.planner.placements.shared_objects import shared_objects
 from tightship.planner.plan import Conflict, Goal, Plan, status_of
 from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 from tightship.planner.verify import verify
+from tightship.public_calls import public_call
 
 EFFORT: Mapping[Goal, int] = {"fit": 5_000_000_000, "minimize": 200_000_000}
 """Pairs of buffers that `place` compares by default. It gives up on a fit after about ten seconds,
@@ -51,6 +52,7 @@ LOWEST_FIRST_ORDERS: dict[str, OrderOf] = {
 """Orders for `lowest_first`, by the name that a plan reports."""
 
 
+@public_call
 def place(
     problem: Problem,
     *,

@@ -14,11 +14,13 @@ from tightship.errors import PlanError
 from tightship.planner.penalties import ReusePenalties
 from tightship.planner.plan import Plan
 from tightship.planner.verify_reuse import verified_reuse_cost
+from tightship.public_calls import public_call
 
 MOVES = 20_000
 """Default number of moves of the search; about a second for a few hundred buffers."""
 
 
+@public_call
 def reduce_reuse(plan: Plan, penalties: ReusePenalties, *, moves: int = MOVES) -> Plan:
     """Find a plan within the same capacity in which fewer penalized pairs share bytes.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tightship.errors import PlanError
+from tightship.public_calls import public_methods
 
 
 class AliasKind(enum.Enum):
@@ -76,6 +77,7 @@ class Step:
     aliases: tuple[Alias, ...] = ()
 
 
+@public_methods
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Steps in the order in which they run, over values numbered from 0.

@@ -10,11 +10,13 @@ from tightship._core import first_overlap
 from tightship.errors import InvalidPlanError
 from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
+from tightship.public_calls import public_call
 
 OFFSET_BYTES_MAX = 2**62
 """Largest offset: with a size, which is smaller, it adds up within int64."""
 
 
+@public_call
 def verify(plan: Plan) -> None:
     """Check a plan and its claims.
 
@@ -52,6 +54,7 @@ def verify(plan: Plan) -> None:
         )
 
 
+@public_call
 def verify_offsets(
     problem: Problem, offset_bytes: Int64Array, bank: Int64Array | None = None
 ) -> None:

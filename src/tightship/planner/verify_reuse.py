@@ -6,8 +6,10 @@ from tightship.planner.penalties import ReusePenalties
 from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.verify import verify
+from tightship.public_calls import public_call
 
 
+@public_call
 def verified_reuse_cost(plan: Plan, penalties: ReusePenalties) -> int:
     """Verify a plan and compute the cost of its reuse of bytes.
 

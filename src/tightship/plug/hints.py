@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from tightship.planner import Plan, Problem, place
+from tightship.public_calls import public_call
 from tightship.resource.virtual import PlannedResource
 
 __all__ = ["iteration", "plan_ahead"]
@@ -30,6 +31,7 @@ def iteration(resource: PlannedResource) -> Iterator[None]:
         plan_ahead(resource)
 
 
+@public_call
 def plan_ahead(resource: PlannedResource) -> Plan:
     """Plan the allocations recorded since `restart`, and use the plan after the next `restart`.
 

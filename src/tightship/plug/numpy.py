@@ -3,10 +3,12 @@
 from contextlib import AbstractContextManager
 
 from tightship._core import MemoryResource, NumpyScope
+from tightship.public_calls import public_call
 
 __all__ = ["use"]
 
 
+@public_call
 def use(resource: MemoryResource) -> AbstractContextManager[None]:
     """Allocate the arrays that are made within the statement from `resource`, 64-byte aligned.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tightship.errors import InputError
 from tightship.graph import Constant, Graph
@@ -11,6 +11,7 @@ from tightship.graph.optimizer import Optimizer
 from tightship.training.step_graph import StepGraph, Trained, updating_step
 
 
+@runtime_checkable
 class Differentiated(Protocol):
     """A loss and its gradients, as `frontend.torch.training_graph` returns them."""
 

@@ -1,14 +1,14 @@
 """Defines `Trainer`, which `train` returns and which runs training steps."""
 
 from collections.abc import Callable, Mapping
-from os import PathLike
+from os import PathLike, fspath
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightship.engine.library import release_heap, release_unused
+from tightship.engine.library import THREADS_MAX, release_heap, release_unused
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.errors import InputError
@@ -106,10 +106,10 @@ class Trainer:
                 several workers although kernels have several threads; or, with `clip_norm`, the
                 norm of the gradients is not finite. Weights and running statistics are unchanged.
         """
-        if workers < 1 or (workers > 1 and self._threads > 1):
+        if not 1 <= workers <= THREADS_MAX or (workers > 1 and self._threads > 1):
             raise InputError(
-                f"`workers` is {workers} and `threads` is {self._threads}; both must be at least "
-                "1, and one of the two must be 1."
+                f"`workers` is {workers} and `threads` is {self._threads}; both must be from "
+                f"1 to {THREADS_MAX}, and one of the two must be 1."
             )
         with self._using:
             program, external = self._ready(inputs)
@@ -236,7 +236,7 @@ class Trainer:
         from tightship.training.checkpoint import read_checkpoint
 
         with self._using:
-            progress = read_checkpoint(path, self._tensors(), self._state)
+            progress = read_checkpoint(fspath(path), self._tensors(), self._state)
             self.steps, self.rate, self.seed = progress.steps, progress.rate, progress.seed
 
     def _tensors(self) -> dict[str, Array]:

@@ -11,6 +11,7 @@ from tightship.driver.types.elements import dtype_of, value_type
 from tightship.driver.types.model import DataLocation, Lifetime, Operand, Operation
 from tightship.driver.types.operand_type import OperandType, ValueType
 from tightship.driver.types.per_channel import PerChannel
+from tightship.errors import InputError, InputTypeError
 from tightship.public_calls import public_call, public_methods
 
 _PYTHON: dict[type, DTypeLike] = {bool: np.bool_, int: np.int32, float: np.float32}
@@ -26,7 +27,12 @@ def channels_type(shape: Sequence[int], scales: Sequence[float], axis: int) -> V
         shape: Lengths of the filter.
         scales: A scale above 0 for each element along the axis.
         axis: The axis, from 0.
+
+    Raises:
+        InputError: The filter has no such axis.
     """
+    if not 0 <= axis < len(shape):
+        raise InputError(f"`axis` is {axis}; it must be from 0 to {len(shape) - 1}.")
     extra = PerChannel(axis, tuple(scales)).encoded()
     kind = OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL
     return ValueType(kind, tuple(shape), extra_params=extra)
@@ -47,7 +53,14 @@ def tensor_type(
 
     Raises:
         DriverError: GENERAL_FAILURE: NNAPI has no type for these elements.
+        InputTypeError: `dtype` is not a type of elements.
     """
+    try:
+        np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"`dtype` is {dtype!r}; give a type of NumPy, as `np.float32`."
+        ) from None
     found = value_type(dtype, (0,) if shape is None else shape, "operand")
     dimensions = () if shape is None else found.dimensions
     return replace(found, dimensions=dimensions, scale=scale or found.scale, zero_point=zero_point)

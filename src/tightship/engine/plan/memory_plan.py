@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tightship.engine.program.kernel_kind import KernelKind
 from tightship.planner import Plan
+from tightship.public_calls import public_methods
 
 if TYPE_CHECKING:
     from tightship.view.picture import Picture
@@ -59,6 +60,7 @@ class PlannedStep:
             return old_attribute(self, name)
 
 
+@public_methods
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
     """Every byte that a loaded model takes, and where.

@@ -4,7 +4,10 @@ import time
 from dataclasses import dataclass, field
 
 from tightship._core import NumpyBound, StopFlag
-from tightship.errors import DeadlineError, StoppedError
+from tightship.errors import DeadlineError, InputError, StoppedError
+
+TIMEOUT_S_MAX = 10**9
+"""Seconds that fit the core's clock: 30 years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +45,16 @@ def end(outcome: str) -> None:
         raise StoppedError("The run was stopped before its last step: its stop flag was set.")
     if outcome == "deadline":
         raise DeadlineError("The run was stopped before its last step: its deadline passed.")
+
+
+def deadline_of(timeout_s: float | None) -> int | None:
+    """Return the time of `time.monotonic_ns` at which a run that begins now ends; None for never.
+
+    Raises:
+        InputError: The seconds are not a number, or do not fit a clock.
+    """
+    if timeout_s is None:
+        return None
+    if not abs(timeout_s) <= TIMEOUT_S_MAX:
+        raise InputError(f"`timeout_s` is {timeout_s}; give seconds, at most {TIMEOUT_S_MAX}.")
+    return time.monotonic_ns() + int(timeout_s * 1e9)

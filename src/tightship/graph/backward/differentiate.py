@@ -20,6 +20,7 @@ from tightship.graph.backward.tape import Tape
 from tightship.graph.constant import Constant, Fill
 from tightship.graph.ir import Graph, Node, leading_to
 from tightship.graph.operators import body as body_of
+from tightship.public_calls import public_call
 
 _HIDING = -1e4
 """Largest value that a mask adds to scores that must not count."""
@@ -32,6 +33,7 @@ _SET_UP = {"BatchNormalization": 3, "OneHot": 1, "Resize": 1, "Upsample": 1}
 """Number of inputs of an operator that can be weights; the others are settings."""
 
 
+@public_call
 def parameters(graph: Graph) -> tuple[str, ...]:
     """Find the constants that a model is trained by: floats that a node reads.
 
@@ -77,6 +79,7 @@ def _hides(constant: Constant) -> bool:
     return len(constant.shape) > 1 and bool((constant.array().astype(np.float32) <= _HIDING).any())
 
 
+@public_call
 def backward(
     graph: Graph, of: Iterable[str] | None = None, wrt: Iterable[str] | None = None
 ) -> Graph:

@@ -36,6 +36,7 @@ viewer drops the streams of events but not of segments, and loses segments that 
 PROTOCOL = 4
 
 
+@public_call
 def virtual_snapshot(resource: VirtualResource) -> dict[str, object]:
     """Return segments and their blocks, and the recorded events, in PyTorch's terms.
 
@@ -71,6 +72,7 @@ def write_snapshot(resource: VirtualResource, path: str | os.PathLike[str]) -> N
     Path(path).write_bytes(pickle.dumps(virtual_snapshot(resource), protocol=PROTOCOL))
 
 
+@public_call
 def memory_events(resource: VirtualResource) -> dict[str, object]:
     """Return the recorded events for Perfetto and chrome://tracing, in microseconds.
 
