@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 LOCK = Path(tempfile.gettempdir()) / f"tightship-ray-tests-{os.getuid()}.lock"
 MIB = 1 << 20
 STORE_BYTES = 80 * MIB
@@ -30,8 +32,10 @@ def cluster_of(*memory_mib: int, cpus: int = 8) -> Iterator["LocalCluster"]:
         found = LocalCluster(folder, cpus)
         before = segments()
         try:
-            found.start(memory_mib)
-            yield found
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("RAY_TMPDIR", str(folder))  # its own file of addresses is there too
+                found.start(memory_mib)
+                yield found
         finally:
             found.stop()
             left = found.processes()
@@ -52,6 +56,7 @@ class LocalCluster:
     def __init__(self, folder: Path, cpus: int) -> None:
         from ray.cluster_utils import Cluster
 
+        (folder / "ray").mkdir()
         self.folder = folder
         self.nodes = []
         self._cpus = cpus
@@ -68,7 +73,7 @@ class LocalCluster:
     def add(self, size_mib: int):
         """Start a node whose models are cached in a folder of its own."""
         cache = self.folder / f"cache{len(self.nodes)}"
-        first = {"include_dashboard": False, "temp_dir": str(self.folder), "_system_config": SOON}
+        first = {"include_dashboard": False, "_system_config": SOON}
         head = {} if self.nodes else first
         node = self._cluster.add_node(
             num_cpus=self._cpus,

@@ -70,6 +70,17 @@ def test_a_refusal_says_whether_others_hold_the_memory():
     assert (it.value.needed_bytes, it.value.limit_bytes) == (160 * MIB, 159 * MIB)
 
 
+def test_a_refusal_before_workers_are_measured_says_so():
+    with pytest.raises(CapacityError) as refused:
+        allot(Demand(NEEDS, count=1), [node("a", 59)])
+    text = str(refused.value)
+    assert "the nodes hold at most 0" in text
+    assert "(worker process not measured yet, arena" in text
+    assert "has more than 60.0MiB of memory" in text
+    with pytest.raises(CapacityError, match="Ask for at most 2, or add nodes"):
+        allot(Demand(NEEDS, count=9), [node("a", 80)])
+
+
 def test_processors_count():
     threaded = replace(demand(1), requirements=replace(NEEDS, threads=4))
     with pytest.raises(CapacityError, match="and 4 processor"):

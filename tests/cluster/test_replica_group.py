@@ -138,7 +138,7 @@ def nodes_now(shared_cluster):
 
 def test_what_no_node_holds_is_refused(shared_cluster):
     before = nodes_now(shared_cluster)
-    with pytest.raises(CapacityError, match=r"1 replica\(s\) do not fit; the nodes hold 0"):
+    with pytest.raises(CapacityError, match=r"1 replica\(s\) do not fit; the nodes hold at most 0"):
         cluster.replicas(light.path_of("squeezenet"), 1, threads=9)
     with pytest.raises(CapacityError, match="500 replica"):
         cluster.replicas(light.path_of("squeezenet"), 500)

@@ -102,7 +102,7 @@ def _refusal(demand: Demand, capacities: Sequence[tuple[Node, int]]) -> Capacity
     if len(capacities) > SHOWN_MAX:
         lines.append(f"{len(capacities) - SHOWN_MAX} further nodes")
     text = (
-        f"`{needs.model}`: {wanted} replica(s) do not fit; the nodes hold {held}. "
+        f"`{needs.model}`: {wanted} replica(s) do not fit; the nodes hold {_bound(demand)}{held}. "
         f"{_parts(needs, worker)} {'; '.join(lines) or 'The cluster has no nodes'}. "
         f"{_advice(demand, [node for node, _ in capacities], held, least)}"
     )
@@ -114,7 +114,7 @@ def _parts(needs: Requirements, worker: int) -> str:
     own = "" if needs.is_shared else f"weights {format_bytes(needs.weights_bytes)}, "
     text = (
         f"A replica takes {format_bytes(replica_booking(needs, worker))} (worker process "
-        f"{format_bytes(worker)}, {own}arena {format_bytes(needs.arena_bytes)}, inputs and outputs "
+        f"{_measured(worker)}, {own}arena {format_bytes(needs.arena_bytes)}, inputs and outputs "
         f"{format_bytes(needs.io_bytes)}, runtime {format_bytes(needs.runtime_bytes)}) and "
         f"{needs.threads} processor(s)"
     )
@@ -122,7 +122,7 @@ def _parts(needs: Requirements, worker: int) -> str:
         return f"{text}."
     return (
         f"{text}; a node {format_bytes(anchor_booking(needs, worker))} once (worker process "
-        f"{format_bytes(worker)}, weights {format_bytes(needs.weights_bytes)})."
+        f"{_measured(worker)}, weights {format_bytes(needs.weights_bytes)})."
     )
 
 
@@ -144,9 +144,23 @@ def _advice(demand: Demand, nodes: Sequence[Node], held: int, least: int) -> str
     if any(replicas_on(demand, node, empty=True) for node in nodes):
         return "A node would hold one without what others have booked; end them, or add a node."
     text = (
-        f"The smallest node that would hold one has {format_limit(least)} of memory and {threads} "
-        "processor(s)"
+        f"The smallest node that would hold one has {_beyond(demand)}{format_limit(least)} of "
+        f"memory and {threads} processor(s)"
     )
     if demand.stages is None:
         return f"{text}."
     return f"{text}; cut into {demand.stages} stages, it fits these nodes."
+
+
+def _measured(worker: int) -> str:
+    return format_bytes(worker) if worker else "not measured yet"
+
+
+def _bound(demand: Demand) -> str:
+    """Qualify a number of replicas, of which workers that are not measured leave fewer."""
+    return "" if demand.workers else "at most "
+
+
+def _beyond(demand: Demand) -> str:
+    """Qualify bytes to which workers that are not measured add."""
+    return "" if demand.workers else "more than "
