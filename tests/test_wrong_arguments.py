@@ -92,7 +92,7 @@ def calls(folder: Path) -> Iterator[Call]:
 
 
 def calls_without_a_model(folder: Path) -> Iterator[Call]:
-    """Those of planner, resources, driver and graphs."""
+    """Calls of planner, resources, driver and graphs."""
     plan, loss = place(Problem(**COLUMNS)), with_cross_entropy(read_bytes(NET), "y")
     yield place, {"problem": Problem(**COLUMNS), "goal": None, "effort": 1, "threads": 1}
     yield Problem, COLUMNS
