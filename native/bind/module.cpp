@@ -55,6 +55,7 @@ NB_MODULE(_core, module) {
     tightship::bind::lent_connections(module);
     tightship::bind::primitive_memory(module);
     tightship::bind::primitive_cache(module);
+    module.def("version", [] { return TIGHTSHIP_VERSION; }, "Return the version of the package.");
     module.def(
         "expect_leaks", [] { nanobind::set_leak_warnings(false); },
         "Keep the end of the process from listing objects that are still alive.");

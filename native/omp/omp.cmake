@@ -14,4 +14,3 @@ target_link_libraries(tightship_omp PRIVATE Threads::Threads)
 install(TARGETS tightship_omp LIBRARY DESTINATION tightship)
 
 target_link_libraries(tightship_native PUBLIC tightship_omp)
-set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN")

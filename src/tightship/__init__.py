@@ -22,6 +22,7 @@ from tightship.loading import load
 from tightship.model import Model
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship._core import StopFlag
+from tightship._core import version as _version
 
 # Sharing: one copy of the weights in all processes, one arena for each run.
 from tightship.loading.preparing import prepare
@@ -90,7 +91,7 @@ else:
         },
     )
 
-__version__ = "0.1.0"
+__version__ = _version()
 __all__ = [
     # Models
     "plan",

@@ -2185,5 +2185,8 @@ class NativeStepwise:
     def primitives_ns(self) -> int:
         """Time of the last run spent finding or compiling primitives."""
 
+def version() -> str:
+    """Return the version of the package."""
+
 def expect_leaks() -> None:
     """Keep the end of the process from listing objects that are still alive."""

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from tightship._core import kernel_cpu
+from tightship._core import kernel_cpu, version
 from tightship.engine.library import library_key
 
-VERSION = "0.1.0"
+VERSION = version()
 """Version of Tightship; a file of another version is refused."""
 WITHOUT_LIBRARY = {"kernels": "NumPy only"}
 NATIVE = "native only"
