@@ -1,4 +1,4 @@
-"""Whether sanitizers are there, and the cache of what a compiler has compiled."""
+"""Availability of sanitizers, and the cache of compiled files."""
 
 import shutil
 import subprocess
