@@ -43,3 +43,10 @@ def test_descriptions_that_differ_in_strides_alone_are_two():
     assert (rows.strides, columns.strides) == ([5, 1], [1, 4])
     del rows
     assert MemoryDesc([4, 5]).strides == [5, 1]
+
+
+def test_strides_of_axes_of_length_one_are_those_that_were_given():
+    """The library calls such descriptions equal, though its kernels take only some of them."""
+    open_library()
+    kept = [MemoryDesc([1, 3], strides=strides) for strides in ([3, 1], [1, 1], [7, 1])]
+    assert [each.strides for each in kept] == [[3, 1], [1, 1], [7, 1]]

@@ -65,6 +65,21 @@ size_t rank_of(const MemoryDesc &desc) {
     return static_cast<size_t>(found - met->begin());
 }
 
+/// Returns the strides of a layout with strides; none of another one.
+Dims strides_of(const_dnnl_memory_desc_t desc) {
+    if (query<dnnl_format_kind_t>(desc, dnnl_query_format_kind) != dnnl_blocked)
+        return {};
+    const auto count = static_cast<size_t>(query<int>(desc, dnnl_query_ndims_s32));
+    return query_dims(desc, dnnl_query_strides, count);
+}
+
+/// Returns whether two descriptions are one to every primitive. The library calls two equal that
+/// differ in the stride of an axis of length 1, but some of its kernels accept only one of them.
+bool is_same(const_dnnl_memory_desc_t one, const_dnnl_memory_desc_t other) {
+    return Library::get().memory_desc_equal(one, other) != 0 &&
+           strides_of(one) == strides_of(other);
+}
+
 /// Descriptions that are alive, so that equal ones are one object.
 class Interned {
   public:
@@ -83,7 +98,7 @@ class Interned {
                 entry = alive_.erase(entry);
                 continue;
             }
-            if (Library::get().memory_desc_equal(other.get(), desc.get()) != 0)
+            if (is_same(other.get(), desc.get()))
                 return other;
             ++entry;
         }
