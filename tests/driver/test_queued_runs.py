@@ -282,3 +282,28 @@ def test_permits_are_those_of_another_implementation(seed):
             assert run == model.end(queue.names[ended])
             running += [] if run is None else [run]
     os.close(queue.bell)
+
+
+def test_another_account_at_the_flooded_model_comes_after_a_call_of_another_model(queue):
+    mine, other = slow(1, account="mine"), slow(2, account="other")
+    ended, _ = queue.join(mine)
+    for names in (mine, other, mine, other):
+        queue.join(names)
+    fast = named_model("fast", "mine", "1")
+    queue.join(fast)
+    assert queue.order(ended) == [fast, other, mine, other, mine]
+
+
+def test_a_second_model_gives_an_account_two_runs_for_one_at_most(queue):
+    """Each caller asks again when its run has ended; both accounts wait for the first model."""
+    mine = [named_model(f"model {number}", "many", "1") for number in range(4)]
+    other = named_model("model 0", "one", "2")
+    ended, _ = queue.join(mine[0])
+    for names in (*mine[1:], other):
+        queue.join(names)
+    found = []
+    for _ in range(30):
+        before, ended = queue.names[ended], queue.next(ended)
+        queue.join(before)
+        found.append(queue.names[ended])
+    assert found.count(other) >= 10

@@ -70,6 +70,10 @@ void RunPermits::give_back(const Names &names) {
         return;
     }
     move_back(names, names);
+    // Other accounts that wait for this model come after this one's callers for another model, so
+    // that a flood on one model delays another model by the run that has just ended only.
+    if (const auto model = all_.parts.find(names[kModel]); model != all_.parts.end())
+        model->second.order = ++order_;
     Place &place = next(names);
     move_back(place.names, names);
     remove(place);

@@ -47,8 +47,8 @@ WIDTH = 2048
 ENDLESS = (
     "endless (float[1,1] x) => (float[1,1] y) {\n"
     f"shape = Constant<value_ints = [{WIDTH}, {WIDTH}]> ()\ny0 = Expand(x, shape)\n"
-    + "\n".join(f"y{n + 1} = MatMul(y{n}, y0)" for n in range(500))
-    + "\ny = ReduceMax(y500)\n}"
+    + "\n".join(f"y{n + 1} = MatMul(y{n}, y0)" for n in range(1000))
+    + "\ny = ReduceMax(y1000)\n}"
 )
 """Model that runs until its client hangs up, or for minutes, in short steps."""
 COUNTING = """counting (int64[1] n) => (int64[1] y) {

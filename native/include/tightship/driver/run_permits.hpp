@@ -42,6 +42,8 @@ struct Place {
 /// Groups of the first level are models, each with the accounts that wait for it alone, and
 /// accounts that wait for several models: an account gets no more permits by calling more models,
 /// and many accounts at one model delay another model's caller no longer than one account would.
+/// A model whose run has ended goes behind the account of that run, which then calls its other
+/// models first; accounts that call one model together may so have two runs for one.
 class RunPermits {
   public:
     explicit RunPermits(int count) : count_(count), free_(count) {}
