@@ -173,7 +173,7 @@ class FileReserve:
 
 
 def _moved(connection: socket.socket) -> socket.socket:
-    """The connection by the lowest descriptor that is free; its own if another thread took that."""
+    """Move a connection to the lowest free descriptor; keep its own if another thread took that."""
     try:
         lowest = os.dup(connection.fileno())
     except OSError:

@@ -150,12 +150,12 @@ class Service:
         return self.ledger.accounts.of(user).room(Resource.CONNECTIONS) > 0
 
     def idle(self, now_ns: int, user: int | None = None) -> list[int]:
-        """Connections that can make room for another: they hold nothing, and no call is under way.
+        """Return connections that can make room for another: idle ones that hold nothing.
 
         Args:
             now_ns: As for `handle`; a connection on which a call came less than `RECENT_NS` before
                 is left out, as its client may send the next just then.
-            user: Whose; None for those of all users.
+            user: User whose connections are wanted; None for all users.
 
         Returns:
             Numbers, the user with the most connections first, then the one idle longest.
