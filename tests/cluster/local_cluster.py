@@ -3,10 +3,11 @@
 import fcntl
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ LOCK = Path(tempfile.gettempdir()) / f"tightship-ray-tests-{os.getuid()}.lock"
 MIB = 1 << 20
 STORE_BYTES = 80 * MIB
 ENDING_S = 20
-SOON = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}
+STARTS = 3
+"""Attempts to start a cluster: on a busy machine Ray gives a node up after 30 seconds."""
+SOON = {"health_check_period_ms": 500, "health_check_failure_threshold": 6}
 """Settings by which a node counts as lost after some seconds."""
 
 
@@ -29,20 +32,35 @@ def cluster_of(*memory_mib: int, cpus: int = 8) -> Iterator["LocalCluster"]:
     with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         folder = Path(tempfile.mkdtemp(prefix="tsray", dir="/tmp"))
-        found = LocalCluster(folder, cpus)
         before = segments()
         try:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("RAY_TMPDIR", str(folder))  # its own file of addresses is there too
-                found.start(memory_mib)
-                yield found
+                found = started(folder, cpus, memory_mib)
+                try:
+                    yield found
+                finally:
+                    found.stop()
+            assert found.processes() == []
+            assert segments() - before == set()
         finally:
-            found.stop()
-            left = found.processes()
-            new = segments() - before
             shutil.rmtree(folder, ignore_errors=True)
-            assert left == []
-            assert new == set()
+
+
+def started(folder: Path, cpus: int, memory_mib: tuple[int, ...]) -> "LocalCluster":
+    """Start a cluster, or end what a failed attempt has left and start another."""
+    for attempt in range(STARTS):
+        found = LocalCluster(folder / str(attempt), cpus)
+        try:
+            found.start(memory_mib)
+        except Exception:  # Ray raises nothing narrower
+            found.stop()
+            found.end_processes()
+            if attempt == STARTS - 1:
+                raise
+        else:
+            break
+    return found
 
 
 def segments() -> set[str]:
@@ -56,7 +74,8 @@ class LocalCluster:
     def __init__(self, folder: Path, cpus: int) -> None:
         from ray.cluster_utils import Cluster
 
-        (folder / "ray").mkdir()
+        (folder.parent / "ray").mkdir(exist_ok=True)
+        folder.mkdir()
         self.folder = folder
         self.nodes = []
         self._cpus = cpus
@@ -102,11 +121,17 @@ class LocalCluster:
     def processes(self) -> list[str]:
         """Command lines of processes of this cluster that are still alive some time later."""
         end = time.monotonic() + ENDING_S
-        while (left := list(self._alive())) and time.monotonic() < end:
+        while (left := [text for _, text in self._alive()]) and time.monotonic() < end:
             time.sleep(0.2)
         return left
 
-    def _alive(self) -> Iterator[str]:
+    def end_processes(self) -> None:
+        """Kill what a failed start has left."""
+        for number, _ in self._alive():
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+
+    def _alive(self) -> Iterator[tuple[int, str]]:
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
                 continue
@@ -115,4 +140,4 @@ class LocalCluster:
             except OSError:
                 continue
             if str(self.folder).encode() in text:
-                yield text[:200].replace(b"\0", b" ").decode(errors="replace")
+                yield int(entry.name), text[:200].replace(b"\0", b" ").decode(errors="replace")

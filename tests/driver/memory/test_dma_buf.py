@@ -279,7 +279,7 @@ def test_a_blob_may_be_of_memory_that_is_there(tmp_path):
         with pytest.raises(DriverError, match="F_SEAL_SHRINK"):
             client.blob(PAGE, memory)
         for allocate_memory in (client.blob, client.segment):
-            with pytest.raises(InputError, match="size is 0 bytes"):
+            with pytest.raises(InputError, match="`size_bytes`: `0` is less than a byte"):
                 allocate_memory(0)
         assert len(os.listdir("/proc/self/fd")) <= before
     os.close(memory)

@@ -92,7 +92,10 @@ BROKEN = {
     "bias": ({"bias": kind_of(I32, (3,), 0.5)}, "has scale 0.5"),
     "image": ({"image": kind_of(F32, (1, 4, 4, 2))}, "and operand 0"),
     "scales": ({"filter": channels_type((3, 1, 1, 2), (1, 1), 0)}, "2 scales along axis 0"),
-    "no axis": ({"filter": channels_type((3, 1, 1, 2), (1, 1), 4)}, "along axis 4"),
+    "no axis": (
+        {"filter": replace(channels_type((3, 1, 1, 2, 1), (1, 1), 4), dimensions=(3, 1, 1, 2))},
+        "along axis 4",
+    ),
     "zero": ({"filter": channels_type((3, 1, 1, 2), (1, 0, 1), 0)}, "not above 0"),
     "nothing": ({"filter": ValueType(11, (3, 1, 1, 2))}, "0 bytes of extra"),
     "others": ({"bias": replace(kind_of(I32, (3,)), extra_params=b"1234")}, "does not take"),
