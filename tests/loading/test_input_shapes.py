@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import tightship
+from tightship import cluster
 from tightship.cli import main
+from tightship.cluster.node_file import source_of
 from tightship.errors import InputError
 from tightship.loading.input_shapes import input_shapes
 
@@ -133,3 +135,18 @@ def test_the_command_line_takes_them_as_shapes_of_one_axis(decoder, capsys):
 def test_a_refusal_names_the_dimensions_instead_of_every_input(decoder):
     with pytest.raises(InputError, match=r"--shape batch=1 --shape seq=1 .*`shapes=\{'batch': 1, "):
         tightship.plan(decoder)
+
+
+def test_a_cluster_takes_lengths_by_dimension(decoder):
+    needs = cluster.requirements(decoder, shapes=NAMED)
+    assert needs == cluster.requirements(decoder, shapes=SHAPES)
+    assert source_of(decoder, NAMED, 1) == source_of(decoder, SHAPES, 1)
+    one, other = (cluster.split(decoder, ["64MiB"], shapes=each).stages for each in (NAMED, SHAPES))
+    assert [stage.plan.peak_bytes for stage in one] == [stage.plan.peak_bytes for stage in other]
+
+
+def test_a_limit_with_named_lengths_is_refused_with_the_limit_that_would_do(decoder, capsys):
+    options = [f"--shape={name}={length}" for name, length in NAMED.items() if name != "seq"]
+    options += ["--shape=x=2x1x4", "--max-memory=1KiB"]
+    assert main(["plan", str(decoder), *options]) == 1
+    assert "Raise the limit" in capsys.readouterr().err

@@ -73,6 +73,10 @@ def source_of(model: ModelFile, shapes: Shapes | None, threads: int) -> Source:
     """
     path = str(Path(fspath(model)).absolute())
     identity = _identity(path)
+    if shapes and not holds_prepared(path):
+        from tightship.loading.opening import open_for
+
+        shapes = open_for(path, Settings(shapes, threads))[1].input_shapes
     return Source(path, identity.digest, identity.size_bytes, shapes, threads)
 
 

@@ -17,7 +17,7 @@ from tightship.errors import InputError
 from tightship.public_calls import explains_memory
 
 ModelFile = str | PathLike[str]
-Shapes = Mapping[str, Sequence[int]]
+Shapes = Mapping[str, Sequence[int] | int]
 
 
 class Runtime(NamedTuple):
@@ -89,7 +89,8 @@ def requirements(
 
     Args:
         model: Path of an ONNX file or of a prepared model.
-        shapes: Shapes for inputs whose dimensions are symbolic: the largest that replicas accept.
+        shapes: Shapes by input, or lengths by dimension, as for `tightship.plan`: the largest that
+            replicas accept.
         threads: Threads of each kernel; by default one, or as the model was prepared for.
         share: Whether the replicas of a node map one prepared file.
 
@@ -131,10 +132,11 @@ def _of_prepared(model: ModelFile, shapes: Shapes | None, threads: int | None) -
 
 def _of_file(model: ModelFile, settings: Settings, *, share: bool) -> Requirements:
     from tightship.engine.library import open_library
-    from tightship.loading.opening import anew, open_model
+    from tightship.loading.opening import anew, open_for
 
     open_library()
-    compiled = anew(open_model(fspath(model)), name_of(model), settings)
+    source, settings = open_for(fspath(model), settings)
+    compiled = anew(source, name_of(model), settings)
     lowered, plan = compiled.placement.lowered, compiled.plan
     own = runtime_bytes(lowered, compiled.node_count)
     runtime = Runtime(own, own)

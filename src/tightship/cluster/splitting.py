@@ -116,12 +116,13 @@ class Splitter:
         """Compile a model, and tabulate its cuts; errors as `split`."""
         from tightship.engine.library import open_library
         from tightship.engine.stored.container import holds_prepared
-        from tightship.loading.opening import anew, open_model
+        from tightship.loading.opening import anew, open_for
 
         if holds_prepared(model):
             raise InputError(f"`{name_of(model)}` is prepared; give the ONNX file to cut it.")
         open_library()
-        return cls(anew(open_model(model), name_of(model), Settings(shapes, threads)))
+        source, settings = open_for(model, Settings(shapes, threads))
+        return cls(anew(source, name_of(model), settings))
 
     @property
     def table(self) -> CutTable:

@@ -171,6 +171,8 @@ def _batches(
     """Return the batch, and a function that plans another, if the caller chose one batch."""
     if not isinstance(model, str | PathLike | bytes):
         return None  # a program has one batch
+    if not (settings.shapes or {}).keys() <= set(plan.inputs):
+        _, settings = open_for(model, settings)
     shapes = settings.input_shapes
     batches = {shape[0] for name, shape in shapes.items() if shape and name in plan.inputs}
     if len(batches) != 1 or max(batches) < 2:
