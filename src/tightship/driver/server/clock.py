@@ -2,8 +2,9 @@
 
 import time
 
-WAIT_MAX_S = 3600.0
-"""Longest single wait; the kernel accepts at most 24 days."""
+WAIT_MAX_S = 1.0
+"""Longest single wait. A signal that comes right before a wait, or that another thread gets, does
+not end it, and its handler runs only then."""
 
 
 def now_ns() -> int:
@@ -11,6 +12,8 @@ def now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
-def wait_s(until_ns: int | None) -> float | None:
-    """Return the seconds until a time, at most `WAIT_MAX_S`; None for no time."""
-    return None if until_ns is None else min(max(0.0, (until_ns - now_ns()) / 1e9), WAIT_MAX_S)
+def wait_s(until_ns: int | None) -> float:
+    """Return the seconds to wait for a time, or for none: at most `WAIT_MAX_S`."""
+    return (
+        WAIT_MAX_S if until_ns is None else min(max(0.0, (until_ns - now_ns()) / 1e9), WAIT_MAX_S)
+    )
