@@ -16,7 +16,7 @@ QUIET_S = 8
 
 
 def test_a_signal_that_another_thread_gets_ends_the_server():
-    """So does one that comes right before the wait: Python only notes it, and the wait begins."""
+    """Such a signal is like one right before the wait: Python only notes it, and waits on."""
     with server("one") as served:
         time.sleep(QUIET_S)
         number = served.process.pid
