@@ -481,6 +481,57 @@ class CommittedRange:
         given back later must not be touched.
         """
 
+class PageRange:
+    """
+    Addresses whose small pages are backed, given back and replaced by a file's.
+
+    Ranges of pages are two int64 arrays, of first pages and of those behind the last.
+    """
+
+    def __init__(self, capacity_bytes: int) -> None:
+        """
+        Reserve whole pages of addresses, all closed.
+
+        Raises MemoryError if the system refuses.
+        """
+
+    @property
+    def capacity_bytes(self) -> int: ...
+
+    def open(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], stops: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """
+        Open closed pages, which are private and zero. Returns how many ranges were opened before
+        the system refused.
+        """
+
+    def close(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], stops: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """
+        Close pages of any kind; their contents are lost. Returns how many ranges were closed
+        before the system refused.
+        """
+
+    def discard(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], stops: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Make open pages zero and give their memory back; they stay open."""
+
+    def show(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], stops: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], file: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """
+        Show pages of a file from page `offsets` on, to be read only. Returns how many ranges are
+        shown; a further one was refused and is as it was.
+        """
+
+    @staticmethod
+    def free(file: int, start: int, count: int) -> bool:
+        """
+        Give the memory of a file's pages from `start` on back. Returns False if its file system
+        cannot.
+        """
+
+    def array(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """
+        Return all bytes as a uint8 array that keeps the range alive; only those of open pages
+        may be written.
+        """
+
 def default_slabs() -> list[tuple[int, float]]:
     """Return the default block sizes and shares of a composite."""
 
@@ -1516,9 +1567,9 @@ class NativeKernel:
         """
 
     @staticmethod
-    def append(node: str, sizes: Sequence[int], has_firsts: bool, is_circular: bool) -> NativeKernel:
+    def append(node: str, sizes: Sequence[int], update_strides: Sequence[int], has_firsts: bool, is_circular: bool) -> NativeKernel:
         """
-        Make an append to a cache. Operands: past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step.
+        Make an append to a cache. Operands: past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step; the strides, in bytes, are between batches, groups and steps.
         """
 
     class AttentionRule:
@@ -1526,12 +1577,12 @@ class NativeKernel:
         Rule by which scores become weights; `mask` is none, added, kept or hidden.
         """
 
-        def __init__(self, scale: float, mask: str = 'none', fill: float = 0.0, ahead: int = -1, zero_if_undefined: bool = False, zero_if_unseen: bool = False) -> None: ...
+        def __init__(self, scale: float, mask: str = 'none', fill: float = 0.0, ahead: int = -1, behind: int = -1, first: int = 0, cap: float = 0.0, counted: bool = False, sinks: bool = False, zero_if_undefined: bool = False, zero_if_unseen: bool = False) -> None: ...
 
     @staticmethod
-    def attention(outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]]) -> NativeKernel:
+    def attention(node: str, outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]]) -> NativeKernel:
         """
-        Make an attention. Operands: queries, keys, values[, mask], target, scratch. `sizes`: queries, keys, depth, width; `strides` in bytes.
+        Make an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target, scratch. `sizes`: queries, keys, depth, width; `strides` in bytes.
         """
 
     class ConvolutionShape:
@@ -1555,6 +1606,25 @@ class NativeKernel:
     def depthwise(batch_channels: Sequence[int], sizes: Sequence[Sequence[int]], strides: tuple[Sequence[int], Sequence[int]], swishes: tuple[bool, bool], limits: tuple[float, float], has_means: bool) -> NativeKernel:
         """
         Make a depthwise convolution. Operands: source, weights, bias, target[, means], scratch. `sizes`: source, target, kernel, strides, dilations, pads. `strides`: of source and target in elements, for image, row, pixel, 16 channels. `swishes`: whether a Swish comes before and after; `limits` clamp results without one.
+        """
+
+    class BlockFormat:
+        """
+        Encoding of a matrix whose rows are blocks of `bits` (2, 4 or 8) an element, low bits first. `scale`: float32 or float16; `zeros`: middle, packed or floats (as the scales). `strides` in bytes, from row to row and block to block: of quants, scales, zero points.
+        """
+
+        def __init__(self, bits: int, block: int, is_signed: bool, scale: str, zeros: str, strides: Sequence[int]) -> None: ...
+
+    @staticmethod
+    def block_product(rows_depth_columns: Sequence[int], format: NativeKernel.BlockFormat, has_bias: bool, mode: str, row_strides: tuple[int, int], most: str = 'amx') -> NativeKernel:
+        """
+        Make a product of rows by a matrix of block-quantized rows, one for each column. Operands: source, quants, scales[, zero points][, bias], target, scratch. `mode`: exact (float32) or int8 (activations rounded by block). `row_strides`: bytes from row to row of source and target. `most`: newest instructions to use, for tests.
+        """
+
+    @staticmethod
+    def block_gather(node: str, indices: tuple[int, int], table: tuple[int, int], format: NativeKernel.BlockFormat, target_row: int, zeros_if_outside: bool) -> NativeKernel:
+        """
+        Make a gather of rows as float32. Operands: quants, scales[, zero points], indices, target. `indices`: bytes of one (4 or 8), their number; `table`: rows, elements of a row; `target_row`: bytes from row to row. An index outside selects zeros or is refused before anything is written; a negative one counts from the end.
         """
 
     @staticmethod
@@ -1678,6 +1748,11 @@ def record_recipes(wanted: bool) -> bool:
 def kernel_cpu() -> str:
     """
     Return the instruction sets of this processor that native kernels use, such as `avx512`.
+    """
+
+def block_level() -> str:
+    """
+    Return the newest instructions that block products use on this processor: portable, avx2, avx512, vnni or amx.
     """
 
 def multiplies_tiles() -> bool:

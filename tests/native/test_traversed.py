@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import tightship
 from tightship import _core
 
-STUB = Path(_core.__file__).parent / "_core.pyi"
+STUB = Path(tightship.__file__).parent / "_core.pyi"
 TRACKED = 1 << 14
 """The flag of a type whose objects the garbage collector looks at."""
 

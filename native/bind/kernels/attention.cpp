@@ -4,6 +4,7 @@
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
@@ -40,22 +41,25 @@ void attention_kernels(nb::class_<Kernel> &kernel) {
         .def(
             "__init__",
             [](kernels::AttentionRule *self, float scale, std::string_view mask, float fill,
-               int64_t ahead, bool zero_if_undefined, bool zero_if_unseen) {
-                new (self) kernels::AttentionRule{scale, mask_named(mask),  fill,
-                                                  ahead, zero_if_undefined, zero_if_unseen};
+               int64_t ahead, int64_t behind, int64_t first, float cap, bool counted, bool sinks,
+               bool zero_if_undefined, bool zero_if_unseen) {
+                new (self) kernels::AttentionRule{
+                    scale, mask_named(mask),  fill,          ahead, behind, first, cap, counted,
+                    sinks, zero_if_undefined, zero_if_unseen};
             },
-            "scale"_a, "mask"_a = "none", "fill"_a = 0.0F, "ahead"_a = -1,
+            "scale"_a, "mask"_a = "none", "fill"_a = 0.0F, "ahead"_a = -1, "behind"_a = -1,
+            "first"_a = 0, "cap"_a = 0.0F, "counted"_a = false, "sinks"_a = false,
             "zero_if_undefined"_a = false, "zero_if_unseen"_a = false);
     recorded(kernel).def_static(
         "attention",
-        [](const kernels::Dims &outer, const std::array<int64_t, 4> &sizes,
+        [](const std::string &node, const kernels::Dims &outer, const std::array<int64_t, 4> &sizes,
            const kernels::AttentionRule &rule, const std::vector<kernels::Dims> &strides) {
-            return kernels::attention({outer, sizes[0], sizes[1], sizes[2], sizes[3]}, rule,
+            return kernels::attention(node, {outer, sizes[0], sizes[1], sizes[2], sizes[3]}, rule,
                                       strides);
         },
-        "outer"_a, "sizes"_a, "rule"_a, "strides"_a,
-        "Make an attention. Operands: queries, keys, values[, mask], target, scratch. `sizes`: "
-        "queries, keys, depth, width; `strides` in bytes.");
+        "node"_a, "outer"_a, "sizes"_a, "rule"_a, "strides"_a,
+        "Make an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target, "
+        "scratch. `sizes`: queries, keys, depth, width; `strides` in bytes.");
 }
 
 } // namespace tightship::bind

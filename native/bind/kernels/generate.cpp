@@ -35,9 +35,10 @@ reverse_sequences(const std::string &node, const std::array<int64_t, 3> &sizes, 
 }
 
 std::shared_ptr<const Kernel> append(const std::string &node, const std::array<int64_t, 5> &sizes,
-                                     bool has_firsts, bool is_circular) {
-    return kernels::append(
-        {node, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], has_firsts, is_circular});
+                                     const Dims &update_strides, bool has_firsts,
+                                     bool is_circular) {
+    return kernels::append({node, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], has_firsts,
+                            is_circular, update_strides});
 }
 
 std::shared_ptr<const Kernel>
@@ -120,9 +121,11 @@ void sequence_kernels(nb::class_<Kernel> &kernel) {
         .def_static("reverse_sequences", &reverse_sequences, "node"_a, "sizes"_a, "steps_first"_a,
                     "Make a ReverseSequence. Operands: data, lengths, target. `sizes`: sequences, "
                     "steps, bytes of a step.")
-        .def_static("append", &append, "node"_a, "sizes"_a, "has_firsts"_a, "is_circular"_a,
+        .def_static("append", &append, "node"_a, "sizes"_a, "update_strides"_a, "has_firsts"_a,
+                    "is_circular"_a,
                     "Make an append to a cache. Operands: past, update[, first steps], target. "
-                    "`sizes`: batches, groups, steps, new steps, bytes of a step.");
+                    "`sizes`: batches, groups, steps, new steps, bytes of a step; the strides, in "
+                    "bytes, are between batches, groups and steps.");
 }
 
 } // namespace tightship::bind

@@ -176,6 +176,7 @@ void resource_kinds(nb::module_ &module) {
     bump(module);
     slab(module);
     committed_range(module);
+    page_range(module);
     composed_resources(module);
     adaptors(module);
     virtual_resources(module);

@@ -18,6 +18,15 @@ template <class Loop> Loop *for_this_cpu(Loop *avx512, Loop *avx2, Loop *portabl
     return portable;
 }
 
+/// Returns whether the processor sums products of four bytes at once, in vectors of 64 (VNNI).
+inline bool has_dot_products() {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 /// Returns whether the processor multiplies tiles of bfloat16 (AMX) and the system permits it.
 inline bool has_tiles() {
 #if defined(__x86_64__)
@@ -27,6 +36,18 @@ inline bool has_tiles() {
            (edx & kTiles) != 0 && __builtin_cpu_supports("avx512f") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq");
+#else
+    return false;
+#endif
+}
+
+/// Returns whether the processor multiplies tiles of bytes too.
+inline bool has_integer_tiles() {
+#if defined(__x86_64__)
+    constexpr unsigned kBytes = 1u << 25;
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return has_tiles() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
+           (edx & kBytes) != 0;
 #else
     return false;
 #endif

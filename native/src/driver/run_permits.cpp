@@ -1,6 +1,7 @@
 #include "tightship/driver/run_permits.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace tightship::driver {
 
@@ -188,6 +189,7 @@ Place &RunPermits::next(const Names &ended) {
             return priority(first) > priority(second);
         return first.order < second.order;
     };
+    assert(group != nullptr); // callers know that a place waits
     while (!group->parts.empty())
         group = &std::ranges::min_element(group->parts, is_before)->second;
     return *group->waiting.front();

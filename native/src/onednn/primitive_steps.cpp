@@ -94,7 +94,9 @@ BoundPrimitives::BoundPrimitives(const PrimitiveSteps &steps, char *arena)
             memories_[index] = create_memory(desc, arena + place.offset_bytes);
         else if (place.space >= kExternal)
             memories_[index] = create_memory(desc, nullptr);
+        externals_.add(place);
     }
+    externals_.sort();
     for (const auto &[argument, operand] : steps.arguments_)
         arguments_.push_back(
             {argument, memories_[operand] ? memories_[operand] : steps.weights_[operand]});
@@ -107,12 +109,10 @@ BoundPrimitives::~BoundPrimitives() {
 }
 
 void BoundPrimitives::bind_external(uint32_t slot, char *data) {
-    for (size_t index = 0; index < memories_.size(); ++index) {
-        const Place place = steps_.operands_[index].place;
-        if (place.space == kExternal + slot)
-            Library::check(
-                Library::get().memory_set_data_handle(memories_[index], data + place.offset_bytes),
-                "bind an input or output");
+    for (const auto &[space, index] : externals_.of(slot)) {
+        char *const bytes = data + steps_.operands_[index].place.offset_bytes;
+        Library::check(Library::get().memory_set_data_handle(memories_[index], bytes),
+                       "bind an input or output");
     }
 }
 

@@ -57,16 +57,23 @@ void on_bus_error(int number, siginfo_t *info, void *context) {
         std::signal(SIGBUS, SIG_DFL); // the instruction runs again, and ends the process
 }
 
-/// Installs the handler. REQUIRES: `claiming` is held.
+/// Installs the handler, again if another library has replaced it since. What it passes on goes to
+/// the handler that was there first: a later one may call ours as its own predecessor.
+/// REQUIRES: `claiming` is held.
 void install() {
-    static bool is_installed = false;
-    if (is_installed)
+    static bool was_installed = false;
+    struct sigaction current{};
+    if (sigaction(SIGBUS, nullptr, &current) != 0)
         return;
+    if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == on_bus_error)
+        return;
+    if (!was_installed)
+        before = current;
     struct sigaction action{};
     action.sa_sigaction = on_bus_error;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    is_installed = sigaction(SIGBUS, &action, &before) == 0;
+    was_installed = sigaction(SIGBUS, &action, nullptr) == 0 || was_installed;
 }
 
 } // namespace

@@ -75,6 +75,24 @@ bool commit_file(void *pointer, size_t size_bytes, int file, size_t offset_bytes
                               file, static_cast<off_t>(offset_bytes)) != MAP_FAILED;
 }
 
+bool show_file(void *pointer, size_t size_bytes, int file, size_t offset_bytes) {
+    // A shared mapping would count as a writer of the file, which could not be sealed then.
+    return mmap(pointer, size_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, file,
+                static_cast<off_t>(offset_bytes)) != MAP_FAILED;
+}
+
+bool show_zeros(void *pointer, size_t size_bytes) {
+    return mmap(pointer, size_bytes, PROT_READ, kReserved | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+void use_small_pages(void *pointer, size_t size_bytes) {
+#ifdef MADV_NOHUGEPAGE
+    madvise(pointer, size_bytes, MADV_NOHUGEPAGE);
+#else
+    (void)pointer, (void)size_bytes;
+#endif
+}
+
 bool decommit(void *pointer, size_t size_bytes) {
     return mmap(pointer, size_bytes, PROT_NONE, kReserved | MAP_FIXED, -1, 0) != MAP_FAILED;
 }

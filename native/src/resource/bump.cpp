@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kGranule = kDefaultAlignment;
 constexpr size_t kLine = 64;
-constexpr uint64_t kOneBlock = uint64_t{1} << 32;
 constexpr size_t kPartBytesMax = size_t{std::numeric_limits<uint32_t>::max()} * kGranule;
 
 size_t used_bytes(uint64_t word) {

@@ -50,16 +50,15 @@ Context::Context(const Program &program, void *arena)
                      : place.space == kWeights ? program.weights_
                                                : nullptr;
         addresses_.push_back(base == nullptr ? nullptr : base + place.offset_bytes);
+        externals_.add(place);
     }
+    externals_.sort();
 }
 
 void Context::bind_external(uint32_t slot, void *data) {
     primitives_.bind_external(slot, static_cast<char *>(data));
-    for (size_t index = 0; index < addresses_.size(); ++index) {
-        const Place place = program_.places_[index];
-        if (place.space == kExternal + slot)
-            addresses_[index] = static_cast<char *>(data) + place.offset_bytes;
-    }
+    for (const auto &[space, index] : externals_.of(slot))
+        addresses_[index] = static_cast<char *>(data) + program_.places_[index].offset_bytes;
 }
 
 Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {

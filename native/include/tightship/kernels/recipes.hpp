@@ -3,6 +3,7 @@
 
 #include "tightship/kernels/attention/attention.hpp"
 #include "tightship/kernels/convolution/convolution.hpp"
+#include "tightship/kernels/product/block_format.hpp"
 #include "tightship/kernels/recurrent/recurrent.hpp"
 #include "tightship/recipe.hpp"
 
@@ -13,6 +14,12 @@ template <> struct Codec<kernels::Cell> : EnumCodec<kernels::Cell, kernels::Cell
 template <>
 struct Codec<kernels::Function>
     : EnumCodec<kernels::Function, kernels::Function::kThresholdedRelu> {};
+
+template <>
+struct Codec<kernels::BlockFloat> : EnumCodec<kernels::BlockFloat, kernels::BlockFloat::kFloat16> {
+};
+template <>
+struct Codec<kernels::BlockZeros> : EnumCodec<kernels::BlockZeros, kernels::BlockZeros::kFloats> {};
 
 /// Codec of a plain struct, as its members in order.
 template <class T, class... Members> struct StructCodec {
@@ -26,10 +33,13 @@ template <class T, class... Members> struct StructCodec {
 
 template <>
 struct Codec<kernels::AttentionRule>
-    : StructCodec<kernels::AttentionRule, float, kernels::Mask, float, int64_t, bool, bool> {
+    : StructCodec<kernels::AttentionRule, float, kernels::Mask, float, int64_t, int64_t, int64_t,
+                  float, bool, bool, bool, bool> {
     static void encode(Writer &writer, const kernels::AttentionRule &rule) {
-        const auto &[scale, mask, fill, ahead, undefined, unseen] = rule;
-        encode_members(writer, scale, mask, fill, ahead, undefined, unseen);
+        const auto &[scale, mask, fill, ahead, behind, first, cap, counted, sinks, undefined,
+                     unseen] = rule;
+        encode_members(writer, scale, mask, fill, ahead, behind, first, cap, counted, sinks,
+                       undefined, unseen);
     }
 };
 
@@ -61,6 +71,18 @@ struct Codec<kernels::ConvolutionShape>
                      depth, by_block] = shape;
         encode_members(writer, batch, channels, outputs, source, target, kernel, strides, dilations,
                        pads, depth, by_block);
+    }
+};
+
+template <>
+struct Codec<kernels::BlockFormat>
+    : StructCodec<kernels::BlockFormat, int64_t, int64_t, bool, kernels::BlockFloat,
+                  kernels::BlockZeros, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t> {
+    static void encode(Writer &writer, const kernels::BlockFormat &format) {
+        const auto &[bits, block, is_signed, scale, zeros, quants_row, quants_block, scales_row,
+                     scales_block, zeros_row, zeros_block] = format;
+        encode_members(writer, bits, block, is_signed, scale, zeros, quants_row, quants_block,
+                       scales_row, scales_block, zeros_row, zeros_block);
     }
 };
 

@@ -1,6 +1,7 @@
 /// Primitives of a program, and their binding to one arena.
 #pragma once
 
+#include "tightship/external_operands.hpp"
 #include "tightship/memory_space.hpp"
 
 #ifdef TIGHTSHIP_ONEDNN
@@ -73,6 +74,7 @@ class BoundPrimitives {
     dnnl_stream_t stream_ = nullptr;
     std::vector<dnnl_memory_t> memories_; ///< owned; by operand index, null for weights
     std::vector<dnnl_exec_arg_t> arguments_;
+    ExternalOperands externals_;
 };
 
 } // namespace tightship::onednn

@@ -23,6 +23,12 @@ void release(void *pointer, size_t size_bytes);
 bool commit(void *pointer, size_t size_bytes);
 /// Maps a file's bytes in place of reserved addresses; writes go to the file.
 bool commit_file(void *pointer, size_t size_bytes, int file, size_t offset_bytes);
+/// Maps a file's bytes, to be read only, in place of any mapping.
+bool show_file(void *pointer, size_t size_bytes, int file, size_t offset_bytes);
+/// Maps private zeros, to be read only, in place of any mapping; `protect` opens them.
+bool show_zeros(void *pointer, size_t size_bytes);
+/// Keeps huge pages out of a range, so that each page touched takes its own memory alone.
+void use_small_pages(void *pointer, size_t size_bytes);
 /// Turns mapped pages into reserved addresses again; their contents are lost.
 bool decommit(void *pointer, size_t size_bytes);
 /// Moves private pages with their contents to reserved addresses, without a copy. The addresses

@@ -4,6 +4,7 @@
 ///   Context   operands bound to one arena; runs once at a time, each thread has its own
 #pragma once
 
+#include "tightship/external_operands.hpp"
 #include "tightship/kernel.hpp"
 #include "tightship/memory_space.hpp"
 #include "tightship/onednn/primitive_steps.hpp"
@@ -105,6 +106,7 @@ class Context {
     const Program &program_;
     onednn::BoundPrimitives primitives_;
     std::vector<char *> addresses_; ///< of kernel operands, in the order of the program's places
+    ExternalOperands externals_;    ///< of kernels
 };
 
 } // namespace tightship

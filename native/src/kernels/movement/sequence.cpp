@@ -57,27 +57,45 @@ class AppendKernel : public Kernel {
             check(first_step(firsts, batch));
         if (operands[0] != target)
             copy_past(operands[0], target, threads);
-        for (int64_t group = 0; group < a_.batches * a_.groups; ++group) {
-            const int64_t first = first_step(firsts, group / a_.groups) % a_.steps;
-            const int64_t before_end = std::min(a_.new_steps, a_.steps - first);
-            const char *update = operands[1] + group * a_.new_steps * a_.row_bytes;
-            char *to = target + group * a_.steps * a_.row_bytes;
-            copy_bytes(update, to + first * a_.row_bytes, before_end * a_.row_bytes);
-            copy_bytes(update + before_end * a_.row_bytes, to,
-                       (a_.new_steps - before_end) * a_.row_bytes);
-        }
+        const int64_t grain =
+            kGrainBytes / std::max<int64_t>(counted({a_.new_steps, a_.row_bytes}), 1);
+        parallel_for(threads, a_.batches * a_.groups, grain, [&](int64_t begin, int64_t end) {
+            for (int64_t group = begin; group < end; ++group)
+                append_to(target + group * a_.steps * a_.row_bytes,
+                          operands[1] + group / a_.groups * a_.update_strides[0] +
+                              group % a_.groups * a_.update_strides[1],
+                          first_step(firsts, group / a_.groups) % a_.steps);
+        });
     }
 
     std::vector<Reach> reach() const override {
         const int64_t groups = counted({a_.batches, a_.groups});
         const Reach all = dense(counted({groups, a_.steps}), a_.row_bytes);
-        const Reach update = dense(counted({groups, a_.new_steps}), a_.row_bytes);
+        const Reach update =
+            joined(reach_of({a_.batches, a_.groups, a_.new_steps}, a_.update_strides, 1),
+                   {0, a_.row_bytes}, 1);
         if (a_.has_firsts)
             return {all, update, dense(a_.batches, sizeof(int64_t)), all};
         return {all, update, all};
     }
 
   private:
+    /// Writes the update of one group from a step of its cache on.
+    void append_to(char *cache, const char *update, int64_t first) const {
+        const int64_t step_bytes = a_.update_strides[2], row_bytes = a_.row_bytes;
+        const int64_t before_end = std::min(a_.new_steps, a_.steps - first);
+        if (step_bytes == row_bytes) {
+            copy_bytes(update, cache + first * row_bytes, before_end * row_bytes);
+            copy_bytes(update + before_end * row_bytes, cache,
+                       (a_.new_steps - before_end) * row_bytes);
+            return;
+        }
+        for (int64_t step = 0; step < a_.new_steps; ++step) {
+            const int64_t place = step < before_end ? first + step : step - before_end;
+            copy_bytes(update + step * step_bytes, cache + place * row_bytes, row_bytes);
+        }
+    }
+
     static int64_t first_step(const char *firsts, int64_t batch) {
         return firsts == nullptr ? 0 : load<int64_t>(firsts + 8 * batch);
     }

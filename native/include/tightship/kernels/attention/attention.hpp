@@ -6,6 +6,7 @@
 #include "tightship/kernels/loop_nest.hpp"
 
 #include <memory>
+#include <string>
 
 namespace tightship::kernels {
 
@@ -17,24 +18,37 @@ struct AttentionShape {
     int64_t width; ///< of a value
 };
 
+/// Query i has the position `first` + i or, if keys are counted at run time, the one that gives the
+/// last query the position of the last key in use.
 struct AttentionRule {
     float scale;
     Mask mask;
-    float fill; ///< score of a key that a boolean mask hides
-    /// Query i sees keys up to i + `ahead` only; a negative number means all keys.
-    int64_t ahead;
+    float fill;             ///< score of a key that a boolean mask hides
+    int64_t ahead;          ///< a query sees keys up to its position + `ahead`; negative: all
+    int64_t behind;         ///< and from its position - `behind` on; negative: all
+    int64_t first;          ///< position of the first query, if keys are not counted
+    float cap;              ///< before masks, scores become cap * tanh(score / cap), unless it is 0
+    bool counted;           ///< the number of keys in use is an operand
+    bool sinks;             ///< scores of keys without value are an operand, one for each head
     bool zero_if_undefined; ///< result is zero for a query whose weights are NaN
     bool zero_if_unseen;    ///< likewise if all of its scores are minus infinity
 };
 
-/// Makes an attention. Operands: queries, keys, values[, mask], target, scratch; all but a boolean
-/// mask are float32. Strides in bytes, of the outer axes and then two more: query, depth; key,
-/// depth; key, width; query, key; query, width. REQUIRES: the target's last is one element.
+/// Makes an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target,
+/// scratch; all but a boolean mask and lengths (int64) are float32. Strides in bytes, of the outer
+/// axes and then two more: query, depth; key, depth; key, width; query, key; query, width; none for
+/// lengths and sinks. REQUIRES: the target's last is one element.
+///
+/// With lengths, `keys` is the capacity: keys beyond a length are not read, and results and scratch
+/// are the same for every capacity. A length outside of it is a KernelError; 0 is permitted if the
+/// rule says zero for a query that sees nothing.
 ///
 /// The softmax is taken over blocks of keys: each block's sum of `value * exp(score - maximum)`
-/// is added to that of the blocks before it, scaled by `exp(old maximum - maximum)`.
+/// is added to that of the blocks before it, scaled by `exp(old maximum - maximum)`. Few queries
+/// split their keys, by a rule that does not depend on threads; the splits are joined in order.
 /// Source: Milakov and Gimelshein, Online normalizer calculation for softmax, 2018.
-std::shared_ptr<const Kernel> attention(const AttentionShape &shape, const AttentionRule &rule,
+std::shared_ptr<const Kernel> attention(const std::string &node, const AttentionShape &shape,
+                                        const AttentionRule &rule,
                                         const std::vector<Dims> &strides);
 
 } // namespace tightship::kernels

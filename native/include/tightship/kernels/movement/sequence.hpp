@@ -24,6 +24,7 @@ struct Append {
     std::string node; ///< named by errors
     int64_t batches, groups, steps, new_steps, row_bytes;
     bool has_firsts, is_circular;
+    Dims update_strides; ///< bytes between batches, groups and steps of the update
 };
 std::shared_ptr<const Kernel> append(const Append &append);
 

@@ -58,8 +58,7 @@ class PlannedResource final : public Adaptor, private Forkable {
     size_t capacity_bytes() const;
 
   private:
-    /// Number of expected requests that may be skipped before a later one is no longer searched
-    /// for.
+    /// Largest number of expected requests that are skipped to find one that matches.
     static constexpr size_t kLookahead = 64;
 
     void *take_planned(size_t size_bytes, size_t alignment);

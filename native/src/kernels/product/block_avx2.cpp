@@ -1,0 +1,9 @@
+#ifdef __AVX2__
+
+#define TIGHTSHIP_ISA avx2
+#define TIGHTSHIP_VECTOR_BYTES 32
+#include "block_exact.hpp"
+#include "block_int8.hpp"
+#include "block_panel.hpp"
+
+#endif

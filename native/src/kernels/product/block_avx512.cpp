@@ -1,0 +1,9 @@
+#ifdef __AVX512F__
+
+#define TIGHTSHIP_ISA avx512
+#define TIGHTSHIP_VECTOR_BYTES 64
+#include "block_exact.hpp"
+#include "block_int8.hpp"
+#include "block_panel.hpp"
+
+#endif

@@ -1,0 +1,170 @@
+/// Vectors of quants and of blocks' scales. Included by loops that are compiled once for each
+/// instruction set.
+#pragma once
+
+#include "block_task.hpp"
+#include "kernels/tile.hpp"
+
+#include <immintrin.h>
+
+// The intrinsics of GCC 12 leave some results undefined at first, and GCC warns of them.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+
+namespace tightship::kernels::TIGHTSHIP_ISA {
+
+namespace {
+
+constexpr int64_t kLine = TIGHTSHIP_VECTOR_BYTES; ///< bytes of a vector
+
+#if TIGHTSHIP_VECTOR_BYTES == 64
+
+using Bytes = __m512i;
+
+inline Bytes all_bytes(int value) {
+    return _mm512_set1_epi8(static_cast<char>(value));
+}
+
+/// Loads the first `count` bytes, with zeros behind them.
+inline Bytes load_bytes(const char *from, int64_t count) {
+    if (count >= kLine)
+        return _mm512_loadu_si512(from);
+    return _mm512_maskz_loadu_epi8((uint64_t{1} << count) - 1, from);
+}
+
+inline Vector load_halves(const char *from, int64_t count) {
+    const auto mask = static_cast<__mmask16>(count >= kWidth ? 0xFFFF : (1U << count) - 1U);
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, from));
+}
+
+/// Returns lane `index[lane]` of `from` in each lane.
+inline Vector spread(Vector from, Ints index) {
+    return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), from);
+}
+
+inline Ints rounded(Vector x) {
+    return reinterpret_cast<Ints>(_mm512_cvtps_epi32(x));
+}
+
+inline Vector floats_of(Ints x) {
+    return _mm512_cvtepi32_ps(reinterpret_cast<__m512i>(x));
+}
+
+inline float sum_of(Vector x) {
+    return _mm512_reduce_add_ps(x);
+}
+
+/// Returns `bits` of each byte from bit `shift` on, inverted where `flip` is set.
+inline Bytes part_of(Bytes packed, int shift, Bytes mask, Bytes flip) {
+    constexpr int kAndThenXor = 0x6A; // (a & b) ^ c of a, b, c = 0xF0, 0xCC, 0xAA
+    return _mm512_ternarylogic_epi32(_mm512_srli_epi16(packed, static_cast<unsigned>(shift)), mask,
+                                     flip, kAndThenXor);
+}
+
+inline Bytes flipped(Bytes x, Bytes flip) {
+    return _mm512_xor_si512(x, flip);
+}
+
+#ifdef __AVX512VNNI__
+
+constexpr bool kHasDot = true;
+
+inline Bytes add_dots(Bytes sums, Bytes naturals, Bytes integers) {
+    return _mm512_dpbusd_epi32(sums, naturals, integers);
+}
+
+#else
+
+constexpr bool kHasDot = false;
+
+inline Bytes add_dots(Bytes sums, Bytes naturals, Bytes integers) {
+    const Bytes pairs = _mm512_maddubs_epi16(naturals, integers);
+    return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+
+#endif
+
+inline Bytes magnitudes(Bytes x) {
+    return _mm512_abs_epi8(x);
+}
+
+/// Returns `x`, negated where `sign` is negative.
+inline Bytes signed_by(Bytes x, Bytes sign) {
+    return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(sign), Bytes{}, x);
+}
+
+#else
+
+using Bytes = __m256i;
+
+inline Bytes all_bytes(int value) {
+    return _mm256_set1_epi8(static_cast<char>(value));
+}
+
+inline Bytes load_bytes(const char *from, int64_t count) {
+    if (count >= kLine)
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
+    Bytes result{};
+    __builtin_memcpy(&result, from, static_cast<size_t>(count));
+    return result;
+}
+
+inline Vector load_halves(const char *from, int64_t count) {
+    __m128i halves{};
+    __builtin_memcpy(&halves, from, static_cast<size_t>(2 * (count < kWidth ? count : kWidth)));
+    return _mm256_cvtph_ps(halves);
+}
+
+inline Vector spread(Vector from, Ints index) {
+    return _mm256_permutevar8x32_ps(from, reinterpret_cast<__m256i>(index));
+}
+
+inline Ints rounded(Vector x) {
+    return reinterpret_cast<Ints>(_mm256_cvtps_epi32(x));
+}
+
+inline Vector floats_of(Ints x) {
+    return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(x));
+}
+
+inline float sum_of(Vector x) {
+    const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+}
+
+inline Bytes flipped(Bytes x, Bytes flip) {
+    return _mm256_xor_si256(x, flip);
+}
+
+inline Bytes part_of(Bytes packed, int shift, Bytes mask, Bytes flip) {
+    return flipped(_mm256_and_si256(_mm256_srli_epi16(packed, shift), mask), flip);
+}
+
+constexpr bool kHasDot = false;
+
+inline Bytes add_dots(Bytes sums, Bytes naturals, Bytes integers) {
+    const Bytes pairs = _mm256_maddubs_epi16(naturals, integers);
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+inline Bytes magnitudes(Bytes x) {
+    return _mm256_abs_epi8(x);
+}
+
+inline Bytes signed_by(Bytes x, Bytes sign) {
+    return _mm256_sign_epi8(x, sign);
+}
+
+#endif
+
+inline Ints lane_numbers() {
+    Ints result{};
+    for (int lane = 0; lane < kWidth; ++lane)
+        result[lane] = lane;
+    return result;
+}
+
+} // namespace
+
+} // namespace tightship::kernels::TIGHTSHIP_ISA

@@ -1,0 +1,153 @@
+/// Rows of a matrix of quantized blocks whose parts lie together, a vector of blocks at a time.
+/// Included by loops that are compiled once for each instruction set.
+#pragma once
+
+#include "block_lanes.hpp"
+
+#include <type_traits>
+
+namespace tightship::kernels::TIGHTSHIP_ISA {
+
+namespace {
+
+/// Constants that loops derive from a format.
+template <int Bits> struct Decoder {
+    static constexpr int kMiddle = 1 << (Bits - 1);
+    static constexpr int kMask = (1 << Bits) - 1;
+
+    explicit Decoder(const BlockFormat &format)
+        : sign(format.is_signed ? kMiddle : 0), is_half(format.scale == BlockFloat::kFloat16),
+          zeros(format.zeros), bytes(block_bytes(format)), scale_bytes(is_half ? 2 : 4) {
+        while ((int64_t{4} << shift) < bytes)
+            ++shift;
+    }
+
+    Vector floats(const char *from, int64_t block, int64_t count) const {
+        return is_half ? load_halves(from + 2 * block, count)
+                       : load_some(reinterpret_cast<const float *>(from) + block, count);
+    }
+
+    /// Returns the middle less each zero point.
+    Vector zero(const char *from, int64_t block, int64_t count) const {
+        if (zeros == BlockZeros::kFloats)
+            return spread(sign == 0 ? static_cast<float>(kMiddle) : 0.0F) -
+                   floats(from, block, count);
+        return floats_of(kMiddle - (integers(from + block * Bits / 8, count) ^ sign));
+    }
+
+    /// Returns the block of each lane of the vector at `line`, counted from the first line's.
+    Ints block_of(int64_t line) const {
+        return (lane_numbers() + static_cast<int>(line * kWidth)) >> shift;
+    }
+
+    /// Unpacks integers that lie one after another.
+    static Ints integers(const char *from, int64_t count) {
+        uint8_t given[kWidth] = {};
+        if (count == kWidth)
+            __builtin_memcpy(given, from, kWidth * Bits / 8);
+        else
+            __builtin_memcpy(given, from, static_cast<size_t>((count * Bits + 7) / 8));
+        if constexpr (Bits == 8) {
+            typedef uint8_t Small __attribute__((vector_size(kWidth)));
+            Small small;
+            __builtin_memcpy(&small, given, sizeof small);
+            return __builtin_convertvector(small, Ints);
+        } else {
+            constexpr int kPerWord = 32 / Bits;
+            uint32_t words[2];
+            __builtin_memcpy(words, given, sizeof words);
+            const Ints lane = lane_numbers();
+            const Ints word = lane < kPerWord ? static_cast<int>(words[0]) - Ints{}
+                                              : static_cast<int>(words[1]) - Ints{};
+            return (word >> (lane % kPerWord * Bits)) & kMask;
+        }
+    }
+
+    int sign;
+    bool is_half;
+    BlockZeros zeros;
+    int64_t bytes;       ///< of a block
+    int64_t scale_bytes; ///< of a scale
+    int shift = 0;       ///< a block has 2^shift lanes
+};
+
+constexpr int64_t kFetchedLeast = 4096; ///< bytes of quants that are fetched ahead
+constexpr int64_t kFetchedMost = 16384; ///< likewise, in later columns; they stay in the cache
+constexpr int64_t kFetchedInRow = 2048; ///< likewise, in long rows
+
+/// Some columns of the product, that is rows of the matrix, next to one another. Weights pass once
+/// through the caches, in as many streams as a strip has columns, each too short for the
+/// processor's own prefetching: those of the next strips are fetched meanwhile.
+template <int Bits, int Columns> struct Strip {
+    Strip(const BlockTask &task, int64_t column) {
+        const BlockFormat &format = task.format;
+        const int64_t strip = Columns * format.quants_row;
+        const int64_t strips = strip < kFetchedLeast ? (kFetchedLeast + strip - 1) / strip : 1;
+        const bool is_long = strip > kFetchedMost;
+        quants_ahead = is_long ? kFetchedInRow : strips * strip;
+        scales_ahead = is_long ? 0 : strips * Columns * format.scales_row;
+        for (int each = 0; each < Columns; ++each) {
+            quants[each] = task.matrix.quants + (column + each) * format.quants_row;
+            scales[each] = task.matrix.scales + (column + each) * format.scales_row;
+            zeros[each] = task.matrix.zeros + (column + each) * format.zeros_row;
+        }
+    }
+
+    /// Fetches quants, that is `kLine` bytes of each column from `at` on of later ones.
+    void fetch_quants(int64_t at) const {
+        for (int column = 0; column < Columns; ++column)
+            __builtin_prefetch(quants[column] + at + quants_ahead);
+    }
+
+    /// Fetches the scales of a vector of blocks.
+    void fetch_scales(int64_t at) const {
+        for (int column = 0; column < Columns; ++column)
+            __builtin_prefetch(scales[column] + at + scales_ahead);
+    }
+
+    const char *quants[Columns], *scales[Columns], *zeros[Columns];
+    int64_t quants_ahead, scales_ahead;
+};
+
+/// Writes the sums of a tile.
+template <int Columns, int Rows>
+void write_sums(const BlockTask &task, int64_t row, int64_t column,
+                const Vector (&sums)[Columns][Rows]) {
+    for (int line = 0; line < Rows; ++line) {
+        auto *target = reinterpret_cast<float *>(task.target + (row + line) * task.target_row);
+        for (int each = 0; each < Columns; ++each) {
+            const float sum = sum_of(sums[each][line]);
+            target[column + each] = task.bias == nullptr ? sum : sum + task.bias[column + each];
+        }
+    }
+}
+
+/// Covers a task by tiles of four columns or one, and two rows or one, so that each column's
+/// weights are read from memory once.
+template <template <int, int, int> class Tile, int Bits> void cover(const BlockTask &task) {
+    const auto rows = [&]<int Columns>(std::integral_constant<int, Columns>, int64_t column) {
+        int64_t row = 0;
+        for (; row + 2 <= task.rows; row += 2)
+            Tile<Bits, Columns, 2>::run(task, column, row);
+        if (row < task.rows)
+            Tile<Bits, Columns, 1>::run(task, column, row);
+    };
+    int64_t column = task.first_column;
+    for (; column + 4 <= task.column_end; column += 4)
+        rows(std::integral_constant<int, 4>(), column);
+    for (; column < task.column_end; ++column)
+        rows(std::integral_constant<int, 1>(), column);
+}
+
+template <template <int, int, int> class Tile> void cover(const BlockTask &task) {
+    if (task.format.bits == 8)
+        cover<Tile, 8>(task);
+    else if (task.format.bits == 4)
+        cover<Tile, 4>(task);
+    else
+        cover<Tile, 2>(task);
+}
+
+} // namespace
+
+} // namespace tightship::kernels::TIGHTSHIP_ISA

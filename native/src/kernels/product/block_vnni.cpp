@@ -1,0 +1,7 @@
+#ifdef __AVX512VNNI__
+
+#define TIGHTSHIP_ISA vnni
+#define TIGHTSHIP_VECTOR_BYTES 64
+#include "block_int8.hpp"
+
+#endif
