@@ -10,7 +10,9 @@ import pytest
 
 import tightship
 from tests.small_models import dense, dense_result, nonzero
+from tests.zoo.decoder import SMALL, decoder
 from tightship.cli.process import usage_of_file
+from tightship.engine.stored.model import MappedBacking
 from tightship.errors import CapacityError, InputError
 from tightship.prepared_cache import clear, entries, identity
 
@@ -207,3 +209,23 @@ def test_a_folder_that_is_read_only_serves_what_it_has(folder: Path, model: Path
     with start(model, *before, str(folder)) as process:
         process.communicate()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("is_tied", [False, True])
+@pytest.mark.usefixtures("folder")
+def test_sessions_map_the_weights(is_tied: bool) -> None:
+    """A decoder's sessions use the stored weights, also in a process that finds the file."""
+    sizes = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 1,
+             "total_sequence_length": 2}  # fmt: skip
+    data = decoder(SMALL, past=3, is_tied=is_tied).model
+    with tightship.load(data, shapes=sizes) as alone:
+        wanted = alone.session(16).step([3, 1, 4, 1, 5])
+    for _ in range(2):
+        with tightship.load(data, shapes=sizes, share=True) as loaded:
+            session = loaded.session(16)
+            np.testing.assert_array_equal(session.step([3, 1, 4, 1, 5]), wanted)
+            copies = session._programs.packed
+            own = [c for c in copies if not isinstance(c.block, MappedBacking)]
+            mapped = sum(copy.weight.size_bytes for copy in copies if copy not in own)
+            assert mapped >= loaded.plan.weights_bytes * 0.9
+            assert sum(copy.weight.size_bytes for copy in own) < 1 << 12

@@ -98,7 +98,7 @@ def unfit_outputs():
         "strides": (x, np.empty((4, 16), np.float32)[:, ::2], "not C-contiguous"),
         "read-only": (x, read_only, "read-only"),
         "overlap": (shared.reshape(-1)[:128].reshape(4, 32),
-                    shared.reshape(-1)[100:132].reshape(4, 8), "another input or output"),
+                    shared.reshape(-1)[100:132].reshape(4, 8), "input `x`, and they are not"),
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from tightship.frontend.writer import Operand, Writer
 from tightship.graph import Graph
 from tightship.graph.ir import leading_to
-from tightship.graph.renamed import renamed_node
+from tightship.graph.new_names import renamed_node
 
 
 def finished(

@@ -9,22 +9,24 @@ from tightship.late_names import late_names
 if TYPE_CHECKING:
     from tightship.graph.constant import Constant, Derived, Fill, Inline, Mapped
     from tightship.graph.ir import AttributeValue, Graph, Node, Value
-    from tightship.graph.layer import Layer
+    from tightship.graph.layer import Backward, Forward, Layer
 else:
     __getattr__ = late_names(
         __name__,
         constant="Constant Derived Fill Inline Mapped",
         ir="AttributeValue Graph Node Value",
-        layer="Layer",
+        layer="Backward Forward Layer",
     )
 
 __all__ = [
     "AttributeValue",
+    "Backward",
     "Constant",
     "DType",
     "Derived",
     "Dimension",
     "Fill",
+    "Forward",
     "Graph",
     "Inline",
     "Layer",

@@ -17,6 +17,10 @@ Shape = tuple[Dimension, ...]
 """Lengths of a value, outermost first."""
 
 
+class UnboundLengthError(Exception):
+    """A length was asked for its value after its trace was sealed, with no values bound."""
+
+
 class DType(enum.Enum):
     """Element type, named as by NumPy and ml_dtypes.
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import TypeGuard, TypeVar, cast
 
-from tightship.graph.unbound_length import UnboundLengthError
+from tightship.graph.layout import UnboundLengthError
 
 T = TypeVar("T")
 
@@ -92,18 +92,18 @@ class Trace:
         return self._length(self._number(kept), value)
 
     def cancelled(self, product: int, factor: int) -> int | None:
-        """Return the quotient of two monomials, if one divides the other."""
-        (over, count), *more = self._terms(product)
-        (under, divisor), *others = self._terms(factor)
-        left = list(over)
-        if more or others or divisor == 0 or count % divisor:
-            return None
-        for number in under:
-            if number not in left:
-                return None
-            left.remove(number)
-        value = value_of(product) // value_of(factor) if value_of(factor) else 0
-        return self._polynomial([(tuple(left), count // divisor)], value)
+        """Return the quotient of two lengths, if it is a monomial."""
+        over, under = dict(self._terms(product)), self._terms(factor)
+        for term in over.items():
+            found = _quotient(term, under[0])
+            if found is None:
+                continue
+            left, count = found
+            again = {tuple(sorted((*left, *numbers))): count * each for numbers, each in under}
+            if again == over:
+                value = value_of(product) // value_of(factor) if value_of(factor) else 0
+                return self._polynomial([found], value)
+        return None
 
     def _terms(self, length: int) -> Polynomial:
         followed = length_of(length)
@@ -111,6 +111,26 @@ class Trace:
             return (((), length),)
         expression = self._expressions[followed.number]
         return expression if _is_polynomial(expression) else (((followed.number,), 1),)
+
+    def linear(self, length: int, symbol: int) -> tuple[int, int] | None:
+        """Return `a` and `b` of a length `a * symbol + b`; None if it has another form."""
+        factor = rest = 0
+        (wanted,) = (number for (number,), _ in self._terms(symbol))
+        for monomial, count in self._terms(length):
+            if monomial == (wanted,):
+                factor = count
+            elif monomial == ():
+                rest = count
+            else:
+                return None
+        return factor, rest
+
+    def evaluated(self, number: int, symbols: Mapping[str, int]) -> int:
+        """Evaluate one expression by its number."""
+        values: list[int] = []
+        for expression in self._expressions[: number + 1]:
+            values.append(_evaluated(expression, values, symbols))
+        return values[number]
 
     def decided(self, comparison: Comparison, left: int, right: int) -> bool:
         """Compare, and record the outcome as a condition."""
@@ -322,6 +342,19 @@ def settled(compute: Callable[[], T], key: Hashable, lengths: Sequence[int]) -> 
     """
     followed = next((found for n in lengths if (found := length_of(n)) is not None), None)
     return compute() if followed is None else followed.trace.settle(compute, key)
+
+
+def _quotient(over: Term, under: Term) -> Term | None:
+    """Return the quotient of two monomials, if one divides the other."""
+    (numbers, count), (divisors, divisor) = over, under
+    left = list(numbers)
+    if divisor == 0 or count % divisor:
+        return None
+    for number in divisors:
+        if number not in left:
+            return None
+        left.remove(number)
+    return tuple(left), count // divisor
 
 
 def length_of(value: object) -> Length | None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from tightship._core import HostResource
 from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
-from tightship.engine.compile.shape_specializer import InputShapes
+from tightship.engine.compile.input_shapes import Key
+from tightship.engine.compile.shape_specializer import GraphSource, InputShapes
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
-from tightship.engine.program.shape_key import Key
 from tightship.engine.stored.model import StoredShapes, shown
 from tightship.engine.weights.weight_store import PackedCopy, WeightStore
+from tightship.errors import InputError
 from tightship.graph import Constant, Mapped, Shape
 from tightship.graph.constant import Computed
 from tightship.quantity import format_bytes
@@ -136,6 +137,18 @@ class ModelSpecializer:
         """
         variants = self._opened().variants
         return self.stored.output_shapes() if variants is None else variants.output_shapes()
+
+    def source(self) -> GraphSource:
+        """Return the source of the model's graphs.
+
+        Raises:
+            InputError: The file has changed since it was prepared.
+        """
+        variants = self._opened().variants
+        if variants is None:
+            raise InputError(f"The file of `{self.stored.model.name}` fixes all shapes.")
+        with self._lock:
+            return replace(variants.source(), packed=tuple(self._known.copies_held()))
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether these can be the shapes of the model's inputs.

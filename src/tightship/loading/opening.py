@@ -24,7 +24,7 @@ from tightship.frontend import PROGRAM_SUFFIX
 from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
 from tightship.graph import Graph
 from tightship.loading.budget import PlanForBatch, check_budget
-from tightship.loading.input_shapes import input_shapes
+from tightship.loading.input_shapes import Given, input_shapes
 
 if TYPE_CHECKING:
     from tightship.engine.lower.steps.options import Choice
@@ -76,14 +76,30 @@ def is_onnx(model: ModelSource) -> TypeGuard[str | PathLike[str] | bytes]:
 def open_for(model: ModelSource, settings: Settings) -> tuple[OpenedModel, Settings]:
     """Open a model, and return it with the settings that have shapes by input only.
 
+    A decoder needs none: it gets those of a single step.
+
     Raises:
         FormatError: The model cannot be read.
         InputError: The shapes do not fit the model's inputs.
     """
     source = open_model(model)
-    if not settings.shapes:
-        return source, settings
-    return source, replace(settings, shapes=input_shapes(source.declared, settings.shapes))
+    return source, replace(settings, shapes=shapes_for(source, settings.shapes))
+
+
+def shapes_for(source: OpenedModel, given: Given | None) -> dict[str, tuple[int, ...]] | None:
+    """Return shapes by input for what a caller gives; those of a single step for a decoder.
+
+    Raises:
+        InputError: The shapes do not fit the model's inputs.
+    """
+    left = {name: shape for name, shape in source.declared.items() if name not in (given or {})}
+    if isinstance(source, OnnxFile) and is_open(left):
+        from tightship.loading.decoder_shapes import decoder_shapes  # most callers give all shapes
+
+        step = decoder_shapes(source, given or {})
+        if step is not None:
+            return step
+    return input_shapes(source.declared, given) if given else None
 
 
 def read_graph(model: ModelSource, settings: Settings) -> Graph:

@@ -20,10 +20,8 @@ from tightship.errors import InputError
 from tightship.public_calls import explains_memory
 
 if TYPE_CHECKING:
-    from tightship.engine.compile.compile_graph import ModelSource, Settings
+    from tightship.engine.compile.compile_graph import ModelSource, Settings, Shapes
     from tightship.graph import Graph
-
-ShapeSet = Mapping[str, Sequence[int] | int]
 
 
 @explains_memory("preparing a model")
@@ -31,7 +29,7 @@ def prepare(
     model: "ModelSource",
     output: str | PathLike[str],
     *,
-    shapes: ShapeSet | Sequence[ShapeSet] | None = None,
+    shapes: "Shapes | Sequence[Shapes] | None" = None,
     threads: int = 1,
     without: Collection[str] = (),
     tune: str | PathLike[str] | None = None,
@@ -117,7 +115,7 @@ def prepare_into(
     from tightship.engine.stored.save import save_into
 
     open_library()
-    with _recording():
+    with recording():
         go_on = progress and partial(progress, 0, 0)
         program = prepare_graph(graph, name, Settings(threads=threads, go_on=go_on))
     save_into(file, [program], Compatibility.here(threads, ()), progress)
@@ -126,7 +124,7 @@ def prepare_into(
 
 
 @contextmanager
-def _recording() -> Iterator[None]:
+def recording() -> Iterator[None]:
     """Record recipes of what is lowered within the block."""
     was = _core.record_recipes(wanted=True)
     try:
@@ -139,15 +137,14 @@ def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[Comp
     """Lower each set of shapes, reusing packed layouts of the sets before."""
     from tightship.engine.compile.compile_graph import name_of
     from tightship.engine.compile.compile_graph import prepare as prepare_graph
-    from tightship.loading.input_shapes import input_shapes
-    from tightship.loading.opening import is_open, open_model
+    from tightship.loading.opening import is_open, open_model, shapes_for
 
     source = open_model(model)
     packed: dict[str, list[PackedWeight]] = {}
     programs: list[CompiledModel] = []
-    with _recording():
+    with recording():
         for each in settings:
-            shapes = input_shapes(source.declared, each.shapes)
+            shapes = shapes_for(source, each.shapes)
             known: PackedBefore | None = packed if is_open(source.declared) else None
             prepared = prepare_graph(source.graph(shapes), name_of(model), each, known)
             programs.append(prepared)

@@ -71,10 +71,11 @@ def _original(
     Raises:
         InputError: It has changed since.
     """
-    from tightship.loading.opening import open_model
+    from tightship.loading.opening import open_for
     from tightship.loading.unprepared import variants_of
 
     if not identity.is_current():
         raise InputError(f"`{name_of(model)}` has changed since it was loaded; load it again.")
-    source, name = open_model(model), name_of(model)
+    name = name_of(model)
+    source, settings = open_for(model, settings)
     return Original(name, settings, source.graph, variants_of(source, name, settings, bounds))

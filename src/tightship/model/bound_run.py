@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from tightship._core import NativeContext, NumpyBound, StopFlag
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.cache.program_eviction import Program
+from tightship.engine.compile.input_shapes import Key
 from tightship.engine.program.program import Space
-from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executable import NativeSegment
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits

@@ -30,6 +30,8 @@ def bind(
     inputs: Mapping[str, ArrayLike],
     outputs: Mapping[str, Array],
     kept: OutputBufferPool | None = None,
+    *,
+    in_order: bool = True,
 ) -> Bound:
     """Bind an array to every input and output of a program.
 
@@ -38,6 +40,8 @@ def bind(
         inputs: An array for every input, by name.
         outputs: Arrays for some or all outputs, by name; new ones are made for the others.
         kept: Pool that provides the new output arrays; None allocates them.
+        in_order: Whether steps run one after another, so that an output may be written over an
+            input that no later step reads.
 
     Raises:
         InputError: A name is missing or unknown, or a dtype, shape or layout does not fit.
@@ -51,7 +55,7 @@ def bind(
             bound.objects[name] = _object(inputs[name], operand)
         else:
             bound.external[operand.slot] = _input(name, inputs[name], operand)
-    taken = list(bound.external.values()) if outputs else []
+    taken: list[Array] = []
     for name, operand in lowered.outputs.items():
         if operand.space is Space.OBJECT:
             if name in outputs:
@@ -61,9 +65,43 @@ def bind(
                 )
         elif name in outputs:
             _check_output(name, outputs[name], operand, taken)
+            _check_overlaps(lowered, bound, (name, outputs[name]), in_order=in_order)
             taken.append(outputs[name])
             bound.external[operand.slot] = outputs[name]
         else:
+            new = np.empty if kept is None else partial(kept.array, name)
+            bound.external[operand.slot] = new(operand.shape, operand.dtype.numpy)
+    return bound
+
+
+def bind_besides(
+    lowered: Lowered,
+    inputs: Mapping[str, ArrayLike],
+    placed: dict[int, Array],
+    kept: OutputBufferPool | None = None,
+) -> Bound:
+    """Bind arrays to the inputs and outputs of a program whose slots have none yet.
+
+    Args:
+        lowered: The program.
+        inputs: An array for every input that is not placed, by name; outputs get new arrays.
+        placed: Arrays by slot that fit the program; the result takes it over.
+        kept: Pool that provides the new output arrays; None allocates them.
+
+    Raises:
+        InputError: A name is missing or unknown, or a dtype or shape does not fit.
+    """
+    wanted = {name: operand for name, operand in lowered.inputs.items()
+              if operand.space is Space.OBJECT or operand.slot not in placed}  # fmt: skip
+    _check_names(inputs, wanted, "input", required=True)
+    bound = Bound(placed, {name: c.array() for name, c in lowered.objects.items()})
+    for name, operand in wanted.items():
+        if operand.space is Space.OBJECT:
+            bound.objects[name] = _object(inputs[name], operand)
+        else:
+            bound.external[operand.slot] = _input(name, inputs[name], operand)
+    for name, operand in lowered.outputs.items():
+        if operand.space is not Space.OBJECT and operand.slot not in placed:
             new = np.empty if kept is None else partial(kept.array, name)
             bound.external[operand.slot] = new(operand.shape, operand.dtype.numpy)
     return bound
@@ -87,11 +125,6 @@ def made_up(random: "np.random.Generator", dtype: DType, shape: tuple[int, ...])
     """Make an array for a trial run: uniform in [0, 1) for floats, zeros for integers.
 
     Integers are zero because they are often indices, and 0 is a valid index.
-
-    Args:
-        random: Generator of the random numbers.
-        dtype: Element type.
-        shape: Lengths of the axes.
     """
     if dtype.numpy.kind == "f":
         return random.random(shape, np.float32).astype(dtype.numpy)
@@ -188,7 +221,33 @@ def _check_output(name: str, array: Array, operand: Operand, others: list[Array]
             "`np.empty`."
         )
     if any(np.may_share_memory(array, other) for other in others):
-        raise InputError(
-            f"The array for output `{name}` shares memory with another input or output of the "
-            "same run; give the output an array of its own."
-        )
+        raise _shared(name, "another output")
+
+
+def _check_overlaps(
+    lowered: Lowered, bound: Bound, output: tuple[str, Array], *, in_order: bool
+) -> None:
+    """Check that the bytes of an output are those of no input, or that writing over it is safe."""
+    name, array = output
+    for other, operand in lowered.inputs.items():
+        given = bound.external.get(operand.slot) if operand.space is not Space.OBJECT else None
+        if given is None or not np.may_share_memory(array, given):
+            continue
+        address = array.__array_interface__["data"][0]
+        if (given.nbytes, given.__array_interface__["data"][0]) != (array.nbytes, address):
+            reason = "they are not the same bytes"
+        elif not in_order:
+            reason = "steps run at once; use `workers=1`"
+        else:
+            from tightship.engine.run.overwriting import why_unsafe  # few outputs are inputs
+
+            reason = why_unsafe(lowered, name, other)
+        if reason:
+            raise _shared(name, f"input `{other}`, and {reason}")
+
+
+def _shared(name: str, what: str) -> InputError:
+    return InputError(
+        f"The array for output `{name}` shares memory with {what}; give the output an array of its "
+        "own."
+    )

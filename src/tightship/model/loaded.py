@@ -12,12 +12,12 @@ from tightship._core import NumpyBound, StopFlag
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.compile.input_shapes import Key
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import THREADS_MAX, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program.program import Space
-from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits, deadline_of
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
@@ -26,6 +26,7 @@ from tightship.errors import InputError
 from tightship.graph import DType, Shape
 from tightship.model import feeds
 from tightship.model.feeds import Array
+from tightship.model.session_opener import SessionOpener
 from tightship.public_calls import explains_memory, public_methods
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ LOADED: "WeakSet[Model]" = WeakSet()
 
 
 @public_methods
-class Model:
+class Model(SessionOpener):
     """A model with its weights packed, ready to run in exactly the memory of its plan.
 
     Several threads may run one model at the same time: each run reserves an arena of its own, and
@@ -64,6 +65,7 @@ class Model:
         self._variants = variants
         self._has_open_shapes = variants is not None
         self._dynamic_bytes = bounds.dynamic_bytes
+        self._limit_bytes = bounds.limit_bytes
         self._programs: ProgramCache | None = ProgramCache(
             prepared, bounds, variants, progress, packed
         )
@@ -143,8 +145,8 @@ class Model:
             raise InputError(f"Input `{missing[0]}` has no shape; give one for every input.")
         key = tuple((name, tuple(shapes[name])) for name, _ in self._key)
         if key != self._key and (self._variants is None or not self._variants.admit(key)):
-            given = ", ".join(f"`{name}` {list(shape)}" for name, shape in key)
-            raise InputError(f"`{self.plan.model}` does not accept these input shapes: {given}.")
+            said = ", ".join(f"`{name}` {list(shape)}" for name, shape in key)
+            raise InputError(f"`{self.plan.model}` does not accept these input shapes: {said}.")
         with self._open().reserved(key, Limits()) as (program, _):
             return {
                 name: None if operand.space is Space.OBJECT else operand.shape
@@ -180,8 +182,8 @@ class Model:
     def release_unused_memory(self) -> int:
         """Release memory that no run is using: arenas, and programs for further shapes.
 
-        Programs for the shapes of loading stay. Arrays kept for outputs are released too, unless
-        the caller still has them. A later run allocates again what it needs.
+        Programs for the shapes of loading stay, and arrays of outputs that the caller still has. A
+        later run allocates again what it needs.
 
         Returns:
             Bytes of weights and arenas that were released.
@@ -190,6 +192,7 @@ class Model:
             InputError: The model is closed.
         """
         released = self._open().release_unused()
+        self._release_rows()
         if self._kept is not None:
             self._kept.release()
         release_idle_primitives()
@@ -215,9 +218,7 @@ class Model:
             )
         key = tuple((name, tuple(shapes.get(name, shape))) for name, shape in self._key)
         if self._variants is None and key != self._key:
-            raise InputError(
-                f"All shapes of `{self.plan.model}` are fixed; its plan is `Model.plan`."
-            )
+            raise InputError(f"All shapes of `{self.plan.model}` are fixed; see `Model.plan`.")
         return programs.plan_for(key)
 
     def __call__(self, *arrays: ArrayLike, **named: ArrayLike) -> Array | tuple[Array, ...]:
@@ -257,7 +258,8 @@ class Model:
             inputs: An array for every input name, of its dtype and shape; any strides and byte
                 order. C-contiguous arrays in native byte order are read in place, others copied.
             outputs: Arrays to write some or all outputs into: C-contiguous, of the output's dtype
-                and shape, not overlapping the inputs or each other; new arrays by default.
+                and shape, not overlapping each other; new arrays by default. An output may be an
+                input's array if no step reads the input later, as for a cache that is appended to.
             timeout_s: Seconds after which the run ends, while it waits for an arena or between two
                 steps; no limit by default.
             stop: Flag that ends the run at the same points when another thread sets it.
@@ -285,9 +287,12 @@ class Model:
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound, workers)
         key = self._key_of(programs, inputs)
+        given, in_order = outputs or {}, workers == 1
+        if (grown := self._run_growing(key, inputs, given, limits)) is not None:
+            return grown
         # Arrays are bound inside, because the reservation counts them besides the arena.
         with programs.reserved(key, limits) as (program, arena):
-            fed = feeds.bind(program.lowered, inputs, outputs or {}, self._kept)
+            fed = feeds.bind(program.lowered, inputs, given, self._kept, in_order=in_order)
             execute(program.executable, arena, fed.external, fed.objects, limits)
         return {
             name: fed.objects[name] if operand.space is Space.OBJECT else fed.external[operand.slot]
@@ -369,6 +374,7 @@ class Model:
         """Release all memory; waits for runs in progress. Further calls have no effect."""
         with self._closing:
             if self._programs is not None:
+                self._close_sessions()
                 self._programs.close()
                 self._programs = None
                 self._variants = None  # releases the file that it may have mapped

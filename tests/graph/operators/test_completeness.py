@@ -231,14 +231,17 @@ PATTERNS: Mapping[str, str] = {
     " engine/lower/passes/fuse engine/lower/passes/fuse_quantize"
     " engine/lower/passes/recognize_activation"
     " engine/lower/passes/recognize_normalization engine/lower/passes/recognize_quantized"
+    " engine/lower/passes/index_algebra"
     " engine/lower/passes/polynomial engine/lower/passes/pool_means"
     " engine/lower/passes/sink_dequantize engine/lower/passes/split_recurrent"
-    " engine/lower/pipeline engine/lower/steps/parts graph/cut",
+    " engine/lower/pipeline engine/lower/steps/parts engine/state/counts"
+    " engine/state/joined_masks graph/cut",
     "what emitters of products, and of these alone, can do": "engine/lower/native/split"
     " engine/lower/native/streamed engine/lower/onednn/elementwise engine/lower/selection"
     " engine/lower/replay engine/lower/steps/cost engine/lower/steps/alike_layers",
     "where operands have their dimensions": "cost/operations engine/plan/ordered_program"
     " graph/recurrent_shapes engine/run/profile",
+    "which elements stay zero, or finite, where rows are not in use": "engine/state/rules",
     "inputs that can be weights": "graph/backward/differentiate",
     "gaps of onnx: its inference, its reference": "frontend/onnx/control frontend/onnx/infer"
     " frontend/onnx/propagate engine/kernels/reference_texts",

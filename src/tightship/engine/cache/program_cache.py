@@ -12,18 +12,18 @@ from tightship.engine.arenas.pools import pool_of
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_eviction import Program, ProgramEviction
 from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.compile.input_shapes import Key, key_of
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.plan.footprint import code_bytes, program_bytes, steps_bytes
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.primitive_cache import release_idle_primitives
-from tightship.engine.program.shape_key import Key, key_of
 from tightship.engine.run.arena import Arena, Reserved
 from tightship.engine.run.executable import build
 from tightship.engine.run.limits import Limits
 from tightship.engine.weights.weight_store import PackedCopy, Progress, WeightStore, aligned_offsets
 from tightship.errors import InputError, warn_caller
-from tightship.graph.unbound_length import UnboundLengthError
+from tightship.graph.layout import UnboundLengthError
 
 if TYPE_CHECKING:
     from tightship.engine.cache.statistics import MemoryStatistics, ProgramStatistics

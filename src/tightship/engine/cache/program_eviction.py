@@ -4,8 +4,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tightship.engine.compile.input_shapes import Key
 from tightship.engine.program.program import Lowered
-from tightship.engine.program.shape_key import Key
 from tightship.engine.run.executable import Executable
 
 NEW_PROGRAMS = 1

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from tightship.engine.lower.steps.options import Choice
     from tightship.graph import Graph
 
+_MODES = {"block_product": "exact", "block_product_int8": "int8"}
+"""Modes of products by weights in blocks, by the implementation of their steps."""
+
 Shapes = Mapping[str, Sequence[int] | int]
+"""Shapes of inputs by name, and lengths of symbolic dimensions by name."""
 Declared = Mapping[str, Shape | None]
 GoOn = Callable[[], None]
 """Function called between two steps of lowering; raises if the result is no longer needed."""
@@ -149,6 +153,9 @@ def _key(settings: Settings, placement: Placement) -> dict[str, str]:
         key["layouts"] += " (tuned)"
         if not settings.choice.stream_weights:
             key["streamed_weights"] = "none (tuned)"
+    modes = {step.implementation for step in placement.lowered.steps} & _MODES.keys()
+    if modes:
+        key["block_products"] = ", ".join(sorted(_MODES[name] for name in modes))
     if settings.without:
         key["without"] = ", ".join(sorted(settings.without))
     return key

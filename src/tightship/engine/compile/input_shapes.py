@@ -1,10 +1,23 @@
-"""Checks the input shapes that a caller passes."""
+"""Checks of the input shapes that a caller passes, and keys by which programs are kept."""
 
 from collections.abc import Mapping, Sequence
 from operator import index
 from typing import SupportsIndex
 
+from tightship.engine.program.program import Lowered, Space
 from tightship.errors import InputError
+
+Key = tuple[tuple[str, tuple[int, ...]], ...]
+"""Name and shape of each input of a program."""
+
+
+def key_of(lowered: Lowered) -> Key:
+    """Return the input shapes that a program is for."""
+    return tuple(
+        (name, operand.shape)
+        for name, operand in lowered.inputs.items()
+        if operand.space is not Space.OBJECT
+    )
 
 
 def shape_or_length(given: Sequence[int] | SupportsIndex) -> tuple[int, ...] | int:

@@ -1,15 +1,38 @@
 """Protocol of what makes programs of a model for further input shapes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
+from tightship.engine.compile.input_shapes import Key
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
-from tightship.engine.program.shape_key import Key
+from tightship.engine.weights.weight_store import PackedCopy
 from tightship.graph import Shape
 
+if TYPE_CHECKING:
+    from tightship.engine.compile.compile_graph import Declared, Settings
+    from tightship.graph import Graph
+
 InputShapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSource:
+    """Source of a model's graphs.
+
+    Attributes:
+        read: Function that returns the graph for shapes of all inputs.
+        declared: Input shapes as the file declares them.
+        settings: Settings that programs depend on besides shapes.
+        packed: Weights of these graphs that are packed already, as a prepared file has them.
+    """
+
+    read: "Callable[[InputShapes], Graph]"
+    declared: "Declared"
+    settings: "Settings"
+    packed: tuple[PackedCopy, ...] = ()
 
 
 class ShapeSpecializer(Protocol):
@@ -38,6 +61,9 @@ class ShapeSpecializer(Protocol):
 
     def output_shapes(self) -> Mapping[str, Shape | None]:
         """Return the shapes of outputs as far as known; a symbolic length is not an integer."""
+
+    def source(self) -> GraphSource:
+        """Return the source of the model's graphs."""
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether these can be the shapes of the model's inputs."""

@@ -262,7 +262,7 @@ def _lowered(start: _Start) -> Layer | None:
         return None
     slots = tuple(records.slots[start.slots :])
     names = _new_names(start, places)
-    operands = {id(o): o for step in steps for o in _operands(step)}
+    operands = {id(o): o for step in steps for o in (*step.reads, *step.writes, *_bound(step.work))}
     operands |= {id(home): home for _, home in homes}
     operands |= {id(copy): copy for _, some in copies for copy in some}
     texts = _texts((*operands.values(), *steps, *slots), places)
@@ -290,10 +290,6 @@ def _is_repeatable(step: LoweredStep) -> bool:
     return isinstance(step.work, PrimitiveWork) or (
         isinstance(step.work, NativeWork) and step.operator not in NAMED
     )
-
-
-def _operands(step: LoweredStep) -> tuple[Operand, ...]:
-    return (*step.reads, *step.writes, *_bound(step.work))
 
 
 def _bound(work: Work) -> tuple[Operand, ...]:

@@ -8,6 +8,7 @@ from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.kernels.failure import named
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
+from tightship.engine.lower.passes.blocks import BlockWeights
 from tightship.engine.lower.passes.dequantized import Measured, Quantization, measured, quantization
 from tightship.engine.lower.pipeline import (
     LAST_RESORT,
@@ -17,6 +18,7 @@ from tightship.engine.lower.pipeline import (
 )
 from tightship.engine.lower.replay import lower_layers
 from tightship.engine.lower.step_passes.elide_concat import elide_concat, live_bytes
+from tightship.engine.lower.step_passes.equal_weights import share_equal_weights
 from tightship.engine.lower.step_passes.share_tables import share_tables
 from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
 from tightship.engine.lower.steps.alike_layers import LayerRun
@@ -148,7 +150,7 @@ def _selected(graph: Graph, threads: int, options: Options, without: Collection[
         lower_node(each)
     lowered = replace(builder.finish(), layouts="blocked" if options.blocked else "library")
     if "share_tables" not in without:
-        lowered = share_tables(lowered)
+        lowered = share_equal_weights(share_tables(lowered))
     if "write_outputs_directly" not in without:
         lowered = write_outputs_directly(lowered)
     return lowered if "elide_concat" in without else elide_concat(lowered)
@@ -169,9 +171,9 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
 
 
 def _emit(builder: Builder, node: Node) -> None:
-    if _moves_nothing(builder, node):
+    if _in_blocks(builder, node) or _moves_nothing(builder, node) or _quantized(builder, node):
         return
-    if _quantized(builder, node) or split(builder, node) or streamed(builder, node):
+    if split(builder, node) or streamed(builder, node):
         return
     if ends_apart(builder, node):
         for part in (replace(node, fused=node.fused[:-1]), node.fused[-1]):
@@ -186,6 +188,21 @@ def _emit(builder: Builder, node: Node) -> None:
             _emit(builder, part)
     elif not _numpy(builder, node):
         _reference(builder, node)
+
+
+def _in_blocks(builder: Builder, node: Node) -> bool:
+    """Emit a product or gather by weights in blocks, and what is fused into it after it."""
+    if not any(isinstance(builder.constant(name), BlockWeights) for name in node.inputs if name):
+        return False
+    from tightship.engine.lower.native.block_weights import (  # few models have such
+        block_gather,
+        block_product,
+    )
+
+    rest = block_product(builder, node)
+    for part in rest or ():
+        _emit(builder, part)
+    return rest is not None or block_gather(builder, node)
 
 
 def _parts(node: Node) -> tuple[Node, ...]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 SRC, WEIGHTS, DST = 1, 33, 17
-FRONTEND_BYTES = 45 * MIB // 2
+FRONTEND_BYTES = 93 * MIB // 4
 """Modules of onnx, lowering and planning without code pages; compiling them fits in freed heap."""
 STORED_BYTES = 4 * MIB
 """Modules that read a prepared model, without the pages of its weights."""
@@ -41,6 +41,8 @@ STACK_BYTES = 8 * MIB
 """Stack that a thread of another OpenMP runtime reserves, by the usual limit."""
 HEAP_BYTES = 21 * MIB
 """Part of these that counts as data before any code is generated."""
+SESSION_MODULES_BYTES = 1_835_008
+"""Modules and records of sessions, measured with programs of one token alone."""
 BLAS_BYTES = 32 * MIB
 """Buffer that NumPy's BLAS reserves at its first product, and touches in part."""
 BLAS_KERNELS = frozenset(
@@ -123,6 +125,16 @@ def _blas_bytes(lowered: Lowered) -> int:
 def program_bytes(lowered: Lowered) -> int:
     """Estimate the bytes of a further program of a loaded model: steps and code."""
     return steps_bytes(lowered) + sum(code_bytes(lowered).values())
+
+
+def session_bytes(largest: int, programs: int) -> int:
+    """Estimate the bytes of a decoder's sessions besides caches: their modules and programs.
+
+    Args:
+        largest: Estimate of the largest program, which is generous for each.
+        programs: Most programs.
+    """
+    return max(SESSION_MODULES_BYTES + largest, programs * largest)
 
 
 def steps_bytes(lowered: Lowered) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
-from tightship.engine.program.kernel_kind import KernelKind
+from tightship.engine.program.program import KernelKind
 from tightship.planner import Plan
 from tightship.public_calls import public_methods
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tightship.view.picture import Picture
 
 TensorKind = Literal["activation", "scratch"]
+"""Use of a planned tensor: a value of the graph, or memory that a kernel needs while it runs."""
 
 
 @dataclass(frozen=True, slots=True)

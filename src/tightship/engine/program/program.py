@@ -3,10 +3,9 @@
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
-from tightship.engine.program.kernel_kind import KernelKind
 from tightship.graph import DType
 from tightship.graph.layout import size_bytes
 from tightship.planner.schedule import AliasKind
@@ -14,6 +13,10 @@ from tightship.planner.schedule import AliasKind
 if TYPE_CHECKING:
     from tightship.engine.kernels import Kernel
     from tightship.graph import Constant
+
+
+KernelKind = Literal["onednn", "native", "numpy", "reference"]
+"""Code that computes a step: oneDNN, our C++, NumPy, or `onnx.reference`."""
 
 
 class Space(enum.Enum):

@@ -183,7 +183,7 @@ class _Places:
         if operand.space is Space.WEIGHTS:
             return self.weights[operand.slot]
         space, offset = self.slots[operand.slot]
-        return space, offset + (0 if space else operand.offset_bytes)
+        return space, offset + operand.offset_bytes
 
     def first_element(self, operand: Operand) -> tuple[int, int]:
         """Locate an operand's first element, which a part of a larger value has at an offset."""

@@ -133,9 +133,14 @@ class _Run:
             ) from error
 
     def planned(self, operand: Operand) -> Array:
-        if operand.space is Space.EXTERNAL:
-            return self.external[operand.slot].reshape(operand.shape)
-        return self.arena.array(operand)
+        if operand.space is not Space.EXTERNAL:
+            return self.arena.array(operand)
+        array = self.external[operand.slot]
+        if array.dtype == operand.dtype.numpy and array.nbytes == operand.size_bytes:
+            return array.reshape(operand.shape)
+        start = operand.offset_bytes  # bytes, of which the operand is a part
+        part = array.reshape(-1).view(np.uint8)[start : start + operand.size_bytes]
+        return part.view(operand.dtype.numpy).reshape(operand.shape)
 
     def any(self, operand: Operand) -> Any:  # noqa: ANN401
         if operand.space is Space.OBJECT:

@@ -22,12 +22,12 @@ from tightship._core import (
 )
 from tightship.engine.library import library_threads
 from tightship.engine.plan.placement import Placement
-from tightship.engine.program.program import NativeWork, Operand, PackedWeight, PrimitiveWork, Space
+from tightship.engine.program.program import NativeWork, Operand, PrimitiveWork, Space
 from tightship.engine.run.executable import SCRATCHPAD
 from tightship.engine.run.limits import Limits, end
 from tightship.engine.weights.weight_store import WeightStore
 from tightship.errors import InputError
-from tightship.planner.buffers import NO_BUFFER
+from tightship.planner.schedule_plan import NO_BUFFER
 
 Array = NDArray[np.generic]
 Grouping = Literal["value", "blob", "offset"]
@@ -89,7 +89,9 @@ class Stepwise:
         for index, copy in zip(packed, copies, strict=True):
             self._native.bind_persistent(described.first_weight + index, copy.array())
         for index, slot in described.plain.items():
-            self._native.bind_persistent(slot, _bytes(weights[index]))
+            self._native.bind_persistent(
+                slot, np.ascontiguousarray(weights[index].constant.array())
+            )
 
     def run(self, external: Mapping[int, Array], limits: Limits | None = None) -> None:
         """Run every step once, with `external` as for `executor.execute`.
@@ -247,7 +249,3 @@ def _alone(size_bytes: int) -> LifetimeManager:
 def _desc(operand: Operand) -> MemoryDesc:
     assert operand.desc is not None
     return operand.desc
-
-
-def _bytes(weight: PackedWeight) -> Array:
-    return np.ascontiguousarray(weight.constant.array())

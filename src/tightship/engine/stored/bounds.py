@@ -12,6 +12,7 @@ from tightship.engine.program.program import (
     Space,
 )
 from tightship.engine.stored.fields import MalformedError
+from tightship.graph import DType
 
 DESTINATION = 17
 
@@ -36,9 +37,7 @@ def check_bounds(placement: Placement) -> None:
             raise MalformedError(f"step `{step.name:.60}` has too little scratch")
         for operand, low, high in _reached(step):
             before, room = _room(placement, operand)
-            start = operand.offset_bytes
-            if operand.space is not Space.ARENA:
-                start = 0
+            start = 0 if operand.space is Space.WEIGHTS else operand.offset_bytes
             if start + low < -before or start + high > room:
                 raise MalformedError(f"step `{step.name:.60}` leaves `{operand.name:.60}`")
 
@@ -77,11 +76,13 @@ def _check_arrays(placement: Placement, step: LoweredStep, work: KernelWork) -> 
     if not {*step.reads, *step.writes}.issuperset(used):
         raise MalformedError(f"step `{step.name:.60}` has an operand that it does not use")
     for operand in (*step.reads, *step.writes):
-        is_whole = operand.space is Space.ARENA or (
-            operand.size_bytes == _room(placement, operand)[1]
-            and (operand.space is Space.WEIGHTS or ports[operand.slot] is operand.dtype)
+        is_part = operand.space is Space.ARENA or (
+            operand.space is Space.EXTERNAL and ports.get(operand.slot) is DType.UINT8
         )
-        if operand.desc is not None or not is_whole:
+        is_whole = operand.size_bytes == _room(placement, operand)[1] and (
+            operand.space is Space.WEIGHTS or ports.get(operand.slot) is operand.dtype
+        )
+        if operand.desc is not None or not (is_part or is_whole):
             raise MalformedError(f"step `{step.name:.60}` has no array of `{operand.name:.60}`")
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
-from tightship.engine.compile.shape_specializer import InputShapes
+from tightship.engine.compile.input_shapes import Key, key_of
+from tightship.engine.compile.shape_specializer import GraphSource, InputShapes
 from tightship.engine.library import THREADS_MAX, library_threads
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.plan.placement import memory_plan
 from tightship.engine.program.program import PackedWeight, Space
 from tightship.engine.program.schedule import ALIGNMENT
-from tightship.engine.program.shape_key import Key, key_of
 from tightship.engine.stored import fields
 from tightship.engine.stored.bounds import check_bounds
 from tightship.engine.stored.compatibility import Compatibility
@@ -285,6 +285,17 @@ class StoredShapes:
             known = [shape for shape in shapes if shape is not None]
             found[name] = None if len(ranks) > 1 or not known else _common(known)
         return found
+
+    def source(self) -> GraphSource:
+        """Refuse: graphs are in the file that the model was prepared from.
+
+        Raises:
+            InputError: Always.
+        """
+        raise InputError(
+            f"`{self.model.name}` is a prepared file, and a session reads the ONNX file: load "
+            "that with `share=True`, which shares the weights as well."
+        )
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether there is a program for these shapes.

@@ -8,9 +8,9 @@ import numpy as np
 
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.plan.placement import Placement
-from tightship.engine.program.kernel_kind import KernelKind
 from tightship.engine.program.program import (
     CompiledWork,
+    KernelKind,
     Lowered,
     LoweredStep,
     NativeWork,

@@ -11,10 +11,10 @@ from typing import BinaryIO
 from tightship._core import HostResource
 from tightship.atomic_file import draft
 from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.compile.input_shapes import key_of
 from tightship.engine.plan.footprint import stored_runtime_bytes
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.schedule import ALIGNMENT
-from tightship.engine.program.shape_key import key_of
 from tightship.engine.stored.compatibility import Compatibility
 from tightship.engine.stored.container import PAGE_BYTES, Sections, header
 from tightship.engine.stored.recipes import RecipeWriter

@@ -10,7 +10,7 @@ import numpy as np
 
 from tightship.engine.compile.compile_graph import Declared
 from tightship.engine.lower.passes.affine import Scaled
-from tightship.engine.lower.passes.fold_constants import reshaped
+from tightship.engine.lower.passes.reshaped import reshaped
 from tightship.engine.lower.steps.alike_layers import alike_layers
 from tightship.engine.template.equal_parts import equal_constants, equal_nodes
 from tightship.engine.template.retype import Retyper
@@ -29,9 +29,9 @@ from tightship.graph import (
 )
 from tightship.graph.constant import Array
 from tightship.graph.length import Trace, is_length, length_of
+from tightship.graph.open_graphs import SymbolicGraph, Symbols
 from tightship.graph.operators.shapes.shape_context import NoRuleError
 from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
-from tightship.graph.symbolic_graph import SymbolicGraph, Symbols
 
 Rewrite = Callable[[Graph], Graph]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from tightship.engine.compile.compile_graph import Declared, Settings, compile_rewritten, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
-from tightship.engine.compile.shape_specializer import InputShapes
+from tightship.engine.compile.input_shapes import Key
+from tightship.engine.compile.shape_specializer import GraphSource, InputShapes
 from tightship.engine.plan.footprint import counted_nodes
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
-from tightship.engine.program.shape_key import Key
 from tightship.errors import GraphError
 from tightship.graph import Graph, Shape, agrees
-from tightship.graph.symbolic_graph import SymbolicGraph
+from tightship.graph.open_graphs import SymbolicGraph
 
 if TYPE_CHECKING:
     from tightship.engine.template import Template
@@ -132,6 +132,10 @@ class Variants:
             return self.outputs() if self.outputs else {}
         except GraphError:  # some nodes can be typed for known shapes only
             return {}
+
+    def source(self) -> GraphSource:
+        """Return the source of the model's graphs."""
+        return GraphSource(self.read, self.declared, self.settings)
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether each shape has the rank and the fixed lengths that the file declares."""

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from tightship.errors import GraphError
 from tightship.frontend.body import body_of, inner_writer
 from tightship.frontend.finish import finished
-from tightship.frontend.jax.call import LOOKED_INTO_MAX, Call
-from tightship.frontend.jax.refusal import place_of, refused
+from tightship.frontend.jax.call import LOOKED_INTO_MAX, Call, place_of, refused
 from tightship.frontend.jax.table import INLINED, MADE, TRANSLATIONS, UNSET
 from tightship.frontend.jax.tensor import constant_of
 from tightship.frontend.writer import Operand, Type, Writer

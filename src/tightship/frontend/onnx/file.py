@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from tightship.graph import Graph, MappedFile, Shape
 from tightship.public_calls import public_call
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, ValueInfoProto
 
     from tightship.frontend.onnx.functions import Functions
     from tightship.frontend.onnx.schema import Opsets
@@ -57,6 +57,7 @@ class OnnxFile:
         with self._named():
             self._kept: _Parsed | None = self._parse()
             self._declared = _declared(self._kept.model)
+            self._declared_outputs = _shapes_of(self._kept.model.graph.output)
 
     @property
     def declared(self) -> dict[str, Shape | None]:
@@ -65,6 +66,11 @@ class OnnxFile:
         An unknown dimension is the name of a symbol, or None.
         """
         return dict(self._declared)
+
+    @property
+    def declared_outputs(self) -> dict[str, Shape | None]:
+        """Declared shapes of the outputs, as `declared` has those of the inputs."""
+        return dict(self._declared_outputs)
 
     def data_files(self) -> tuple[Path, ...]:
         """Return the files of external data.
@@ -112,6 +118,7 @@ class OnnxFile:
         return self._kept or self._parse()
 
     def _parse(self) -> _Parsed:
+        from tightship.frontend.onnx.cache_lengths import settle_cache_lengths
         from tightship.frontend.onnx.functions import Functions
         from tightship.frontend.onnx.schema import model_opsets
         from tightship.frontend.onnx.skeleton import read_skeleton
@@ -119,6 +126,7 @@ class OnnxFile:
 
         file = self._file
         skeleton = read_skeleton(file.bytes_at(0, file.size_bytes), str(file.path))
+        settle_cache_lengths(skeleton.model.graph)
         opsets, functions = model_opsets(skeleton.model), Functions()
         functions.add(skeleton.model.functions)
         tensors = Tensors(file, skeleton.payloads, self._external)
@@ -222,11 +230,15 @@ def read_bytes(
 
 def _declared(model: "ModelProto") -> dict[str, Shape | None]:
     """Shapes of a model's inputs, constants left out."""
-    from tightship.frontend.onnx.types import shape_of
-
     constants = {tensor.name for tensor in model.graph.initializer}
     constants.update(sparse.values.name for sparse in model.graph.sparse_initializer)
-    return {v.name: shape_of(v.type) for v in model.graph.input if v.name not in constants}
+    return _shapes_of([v for v in model.graph.input if v.name not in constants])
+
+
+def _shapes_of(values: "Iterable[ValueInfoProto]") -> dict[str, Shape | None]:
+    from tightship.frontend.onnx.types import shape_of
+
+    return {value.name: shape_of(value.type) for value in values}
 
 
 def _release_code() -> None:

@@ -1,5 +1,6 @@
 """Inference of one node's output types."""
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,10 +11,31 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx import types
-from tightship.frontend.onnx.guard import check_node
 from tightship.frontend.onnx.operands import misfit
 from tightship.frontend.onnx.schema import Opsets
 from tightship.graph import Constant
+
+_EINSUM = re.compile(rb"[A-Za-z.,\s]*(->[A-Za-z.\s]*)?")
+
+
+def check_node(node: NodeProto, owner: str) -> None:
+    """Check a node before it is passed to the inference.
+
+    Raises:
+        GraphError: An attribute is malformed.
+    """
+    if node.op_type not in ("Einsum", "Split"):
+        return
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    equation, count = attributes.get("equation"), attributes.get("num_outputs")
+    if equation is not None and not _EINSUM.fullmatch(equation.s):
+        raise GraphError(
+            f"{owner} has the equation {equation.s[:64]!r}; it may hold letters, commas, dots and "
+            "one `->`."
+        )
+    if count is not None and count.i != len(node.output):
+        raise GraphError(f"{owner} has num_outputs={count.i}, but {len(node.output)} outputs.")
+
 
 _SAME_SHAPE = frozenset({"Dropout", "GroupNormalization", "MeanVarianceNormalization"})
 """Operators without an inference rule whose outputs have the shape of their first input."""
@@ -70,11 +92,11 @@ class Inference:
         found = self._found.get(key)
         if found is None:
             types_ = _infer(call, opsets, self.ir_version)
-            found = self._found[key] = call, [self._same(type_) for type_ in types_]
+            found = self._found[key] = (
+                call,
+                [self._types.setdefault(type_.SerializeToString(), type_) for type_ in types_],
+            )
         return found[1]
-
-    def _same(self, type_: TypeProto) -> TypeProto:
-        return self._types.setdefault(type_.SerializeToString(), type_)
 
 
 def _key(call: InferenceCall, opsets: Opsets) -> Hashable:

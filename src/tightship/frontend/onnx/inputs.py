@@ -7,7 +7,7 @@ from onnx import TypeProto
 from tightship.errors import InputError
 from tightship.frontend.onnx import types
 from tightship.frontend.onnx.types import ELEMENTS_MAX
-from tightship.graph import Dimension, Shape, element_count
+from tightship.graph import Shape, element_count
 from tightship.graph.length_expression import names_in
 
 
@@ -121,8 +121,4 @@ def _example(name: str, shape: Shape | None) -> str:
 
 
 def _example_lengths(shape: Shape | None) -> tuple[int, ...]:
-    return tuple(_example_length(d) for d in shape or (None,))
-
-
-def _example_length(dimension: Dimension) -> int:
-    return dimension if isinstance(dimension, int) else 1
+    return tuple(d if isinstance(d, int) else 1 for d in shape or (None,))

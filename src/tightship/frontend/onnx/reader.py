@@ -127,8 +127,19 @@ class _GraphReader:
             self._read_node(proto, origin)
             return
         written = Origin(OPSETS, origin.depth + 1)
-        for node in nodes:
-            self._read_node(node, written)
+        for node, type_ in nodes:
+            if type_ is None:
+                self._read_node(node, written)
+            else:
+                self._read_own(node, type_)
+
+    def _read_own(self, proto: NodeProto, type_: TypeProto) -> None:
+        """Read a node of an operator of our own, with the type of its only output."""
+        attributes, _ = read_attributes(proto, self.reader.tensors)
+        names = tuple(proto.input), tuple(proto.output)
+        node = Node(self._unique_name(proto), proto.op_type, *names, attributes, proto.domain)
+        self._define_outputs(node, [type_], f"Node {label(proto)}")
+        self.nodes.append(node)
 
     def _read_node(self, proto: NodeProto, origin: Origin) -> None:
         domain = normal_domain(proto.domain)

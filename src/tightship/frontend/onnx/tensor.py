@@ -50,7 +50,7 @@ class Tensors:
         dtype = DTYPES.get(tensor.data_type)
         if dtype is None:
             raise FormatError(f"Tensor `{name}` has the unknown element type {tensor.data_type}.")
-        shape = _shape(tensor, name)
+        shape = _dimensions(tuple(tensor.dims), name)
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, dtype, shape)
         if tensor.HasField("segment"):
@@ -193,10 +193,6 @@ def _strings(tensor: TensorProto, shape: tuple[int, ...], name: str) -> Array:
 def _frozen(array: Array) -> Array:
     array.flags.writeable = False
     return array
-
-
-def _shape(tensor: TensorProto, name: str) -> tuple[int, ...]:
-    return _dimensions(tuple(tensor.dims), name)
 
 
 def _dimensions(shape: tuple[int, ...], name: str) -> tuple[int, ...]:

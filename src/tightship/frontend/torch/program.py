@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 from tightship.errors import FormatError, InputError
 from tightship.graph import Constant, Graph, Shape
 from tightship.graph.length import Trace
-from tightship.graph.symbolic_graph import SymbolicGraph
+from tightship.graph.open_graphs import SymbolicGraph
 from tightship.public_calls import public_call
 
 if TYPE_CHECKING:

@@ -83,12 +83,7 @@ class GradientContext:
         return tuple([name for name in names if name in self.wanted])
 
     def within(self, body: Graph, names: Iterable[str] = ()) -> Graph:
-        """Give a graph of the node the types of its captures, and the small ones that are known.
-
-        Args:
-            body: Graph to extend.
-            names: Names around it besides its captures.
-        """
+        """Give a graph of the node the types of its captures, and the small ones that are known."""
         around = (*body.captures, *names)
         types = {name: self.tape.graph.value(name) for name in around}
         constants = {name: self.tape.constant(name) for name in around}
@@ -186,14 +181,7 @@ class GradientContext:
     def own(
         self, operator: str, *inputs: str, keep: Sequence[bool] = (True,), **more: AttributeValue
     ) -> tuple[str, ...]:
-        """Write an operator of `DOMAIN` with the node's attributes and `more`.
-
-        Args:
-            operator: Name of the operator.
-            inputs: Names of its operands.
-            keep: Whether each output is wanted; others are left out.
-            more: Attributes besides those of the forward node.
-        """
+        """Write an operator of `DOMAIN` with the node's attributes and `more`."""
         attributes = {**self.node.attributes, **more}
         types = types_of(
             operator, [self.type(name) if name else None for name in inputs], attributes

@@ -91,13 +91,7 @@ def scan_attributes(
 def iterations_of(
     node: Node, value_of: Callable[[str], Value], constant_of: Callable[[str], Constant | None]
 ) -> LoopIterations:
-    """Convert a Loop, or a Scan without a batch axis, to its iterations.
-
-    Args:
-        node: Loop or Scan.
-        value_of: Function that returns types around it.
-        constant_of: Function that returns small known values around it.
-    """
+    """Convert a Loop, or a Scan without a batch axis, to its iterations."""
     body = node.attributes["body"]
     assert isinstance(body, Graph), node.name
     body = replace(body, values={**body.values, **{n: value_of(n) for n in body.captures}})

@@ -1,4 +1,4 @@
-"""Rows of operators that passes make: the domain `tightship`."""
+"""Rows of operators that passes and frontends make: the domain `tightship`."""
 
 from functools import partial
 
@@ -11,6 +11,9 @@ ROWS = (
     _row("ChannelShuffle", onednn="movement.channel_shuffle"),
     _row("DepthwiseConv", native="depthwise.depthwise"),
     _row("Dequantize"),
+    _row("DequantizeBlocks", "3 bits block_size depth mode rows",
+        numpy="block_weights.dequantize_blocks",
+        gradient="block_weights.dequantize_blocks"),
     _row("GRU", native="recurrent.recurrent"),
     _row("GRUGrad", native="recurrent_gradient.cell:linear_gru"),
     _row("LSTM", native="recurrent.recurrent"),

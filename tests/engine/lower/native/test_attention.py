@@ -16,7 +16,7 @@ def attended(arrays, sizes, rule, masks=(), threads=1):
     batch, heads, queries, _, _, width = sizes
     target = np.full((batch, queries, heads, width), np.nan, np.float32).transpose(0, 2, 1, 3)
     strides = [list(array.strides) for array in (*arrays, *masks, target)]
-    kernel = NativeKernel.attention([batch, heads], sizes[2:], rule, strides)
+    kernel = NativeKernel.attention("node", [batch, heads], sizes[2:], rule, strides)
     scratch = np.full(kernel.scratch_bytes(threads) // 4, np.nan, np.float32)
     run_kernel(kernel, *arrays, *masks, target, scratch, threads=threads)
     return target

@@ -78,3 +78,21 @@ def test_a_dying_cache_is_appended_to_in_place():
     expected = np.abs(feeds["x"])
     expected[:, :, 3:5] = feeds["u"]
     np.testing.assert_array_equal(run(graph, inputs=feeds)["y"], -expected)
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("first", [0, 3])
+def test_new_steps_are_read_as_a_transpose_left_them(mode, first):
+    """Heads side by side become heads one after another while they are appended: no copy."""
+    graph = graph_of(
+        "g (float[2, 4, 6, 3] x, float[2, 3, 4, 3] u, int64[2] w) => (float[2, 4, 6, 3] y) "
+        f"{{ a = Abs (x) t = Transpose<perm = [0, 2, 1, 3]> (u) "
+        f'y = TensorScatter<mode = "{mode}"> (a, t, w) }}'
+    )
+    steps = [step.implementation for step in lowered(graph).steps]
+    assert len(steps) == 2
+    feeds = {"x": seeded(2, 4, 6, 3), "u": seeded(2, 3, 4, 3), "w": np.array([first, 1])}
+    expected = np.abs(feeds["x"])
+    for row, start in enumerate(feeds["w"]):
+        expected[row, :, start : start + 3] = feeds["u"][row].transpose(1, 0, 2)
+    np.testing.assert_array_equal(run(graph, inputs=feeds)["y"], expected)

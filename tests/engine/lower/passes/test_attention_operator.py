@@ -78,10 +78,59 @@ def test_present_keys_whose_shapes_are_not_inferred_are_left_to_the_reference():
     assert_as_defined(net, is_fast=False)
 
 
-@pytest.mark.parametrize("attributes", [{"softcap": 2.0}])
-def test_what_one_softmax_cannot_do_is_left_to_the_reference(attributes):
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("opset", [23, 24])
+def test_soft_caps_come_before_masks(causal, flat, opset):
+    net = Net(4, opset)
+    inputs = operands(net, flat)
+    mask = np.where(np.arange(KEYS) % 3 != 1, 0, -np.inf) + np.zeros((QUERIES, KEYS))
+    inputs.append(net.input("mask", mask.astype(np.float32)))
+    heads = {"q_num_heads": HEADS, "kv_num_heads": HEADS} if flat else {}
+    net.output(net("Attention", *inputs, softcap=0.7, is_causal=causal, **heads))
+    assert_as_defined(net)
+
+
+WINDOWS = [(2, -1), (-1, 1), (3, 0), (0, 0), (1, 2)]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("cached", ["", "past", "padded"])
+def test_windows_are_around_positions(window, causal, cached):
+    net = Net(6, 25)
+    inputs = operands(net, flat=False)
+    if cached == "past":
+        inputs += ["", *(net.normal(f"past_{part}", BATCH, HEADS, 3, columns)
+                         for part, columns in (("key", DEPTH), ("value", WIDTH)))]  # fmt: skip
+    if cached == "padded":
+        inputs += ["", "", "", net.input("lengths", np.array([5, 6], np.int64))]
+    left, right = window
+    bounds = {"left_window_size": left, "right_window_size": right}
+    outputs = net.many("Attention", 3 if cached == "past" else 1, *inputs, is_causal=causal,
+                       **bounds)  # fmt: skip
+    net.output(*outputs)
+    assert_as_defined(net)
+
+
+@pytest.mark.parametrize("lengths", [[6, 5], [3, 6], [1, 0]])
+@pytest.mark.parametrize("mask", ["none", "added", "kept"])
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("flat", [False, True])
+def test_caches_are_used_up_to_each_row_s_length(lengths, mask, causal, flat):
+    net = Net(7, 24)
+    inputs = operands(net, flat, SHARED)
+    array = MASKS[mask](net.random)
+    inputs += ["" if array is None else net.input("mask", array), "", ""]
+    inputs.append(net.input("lengths", np.array(lengths, np.int64)))
+    heads = {"q_num_heads": HEADS, "kv_num_heads": SHARED} if flat else {}
+    net.output(net("Attention", *inputs, is_causal=causal, **heads))
+    assert_as_defined(net)
+
+
+def test_a_softmax_in_float64_is_left_to_the_reference():
     net = Net(4, 23)
-    net.output(net("Attention", *operands(net, flat=False), **attributes))
+    net.output(net("Attention", *operands(net, flat=False), softmax_precision=11))
     assert_as_defined(net, is_fast=False)
 
 

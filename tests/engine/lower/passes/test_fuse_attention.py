@@ -119,6 +119,12 @@ def shared_heads(w):
     return w.finish(w.scores())
 
 
+def capped(w):
+    net, cap = w.net, w.net.scalar(0.7)
+    scores = net("Mul", net("Tanh", net("Div", w.scores(), cap)), cap)
+    return w.finish(net("Add", scores, net.input("mask", w.padding())))
+
+
 def three_axes(w):
     net, shape = w.net, (w.batch * H, w.steps, D)
     q, k, v = (net("Reshape", x, net.ints(*shape)) for x in (w.q, w.k, w.v))
@@ -141,7 +147,7 @@ def keys_kept(w):
 
 SPELLINGS = [
     plain, padded, each_its_mask, causal, causal_by_choice, causal_and_padded, not_quite_causal,
-    chosen, hidden, no_key_seen, dynamo, shared_heads, three_axes, keys_kept,
+    chosen, hidden, no_key_seen, dynamo, shared_heads, capped, three_axes, keys_kept,
 ]  # fmt: skip
 
 
@@ -183,13 +189,35 @@ def scaled_after_the_mask(w):
     return w.finish(w.net("Mul", scores, w.net.scalar(0.5)))
 
 
+def scaled_after_the_cap(w):
+    net = w.net
+    scores = net("Mul", net("Tanh", w.scores()), net.scalar(0.7))
+    return w.finish(net("Mul", scores, net.scalar(0.5)))
+
+
+def capped_after_the_mask(w):
+    net = w.net
+    scores = net("Add", w.scores(), net.normal("mask", 1, 1, w.steps, w.steps))
+    return w.finish(net("Mul", net("Tanh", scores), net.scalar(0.7)))
+
+
 def values_weigh(w):
     weights = w.net("Softmax", w.scores(), axis=-1)
     w.net.output(w.net("MatMul", w.net("Transpose", w.v, perm=[0, 1, 3, 2]), weights))
     return w.net.case()
 
 
-@pytest.mark.parametrize("write", [weights_seen, another_axis, scaled_after_the_mask, values_weigh])
+@pytest.mark.parametrize(
+    "write",
+    [
+        weights_seen,
+        another_axis,
+        scaled_after_the_mask,
+        scaled_after_the_cap,
+        capped_after_the_mask,
+        values_weigh,
+    ],
+)
 def test_what_is_not_attention_stays(write):
     case = write(Writer())
     graph = read_bytes(case.model)

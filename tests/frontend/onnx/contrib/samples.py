@@ -107,6 +107,10 @@ _CASES = [
          "xz": _ZERO}, {"axis": 0}, weights=("s", "z", "xs", "xz")),
     Case("DynamicQuantizeLSTM", _LSTM, {"hidden_size": 4}, ("y", "yh", "yc"),
          tuple(name for name in _LSTM if name not in "xhc")),
+    Case("GatherBlockQuantized", {
+        "table": integers(np.uint8, 6, 16), "ids": np.array([5, 0], np.int64),
+        "scales": normal(6, 2), "zeros": integers(np.uint8, 6, 1),
+    }, {"block_size": 16}, weights=("table", "scales", "zeros")),
     Case("MatMulNBits", {
         "x": normal(2, 32), "w": integers(np.uint8, 6, 2, 8), "scales": normal(12),
         "zeros": integers(np.uint8, 6), "order": None, "bias": normal(6),

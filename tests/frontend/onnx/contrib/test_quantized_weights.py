@@ -2,28 +2,38 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
 import pytest
 
-from tests.frontend.onnx.contrib.case import Case, assert_as_onnxruntime, integers, normal, run
+import tightship
+from tests.frontend.onnx.contrib.case import (
+    RANDOM,
+    Case,
+    assert_as_onnxruntime,
+    integers,
+    normal,
+    run,
+)
+from tightship.errors import GraphError, InputError
 
 BLOCK, ROWS = 16, 6
 
 
-def by_blocks(bits: int, depth: int, zeros: str, *, bias: bool = False) -> Case:
+def by_blocks(bits: int, depth: int, zeros: str, *, bias: bool = False, block: int = BLOCK) -> Case:
     """A product by ROWS rows of `depth` weights in blocks, the last of which may be cut."""
-    blocks = -(-depth // BLOCK)
+    blocks = -(-depth // block)
     given = {
         "none": None, "bytes": integers(np.uint8, ROWS * -(-blocks * bits // 8)),
         "real": np.abs(normal(ROWS * blocks)),
     }  # fmt: skip
     inputs = {
-        "x": normal(2, 3, depth), "w": integers(np.uint8, ROWS, blocks, BLOCK * bits // 8),
+        "x": normal(2, 3, depth), "w": integers(np.uint8, ROWS, blocks, block * bits // 8),
         "scales": normal(ROWS * blocks), "zeros": given[zeros], "order": None,
         "bias": normal(ROWS) if bias else None,
     }  # fmt: skip
-    attributes = {"K": depth, "N": ROWS, "bits": bits, "block_size": BLOCK}
+    attributes = {"K": depth, "N": ROWS, "bits": bits, "block_size": block}
     names = ("w", "scales", *(name for name in ("zeros", "bias") if inputs[name] is not None))
     return Case("MatMulNBits", inputs, attributes, weights=names)
 
@@ -39,6 +49,119 @@ def test_a_product_by_blocks_of_small_integers(bits: int, depth: int, zeros: str
 
 def test_a_bias_is_added_to_a_product_by_blocks() -> None:
     assert_as_onnxruntime(by_blocks(4, 32, "bytes", bias=True), within=1e-3)
+
+
+@pytest.mark.parametrize("rows", [1, 17])
+@pytest.mark.parametrize("depth", [64, 104])
+@pytest.mark.parametrize("zeros", ["none", "bytes", "real"])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_activations_may_be_rounded_as_the_level_says(
+    bits: int, zeros: str, depth: int, rows: int
+) -> None:
+    """ONNX Runtime does not take real zero points of 8 bits, and rounds for none of 4."""
+    case = by_blocks(bits, depth, zeros, block=32)
+    case.attributes["accuracy_level"] = 4
+    case.inputs["x"] = normal(1, rows, depth)
+    if (bits, zeros) == (8, "real"):
+        assert len(run(case)["y"]) == 1
+        return
+    assert_as_onnxruntime(case, within=1e-3)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_rows_of_a_table_of_bytes(bits: int, zeros: bool, index: Any) -> None:
+    case = table_of_bytes(bits, zeros=zeros)
+    case.inputs["ids"] = np.array([[4, 0, 9], [9, 1, 1]], index)
+    assert_as_onnxruntime(case)
+
+
+def table_of_bytes(bits: int, *, zeros: bool = True) -> Case:
+    inputs = {
+        "table": integers(np.uint8, 10, 8 * bits), "ids": np.array([3, 1]),
+        "scales": normal(10, 4),
+        "zeros": integers(np.uint8, 10, -(-4 * bits // 8)) if zeros else None,
+    }  # fmt: skip
+    names = ("table", "scales", *(["zeros"] if zeros else []))
+    return Case("GatherBlockQuantized", inputs, {"bits": bits, "block_size": 16}, weights=names)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(("gathered", "quantized"), [(0, 1), (0, -1), (1, 0), (0, 2), (2, 1)])
+@pytest.mark.parametrize("kind", ["int4", "uint4"])
+def test_rows_of_a_table_of_small_integers(
+    kind: str, gathered: int, quantized: int, zeros: bool
+) -> None:
+    shape = (32, 32) if max(gathered, quantized) < 2 else (32, 32, 16)
+    parts = [n // 16 if axis == quantized % len(shape) else n for axis, n in enumerate(shape)]
+    dtype = getattr(ml_dtypes, kind)
+    low = -8 if kind == "int4" else 0
+    drawn = [RANDOM.integers(low, low + 16, each).astype(dtype) for each in (shape, parts)]
+    inputs = {
+        "table": drawn[0], "ids": np.array([5, 0, 11]), "scales": normal(*parts),
+        "zeros": drawn[1] if zeros else None,
+    }  # fmt: skip
+    attributes = {"gather_axis": gathered, "quantize_axis": quantized, "block_size": 16}
+    names = ("table", "scales", *(["zeros"] if zeros else []))
+    case = Case("GatherBlockQuantized", inputs, attributes, weights=names, opset=21)
+    assert_as_onnxruntime(case)
+
+
+def test_an_index_beyond_a_table_is_refused_before_anything_is_written() -> None:
+    case = table_of_bytes(4)
+    with tightship.load(case.model) as model:
+        for bad in (10, -11):
+            with pytest.raises(InputError, match=r"10"):
+                model.run({"ids": np.array([0, bad])})
+        assert model.run({"ids": np.array([0, -1])})["y"].shape == (2, 64)
+
+
+REFUSED = {
+    "bits": ({"bits": 3}, {}, "`bits` = 3.*2, 4 or 8"),
+    "block 0": ({"block_size": 0}, {}, "`block_size` = 0.*power of two from 16"),
+    "block 48": ({"block_size": 48}, {}, "`block_size` = 48.*power of two from 16"),
+    "depth": ({"K": 0}, {}, "`K` = 0.*at least 1"),
+    "level": ({"accuracy_level": 5}, {}, "`accuracy_level` = 5.*0 to 4"),
+    "packed": ({"weight_prepacked": 1}, {}, "`weight_prepacked` = 1.*only 0"),
+    "weights": ({}, {"w": integers(np.uint8, 6, 2, 7)}, r"`w` .* \[6, 2, 7\].*\[6, 2, 8\]"),
+    "scales": ({}, {"scales": normal(6)}, r"scales `scales` .* \[6\].*\[6, 2\] or \[12\]"),
+    "zeros": ({}, {"zeros": integers(np.uint8, 12)}, r"`zeros` .* \[12\].*\[6, 1\] or \[6\]"),
+    "real zeros": ({}, {"zeros": normal(6)}, r"`zeros` of the shape \[6\].*\[6, 2\] or \[12\]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_malformed_product_by_blocks_is_refused_by_name(what: str) -> None:
+    attributes, inputs, message = REFUSED[what]
+    case = by_blocks(4, 32, "bytes")
+    case.attributes.update(attributes)
+    case.inputs.update(inputs)
+    with pytest.raises(GraphError, match=rf"`node` \(MatMulNBits\) has .*{message}"):
+        tightship.load(case.model)
+
+
+REFUSED_TABLES = {
+    "bits": ({"bits": 3}, {}, "`bits` = 3.*2, 4 or 8"),
+    "block": ({"block_size": 24}, {}, "`block_size` = 24.*power of two from 16"),
+    "rows": ({"block_size": 128}, {}, "rows of 64 elements.*`block_size` = 128 must divide them"),
+    "gathered": ({"gather_axis": 2}, {}, r"`gather_axis` = 2.*\[-2, 1\]"),
+    "both": ({"quantize_axis": 0}, {}, "`gather_axis` = `quantize_axis` = 0"),
+    "columns": ({"quantize_axis": 0, "gather_axis": 1}, {}, "a table of uint8.*`gather_axis` = 1"),
+    "type": ({}, {"table": integers(np.int8, 10, 32)}, "a table of int8.*int4, uint4 or uint8"),
+    "scales": ({}, {"scales": normal(10, 3)}, r"`scales` of the shape \[10, 3\].*\[10, 4\]"),
+    "zeros": ({}, {"zeros": integers(np.uint8, 10, 3)}, r"`zeros` of the shape .*\[10, 2\]"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED_TABLES)
+def test_a_malformed_table_is_refused_by_name(what: str) -> None:
+    attributes, inputs, message = REFUSED_TABLES[what]
+    case = table_of_bytes(4)
+    case.attributes.update(attributes)
+    case.inputs.update(inputs)
+    with pytest.raises(GraphError, match=rf"`node` \(GatherBlockQuantized\) has .*{message}"):
+        tightship.load(case.model)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])

@@ -22,7 +22,7 @@ def data(context: KernelContext) -> Kernel:
 
 def weights(context: KernelContext) -> Kernel:
     """Sum products of gradients and columns over images and tiles."""
-    dtype, (filters, channels, *taps) = context.dtype(0), _dimensions(context, "shape")
+    dtype, (filters, channels, *taps) = context.dtype(0), covered(context.integers("shape"))
     require(is_real(dtype))
     dy, x = context.shape(0), context.shape(1)
     window = window_between(context, x[2:], dy[2:], taps)
@@ -50,10 +50,6 @@ def weights(context: KernelContext) -> Kernel:
             np.copyto(outputs[1], total, casting="unsafe")
 
     return Kernel("ConvGradWeights", run, layout.size_bytes)
-
-
-def _dimensions(context: KernelContext, name: str) -> tuple[int, ...]:
-    return covered(context.integers(name))
 
 
 def _pool(context: KernelContext, image: tuple[int, ...]) -> Window:

@@ -11,38 +11,61 @@ from tightship.graph import Node
 
 
 def attention(builder: Builder, node: Node) -> None:
-    """Emit one kernel; its result has heads side by side if a Transpose that follows wants that."""
+    """Emit one kernel; its result has heads side by side if a Transpose that follows wants that.
+
+    The inputs are queries, keys, values, and optionally a mask, the number of keys in use and a
+    sink for each head.
+    """
     attributes = node.attributes
-    query, key, value, *masks = (plain(builder, name) for name in node.inputs)
+    given = [plain(builder, name) if name else None for name in node.inputs]
+    query, key, value, mask, lengths, sinks = (*given, None, None, None)[:6]
+    assert query is not None
+    assert key is not None
+    assert value is not None
     *outer, queries, width = builder.value(node.outputs[0]).static_shape
-    turned = bool(attributes["keys_turned"])
     keys = value.shape[-2]
     heads = _Heads(tuple(outer), _groups(tuple(outer), [key, value]))
     target = builder.output(node.outputs[0], _layout(builder, node))
-    strides = [heads.strides(operand) for operand in (query, key, value, *masks, target)]
-    if turned:
+    strides = [heads.strides(operand) for operand in (query, key, value)]
+    if attributes["keys_turned"]:
         strides[1][-2:] = reversed(strides[1][-2:])
-    for mask, each in zip(masks, strides[3:], strict=False):
-        each[-2:] = _repeated(mask, each[-2:], (queries, keys))
-    scale, fill, ahead = attributes["scale"], attributes["fill"], attributes["ahead"]
+    if mask is not None:
+        each = heads.strides(mask)
+        strides.append([*each[:-2], *_repeated(mask, each[-2:], (queries, keys))])
+    if lengths is not None:
+        strides.append(heads.strides_over(lengths, 0))
+    if sinks is not None:
+        strides.append(heads.strides_over(sinks, len(outer) - 1))
+    strides.append(heads.strides(target))
+    sizes = (queries, keys, query.shape[-1], width)
+    kernel = NativeKernel.attention(node.name, heads.outer, sizes, _rule(node), strides)
+    reads = [operand for operand in given if operand is not None]
+    builder.native(node, ("attention", kernel), reads, [target])
+
+
+def _rule(node: Node) -> NativeKernel.AttentionRule:
+    attributes = node.attributes
+    scale, fill, cap = (attributes.get(name, 0.0) for name in ("scale", "fill", "cap"))
     assert isinstance(scale, float)
     assert isinstance(fill, float)
+    assert isinstance(cap, float)
+    ahead, behind = (attributes.get(name, -1) for name in ("ahead", "behind"))
+    first = attributes.get("first", 0)
     assert isinstance(ahead, int)
-    rule = NativeKernel.AttentionRule(
+    assert isinstance(behind, int)
+    assert isinstance(first, int)
+    return NativeKernel.AttentionRule(
         scale,
         str(attributes["mask"]),
         fill,
-        ahead,
-        bool(attributes["zero_if_undefined"]),
-        bool(attributes["zero_if_unseen"]),
-    )
-    sizes = (queries, keys, query.shape[-1], width)
-    kernel = NativeKernel.attention(heads.outer, sizes, rule, strides)
-    builder.native(
-        node,
-        ("attention", kernel),
-        [query, key, value, *masks],
-        [target],
+        ahead=ahead,
+        behind=behind,
+        first=first,
+        cap=cap,
+        counted=len(node.inputs) > 4 and bool(node.inputs[4]),
+        sinks=len(node.inputs) > 5,
+        zero_if_undefined=bool(attributes["zero_if_undefined"]),
+        zero_if_unseen=bool(attributes["zero_if_unseen"]),
     )
 
 
@@ -64,14 +87,24 @@ class _Heads:
         missing = len(self.shape) + 2 - len(operand.shape)
         own = [0] * missing + byte_strides(operand)
         lengths = [1] * missing + list(operand.shape)
-        kept = [0 if length == 1 else stride for stride, length in zip(own, lengths, strict=True)][
-            : len(self.shape)
-        ]
+        kept = self._split(own[:-2], lengths[:-2])
+        return [*kept, *own[-2:]]
+
+    def strides_over(self, operand: Operand, axis: int) -> list[int]:
+        """Return the byte strides of a vector along one of these axes; one number is for all."""
+        (length,) = operand.shape
+        lengths, own = [1] * len(self.shape), [0] * len(self.shape)
+        if length > 1:
+            lengths[axis], own[axis] = length, byte_strides(operand)[0]
+        return self._split(own, lengths)
+
+    def _split(self, own: list[int], lengths: list[int]) -> list[int]:
+        kept = [0 if length == 1 else stride for stride, length in zip(own, lengths, strict=True)]
         if self.groups > 1:
             last = kept.pop()
-            is_shared = lengths[len(self.shape) - 1] != self.shape[-1]
+            is_shared = lengths[-1] != self.shape[-1]
             kept += [last, 0] if is_shared else [last * self.groups, last]
-        return [*kept, *own[-2:]]
+        return kept
 
 
 def _groups(outer: tuple[int, ...], operands: list[Operand]) -> int:

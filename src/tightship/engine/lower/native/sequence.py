@@ -1,9 +1,13 @@
 """Emits operators along the steps of sequences."""
 
+from itertools import pairwise
+
 from tightship._core import NativeKernel
 from tightship.engine.kernels.kernel_context import axis_of, require
 from tightship.engine.lower.steps.builder import Builder
-from tightship.engine.lower.steps.strides import site_of
+from tightship.engine.lower.steps.layouts import dense_strides
+from tightship.engine.lower.steps.strides import byte_strides, plain, site_of
+from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
 
@@ -29,8 +33,37 @@ def tensor_scatter(builder: Builder, node: Node) -> None:
     row_bytes = element_count(shape[axis + 1 :]) * context.dtype(0).itemsize
     sizes = (shape[0], element_count(shape[1:axis]), shape[axis], new[axis], row_bytes)
     is_circular = context.text("mode", "linear") == "circular"
-    kernel = NativeKernel.append(node.name, sizes, context.has_input(2), is_circular)
-    reads = [builder.dense(name) for name in node.inputs if name]
+    update, strides = _update(builder, node.inputs[1], axis)
+    kernel = NativeKernel.append(node.name, sizes, strides, context.has_input(2), is_circular)
+    starts = [builder.dense(name) for name in node.inputs[2:] if name]
+    reads = [builder.dense(node.inputs[0]), update, *starts]
     target = builder.output(node.outputs[0])
     taken_over = [(target, reads[0])] if context.read_once(0) else []
     builder.native(node, ("append", kernel), reads, [target], in_place=taken_over)
+
+
+def _update(builder: Builder, name: str, axis: int) -> tuple[Operand, list[int]]:
+    """Return new steps, and their byte strides between batches, groups and steps.
+
+    They are read as they lie, if each step's bytes are adjacent and one stride leads from group to
+    group; else from a row-major copy.
+    """
+    operand = plain(builder, name)
+    strides = _append_strides(operand, axis)
+    if strides is None:
+        operand = builder.dense(name)
+        strides = _append_strides(operand, axis)
+    assert strides is not None, operand
+    return operand, strides
+
+
+def _append_strides(operand: Operand, axis: int) -> list[int] | None:
+    own, shape = byte_strides(operand), operand.shape
+    row = [stride * operand.dtype.itemsize for stride in dense_strides(shape[axis + 1 :])]
+    inside = zip(shape[axis + 1 :], own[axis + 1 :], row, strict=True)
+    groups = [(n, s) for n, s in zip(shape[1:axis], own[1:axis], strict=True) if n != 1]
+    if any(n != 1 and s != wanted for n, s, wanted in inside):
+        return None
+    if any(s != n * t for (_, s), (n, t) in pairwise(groups)):
+        return None
+    return [own[0], groups[-1][1] if groups else 0, own[axis]]

@@ -12,7 +12,7 @@ from tightship.engine.lower.passes.dequantized import (
     scalar,
     signed,
 )
-from tightship.engine.lower.passes.fold_constants import reshaped
+from tightship.engine.lower.passes.reshaped import reshaped
 from tightship.engine.lower.steps.builder import DST, SRC, Builder
 from tightship.engine.lower.steps.fused_nodes import eltwise_of
 from tightship.engine.program.program import Operand

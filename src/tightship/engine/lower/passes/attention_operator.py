@@ -1,8 +1,9 @@
 """Rewrites ONNX's Attention to our operator, which never stores scores whole.
 
 Operands of rank three are split into heads, and past keys and values concatenated with the new
-ones, by operators of their own. Other features are left to the reference: scores as an output, soft
-caps, a softmax in float64, windows, lengths of padded caches, masks of fewer keys than there are.
+ones, by operators of their own. Soft caps, windows and the lengths of padded caches become parts of
+our operator. Other features are left to the reference: scores as an output, a softmax in float64,
+masks of fewer keys than there are.
 """
 
 import math
@@ -38,10 +39,9 @@ def _is_covered(graph: Graph, node: Node) -> bool:
     query, key, value, mask, past, _, padded, _ = _operands(node)
     outputs = [*node.outputs, "", "", ""]
     values = [graph.value(name) for name in (*node.inputs, *node.outputs) if name]
-    is_soft = node.attributes.get("softcap", 0.0) != 0
-    if padded or outputs[3] or is_soft or node.attributes.get("softmax_precision") == DOUBLE:
+    if outputs[3] or node.attributes.get("softmax_precision") == DOUBLE:
         return False
-    if any(node.attributes.get(f"{side}_window_size", -1) != -1 for side in ("left", "right")):
+    if padded and (past or graph.value(padded).dtype is not DType.INT64):
         return False
     if not all(value.is_static and 0 not in value.static_shape for value in values):
         return False
@@ -84,7 +84,7 @@ class _Writer:
     def spelled(self, node: Node) -> list[Node]:
         """Replace the node by its parts, in order."""
         self.nodes = []
-        query, key, value, mask, *past = _operands(node)[:6]
+        query, key, value, mask, *past, padded = _operands(node)[:7]
         target, *present = (*node.outputs, "", "")[:3]
         is_flat = len(self._shape(query)) == 3
         if is_flat:
@@ -97,7 +97,7 @@ class _Writer:
                 past, (key, value), present, ("keys", "values"), strict=True
             )
         )
-        inputs = (query, key, value, *([mask] if mask else []))
+        inputs = query, key, value, *([mask, padded] if padded else [mask] if mask else [])
         attributes = self._attributes(node, query, mask, before)
         heads = f"{target}.heads" if is_flat else target
         self.nodes.append(Node(node.name, "Attention", inputs, (heads,), attributes, "tightship"))
@@ -112,14 +112,22 @@ class _Writer:
         self, node: Node, query: str, mask: str, before: int
     ) -> dict[str, AttributeValue]:
         scale = node.attributes.get("scale", 1 / math.sqrt(self._shape(query)[-1]))
+        cap = node.attributes.get("softcap", 0.0)
+        left, right = (node.attributes.get(f"{side}_window_size", -1) for side in ("left", "right"))
         assert isinstance(scale, float)
+        assert isinstance(cap, float)
+        assert isinstance(left, int)
+        assert isinstance(right, int)
         kinds = {None: "none", DType.FLOAT32: "added", DType.BOOL: "kept"}
         return {
             "scale": scale,
             "keys_turned": 0,
             "mask": kinds[self.graph.value(mask).dtype if mask else None],
             "fill": -math.inf,
-            "ahead": before if node.attributes.get("is_causal", 0) else -1,
+            "cap": max(cap, 0.0),
+            "first": before,
+            "ahead": 0 if node.attributes.get("is_causal", 0) else max(right, -1),
+            "behind": max(left, -1),
             "zero_if_undefined": 0,
             "zero_if_unseen": 1,
         }

@@ -7,10 +7,12 @@ import numpy as np
 
 from tightship.engine.kernels import evaluate
 from tightship.engine.kernels.failure import named
+from tightship.engine.lower.passes.blocks import BlockWeights
 from tightship.engine.lower.passes.dequantized import dequantized
+from tightship.engine.lower.passes.reshaped import reshaped
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.engine.lower.passes.widened import HALVES, widened
-from tightship.graph import Constant, Derived, DType, Fill, Graph, Inline, Mapped, Node, Value
+from tightship.graph import Constant, Derived, DType, Graph, Node, Value
 from tightship.graph.constant import Array
 from tightship.graph.operators import Category, row_of
 
@@ -50,6 +52,9 @@ def _fold(graph: Graph, node: Node, constants: dict[str, Constant]) -> dict[str,
     if row_of(node).category is Category.RESHAPING:
         return {node.outputs[0]: reshaped(constants[node.inputs[0]], values[0].static_shape)}
     operands = [constants[name] if name else None for name in node.inputs]
+    in_blocks = _in_blocks(node, operands, values[0].dtype)
+    if in_blocks is not None:
+        return {node.outputs[0]: in_blocks}
     if node.operator == "DequantizeLinear" and not node.domain:
         kept = dequantized(node, operands)
         if kept is not None and values[0].dtype is kept.dtype:
@@ -64,6 +69,19 @@ def _fold(graph: Graph, node: Node, constants: dict[str, Constant]) -> dict[str,
         for position, value in enumerate(types)
         if value is not None
     }
+
+
+def _in_blocks(
+    node: Node, operands: list[Constant | None], dtype: DType | None
+) -> BlockWeights | None:
+    """Return the result as a matrix in blocks, if it is one."""
+    dequantizes = node.operator == "DequantizeBlocks" or "block_size" in node.attributes
+    moves_blocks = bool(operands) and isinstance(operands[0], BlockWeights)
+    if not dequantizes and not moves_blocks:
+        return None
+    from tightship.engine.lower.passes.block_weights import block_weights  # few models have such
+
+    return block_weights(node, operands, dtype)
 
 
 def _computed(
@@ -99,19 +117,3 @@ def recipe_of(node: Node, position: int) -> Hashable:
     return (
         (node.operator, node.domain, node.version, position, attributes, absent) if plain else None
     )
-
-
-def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
-    """Return the same elements, in the same order, under another shape."""
-    if isinstance(constant, Fill):
-        return Fill(constant.value, shape)
-    if isinstance(constant, Mapped):
-        return Mapped(constant.file, constant.offset_bytes, constant.dtype, shape)
-    if isinstance(constant, Inline):
-        return Inline(constant.value.reshape(shape))
-    compute = partial(_under_shape, constant, shape)
-    return Derived(constant.dtype, shape, compute, (constant,), "reshaped")
-
-
-def _under_shape(constant: Constant, shape: tuple[int, ...]) -> Array:
-    return constant.array().reshape(shape)

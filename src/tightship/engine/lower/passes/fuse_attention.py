@@ -1,12 +1,18 @@
 """Fuses exporters' pattern of attention into one operator, which never stores scores whole.
 
-Its inputs are queries, keys, values and an optional mask; its attributes:
+Its inputs are queries, keys, values and, if not left out, a mask, the number of keys in use ([1] or
+[batch], int64) and a sink for each head, a score without a key. Query i has the position `first` +
+i or, if keys in use are given, the one that makes the last query's that of the last key. The
+attributes:
 
     scale              factor of the products of queries and keys
+    cap                before masks, scores become cap * tanh(score / cap), unless it is 0
     keys_turned        1 if keys come as [..., depth, keys], 0 as [..., keys, depth]
     mask               none; added: floats; kept, hidden: booleans
     fill               score that a boolean mask gives to hidden keys
-    ahead              query i sees keys up to i + ahead; negative: all
+    first              position of the first query; 0 if absent
+    ahead              a query sees keys up to its position + ahead; negative: all
+    behind             and from its position - behind on; negative or absent: all
     zero_if_undefined  1 if weights that are NaN count as 0
     zero_if_unseen     1 if the weights of a query that sees no key count as 0
 
@@ -14,11 +20,21 @@ Keys and values may have fewer heads than queries; each then serves several cons
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tightship.engine.lower.passes.attention_bounds import (
+    HIDDEN_MAX,
+    Bounds,
+    Conditions,
+    LengthWriter,
+    bounds_of,
+    conditions_of,
+)
+from tightship.engine.lower.passes.attention_masks import placed, without_mask
 from tightship.engine.lower.passes.attention_operator import spell_attention
+from tightship.engine.lower.passes.index_cases import Affine
 from tightship.engine.lower.passes.polynomial import Algebra
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, element_count
@@ -27,8 +43,6 @@ from tightship.graph.symbolic import constant_key, length_key
 
 DOMAIN, OPERATOR = "tightship", "Attention"
 MASK_ELEMENTS_MAX = 1 << 24
-HIDDEN_MAX = -1e4
-"""Largest value that a causal mask may add to a hidden score, to give it weight 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +51,12 @@ class _Rule:
 
     product: Node
     scale: float = 1.0
+    cap: float = 0.0
     mask: str = ""
     kind: str = "none"
     fill: float = 0.0
-    ahead: int = -1
+    conditions: Conditions = ()
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 def fuse_attention(graph: Graph) -> Graph:
@@ -50,17 +66,25 @@ def fuse_attention(graph: Graph) -> Graph:
     """
     graph = spell_attention(graph)
     algebra = Algebra.of(graph)
+    writer = LengthWriter(algebra)
     fused: dict[str, Node] = {}
+    nodes: list[Node] = []
     for node in graph.nodes:
+        found = None
         if node.operator == "Softmax" and not node.domain:
-            found = _attention(algebra, node)
-            if found is not None:
-                fused[found.name] = found
-    nodes = [fused.get(node.name, node) for node in graph.nodes]
-    return rebuilt(graph, nodes) if fused else graph
+            found = _attention(algebra, writer, node)
+        elif node.operator == OPERATOR and node.domain == DOMAIN:
+            found = without_mask(algebra, writer, node)
+        if found is not None:
+            fused[found.name] = found
+        nodes += [*writer.taken(), node]
+    nodes = [fused.get(node.name, node) for node in nodes]
+    if not fused:
+        return graph
+    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
 
 
-def _attention(algebra: Algebra, softmax: Node) -> Node | None:
+def _attention(algebra: Algebra, writer: LengthWriter, softmax: Node) -> Node | None:
     """Make the node that replaces the product with the values."""
     graph = algebra.graph
     rank = len(graph.value(softmax.inputs[0]).shape or ())
@@ -80,19 +104,28 @@ def _attention(algebra: Algebra, softmax: Node) -> Node | None:
     return Node(
         product.name,
         OPERATOR,
-        (query, key, value, *([rule.mask] if rule.mask else [])),
+        (query, key, value, *_options(writer, rule)),
         product.outputs,
         {
             "scale": scale,
+            "cap": rule.cap,
             "keys_turned": int(turned),
             "mask": rule.kind,
             "fill": rule.fill,
-            "ahead": rule.ahead,
             "zero_if_undefined": int(guarded),
             "zero_if_unseen": 0,
+            **placed(rule.bounds),
         },
         DOMAIN,
     )
+
+
+def _options(writer: LengthWriter, rule: _Rule) -> list[str]:
+    """Return the inputs behind the values: a mask and the number of keys in use, if any."""
+    length = rule.bounds.length
+    if length is None:
+        return [rule.mask] if rule.mask else []
+    return [rule.mask, writer.name_of(length)]
 
 
 def _is_covered(graph: Graph, rule: _Rule, product: Node) -> bool:
@@ -166,7 +199,7 @@ def _step(algebra: Algebra, name: str) -> tuple[str, Callable[[_Rule], _Rule | N
         return _where(algebra, maker)
     scaled = _scaled(algebra, maker)
     if scaled is not None:
-        return scaled[0], lambda rule: _then_scaled(rule, scaled[1])
+        return _before_scaling(algebra, *scaled)
     if maker.operator != "Add":
         return None
     shape = algebra.graph.value(name).shape
@@ -174,6 +207,16 @@ def _step(algebra: Algebra, name: str) -> tuple[str, Callable[[_Rule], _Rule | N
         if algebra.graph.value(scores).shape == shape and _leads_to_product(algebra, scores):
             return scores, lambda rule, mask=mask: _masked(algebra, rule, mask, "added", 0.0)
     return None
+
+
+def _before_scaling(
+    algebra: Algebra, name: str, factor: float
+) -> tuple[str, Callable[[_Rule], _Rule | None]]:
+    """Return the scores before a factor, and before the hyperbolic tangent that it may scale."""
+    tanh = algebra.made_by(name, "Tanh")
+    if tanh is not None and algebra.counts.get(name) == 1:
+        return tanh.inputs[0], lambda rule: _then_capped(rule, factor)
+    return name, lambda rule: _then_scaled(rule, factor)
 
 
 def _leads_to_product(algebra: Algebra, name: str) -> bool:
@@ -214,24 +257,43 @@ def _scaled(algebra: Algebra, maker: Node) -> tuple[str, float] | None:
 
 
 def _then_scaled(rule: _Rule, factor: float) -> _Rule | None:
-    """Scale a rule; None if it is masked, because the mask would be scaled too."""
-    masked = rule.mask or rule.ahead >= 0
-    return None if masked else replace(rule, scale=rule.scale * factor)
+    """Scale a rule; None if it is masked or capped, because that would be scaled too."""
+    is_last = not (rule.mask or rule.conditions or rule.cap)
+    return replace(rule, scale=rule.scale * factor) if is_last else None
+
+
+def _then_capped(rule: _Rule, cap: float) -> _Rule | None:
+    """Turn the scores `x` of a rule into `cap * tanh(x)`; None if they are masked before."""
+    is_last = not (rule.mask or rule.conditions or rule.cap)
+    return replace(rule, scale=rule.scale * cap, cap=cap) if is_last and cap > 0 else None
 
 
 def _masked(algebra: Algebra, rule: _Rule, mask: str, kind: str, fill: float) -> _Rule | None:
-    """Add a mask to a rule, which can hold one besides a causal mask."""
+    """Add a mask to a rule, which can hold one besides those that say which keys are in bounds."""
     scores = algebra.graph.value(rule.product.outputs[0])
     value = algebra.graph.value(mask)
     dtype = DType.FLOAT32 if kind == "added" else DType.BOOL
     if not scores.is_static or not value.is_static or value.dtype is not dtype:
         return None
-    queries, keys = scores.static_shape[-2:]
-    if rule.ahead < 0 and (kind == "added" or fill <= HIDDEN_MAX):
-        ahead = _causal(algebra, mask, kind, (queries, keys))
-        if ahead is not None:
-            return replace(rule, ahead=ahead)
+    if kind == "added" or fill <= HIDDEN_MAX:
+        shape = scores.static_shape
+        found = _conditions(algebra, mask, kind, shape)
+        conditions = (*rule.conditions, *(found or ()))
+        bounds = bounds_of(conditions, len(shape), shape[-2])
+        if found is not None and bounds is not None:
+            return replace(rule, conditions=conditions, bounds=bounds)
     return None if rule.mask else replace(rule, mask=mask, kind=kind, fill=fill)
+
+
+def _conditions(
+    algebra: Algebra, mask: str, kind: str, scores: tuple[int, ...]
+) -> Conditions | None:
+    """Return the conditions under which a mask keeps a score, if it hides all others."""
+    ahead = _causal(algebra, mask, kind, (scores[-2], scores[-1]))
+    if ahead is None:
+        return conditions_of(algebra, mask, kind, scores)
+    rank = len(scores)
+    return ((Affine.of(rank - 2) - Affine.of(rank - 1)).plus(ahead),)
 
 
 def _causal(algebra: Algebra, mask: str, kind: str, shape: tuple[int, int]) -> int | None:

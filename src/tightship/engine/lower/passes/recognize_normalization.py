@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightship.engine.lower.passes.fold_constants import reshaped
 from tightship.engine.lower.passes.polynomial import Algebra, Polynomial, agrees
+from tightship.engine.lower.passes.reshaped import reshaped
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, Derived, DType, Fill, Graph, Node
 from tightship.graph.constant import Array

@@ -42,7 +42,7 @@ def share_tables(lowered: Lowered) -> Lowered:
     gathered = {
         operand.slot
         for step in lowered.steps
-        if step.operator == "Gather"
+        if _is_gather(step)
         for operand in step.reads
         if operand.space is Space.WEIGHTS
     }
@@ -75,9 +75,13 @@ def _is(operand: Operand, index: int) -> bool:
     return operand.space is Space.WEIGHTS and operand.slot == index
 
 
+def _is_gather(step: LoweredStep) -> bool:
+    return step.operator == "Gather" and step.implementation == "gather"
+
+
 def _gathers_rows(step: LoweredStep, index: int, shape: Sequence[int]) -> bool:
     """Whether a step can only be a Gather along the first axis of this matrix."""
-    if step.operator != "Gather" or not isinstance(step.work, NativeWork):
+    if not _is_gather(step) or not isinstance(step.work, NativeWork):
         return False
     data, indices, target = step.work.operands
     by_rows, by_columns = (*indices.shape, shape[1]), (shape[0], *indices.shape)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.lower.passes.affine import Scaled
+from tightship.engine.lower.passes.blocks import BlockWeights
 from tightship.graph import (
     AttributeValue,
     Constant,
@@ -225,7 +226,7 @@ def _form(constant: Constant) -> Hashable:
 
     Constants that kernels read by their sources (integers with a zero point, halves) must be equal.
     """
-    if isinstance(constant, Derived) and type(constant) is not Derived:
+    if isinstance(constant, Derived) and type(constant) not in (Derived, BlockWeights):
         return constant_key(constant)
     form: tuple[Hashable, ...] = type(constant), constant.dtype, constant.shape
     if isinstance(constant, Scaled):

@@ -18,8 +18,8 @@ from tightship.engine.lower.steps.options import Options
 from tightship.engine.lower.steps.packed_weights import PackedWeights
 from tightship.engine.lower.steps.reach import check_reach
 from tightship.engine.lower.steps.records import Records
-from tightship.engine.program.kernel_kind import KernelKind
 from tightship.engine.program.program import (
+    KernelKind,
     Lowered,
     LoweredStep,
     NativeWork,

@@ -3,10 +3,48 @@
 from collections.abc import Mapping, Sequence
 
 from tightship._core import MemoryDesc
-from tightship.engine.lower.steps.transposed import untransposed
 from tightship.engine.program.program import Operand, PackedWeight, Space
-from tightship.graph import Constant, Derived
+from tightship.graph import Constant, Derived, DType, Mapped
 from tightship.graph.layout import size_bytes
+
+
+def untransposed(constant: Constant, source: MemoryDesc) -> tuple[Constant, MemoryDesc]:
+    """Return the file's matrix that a computed constant transposes, with strides to read it.
+
+    Computing the transpose would hold it twice while it is packed, and hide that the original is
+    shared.
+
+    Args:
+        constant: Any constant.
+        source: Row-major layout of its bytes under the reader's dimensions.
+
+    Returns:
+        The original matrix and its layout, or the arguments if the constant is not a transpose.
+    """
+    stored = _stored(constant)
+    if stored is None:
+        return constant, source
+    rows, columns = constant.shape
+    steps = {columns: 1, 1: rows}
+    strides = [
+        1 if length == 1 else steps.get(stride, 0)
+        for length, stride in zip(source.dims, source.strides, strict=True)
+    ]
+    if 0 in strides:
+        return constant, source
+    return stored, MemoryDesc(source.dims, source.dtype, strides)
+
+
+def _stored(constant: Constant) -> Mapped | None:
+    """Return the file's matrix, if the constant's recipe is to transpose it."""
+    if not isinstance(constant, Derived) or not isinstance(constant.recipe, tuple):
+        return None
+    if constant.recipe[:2] != ("Transpose", "") or len(constant.shape) != 2 or 1 in constant.shape:
+        return None
+    (stored,) = constant.sources
+    swaps = dict(constant.recipe[4]).get("perm", (1, 0)) == (1, 0)
+    is_float = constant.dtype is DType.FLOAT32
+    return stored if swaps and is_float and isinstance(stored, Mapped) else None
 
 
 class PackedWeights:
@@ -19,6 +57,7 @@ class PackedWeights:
         self._before = before
         self.weights: list[PackedWeight] = []
         self._layouts: dict[str, list[int]] = {}
+        self._stored: dict[str, list[Operand]] = {}
 
     def packed(
         self, name: str, constant: Constant, source: MemoryDesc, desc: MemoryDesc
@@ -91,6 +130,12 @@ class PackedWeights:
             if one.desc != two.desc or one.source != two.source:
                 return False
         return True
+
+    def stored(self, name: str, constants: Sequence[Constant]) -> list[Operand]:
+        """Add the sources of a constant in their file's layout, once for all its readers."""
+        if name not in self._stored:
+            self._stored[name] = [self.row_major(name, each, None) for each in constants]
+        return self._stored[name]
 
     def row_major(self, name: str, constant: Constant, desc: MemoryDesc | None) -> Operand:
         """Add a constant in its file's layout; `desc` is that layout if oneDNN can describe it."""

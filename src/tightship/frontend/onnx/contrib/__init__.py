@@ -1,8 +1,8 @@
 """Decomposition of ONNX Runtime's own operators into ONNX's when a file is read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from onnx import NodeProto, helper
+from onnx import NodeProto, TypeProto, helper
 
 from tightship.errors import GraphError
 from tightship.frontend.onnx.contrib.activations import ACTIVATIONS
@@ -12,7 +12,7 @@ from tightship.frontend.onnx.contrib.normalization import (
     NORMALIZATIONS,
     OLD_LAYER_NORMALIZATION,
 )
-from tightship.frontend.onnx.contrib.pattern import OPSET, Around, Pattern
+from tightship.frontend.onnx.contrib.pattern import OPSET, OWN_DOMAIN, Around, Pattern
 from tightship.frontend.onnx.contrib.products import PRODUCTS
 from tightship.frontend.onnx.contrib.quantized import QUANTIZED
 from tightship.frontend.onnx.contrib.quantized_weights import QUANTIZED_WEIGHTS
@@ -41,10 +41,16 @@ TRANSLATIONS: dict[tuple[str, str], Translation] = {
 }
 """Translations by domain and operator."""
 
-OPSETS = read_opsets([helper.make_opsetid("", OPSET)], "A contributed operator")
+OPSETS = read_opsets(
+    [helper.make_opsetid("", OPSET), helper.make_opsetid(OWN_DOMAIN, 1)], "A contributed operator"
+)
 
 
-def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[NodeProto] | None:
+Typed = tuple[NodeProto, TypeProto | None]
+"""Node, and the type of its only output if its operator is not ONNX's."""
+
+
+def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[Typed] | None:
     """Return the decomposition of an ONNX Runtime node in opsets `OPSETS`; None for other nodes.
 
     Raises:
@@ -58,7 +64,7 @@ def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[NodePro
     if translation is not None:
         pattern = Pattern(node, around, translation)
         translation.spell(pattern)
-        return iter(pattern.finished())
+        return _typed(pattern.finished(), pattern.types)
     if domain == DOMAIN:
         known = ", ".join(sorted(operator for each, operator in TRANSLATIONS if each == domain))
         raise GraphError(
@@ -66,3 +72,8 @@ def spelled(node: NodeProto, opsets: Opsets, around: Around) -> Iterator[NodePro
             f"supported; supported are {known}. Export the model without it."
         )
     return None
+
+
+def _typed(nodes: list[NodeProto], types: Mapping[str, TypeProto]) -> Iterator[Typed]:
+    for node in nodes:
+        yield node, types[node.output[0]] if node.domain == OWN_DOMAIN else None

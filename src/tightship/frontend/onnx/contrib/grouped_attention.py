@@ -73,8 +73,11 @@ def _cached(s: Pattern, past: str, new: str, starts: str) -> str:
 def _room(s: Pattern, past: str, new: str) -> str:
     """Return past rows extended to the total number, unless they have room for it.
 
-    If only a run knows the total, the shape that the file declares decides.
+    If only a run knows the total, the shape that the file declares decides. A sliding cache keeps
+    its number of rows; while they are enough, no row has to leave it.
     """
+    if s.integer("sliding_window_cache"):
+        return past
     if s.is_known(s.input(6)):
         more = s("Sub", _total(s), s("Shape", past, start=2, end=3))
         more = s("Max", more, s.constant([0]))
@@ -91,7 +94,7 @@ def _total(s: Pattern) -> str:
 def _used(s: Pattern, rows: str) -> str:
     """Return the rows that are filled, if their number is known before the run."""
     past, total = s.input(3), s.input(6)
-    if not past or not s.is_known(total):
+    if not past or not s.is_known(total) or s.integer("sliding_window_cache"):
         return rows
     return s("Slice", rows, s.constant([0]), _total(s), s.constant([2]))
 
@@ -120,9 +123,10 @@ GROUPED_ATTENTION = {
         {
             "num_heads": REQUIRED, "kv_num_heads": REQUIRED, "do_rotary": 0,
             "rotary_interleaved": 0, "local_window_size": -1, "scale": 0.0, "softcap": 0.0,
+            "sliding_window_cache": 0,
         },
         only={
-            "causal": (1,), "sliding_window_cache": (0,), "smooth_softmax": (-1, 0),
+            "causal": (1,), "smooth_softmax": (-1, 0),
             "k_quant_type": ("NONE",), "v_quant_type": ("NONE",), "kv_cache_bit_width": (0,),
             "qk_output": (0,),
         },

@@ -24,6 +24,7 @@ from tightship.frontend.onnx.schema import label
 
 Attribute: TypeAlias = int | float | str | Sequence[int] | Sequence[float] | TensorProto
 
+OWN_DOMAIN = "tightship"
 OPSET = 24
 """Opset of the nodes that are written."""
 
@@ -52,6 +53,8 @@ class Pattern:
     def __init__(self, node: NodeProto, around: Around, translation: Translation) -> None:
         self.node = node
         self.nodes: list[NodeProto] = []
+        self.types: dict[str, TypeProto] = {}
+        """Types of outputs of nodes that ONNX does not have."""
         self.is_known = around.is_known
         self._type_of, self._declared = around.type_of, around.declared
         self._given: dict[str, str] = {}
@@ -212,6 +215,19 @@ class Pattern:
             kept.pop()
         self.nodes.append(helper.make_node(operator, kept, outputs, name, **attributes))
         return outputs
+
+    def own(
+        self,
+        operator: str,
+        result: tuple[int, Sequence[int]],
+        *inputs: str,
+        **attributes: Attribute,
+    ) -> str:
+        """Write a node of an operator of our own, whose only output has this type and shape."""
+        name = self(operator, *inputs, **attributes)
+        self.nodes[-1].domain = OWN_DOMAIN
+        self.types[name] = types.with_shape(*result)
+        return name
 
     def constant(self, value: ArrayLike, dtype: DTypeLike = np.int64) -> str:
         """Write a constant of this element type."""

@@ -1,53 +1,138 @@
-"""Products by weights stored as small integers, decomposed into those by real weights."""
+"""Products and gathers by weights stored as small integers, decomposed into dequantized ones."""
 
-import numpy as np
+from dataclasses import dataclass
+
 from onnx import TensorProto
 
 from tightship.frontend.onnx.contrib.pattern import Pattern
 from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, Value
+from tightship.frontend.onnx.types import element_name
+
+BITS = (2, 4, 8)
+BLOCK_MIN = 16
+TABLES = (TensorProto.INT4, TensorProto.UINT4, TensorProto.UINT8)
+"""Element types of tables that are gathered from."""
+INT8_ACTIVATIONS = 4
+"""Accuracy level that allows activations to be rounded to 8 bits."""
+LEVEL_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Matrix of integers of some bits, in blocks of `size` elements of a row."""
+
+    rows: int
+    depth: int
+    bits: int
+    size: int
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.depth // self.size)
 
 
 def matmul_by_blocks(s: Pattern) -> None:
-    """Decompose a product by weights of 2, 4 or 8 bits, with a scale for each block of a row."""
-    bits, depth = s.integer("bits"), s.integer("K")
-    if bits not in (2, 4, 8):
-        raise s.refusal(f"`bits` = {bits}", "it must be 2, 4 or 8")
-    stored, scales, zeros = s.input(1), s.input(2), s.input(3)
-    dtype = s.dtype(s.input(0))
-    rows, blocks = s.length(stored, 0), s.length(stored, 1)
-    size, wanted = s.integer("block_size"), s.integer("N")
-    if rows != wanted or blocks * size < depth or s.length(stored, 2) * 8 != size * bits:
-        raise s.refusal(
-            f"`N` = {wanted}, `K` = {depth}, `block_size` = {size} and weights of the shape "
-            f"{list(s.shape(stored))}",
-            f"the shape must be [N, K / block_size, block_size * {bits} / 8]",
-        )
-    each = s.constant([rows, blocks, 1])
-    whole = s("Cast", _unpacked(s, stored, bits, [rows, blocks, -1]), to=dtype)
-    middle = s.like(2 ** (bits - 1), s.input(0))
-    if zeros and s.dtype(zeros) == TensorProto.UINT8:
-        points = _unpacked(s, s("Reshape", zeros, s.constant([rows, -1])), bits, [rows, -1])
-        points = s("Slice", points, s.constant([0]), s.constant([blocks]), s.constant([1]))
-        middle = s("Cast", s("Reshape", points, each), to=dtype)
-    elif zeros:
-        middle = s("Reshape", zeros, each)
-    real = s("Mul", s("Sub", whole, middle), s("Reshape", scales, each))
-    flat = s("Reshape", real, s.constant([rows, -1]))
-    matrix = s("Slice", flat, s.constant([0]), s.constant([depth]), s.constant([1]))
+    """Decompose a product by weights of 2, 4 or 8 bits, with a scale for each block of a row.
+
+    With zero points that are no integers, ONNX Runtime does not round activations at any level.
+    """
+    form = _Form(s.count("N"), s.count("K"), _bits(s), _block_size(s))
+    level = s.integer("accuracy_level")
+    if not 0 <= level <= LEVEL_MAX:
+        raise s.refusal(f"`accuracy_level` = {level}", f"it must be 0 to {LEVEL_MAX}")
+    _check(s, 1, "weights", [form.rows, form.blocks, form.size * form.bits // 8])
+    _check(s, 2, "scales", [form.rows, form.blocks])
+    has_real_zeros = bool(s.input(3)) and s.dtype(s.input(3)) != TensorProto.UINT8
+    mode = "int8" if level == INT8_ACTIVATIONS and not has_real_zeros else "exact"
+    matrix = _matrix(s, form, s.input(0), (1, 2, 3), mode)
     product = s("MatMul", s.input(0), s("Transpose", matrix, perm=[1, 0]))
     s.give(0, s("Add", product, s.input(5)) if s.input(5) else product)
 
 
-def _unpacked(s: Pattern, stored: str, bits: int, shape: list[int]) -> str:
-    """Unpack integers smaller than a byte, the lowest first, to bytes in this shape."""
-    if bits == 8:
-        return s("Reshape", stored, s.constant(shape))
-    low = s.constant(2**bits - 1, np.uint8)
-    parts = []
-    for shift in range(0, 8, bits):
-        moved = s("BitShift", stored, s.constant(shift, np.uint8), direction="RIGHT")
-        parts.append(s("Unsqueeze", s("BitwiseAnd", moved, low), s.constant([-1])))
-    return s("Reshape", s("Concat", *parts, axis=-1), s.constant(shape))
+def gather_by_blocks(s: Pattern) -> None:
+    """Decompose a gather from a quantized table into a gather from the table of real numbers."""
+    data, scales, zeros = s.input(0), s.input(2), s.input(3)
+    rank = len(s.shape(data))
+    size, bits = _block_size(s), _bits(s)
+    gathered, quantized = (_axis(s, name, rank) for name in ("gather_axis", "quantize_axis"))
+    if gathered == quantized:
+        raise s.refusal(
+            f"`gather_axis` = `quantize_axis` = {gathered}", "blocks must lie along another axis"
+        )
+    if s.dtype(data) not in TABLES:
+        raise s.refusal(
+            f"a table of {element_name(s.dtype(data))}", "it must be of int4, uint4 or uint8"
+        )
+    if s.dtype(data) != TensorProto.UINT8:
+        table = s("DequantizeLinear", data, scales, zeros, axis=quantized, block_size=size)
+        s.give(0, s("Gather", table, s.input(1), axis=gathered))
+        return
+    if (rank, gathered, quantized) != (2, 0, 1):
+        raise s.refusal(
+            f"a table of uint8 with {rank} axes, `gather_axis` = {gathered} and "
+            f"`quantize_axis` = {quantized}",
+            "it must have 2 axes, be gathered along axis 0 and quantized along axis 1",
+        )
+    form = _Form(s.length(data, 0), s.length(data, 1) * 8 // bits, bits, size)
+    if form.depth % size:
+        raise s.refusal(f"rows of {form.depth} elements", f"`block_size` = {size} must divide them")
+    _check(s, 2, "scales", [form.rows, form.blocks])
+    table = _matrix(s, form, scales, (0, 2, 3), "exact")
+    s.give(0, s("Gather", table, s.input(1), axis=0))
+
+
+def _axis(s: Pattern, name: str, rank: int) -> int:
+    axis = s.integer(name)
+    if not -rank <= axis < rank:
+        raise s.refusal(f"`{name}` = {axis}", f"it must be in [{-rank}, {rank - 1}]")
+    return axis % rank
+
+
+def _bits(s: Pattern) -> int:
+    bits = s.integer("bits")
+    if bits not in BITS:
+        raise s.refusal(f"`bits` = {bits}", "it must be 2, 4 or 8")
+    return bits
+
+
+def _block_size(s: Pattern) -> int:
+    size = s.integer("block_size")
+    if size < BLOCK_MIN or size & (size - 1):
+        raise s.refusal(f"`block_size` = {size}", f"it must be a power of two from {BLOCK_MIN} on")
+    return size
+
+
+def _matrix(s: Pattern, form: _Form, like: str, places: tuple[int, int, int], mode: str) -> str:
+    """Write the matrix of real numbers, [rows, depth], of the element type of `like`.
+
+    `places` are the inputs with integers, scales and zero points.
+    """
+    stored, scales, zeros = map(s.input, places)
+    if zeros and s.dtype(zeros) == TensorProto.UINT8:
+        _check(s, places[2], "zero points", [form.rows, -(-form.blocks * form.bits // 8)])
+    elif zeros:
+        _check(s, places[2], "zero points", [form.rows, form.blocks])
+    return s.own(
+        "DequantizeBlocks", (s.dtype(like), (form.rows, form.depth)), stored, scales, zeros,
+        rows=form.rows, depth=form.depth, bits=form.bits, block_size=form.size, mode=mode,
+    )  # fmt: skip
+
+
+def _check(s: Pattern, place: int, what: str, shape: list[int]) -> None:
+    """Refuse an operand that has neither this shape nor its elements in a row.
+
+    Raises:
+        GraphError: It has another shape.
+    """
+    name = s.input(place)
+    found = [s.length(name, axis) for axis in range(len(s.shape(name)))]
+    flat = 1
+    for length in shape:
+        flat *= length
+    if found not in (shape, [flat]):
+        raise s.refusal(
+            f"{what} `{name}` of the shape {found}", f"the shape must be {shape} or [{flat}]"
+        )
 
 
 def lstm(s: Pattern) -> None:
@@ -84,13 +169,18 @@ QUANTIZED_WEIGHTS = {
         "Y? Y_h? Y_c?",
         _LSTM,
     ),
+    "GatherBlockQuantized": Translation(
+        gather_by_blocks,
+        "data indices scales zero_points?",
+        "output",
+        {"bits": 4, "block_size": 128, "gather_axis": 0, "quantize_axis": 1},
+    ),
     "MatMulNBits": Translation(
         matmul_by_blocks,
         "A B scales zero_points? !g_idx bias?",
         "Y",
-        {"K": REQUIRED, "N": REQUIRED, "bits": 4, "block_size": REQUIRED},
+        {"K": REQUIRED, "N": REQUIRED, "accuracy_level": 0, "bits": 4, "block_size": REQUIRED},
         only={"weight_prepacked": (0,)},
-        idle={"accuracy_level": "allows less accuracy than there is"},
     ),
 }
 """Translations by operator."""

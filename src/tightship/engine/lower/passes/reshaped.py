@@ -1,0 +1,22 @@
+"""Constants under another shape."""
+
+from functools import partial
+
+from tightship.graph import Constant, Derived, Fill, Inline, Mapped
+from tightship.graph.constant import Array
+
+
+def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
+    """Return the same elements, in the same order, under another shape."""
+    if isinstance(constant, Fill):
+        return Fill(constant.value, shape)
+    if isinstance(constant, Mapped):
+        return Mapped(constant.file, constant.offset_bytes, constant.dtype, shape)
+    if isinstance(constant, Inline):
+        return Inline(constant.value.reshape(shape))
+    compute = partial(_under_shape, constant, shape)
+    return Derived(constant.dtype, shape, compute, (constant,), "reshaped")
+
+
+def _under_shape(constant: Constant, shape: tuple[int, ...]) -> Array:
+    return constant.array().reshape(shape)

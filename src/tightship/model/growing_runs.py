@@ -1,0 +1,169 @@
+"""Runs of a decoder whose caller passes the caches from run to run, by programs of sessions.
+
+Each run has inputs of another length, for which a program of its own would have to be made. The
+programs of sessions run any length up to a context.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightship.engine.run.limits import Limits
+from tightship.engine.state.decoder import CONTEXT_MIN, Declared, Decoder, decoder_of
+from tightship.engine.weights.weight_store import PackedCopy
+from tightship.errors import CapacityError, GraphError, InputError
+from tightship.model.feeds import Array
+from tightship.model.sessions import SessionOptions, Sessions
+from tightship.model.step_programs import StepPrograms
+from tightship.model.whole_caches import Rows, Step, run_over, run_padded, targets
+
+ROWS = 1024
+"""Least context of programs; four times as many for longer caches, and so on."""
+LENGTHS_BEFORE = 2
+"""Steps that get a program of their own before it is clear that lengths change."""
+BATCHES = 2
+"""Batches, and contexts of caches with fixed rows, whose programs are kept."""
+
+Kind = tuple[int, int | None]
+"""Batch, and rows of caches that do not grow; None for those that do."""
+
+
+@dataclass(slots=True)
+class GrowingRuns:
+    """Runs of a decoder, each at another length.
+
+    Attributes:
+        decoder: Returns the decoder for a batch; its context does not matter.
+        programs: Returns programs of sessions for choices of a caller.
+        forget: Releases programs once no run has them.
+        outputs: Names of the outputs, in order.
+    """
+
+    decoder: Callable[[int], Decoder]
+    programs: Callable[[SessionOptions], StepPrograms]
+    forget: Callable[[StepPrograms], None]
+    outputs: tuple[str, ...]
+    _decoders: dict[int, Decoder] = field(default_factory=dict)
+    _steps: set[Step] = field(default_factory=set)
+    """Steps that had programs of their own."""
+    _kept: dict[Kind, StepPrograms] = field(default_factory=dict)
+    _refused: dict[bool, int] = field(default_factory=dict)
+    """Least rows that no program can have, by whether caches grow."""
+    _rows: Rows | None = None
+    """Rows of the last run over caches that grow."""
+    _changing: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(
+        self, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array], limits: Limits
+    ) -> dict[str, Array] | None:
+        """Run a step, if steps of other lengths have run before.
+
+        Args:
+            inputs: Arrays of all inputs, of the right types.
+            outputs: Arrays of the caller for outputs.
+            limits: Limits of the run.
+
+        Returns:
+            Outputs by name; None if a program for the shapes of the inputs has to run.
+        """
+        arrays = {name: np.asarray(given) for name, given in inputs.items()}
+        step = self._step_of(arrays)
+        if step is None:
+            return None
+        with self._changing:
+            if len(self._steps) < LENGTHS_BEFORE:
+                self._steps.add(step)
+                return None
+            caches = targets(self._decoder_of(step.batch), step, arrays, outputs)
+            programs = None if caches is None else self._programs_of(step)
+            rows, self._rows = self._rows, None
+        if programs is None or caches is None:
+            return None
+        if step.fixed_rows is not None:
+            found = run_over(programs, arrays, caches, step, limits)
+        else:
+            if rows is None or not rows.fit(programs.decoder):
+                rows = Rows.of(programs.decoder)
+            found = run_padded(programs, arrays, rows, step, limits)
+            self._rows = rows
+        return {name: found[name] for name in self.outputs}
+
+    def _step_of(self, arrays: Mapping[str, Array]) -> Step | None:
+        """Return the lengths of a step, if all inputs follow from them."""
+        one = self._decoder_of(1)
+        tokens, pair = arrays[one.tokens], one.caches[0].pair
+        if tokens.ndim < 2 or not tokens.size or arrays[pair.past].ndim <= pair.axis:
+            return None
+        (batch, steps), rows = tokens.shape[:2], arrays[pair.past].shape[pair.axis]
+        decoder = self._decoder_of(batch)
+        seen = (arrays[name].shape[-1] for name in decoder.masks if arrays[name].ndim == 2)
+        total = next(seen, rows + steps)
+        is_fixed = steps <= total <= rows
+        step = Step(batch, total - steps if is_fixed else rows, steps, rows if is_fixed else None)
+        return step if decoder.follows(arrays, step.past, steps, step.fixed_rows) else None
+
+    def _decoder_of(self, batch: int) -> Decoder:
+        found = self._decoders.get(batch)
+        if found is None:
+            one = self._decoders.get(1) or self.decoder(1)
+            found = one if batch == 1 else self.decoder(batch)
+            self._decoders = {1: one, batch: found}
+        return found
+
+    def _programs_of(self, step: Step) -> StepPrograms | None:
+        """Return programs that run a step; None if none can be made."""
+        kind = step.batch, step.fixed_rows
+        found = self._kept.get(kind)
+        if found is not None and found.decoder.context >= step.past + step.steps:
+            return found
+        for context in step.contexts(ROWS):
+            if context >= self._refused.get(step.grows, context + 1):
+                continue
+            options = SessionOptions(context, step.batch, rows="all", grows=step.grows)
+            try:
+                found = self.programs(options)
+            except (CapacityError, GraphError, InputError):
+                self._refused[step.grows] = context
+                continue
+            self._keep(kind, found)
+            return found
+        return None
+
+    def _keep(self, kind: Kind, programs: StepPrograms) -> None:
+        """Keep programs, and forget those that they replace or that were made first."""
+        gone = [self._kept.pop(kind, None)]
+        self._kept[kind] = programs
+        if len(self._kept) > BATCHES:
+            gone.append(self._kept.pop(next(iter(self._kept))))
+        for each in gone:
+            if each is not None:
+                self.forget(each)
+
+    def release_unused(self) -> None:
+        """Release the rows that no run uses."""
+        self._rows = None
+
+
+def growing_runs_of(
+    sessions: Sessions, declared: Declared, packed: Sequence[PackedCopy]
+) -> GrowingRuns | None:
+    """Return the runs of a decoder's loops; None for models without caches that can grow."""
+    read, copies = sessions.source.read, 3  # rows of programs, and the caller's before and after
+
+    def decoder(batch: int) -> Decoder:
+        return decoder_of(read, declared, CONTEXT_MIN, batch)
+
+    def programs(options: SessionOptions) -> StepPrograms:
+        return sessions.programs_for(options, declared, packed, copies)
+
+    try:
+        found = decoder(1)
+    except (GraphError, InputError):
+        return None
+    results = {found.logits, *(cache.pair.present for cache in found.caches)}
+    if results != set(declared.outputs) or not all(cache.grows for cache in found.caches):
+        return None
+    return GrowingRuns(decoder, programs, sessions.forget, tuple(declared.outputs))

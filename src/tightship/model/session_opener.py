@@ -1,0 +1,154 @@
+"""Part of `Model` that opens sessions."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from numpy.typing import ArrayLike
+
+from tightship.engine.cache.program_cache import ProgramCache
+from tightship.engine.compile.input_shapes import Key
+from tightship.engine.compile.shape_specializer import ShapeSpecializer
+from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.run.limits import Limits
+from tightship.engine.weights.weight_store import PackedCopy
+from tightship.errors import InputError
+from tightship.graph import DType, Shape
+from tightship.public_calls import explains_memory, public_methods
+
+if TYPE_CHECKING:
+    from tightship.engine.state.decoder import Declared
+    from tightship.model.feeds import Array
+    from tightship.model.growing_runs import GrowingRuns
+    from tightship.model.session import Session
+    from tightship.model.session_pool import SessionPool
+    from tightship.model.sessions import Sessions
+
+
+@public_methods
+class SessionOpener:
+    """Loaded model that may be a decoder."""
+
+    plan: MemoryPlan
+    _variants: ShapeSpecializer | None
+    _limit_bytes: int | None
+    _closing: threading.Lock
+    _sessions: "Sessions | None" = None
+    _growing: "GrowingRuns | Literal[False] | None" = None
+    """Runs whose caches grow; None before one is tried, False if the model is not a decoder."""
+
+    @property
+    def input_types(self) -> dict[str, tuple[DType, tuple[int, ...] | None]]:
+        """Element type and shape of every input."""
+        raise NotImplementedError
+
+    @property
+    def known_output_shapes(self) -> dict[str, Shape | None]:
+        """Shape of every output for any inputs."""
+        raise NotImplementedError
+
+    def _open(self) -> ProgramCache:
+        raise NotImplementedError
+
+    @explains_memory("a session of a model")
+    def session(
+        self,
+        context: int,
+        *,
+        batch: int = 1,
+        chunk: int = 128,
+        rows: str = "last",
+        state: Mapping[str, str] | None = None,
+        inputs: Mapping[str, ArrayLike] | None = None,
+        pool: "SessionPool | None" = None,
+        share_prefix: bool = False,
+    ) -> "Session":
+        """Open a session of a decoder: a text, and the caches of its tokens.
+
+        Args:
+            context: Most tokens, at least 8; the caches are planned for it.
+            batch: Texts that go on at once, each by as many tokens.
+            chunk: Most tokens that run at once; a power of two is taken, at most half the context.
+            rows: `"last"` or `"all"`: the tokens whose logits a step returns.
+            state: Outputs by the inputs of caches, with `*`, as in
+                `{"past_key_values.*": "present.*"}`; by default they are recognized by their names.
+            inputs: Arrays of inputs that are the same at each step.
+            pool: Gives the memory of the caches as tokens come; by default all of it is the
+                session's from the start. A limit of loading counts the pool once, with its cap.
+            share_prefix: Whether to show rows that another session of the user, in any process, has
+                of the same first tokens, rather than compute them, and to let others show this
+                session's. Whole blocks of tokens are shared.
+
+        Raises:
+            CapacityError: The limit of loading does not hold the caches and programs.
+            GraphError: The model has no caches, or an operator without a rule for a whole context.
+            InputError: An argument does not fit, or the model is closed or has fixed shapes.
+            OutOfMemoryError: The system refuses memory.
+        """
+        from tightship.model.sessions import SessionOptions  # few models have sessions
+
+        options = SessionOptions(context, batch, chunk, rows, state, inputs, pool, share_prefix)
+        with self._closing:
+            sessions, declared, packed = self._sources()
+            return sessions.open(options, declared, packed)
+
+    def _sources(self) -> "tuple[Sessions, Declared, Sequence[PackedCopy]]":
+        """Return the model's sessions, with its inputs and outputs and its packed weights.
+
+        Raises:
+            InputError: The model is closed or has fixed shapes.
+        """
+        from tightship.engine.state.decoder import Declared  # few models have sessions
+        from tightship.model.sessions import Sessions
+
+        programs = self._open()
+        if self._variants is None:
+            raise InputError(
+                f"All shapes of `{self.plan.model}` are fixed; a session needs a decoder whose "
+                "number of tokens is open."
+            )
+        if self._sessions is None:
+            self._sessions = Sessions(
+                self._variants.source(), self.plan.model, self._limit_bytes, self.plan.peak_bytes
+            )
+        types = {name: dtype for name, (dtype, _) in self.input_types.items()}
+        source = self._sessions.source
+        declared = Declared(source.declared, self.known_output_shapes, types)
+        return self._sessions, declared, source.packed or programs.packed_weights
+
+    def _run_growing(
+        self, key: Key, inputs: Mapping[str, ArrayLike], outputs: "Mapping[str, Array]",
+        limits: Limits,
+    ) -> "dict[str, Array] | None":  # fmt: skip
+        """Run a step of a decoder whose inputs had other lengths before; None if it is not one."""
+        if self._open().holds(key) or limits.workers > 1 or limits.dynamic is not None:
+            return None
+        if self._growing is None:
+            self._growing = self._find_growing() or False
+        return self._growing.run(inputs, outputs, limits) if self._growing else None
+
+    def _find_growing(self) -> "GrowingRuns | None":
+        """Return the runs of a decoder's loops; None if the model has none."""
+        from tightship.engine.state.pairs import may_have_caches  # for other lengths alone
+
+        try:
+            if self._variants is None or not may_have_caches(self._variants.source().declared):
+                return None
+        except InputError:  # a prepared file has no graph to read
+            return None
+        from tightship.model.growing_runs import growing_runs_of
+
+        with self._closing:
+            return growing_runs_of(*self._sources())
+
+    def _release_rows(self) -> None:
+        """Release rows that runs of other lengths have used."""
+        if self._growing:
+            self._growing.release_unused()
+
+    def _close_sessions(self) -> None:
+        """Release the programs of sessions; waits for steps in progress."""
+        if self._sessions is not None:
+            self._sessions.close()
+            self._sessions = None
+        self._growing = None

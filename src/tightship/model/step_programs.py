@@ -1,0 +1,226 @@
+"""Programs of a decoder for 1, 2, 4, ... new tokens, over one copy of the weights."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tightship.engine.arenas.arena_group import ArenaGroup
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.cache.program_cache import ProgramCache
+from tightship.engine.compile.compile_graph import Settings, prepare
+from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.library import release_unused
+from tightship.engine.plan.footprint import program_bytes, session_bytes
+from tightship.engine.program.program import Lowered, Space
+from tightship.engine.run.executor import execute
+from tightship.engine.run.limits import Limits
+from tightship.engine.run.output_buffer_pool import OutputBufferPool
+from tightship.engine.run.overwriting import SlotUses
+from tightship.engine.state.decoder import Decoder
+from tightship.engine.weights.weight_store import PackedCopy
+from tightship.errors import InputError
+from tightship.model import feeds
+from tightship.model.feeds import Array
+
+PAST_LENGTH = "past_length"
+
+
+@dataclass(slots=True)
+class StepPrograms:
+    """Programs of one decoder; a session runs them on its caches.
+
+    Attributes:
+        decoder: Source of the graphs.
+        name: Name of the model in errors.
+        settings: Settings of the model's programs.
+        chunk: Most tokens of a program, a power of two.
+        last: Whether programs compute the logits of their last token alone.
+        packed: Weights that are packed already.
+    """
+
+    decoder: Decoder
+    name: str
+    settings: Settings
+    chunk: int
+    last: bool
+    packed: list[PackedCopy]
+    _programs: dict[int, ProgramCache] = field(default_factory=dict)
+    _prepared: CompiledModel | None = None
+    """The largest program, from when its bytes were asked for until it is made."""
+    _planned_bytes: int = 0
+    _arenas: ArenaGroup = field(default_factory=ArenaGroup)
+    _places: dict[int, "_Places"] = field(default_factory=dict)
+    _kept: OutputBufferPool = field(default_factory=OutputBufferPool)
+    _making: threading.Lock = field(default_factory=threading.Lock)
+    _is_closed: bool = False
+    _digest: str = ""
+    _appends: bool | None = None
+
+    @property
+    def count(self) -> int:
+        """Programs that have been made."""
+        return len(self._programs)
+
+    @property
+    def appends(self) -> bool:
+        """Whether steps leave rows of the caches that they do not append alone.
+
+        Programs for one token and for the most tokens tell; both are made before a session is.
+        """
+        if self._appends is None:
+            made = (self.program(size).first_lowered for size in (self.chunk, 1))
+            self._appends = all(_Places.of(each, self.decoder).appends for each in made)
+        return self._appends
+
+    @property
+    def digest(self) -> str:
+        """Digest of the model, whatever the context."""
+        if not self._digest:
+            from tightship.engine.state.digest import digest_of  # few sessions are stored
+
+            self._digest = digest_of(self.decoder.file_graph(1))
+        return self._digest
+
+    def program(self, steps: int) -> ProgramCache:
+        """Return the program for a number of new tokens, made at its first use.
+
+        Raises:
+            GraphError: The graph has an operator that no kernel can run.
+            InputError: The model is closed.
+            OutOfMemoryError: The system refuses memory.
+        """
+        found = self._programs.get(steps)
+        if found is not None and not self._is_closed:
+            return found
+        with self._making:
+            if self._is_closed:
+                raise InputError(f"`{self.name}` was closed; load it again to run it.")
+            if steps not in self._programs:
+                self._programs[steps] = self._made(steps)
+            return self._programs[steps]
+
+    def planned_bytes(self) -> int:
+        """Return the bytes of the largest arena, of inputs and outputs but caches, and of programs.
+
+        Nothing is allocated for it, so that a limit can be checked first.
+        """
+        with self._making:
+            if not self._planned_bytes:
+                self._prepared = self._compiled(self.chunk)
+                placement = self._prepared.placement
+                io_bytes = max(placement.io_bytes - 2 * self.decoder.state_bytes, 0)
+                largest = program_bytes(placement.lowered)
+                programs = session_bytes(largest, self.chunk.bit_length())
+                self._planned_bytes = placement.arena_bytes + io_bytes + programs
+            return self._planned_bytes
+
+    def _compiled(self, steps: int) -> CompiledModel:
+        before: dict[str, list[Any]] = {}
+        for copy in self.packed:
+            before.setdefault(copy.weight.name, []).append(copy.weight)
+        settings = replace(self.settings, shapes=None, choice=None)
+        graph = self.decoder.graph(steps, last=self.last)
+        return prepare(graph, self.name, settings, before)
+
+    def _made(self, steps: int) -> ProgramCache:
+        prepared = None
+        if steps == self.chunk:
+            prepared, self._prepared = self._prepared, None
+        prepared = prepared or self._compiled(steps)
+        made = ProgramCache(prepared, Bounds(arena_pool=self._arenas), packed=self.packed)
+        with made.reserved(made.first_key, Limits()) as (program, _):
+            known = set(map(id, self.packed))
+            self.packed += [c for c in program.executable.weights if id(c) not in known]
+        release_unused()
+        return made
+
+    def run(
+        self, steps: int, inputs: Mapping[str, Array], caches: Mapping[str, Array], limits: Limits
+    ) -> Array:
+        """Run a program on caches, which get the new rows in place; return the logits.
+
+        Args:
+            steps: New tokens.
+            inputs: All inputs but the caches.
+            caches: Caches by the names of their inputs.
+            limits: Limits of the run.
+        """
+        program = self.program(steps)
+        with program.reserved(program.first_key, limits) as (made, arena):
+            places = self._places_in(steps, made.lowered)
+            placed = {slot: caches[name] for slot, name in places.caches.items()}
+            kept = self._kept if self.last else None  # all rows have a shape for each length
+            fed = feeds.bind_besides(made.lowered, inputs, placed, kept)
+            execute(made.executable, arena, fed.external, fed.objects, limits)
+        for name, slot in places.copied.items():
+            caches[name][...] = fed.external[slot]
+        return np.asarray(fed.external[places.logits])
+
+    def _places_in(self, steps: int, lowered: Lowered) -> "_Places":
+        """Return where a program has caches; it is the same program at each run."""
+        found = self._places.get(steps)
+        if found is None or found.lowered is not lowered:
+            found = self._places[steps] = _Places.of(lowered, self.decoder)
+        return found
+
+    def close(self) -> None:
+        """Release the programs; waits for runs in progress."""
+        with self._making:
+            self._is_closed = True
+            for program in self._programs.values():
+                program.close()
+            self._programs.clear()
+            self._places.clear()
+            self._kept.release()
+            self.packed.clear()
+            self._arenas.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Slots of a program's caches and logits.
+
+    Attributes:
+        lowered: The program.
+        caches: Names of caches by the slots of inputs, and of outputs that are written over them.
+        copied: Slots of the other outputs by the names of caches, which get their rows afterwards.
+        appends: Whether all caches are written by kernels that append.
+        logits: Slot of the logits.
+    """
+
+    lowered: Lowered
+    caches: Mapping[int, str]
+    copied: Mapping[str, int]
+    appends: bool
+    logits: int
+
+    @staticmethod
+    def of(lowered: Lowered, decoder: Decoder) -> "_Places":
+        """Find them, and which outputs may be written over caches."""
+        caches: dict[int, str] = {}
+        copied: dict[str, int] = {}
+        uses = SlotUses.of(lowered)
+        for cache in decoder.caches:
+            past, present = cache.pair.past, cache.pair.present
+            caches[lowered.inputs[past].slot] = past
+            target = lowered.outputs[present].slot
+            if uses.why_unsafe(present, past):
+                copied[past] = target
+            else:
+                caches[target] = past
+        written = [
+            writers for slot in caches if (writers := uses.writers.get((Space.EXTERNAL, slot)))
+        ]
+        kernels = {lowered.steps[step].implementation for steps in written for step in steps}
+        appends = not copied and kernels <= {"append"}
+        return _Places(lowered, caches, copied, appends, lowered.outputs[decoder.logits].slot)
+
+
+def pieces(count: int, chunk: int) -> list[int]:
+    """Divide a number of tokens into powers of two up to `chunk`, largest first."""
+    found = [chunk] * (count // chunk)
+    left = count % chunk
+    return found + [1 << bit for bit in reversed(range(left.bit_length())) if left >> bit & 1]

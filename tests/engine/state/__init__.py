@@ -1,0 +1,1 @@
+"""Tests of decoders with fixed caches."""
