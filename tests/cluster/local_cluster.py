@@ -89,16 +89,16 @@ class LocalCluster:
         ray.init(address=self._cluster.address, log_to_driver=False, logging_level="error")
         self._cluster.wait_for_nodes()
 
-    def add(self, size_mib: int):
-        """Start a node whose models are cached in a folder of its own."""
+    def add(self, size_mib: int, cpus: int | None = None, **environment: str):
+        """Start a node whose models are cached in a folder of its own, with further variables."""
         cache = self.folder / f"cache{len(self.nodes)}"
         first = {"include_dashboard": False, "_system_config": SOON}
         head = {} if self.nodes else first
         node = self._cluster.add_node(
-            num_cpus=self._cpus,
+            num_cpus=cpus or self._cpus,
             memory=size_mib * MIB,
             object_store_memory=STORE_BYTES,
-            env_vars={**os.environ, "TIGHTSHIP_CACHE_DIR": str(cache)},
+            env_vars={**os.environ, "TIGHTSHIP_CACHE_DIR": str(cache), **environment},
             **head,
         )
         self.nodes.append(node)

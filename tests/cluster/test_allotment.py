@@ -12,7 +12,7 @@ from tightship.cluster.replica_memory import Requirements
 from tightship.errors import CapacityError, InputError
 
 MIB = 1 << 20
-NEEDS = Requirements("net", 40 * MIB, 5 * MIB, MIB, 14 * MIB, 24 * MIB)
+NEEDS = Requirements("net", 24 * MIB, 5 * MIB, MIB, 14 * MIB, 24 * MIB)
 WORKER = 50 * MIB
 REPLICA, ONCE = 70 * MIB, 90 * MIB
 
@@ -29,7 +29,9 @@ def demand(count=None, **others):
 def test_a_node_holds_the_weights_once_and_its_replicas_exactly():
     assert replicas_on(demand(), node("a", 90 + 3 * 70)) == 3
     assert replicas_on(demand(), node("a", 90 + 3 * 70 - 1)) == 2
-    assert replicas_on(demand(anchored={"a"}), node("a", 210)) == 3
+    assert replicas_on(demand(held={"a": NEEDS.weights_bytes}), node("a", 210)) == 3
+    assert replicas_on(demand(held={"a": 0}), node("a", 24 + 210)) == 3
+    assert replicas_on(demand(held={"a": 0}), node("a", 24 + 210 - 1)) == 2
     assert replicas_on(demand(), node("a", 10_000, cpus=2.0)) == 2
     assert replicas_on(demand(), node("a", 50)) == 0
 
@@ -55,7 +57,7 @@ def test_more_than_the_nodes_hold_is_refused_with_the_numbers():
     text = str(refused.value)
     assert "4 replica(s) do not fit; the nodes hold 1" in text
     assert "A replica takes 70.0 MiB (worker process 50.0 MiB, arena 5.00 MiB" in text
-    assert "a node 90.0 MiB once (worker process 50.0 MiB, weights 40.0 MiB)" in text
+    assert "a node 90.0 MiB once (anchor process 66.0 MiB, weights 24.0 MiB)" in text
     assert "Node aaaaaaaaaaaa has 200.0 MiB free of 200.0 MiB" in text
     assert "Node bbbbbbbbbbbb has 100.0 MiB free of 400.0 MiB" in text
     assert text.endswith("Ask for at most 1, or add nodes.")
@@ -65,8 +67,8 @@ def test_a_refusal_says_whether_others_hold_the_memory():
     with pytest.raises(CapacityError, match="without what others have booked"):
         allot(demand(1), [node("a", 400, free_mib=100)])
     with pytest.raises(CapacityError, match=r"would hold one has 160\.0MiB of memory and 1") as it:
-        allot(demand(1, stages=2), [node("a", 159)])
-    assert str(it.value).endswith("cut into 2 stages, it fits these nodes.")
+        allot(demand(1, stages=lambda _, worker: worker // MIB), [node("a", 159)])
+    assert "; 50 stage(s) of `tightship.cluster.split` and" in str(it.value)
     assert (it.value.needed_bytes, it.value.limit_bytes) == (160 * MIB, 159 * MIB)
 
 

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tightship
+from tests.cluster.test_stage_file import stages_of
 from tests.zoo import light
 from tightship import cluster
 
@@ -74,13 +76,40 @@ def alive():
     return alive_nodes()
 
 
+def test_the_loss_of_a_node_ends_a_pipeline_with_its_reason(shared_cluster, monkeypatch):
+    monkeypatch.setattr("tightship.cluster.calls_in_flight.RESTART_S", 5.0)
+    path = light.path_of("squeezenet")
+    image = np.ones(light.SHAPE, np.float32)
+    added = shared_cluster.add(400, 2 * CPUS + 2)
+    until(lambda: added.node_id in {node.node_id for node in alive()})
+    stages = stages_of(path, 2, threads=CPUS + 1)  # no other node has so many processors
+    with cluster.pipeline(stages) as running:
+        (name,) = stages[0].plan.inputs
+        running.run({name: image})
+        shared_cluster.kill(added)
+        for _ in range(2):  # the call that meets the loss, and one after Ray had time to restart
+            with pytest.raises(cluster.StageLostError, match=r"squeezenet.* ended"):
+                running.run({name: image}, timeout_s=WAIT_S)
+    until(lambda: added.node_id not in {node.node_id for node in alive()})
+    until(lambda: all(node.free_bytes == node.memory_bytes for node in alive()))
+
+
 def test_the_end_of_the_starting_process_ends_its_replicas(shared_cluster):
+    import ray
+
     command = [sys.executable, "-c", DRIVER, shared_cluster.address, light.path_of("squeezenet")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         pids = json.loads(process.stdout.readline())
         assert len(pids) == 3
         assert all(Path(f"/proc/{pid}").exists() for pid in pids)
-        os.kill(process.pid, signal.SIGKILL)
+        with cluster.replicas(light.path_of("squeezenet"), 1) as group:
+            (anchor,) = group.anchors
+            status = ray.get(anchor.status.remote())
+            assert status["pid"] == pids[-1]  # jobs share it
+            os.kill(process.pid, signal.SIGKILL)
+            until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids[:-1]))
+            assert ray.get(anchor.status.remote()) | {"pss_bytes": 0} == status | {"pss_bytes": 0}
+            assert len(group.status()) == 1
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
     until(lambda: all(node.free_bytes == node.memory_bytes for node in alive()))

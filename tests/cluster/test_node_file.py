@@ -1,6 +1,7 @@
 """Prepared files on nodes: found, prepared, sent, and refused."""
 
 import hashlib
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,12 +9,20 @@ import pytest
 
 import tightship
 from tests import small_models
-from tightship.cluster.node_file import Source, find_file, receive_file, source_of
+from tests.cluster.serve_clients import anchors, until
+from tightship.cluster.node_file import (
+    Source,
+    check_source,
+    find_file,
+    receive_file,
+    source_of,
+)
 from tightship.cluster.preparing_process import prepare_apart
 from tightship.errors import FormatError, InputError
 from tightship.prepared_cache import UnusableCacheError
 
 SHAPES = {"x": (4, 32)}
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -112,22 +121,48 @@ def test_errors_of_the_preparing_process_are_raised_here(source, tmp_path):
         prepare_apart(source, tmp_path / "missing" / "out")
 
 
+def test_a_key_is_that_of_the_prepared_file(source, tmp_path):
+    other = tmp_path / "other.onnx"
+    other.write_bytes(Path(source.path).read_bytes())
+    assert source_of(other, SHAPES, 1).key == source.key
+    assert source_of(other, {"batch": 4}, 1).key == source.key
+    assert source_of(other, {"x": (8, 32)}, 1).key != source.key
+    assert source_of(other, SHAPES, 2).key != source.key
+    prepared = tmp_path / "dense.tship"
+    tightship.prepare(source.path, prepared, shapes=SHAPES)
+    assert source_of(prepared, SHAPES, 1).key == source_of(prepared, None, 1).key
+
+
+def test_a_model_without_shared_weights_is_checked_by_its_bytes(source):
+    check_source(source)
+    with pytest.raises(InputError, match="is missing on this node"):
+        check_source(replace(source, path=source.path + ".elsewhere"))
+    Path(source.path).write_bytes(small_models.dense(hidden=32)[0])
+    with pytest.raises(InputError, match="differs between nodes"):
+        check_source(source)
+
+
 def test_an_anchor_receives_what_its_node_lacks(shared_cluster, source, tmp_path):
     import ray
 
-    from tightship.cluster.anchor import Anchor
-    from tightship.cluster.ray_state import on_node
+    from tightship.cluster.held_nodes import hold_on
+    from tightship.cluster.node_processes import Process
+    from tightship.cluster.ray_state import alive_nodes
+    from tightship.cluster.weights_bookings import Holding
 
     first, second = (shared_cluster.nodes[index].node_id for index in (1, 2))
-    anchor = ray.remote(Anchor)
-    has = anchor.options(num_cpus=0, name="has", **on_node(first)).remote(source)
     elsewhere = replace(source, path=str(tmp_path / "elsewhere.onnx"))
-    lacks = anchor.options(num_cpus=0, **on_node(second)).remote(elsewhere, ("has",))
-    alone = anchor.options(num_cpus=0, **on_node(second)).remote(replace(elsewhere, digest="0"))
-    sent, found = ray.get([has.file.remote(), lacks.file.remote()])
+    (has,) = hold_on({first: MIB}, [Holding(source, MIB)])
+    (lacks,) = hold_on({second: MIB}, [Holding(elsewhere, MIB)])
+    user = subprocess.Popen(["sleep", "600"])
+    process = Process("replica", user.pid, "dense", 0)
+    ray.get([each.register.remote(process, [source.key]) for each in (has, lacks)])
+    sent, found = ray.get([has.file.remote(source), lacks.file.remote(elsewhere)])
     assert sent.path != found.path
-    assert ray.get(has.digest.remote()) == ray.get(lacks.digest.remote())
+    assert ray.get(has.digest.remote(source)) == ray.get(lacks.digest.remote(elsewhere))
     with pytest.raises(InputError, match="is missing on this node"):
-        ray.get(alone.file.remote())
-    for each in (has, lacks, alone):
-        ray.kill(each)
+        ray.get(lacks.file.remote(replace(elsewhere, digest="0")))
+    user.kill()
+    user.wait()
+    until(lambda: not anchors())
+    until(lambda: all(each.free_bytes == each.memory_bytes for each in alive_nodes()))

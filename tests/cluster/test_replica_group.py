@@ -109,6 +109,7 @@ def test_an_anchor_that_ends_is_started_again(group, image, expected):
             return False
 
     until(is_back)
+    assert booked_weights(anchor) == [group.source.key]
     ray.kill(group.actors[0], no_restart=False)  # it asks the new anchor for the file
     until(lambda: len(group.status()) == 2)
     check(group, image, expected)
@@ -126,6 +127,36 @@ def test_auto_fills_the_memory_of_each_node(shared_cluster):
         booked = sum(node.memory_bytes - node.free_bytes for node in nodes_now(shared_cluster))
         taken = sum(each["pss_bytes"] for each in status)
         assert taken <= booked
+
+
+def test_groups_of_one_model_book_its_weights_once(shared_cluster, group, image, expected):
+    before = nodes_now(shared_cluster)
+    with cluster.replicas(light.path_of("squeezenet"), 1) as second:
+        worker = cluster.worker_bytes()
+        after = nodes_now(shared_cluster)
+        taken = {
+            node.node_id: was.free_bytes - node.free_bytes
+            for was, node in zip(before, after, strict=True)
+            if was.free_bytes != node.free_bytes
+        }
+        (name,) = taken
+        assert taken[name] == worker.on(name) + second.requirements.replica_bytes
+        assert second.anchors[0] == group.anchors[0]
+        assert booked_weights(group.anchors[0]) == [group.source.key]
+        group.close()
+        check(second, image, expected)
+        assert booked_weights(second.anchors[0]) == [second.source.key]
+        with cluster.replicas(light.path_of("resnet50"), 1) as other:
+            assert len(booked_weights(other.anchors[0])) == 2
+            anchor = other.anchors[0]
+        until(lambda: booked_weights(anchor) == [second.source.key])
+    until(lambda: all(n.free_bytes == n.memory_bytes for n in nodes_now(shared_cluster)))
+
+
+def booked_weights(anchor):
+    import ray
+
+    return ray.get(anchor.status.remote())["keys"]
 
 
 def nodes_now(shared_cluster):
@@ -149,7 +180,12 @@ def test_what_no_node_holds_is_refused(shared_cluster):
 
 def test_a_closed_group_says_so_and_books_nothing(shared_cluster, image):
     group = cluster.replicas(light.path_of("squeezenet"), 1, share=False)
-    assert group.anchors == ()
+    status = cluster.status()
+    assert sorted(each["kind"] for node in status for each in node["processes"]) == [
+        "anchor",
+        "replica",
+    ]
+    assert all(booked_weights(anchor) == [] for anchor in group.anchors)
     group.close()
     group.close()
     with pytest.raises(InputError, match="are closed; start others"):

@@ -1,14 +1,14 @@
 """Decides how many replicas each node gets, or refuses with the numbers; knows no Ray.
 
-A node holds, besides its replicas, one anchor: the worker process that keeps the weights. Nodes
-that hold most are filled first, so that few copies of the weights exist.
+A node holds, besides its replicas, one anchor, the worker process that keeps models, and their
+weights; what it has of these counts no second time. Nodes that hold most are filled first, so that
+few copies of the weights exist.
 """
 
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tightship.cluster.booking import anchor_booking, replica_booking
+from tightship.cluster.booking import ANCHOR_BYTES, anchor_booking, replica_booking
 from tightship.cluster.nodes import Node
 from tightship.cluster.replica_memory import Requirements
 from tightship.errors import CapacityError, InputError
@@ -18,6 +18,8 @@ SHOWN_MAX = 8
 """Most nodes that a refusal lists."""
 ID_SHOWN = 12
 """Characters of a node's id that tell it apart."""
+Stages = Callable[[Sequence[Node], int], int | None]
+"""Fewest stages of a model for nodes, by them and the bytes of an idle worker; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +30,19 @@ class Demand:
         requirements: Memory of the model.
         workers: Bytes of an idle worker by node; nodes left out count as the largest of them.
         count: Number of replicas; None for as many as the nodes hold.
-        anchored: Nodes that have the weights booked already.
-        stages: Fewest stages into which the model can be cut for these nodes, if that is known.
+        held: Bytes of the weights that nodes have booked already, of those that have an anchor.
+        stages: Function that finds the fewest stages into which the model can be cut for nodes.
+        serving_bytes: Bytes of an idle replica of Ray Serve, on any node; None for an actor.
+        keeper_bytes: Bytes of a further process, of which one node has one.
     """
 
     requirements: Requirements
     workers: Mapping[str, int] = field(default_factory=dict)
     count: int | None = None
-    anchored: AbstractSet[str] = frozenset()
-    stages: int | None = None
+    held: Mapping[str, int] = field(default_factory=dict)
+    stages: Stages | None = None
+    serving_bytes: int | None = None
+    keeper_bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.count is not None and self.count < 1:
@@ -48,13 +54,18 @@ class Demand:
 
     def replica_bytes(self, node: Node) -> int:
         """Return the bytes that each replica books on a node."""
-        return replica_booking(self.requirements, self.worker_bytes(node))
+        return replica_booking(self.requirements, self.replica_worker_bytes(node))
+
+    def replica_worker_bytes(self, node: Node) -> int:
+        """Return the bytes of a replica on a node without its model."""
+        return self.worker_bytes(node) if self.serving_bytes is None else self.serving_bytes
 
     def once_bytes(self, node: Node) -> int:
-        """Return the bytes to book once on a node: nothing if it has them, or none are shared."""
-        if node.node_id in self.anchored or not self.requirements.is_shared:
-            return 0
-        return anchor_booking(self.requirements, self.worker_bytes(node))
+        """Return the bytes to book once on a node: its anchor and the weights that it lacks."""
+        held = self.held.get(node.node_id)
+        if held is None:
+            return anchor_booking(self.requirements, self.worker_bytes(node))
+        return self.requirements.node_bytes - held
 
 
 def replicas_on(demand: Demand, node: Node, *, empty: bool = False) -> int:
@@ -96,33 +107,37 @@ def _refusal(demand: Demand, capacities: Sequence[tuple[Node, int]]) -> Capacity
     needs, wanted = demand.requirements, demand.count or 1
     held = sum(capacity * node.count for node, capacity in capacities)
     worker = max((demand.worker_bytes(node) for node, _ in capacities), default=0)
-    once = anchor_booking(needs, worker) if needs.is_shared else 0
-    least = once + replica_booking(needs, worker)
+    serving = worker if demand.serving_bytes is None else demand.serving_bytes
+    once = anchor_booking(needs, worker)
+    least = once + replica_booking(needs, serving) + demand.keeper_bytes
     lines = [_node_line(node, capacity) for node, capacity in capacities[:SHOWN_MAX]]
     if len(capacities) > SHOWN_MAX:
         lines.append(f"{len(capacities) - SHOWN_MAX} further nodes")
     text = (
         f"`{needs.model}`: {wanted} replica(s) do not fit; the nodes hold {_bound(demand)}{held}. "
-        f"{_parts(needs, worker)} {'; '.join(lines) or 'The cluster has no nodes'}. "
+        f"{_parts(demand, worker, serving)} {'; '.join(lines) or 'The cluster has no nodes'}. "
         f"{_advice(demand, [node for node, _ in capacities], held, least)}"
     )
     most = max((node.free_bytes for node, _ in capacities), default=0)
     return CapacityError(text, needed_bytes=least, limit_bytes=most)
 
 
-def _parts(needs: Requirements, worker: int) -> str:
+def _parts(demand: Demand, worker: int, serving: int) -> str:
+    needs = demand.requirements
     own = "" if needs.is_shared else f"weights {format_bytes(needs.weights_bytes)}, "
+    room = f", requests {format_bytes(needs.request_bytes)}" if needs.request_bytes else ""
     text = (
-        f"A replica takes {format_bytes(replica_booking(needs, worker))} (worker process "
-        f"{_measured(worker)}, {own}arena {format_bytes(needs.arena_bytes)}, inputs and outputs "
-        f"{format_bytes(needs.io_bytes)}, runtime {format_bytes(needs.runtime_bytes)}) and "
+        f"A replica takes {format_bytes(replica_booking(needs, serving))} (worker process "
+        f"{_measured(serving)}, {own}arena {format_bytes(needs.arena_bytes)}, inputs and outputs "
+        f"{format_bytes(needs.io_bytes)}, runtime {format_bytes(needs.runtime_bytes)}{room}) and "
         f"{needs.threads} processor(s)"
     )
-    if not needs.is_shared:
-        return f"{text}."
+    keeper = demand.keeper_bytes
+    one = f", and one of the nodes {format_bytes(keeper)} for a keeper" if keeper else ""
+    anchor, weights = _measured(worker, ANCHOR_BYTES), format_bytes(needs.node_bytes)
     return (
-        f"{text}; a node {format_bytes(anchor_booking(needs, worker))} once (worker process "
-        f"{_measured(worker)}, weights {format_bytes(needs.weights_bytes)})."
+        f"{text}; a node {format_bytes(anchor_booking(needs, worker))} once (anchor process "
+        f"{anchor}, weights {weights}){one}."
     )
 
 
@@ -147,13 +162,19 @@ def _advice(demand: Demand, nodes: Sequence[Node], held: int, least: int) -> str
         f"The smallest node that would hold one has {_beyond(demand)}{format_limit(least)} of "
         f"memory and {threads} processor(s)"
     )
-    if demand.stages is None:
+    idle = max((demand.worker_bytes(node) for node in nodes), default=0)
+    stages = None if demand.stages is None else demand.stages(nodes, idle)
+    if stages is None:
         return f"{text}."
-    return f"{text}; cut into {demand.stages} stages, it fits these nodes."
+    bound = "" if demand.workers else "at least "
+    return (
+        f"{text}; {bound}{stages} stage(s) of `tightship.cluster.split` and `pipeline` fit these "
+        "nodes."
+    )
 
 
-def _measured(worker: int) -> str:
-    return format_bytes(worker) if worker else "not measured yet"
+def _measured(worker: int, added: int = 0) -> str:
+    return format_bytes(worker + added) if worker else "not measured yet"
 
 
 def _bound(demand: Demand) -> str:

@@ -1,12 +1,10 @@
-"""Books memory and processors for anchors and replicas, all of them or nothing."""
+"""Books memory and processors on nodes, all of them or nothing, and starts actors there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tightship.cluster.allotment import Demand, allot, replicas_on
 from tightship.cluster.nodes import Node
-from tightship.cluster.ray_state import alive_nodes, startable_nodes
 from tightship.errors import CapacityError
 
 PLACED_S, STARTED_S = 10.0, 600.0
@@ -23,14 +21,12 @@ class Place:
         index: Index of the bundle in it.
         count: Number of replicas.
         replica_bytes: Memory booked for each of them.
-        once_bytes: Memory booked for the anchor.
     """
 
     group: Any
     index: int
     count: int
     replica_bytes: int
-    once_bytes: int
 
     def start(self, actor: "BookedActor", *arguments: object) -> Any:  # noqa: ANN401
         """Start an actor in this place, which Ray restarts whenever it ends.
@@ -82,58 +78,54 @@ class BookedNodes:
             remove_placement_group(self.group)
 
 
-def book(demand: Demand, nodes: Sequence[Node]) -> BookedNodes:
-    """Book the replicas that a demand is allotted, and an anchor on each node.
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Memory and processors to book on a node."""
+
+    node: Node
+    memory_bytes: int
+    cpus: int
+
+
+def granted(
+    bundles: Sequence[Bundle], model: str, name: str = "", *, lifetime: str | None = None
+) -> Any:  # noqa: ANN401
+    """Book bundles, all or none, and return their placement group.
+
+    Args:
+        bundles: Amounts that the nodes have free.
+        model: Name of the model in reports.
+        name: Name of the placement group.
+        lifetime: `detached` for one that outlives the process that makes it.
 
     Raises:
-        CapacityError: The nodes do not hold them, or others booked the memory meanwhile.
+        CapacityError: Others booked the memory meanwhile, or a node did not start.
     """
     from ray.util.placement_group import placement_group, remove_placement_group
 
-    found = _places(demand, nodes, allot(demand, nodes))
     group = placement_group(
-        [_bundle(demand, node, count) for node, count in found],
+        [{"CPU": float(each.cpus), "memory": float(each.memory_bytes)} for each in bundles],
         strategy="SPREAD",
+        name=name,
+        lifetime=lifetime,
         bundle_label_selector=[
-            {"ray.io/node-id": node.node_id} if node.is_running else {} for node, _ in found
+            {"ray.io/node-id": each.node.node_id} if each.node.is_running else {}
+            for each in bundles
         ],
     )
-    must_start = any(not node.is_running for node, _ in found)
+    must_start = any(not each.node.is_running for each in bundles)
     try:
         is_ready = group.wait(timeout_seconds=STARTED_S if must_start else PLACED_S)
     except BaseException:
         remove_placement_group(group)
         raise
-    if not is_ready:
-        remove_placement_group(group)
-        allot(demand, [*alive_nodes(), *startable_nodes()])  # refuses with what is booked by now
-        needed = sum(int(_bundle(demand, node, count)["memory"]) for node, count in found)
-        raise CapacityError(
-            f"`{demand.requirements.model}`: Ray did not grant {needed} bytes on {len(found)} "
-            "nodes in time, although they were free; try again.",
-            needed_bytes=needed,
-            limit_bytes=sum(node.free_bytes for node, _ in found),
-        )
-    places = [
-        Place(group, index, count, demand.replica_bytes(node), demand.once_bytes(node))
-        for index, (node, count) in enumerate(found)
-    ]
-    return BookedNodes(group, tuple(places))
-
-
-def _places(
-    demand: Demand, nodes: Sequence[Node], allotted: Mapping[str, int]
-) -> list[tuple[Node, int]]:
-    """Return a node and its replicas for each place; a type of node once for each node of it."""
-    found = []
-    for node in nodes:
-        left, most = allotted.get(node.node_id, 0), replicas_on(demand, node)
-        while left:
-            found.append((node, min(left, most)))
-            left -= found[-1][1]
-    return found
-
-
-def _bundle(demand: Demand, node: Node, count: int) -> dict[str, float]:
-    memory = demand.once_bytes(node) + count * demand.replica_bytes(node)
-    return {"CPU": float(count * demand.requirements.threads), "memory": float(memory)}
+    if is_ready:
+        return group
+    remove_placement_group(group)
+    needed = sum(each.memory_bytes for each in bundles)
+    raise CapacityError(
+        f"`{model}`: Ray did not grant {needed} bytes on {len(bundles)} nodes in time, although "
+        "they were free; try again.",
+        needed_bytes=needed,
+        limit_bytes=sum(each.node.free_bytes for each in bundles),
+    )

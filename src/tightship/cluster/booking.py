@@ -4,6 +4,9 @@ from typing import Any
 
 from tightship.cluster.replica_memory import Requirements
 
+ANCHOR_BYTES = 16 << 20
+"""Bytes that an anchor gains beside an idle worker: threads for calls and for metrics (12 MB)."""
+
 
 def replica_booking(requirements: Requirements, worker_bytes: int) -> int:
     """Return the bytes that a replica books: its worker process, and what the model adds to it."""
@@ -11,8 +14,8 @@ def replica_booking(requirements: Requirements, worker_bytes: int) -> int:
 
 
 def anchor_booking(requirements: Requirements, worker_bytes: int) -> int:
-    """Return the bytes that the anchor of a node books: its worker process, and the weights."""
-    return worker_bytes + requirements.node_bytes
+    """Return the bytes that the anchor of a node books: its process, and the weights."""
+    return worker_bytes + ANCHOR_BYTES + requirements.node_bytes
 
 
 def actor_options(

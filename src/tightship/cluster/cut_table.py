@@ -137,9 +137,12 @@ def _stages_from(lowered: Lowered, found: Lifetimes, cuts: Integers) -> Iterator
     counted = np.zeros(len(lowered.slots), bool)
     live = np.zeros(len(lowered.steps) + 1, np.int64)  # between steps, as cuts are
     weights: set[int] = set()
+    packed = 0
     for stop in map(int, cuts[1:]):
         for step in lowered.steps[touched:stop]:
-            weights |= weights_of(step)
+            further = weights_of(step) - weights
+            weights |= further
+            packed += _packed_bytes(lowered, further)
             received[[slot for slot in slots_of(step.reads) if not is_own[slot]]] = True
         touched = stop
         ended = is_own & (found.first_write < stop) & (found.last_read < stop)
@@ -150,12 +153,7 @@ def _stages_from(lowered: Lowered, found: Lifetimes, cuts: Integers) -> Iterator
         beside = np.maximum(live[start:stop], live[start + 1 : stop + 1])
         arena = int((beside + scratch[start:stop]).max())
         runtime = HEAP_BYTES + (stop - start) * STEP_BYTES
-        yield (
-            _packed_bytes(lowered, weights)
-            + int(raw_bytes[received | sent].sum())
-            + arena
-            + runtime
-        )
+        yield (packed + int(raw_bytes[received | sent].sum()) + arena + runtime)
 
 
 def _overlapping(lowered: Lowered) -> NDArray[np.bool_]:

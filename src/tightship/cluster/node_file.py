@@ -23,6 +23,7 @@ from tightship.prepared_cache import Identity, identify
 CHUNK_BYTES = 8 << 20
 """Bytes of a file that are on their way between two nodes at once."""
 DIGEST_SHOWN = 12
+KEY_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,14 @@ class Source:
     def settings(self) -> Settings:
         """Settings that the prepared file depends on."""
         return Settings(self.shapes, self.threads)
+
+    @property
+    def key(self) -> str:
+        """Name that models share whose prepared file on a node is the same."""
+        shapes = sorted((self.shapes or {}).items())
+        plain = [(name, each if isinstance(each, int) else tuple(each)) for name, each in shapes]
+        text = repr((self.digest, plain, self.threads))
+        return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,9 @@ def source_of(model: ModelFile, shapes: Shapes | None, threads: int) -> Source:
     """
     path = str(Path(fspath(model)).absolute())
     identity = _identity(path)
-    if shapes and not holds_prepared(path):
+    if holds_prepared(path):
+        shapes = None  # the file has its own
+    elif shapes:
         from tightship.loading.opening import open_for
 
         shapes = open_for(path, Settings(shapes, threads))[1].input_shapes
@@ -94,7 +105,7 @@ def find_file(source: Source, make: Callable[[Source, Path], None]) -> NodeFile 
     """
     if not Path(source.path).is_file():
         return None
-    _check_digest(source, _identity(source.path))
+    check_digest(source.path, source.digest, _identity(source.path))
     if holds_prepared(source.path):
         verify_prepared(source.path)
         return _described(source, Path(source.path))
@@ -154,11 +165,30 @@ def _identity(path: str) -> Identity:
     return identity_of(path, folder)
 
 
-def _check_digest(source: Source, here: Identity) -> None:
-    if here.digest != source.digest:
+def check_source(source: Source) -> None:
+    """Check that this node has the bytes of a model.
+
+    Raises:
+        InputError: The model is missing here, or has others.
+    """
+    if not Path(source.path).is_file():
         raise InputError(
-            f"`{source.path}` differs between nodes: its digest is {here.digest[:DIGEST_SHOWN]} "
-            f"here and {source.digest[:DIGEST_SHOWN]} where it was named. Give every node the same "
+            f"`{source.path}` is missing on this node. Put the model in a folder that every node "
+            "can read, or share the weights, which are sent to nodes that lack them."
+        )
+    check_digest(source.path, source.digest, _identity(source.path))
+
+
+def check_digest(path: str, digest: str, here: Identity) -> None:
+    """Check that a model has the bytes here that it had where it was named.
+
+    Raises:
+        InputError: It has others.
+    """
+    if here.digest != digest:
+        raise InputError(
+            f"`{path}` differs between nodes: its digest is {here.digest[:DIGEST_SHOWN]} "
+            f"here and {digest[:DIGEST_SHOWN]} where it was named. Give every node the same "
             "file."
         )
 

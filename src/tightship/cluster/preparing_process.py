@@ -9,11 +9,13 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tightship.cluster.node_file import Source
+    from tightship.cluster.replica_memory import Shapes
 
 
 def prepare_apart(source: "Source", path: Path) -> None:
@@ -23,7 +25,19 @@ def prepare_apart(source: "Source", path: Path) -> None:
         TightshipError: The error of `tightship.prepare`.
         OSError: The file cannot be written, or the process ended without a result.
     """
-    given = pickle.dumps((source.path, str(path), source.shapes, source.threads))
+    call_apart(_prepare, source.path, str(path), source.shapes, source.threads)
+
+
+def call_apart(function: Callable[..., None], *arguments: object) -> None:
+    """Call a function of a module with a few small arguments, in another process.
+
+    The first argument is the path of the model, for the error if the process ends.
+
+    Raises:
+        TightshipError, OSError: The error of the function.
+        ChildProcessError: The process ended without a result.
+    """
+    given = pickle.dumps((function, arguments))
     with subprocess.Popen(
         [sys.executable, "-m", __name__, given.hex()],
         stdin=subprocess.PIPE,
@@ -33,21 +47,25 @@ def prepare_apart(source: "Source", path: Path) -> None:
         result = process.stdout.read()
         code = process.wait()
     if code:
-        raise ChildProcessError(f"Preparing `{source.path}` ended with exit code {code}.")
+        raise ChildProcessError(f"Preparing `{arguments[0]}` ended with exit code {code}.")
     error = pickle.loads(result)
     if error is not None:
         raise error
 
 
-def _main(given: str) -> None:
-    """Prepare a model, and write the error that it ended with, or None, to the standard output."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def _prepare(model: str, path: str, shapes: "Shapes | None", threads: int) -> None:
     from tightship.loading.preparing import prepare
 
-    model, path, shapes, threads = pickle.loads(bytes.fromhex(given))
+    prepare(model, path, shapes=shapes, threads=threads)
+
+
+def _main(given: str) -> None:
+    """Call a function, and write the error that it ended with, or None, to the standard output."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     error: Exception | None = None
     try:
-        prepare(model, path, shapes=shapes, threads=threads)
+        function, arguments = pickle.loads(bytes.fromhex(given))
+        function(*arguments)
     except Exception as raised:  # noqa: BLE001  the parent raises it
         error = raised
     os.write(sys.stdout.fileno(), pickle.dumps(error))

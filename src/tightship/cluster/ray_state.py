@@ -1,10 +1,10 @@
 """Reads the nodes of the cluster that this process is connected to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tightship.cluster.nodes import Node
-from tightship.errors import InputError, LibraryError
+from tightship.errors import DeadlineError, InputError, LibraryError
 
 UNBOUNDED = 1000
 """Number of nodes that stands for a type of node without a maximum."""
@@ -26,6 +26,32 @@ def ray_module() -> Any:  # noqa: ANN401  Ray has no types that a check without 
     if not ray.is_initialized():
         raise InputError("This process is not connected to a Ray cluster; call `ray.init()` first.")
     return ray
+
+
+def connect(address: str | None = None) -> Any:  # noqa: ANN401
+    """Return the module `ray.serve`, after connecting to the running cluster if necessary.
+
+    Args:
+        address: Address of the cluster; by default `RAY_ADDRESS`, or the one of this machine.
+
+    Raises:
+        LibraryError: Ray Serve is not installed.
+        InputError: No cluster is running.
+    """
+    try:
+        import ray
+        from ray import serve
+    except ImportError:
+        raise LibraryError("This needs Ray with Serve: `pip install 'tightship[ray]'`.") from None
+    if not ray.is_initialized():
+        try:
+            ray.init(address=address or "auto", log_to_driver=False, logging_level="error")
+        except ConnectionError as error:
+            raise InputError(
+                f"No Ray cluster is running: {error} Start one with `ray start --head`, or call "
+                "`ray.init()` first."
+            ) from None
+    return serve
 
 
 def alive_nodes() -> list[Node]:
@@ -72,3 +98,32 @@ def on_node(node_id: str) -> dict[str, Any]:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=False)}
+
+
+def booked_bytes() -> int:
+    """Return the memory that the actor in this process has booked; 0 in other processes."""
+    import ray
+
+    context = ray.get_runtime_context()
+    if context.get_actor_id() is None:
+        return 0
+    return int(context.get_assigned_resources().get("memory", 0))
+
+
+def results_of(references: Sequence[Any], timeout_s: float | None = None) -> list[Any]:
+    """Wait for results; an error of an actor is raised as it was raised there.
+
+    Raises:
+        DeadlineError: The timeout passed.
+        Exception: Any that an actor raised, or the end of one.
+    """
+    import ray
+
+    try:
+        found: list[Any] = ray.get(list(references), timeout=timeout_s)
+    except ray.exceptions.GetTimeoutError:
+        raise DeadlineError(f"No replica answered within {timeout_s} s.") from None
+    except ray.exceptions.RayTaskError as error:
+        cause = getattr(error, "cause", None)
+        raise cause if isinstance(cause, Exception) else error from None
+    return found

@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.cluster.held_nodes import anchor_on, hold_on
+from tightship.cluster.node_file import check_source
+from tightship.cluster.node_processes import Process
 from tightship.cluster.process_memory import (
     data_bytes,
     limit_data,
     pss_bytes,
     small_stacks,
 )
+from tightship.cluster.ray_state import booked_bytes
 from tightship.cluster.replica_memory import Requirements, Shapes
+from tightship.cluster.weights_bookings import Holding
 from tightship.public_calls import explains_memory
 
 Array = NDArray[np.generic]
@@ -23,16 +28,46 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Name of the anchor that has the model's file on this node."""
+    """Model of a replica, for which the anchor of its node answers.
 
-    anchor: str
+    Attributes:
+        holding: The model and its weights.
+        anchor_bytes: Memory of an anchor without weights.
+        is_shared: Whether the weights are those of the prepared file that the anchor has.
+    """
 
-    def path(self) -> str:
-        """Return the path of the file, which the anchor prepares first if it is missing."""
+    holding: Holding
+    anchor_bytes: int
+    is_shared: bool = True
+
+    def path(self, model: str) -> str:
+        """Return the path of a file to load, which the anchor prepares first if it is missing.
+
+        Args:
+            model: Name of the model in reports.
+
+        Raises:
+            CapacityError: The anchor was lost for good, and the node has no room for another.
+            InputError: The model differs from that of the process that named it.
+        """
         import ray
 
-        path: str = ray.get(ray.get_actor(self.anchor).file.remote()).path
+        source = self.holding.source
+        node = ray.get_runtime_context().get_node_id()
+        process = Process("replica", os.getpid(), model, booked_bytes())
+        if not self.is_shared:
+            check_source(source)
+            anchor_on(node, self.anchor_bytes).register.remote(process)
+            return source.path
+        (anchor,) = hold_on({node: self.anchor_bytes}, [self.holding])
+        anchor.register.remote(process, [source.key])
+        path: str = ray.get(anchor.file.remote(source)).path
         return path
+
+    @property
+    def shapes(self) -> Shapes | None:
+        """Shapes to load the file with; a prepared one has its own."""
+        return None if self.is_shared else self.holding.source.shapes
 
 
 class Replica:
@@ -45,16 +80,14 @@ class Replica:
 
     def __init__(
         self,
-        model: "str | Found",
+        model: str | Found,
         requirements: Requirements,
-        shapes: Shapes | None = None,
     ) -> None:
         """Load a model.
 
         Args:
-            model: Path of the model on this node, or where to find it.
+            model: Path of a prepared model on this node, or where to find the model.
             requirements: Requirements of the model, which become the limit.
-            shapes: Shapes for inputs whose dimensions are symbolic, as for the requirements.
 
         Raises:
             CapacityError: The model needs more than the requirements.
@@ -63,14 +96,14 @@ class Replica:
         from tightship.loading import load
 
         started = time.perf_counter_ns()
-        path = model if isinstance(model, str) else model.path()
+        path = model if isinstance(model, str) else model.path(requirements.model)
         small_stacks()
         self._data_bytes = data_bytes()
         self._limit_bytes = limit_data(requirements.data_bytes)
         load_started = time.perf_counter_ns()
         self._model = load(
             path,
-            shapes=shapes,
+            shapes=None if isinstance(model, str) else model.shapes,
             max_memory=requirements.plan_bytes,
             threads=requirements.threads,
         )

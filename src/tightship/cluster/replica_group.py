@@ -3,22 +3,20 @@
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal
-from uuid import uuid4
 
 from tightship.cluster.allotment import Demand, allot
-from tightship.cluster.anchor import Anchor
-from tightship.cluster.booked_nodes import BookedActor, BookedNodes, book
-from tightship.cluster.node_file import Source, source_of
-from tightship.cluster.ray_state import alive_nodes, ray_module, startable_nodes
+from tightship.cluster.booked_nodes import BookedActor
+from tightship.cluster.booking import ANCHOR_BYTES
+from tightship.cluster.held_nodes import HeldNodes, book, held_bytes
+from tightship.cluster.node_file import source_of
+from tightship.cluster.ray_state import alive_nodes, ray_module, results_of, startable_nodes
 from tightship.cluster.replica import Array, Found, Replica
-from tightship.cluster.replica_memory import (
-    ModelFile,
-    Requirements,
-    Shapes,
-    requirements,
-)
+from tightship.cluster.replica_memory import ModelFile, Shapes, requirements
+from tightship.cluster.stage_advice import stages_of
+from tightship.cluster.weights_bookings import Holding
 from tightship.cluster.worker import worker_bytes
 from tightship.errors import DeadlineError, InputError, TightshipError
 
@@ -61,14 +59,17 @@ def replicas(
     if isinstance(wanted, str):
         raise InputError(f"`count` is `{wanted}`; it must be a number of replicas, or `auto`.")
     nodes = [*alive_nodes(), *startable_nodes()]
-    allot(Demand(needs, count=wanted), nodes)  # refuses at once what no worker could change
-    demand = Demand(needs, worker_bytes().by_node, wanted)
-    booked = book(demand, nodes)
-    source = source_of(model, shapes, needs.threads)
+    holding = Holding(source_of(model, shapes, needs.threads), needs.node_bytes)
+    holdings = [holding] if share else []
+    held = held_bytes(holdings)
+    first = Demand(needs, count=wanted, held=held, stages=stages_of(model, shapes, needs.threads))
+    allot(first, nodes)  # refuses at once what no worker could change
+    demand = replace(first, workers=worker_bytes().by_node)
+    found = book(demand, nodes, holdings)
     try:
-        return ReplicaGroup(needs, booked, source)
+        return ReplicaGroup(demand, found, holding)
     except BaseException:
-        booked.release()
+        found.booked.release()
         raise
 
 
@@ -80,31 +81,27 @@ class ReplicaGroup:
 
     Attributes:
         requirements: Memory of the model.
+        source: The model, by its path and bytes.
     """
 
-    def __init__(self, requirements: Requirements, booked: BookedNodes, source: Source) -> None:
-        """Start anchors and replicas in the memory that is booked, and wait until all are ready."""
-        self.requirements = requirements
-        self._booked = booked
-        self._anchors: list[Any] = []
+    def __init__(self, demand: Demand, found: HeldNodes, holding: Holding) -> None:
+        """Start replicas in the memory that is booked, and wait until all are ready."""
+        self.requirements = demand.requirements
+        self.source = holding.source
+        self._booked = found.booked
+        self._anchors = list(found.anchors)
         self._replicas: list[Any] = []
         self._next = itertools.count()
         self._closing = threading.Lock()
-        names: tuple[str, ...] = ()
-        name = f"tightship:{uuid4().hex}"
-        for place in booked.places:
-            if requirements.is_shared:
-                anchor = BookedActor(Anchor, place.once_bytes, 0, f"{name}:{place.index}")
-                self._anchors.append(place.start(anchor, source, names))
-                names = (*names, f"{name}:{place.index}")
-            actor = BookedActor(Replica, place.replica_bytes, requirements.threads)
+        where = Found(
+            holding, max(demand.workers.values()) + ANCHOR_BYTES, self.requirements.is_shared
+        )
+        for place in found.booked.places:
+            actor = BookedActor(Replica, place.replica_bytes, self.requirements.threads)
             self._replicas += [
-                place.start(actor, Found(names[-1]), requirements)
-                if requirements.is_shared
-                else place.start(actor, source.path, requirements, source.shapes)
-                for _ in range(place.count)
+                place.start(actor, where, self.requirements) for _ in range(place.count)
             ]
-        _results([replica.status.remote() for replica in self._replicas])
+        results_of([replica.status.remote() for replica in self._replicas])
 
     @property
     def actors(self) -> Sequence[Any]:
@@ -113,7 +110,7 @@ class ReplicaGroup:
 
     @property
     def anchors(self) -> Sequence[Any]:
-        """Handles of the anchors, one for each node; none if weights are not shared."""
+        """Handles of the anchors of its nodes, which other groups may use too."""
         return tuple(self._anchors)
 
     def run(
@@ -139,7 +136,7 @@ class ReplicaGroup:
         for _ in range(ATTEMPTS):
             replica = self._chosen()
             try:
-                (found,) = _results([replica.run.remote(inputs)], timeout_s)
+                (found,) = results_of([replica.run.remote(inputs)], timeout_s)
             except ray.exceptions.RayActorError as error:
                 lost = error
                 continue
@@ -157,7 +154,7 @@ class ReplicaGroup:
         found = []
         for replica in self._replicas:
             try:
-                found += _results([replica.status.remote()], STATUS_S)
+                found += results_of([replica.status.remote()], STATUS_S)
             except (ray.exceptions.RayActorError, DeadlineError):
                 continue
         return found
@@ -166,6 +163,8 @@ class ReplicaGroup:
         """End replicas and anchors, and release what is booked; further calls have no effect."""
         with self._closing:
             self._booked.release()
+            for anchor in self._anchors:
+                anchor.check.remote()
             self._replicas, self._anchors = [], []
 
     def __enter__(self) -> "ReplicaGroup":
@@ -186,17 +185,3 @@ class ReplicaGroup:
                 f"The replicas of `{self.requirements.model}` are closed; start others."
             )
         return replicas[next(self._next) % len(replicas)]
-
-
-def _results(references: Sequence[Any], timeout_s: float | None = None) -> list[Any]:
-    """Wait for results; an error of a replica is raised as it was raised there."""
-    import ray
-
-    try:
-        found: list[Any] = ray.get(list(references), timeout=timeout_s)
-    except ray.exceptions.GetTimeoutError:
-        raise DeadlineError(f"No replica answered within {timeout_s} s.") from None
-    except ray.exceptions.RayTaskError as error:
-        cause = getattr(error, "cause", None)
-        raise cause if isinstance(cause, Exception) else error from None
-    return found

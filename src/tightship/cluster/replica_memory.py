@@ -1,7 +1,7 @@
 """Computes what one replica of a model takes and what a node holds once, before anything runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import NamedTuple
 
@@ -12,11 +12,14 @@ from tightship.engine.plan.footprint import (
     stored_runtime_bytes,
 )
 from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.program.program import Lowered
 from tightship.engine.stored.container import PAGE_BYTES, holds_prepared
 from tightship.errors import InputError
+from tightship.graph import element_count
 from tightship.public_calls import explains_memory
 
 ModelFile = str | PathLike[str]
+"""Path of an ONNX model."""
 Shapes = Mapping[str, Sequence[int] | int]
 
 
@@ -41,6 +44,9 @@ class Requirements:
             included.
         threads: Threads of each kernel.
         is_shared: Whether replicas of one node map one copy of the weights.
+        request_bytes: Room of a replica for what receives requests and answers them.
+        input_elements: Elements of all inputs.
+        output_elements: Elements of all outputs.
     """
 
     model: str
@@ -51,6 +57,9 @@ class Requirements:
     reserved_bytes: int
     threads: int = 1
     is_shared: bool = True
+    request_bytes: int = 0
+    input_elements: int = 0
+    output_elements: int = 0
 
     @property
     def node_bytes(self) -> int:
@@ -61,13 +70,13 @@ class Requirements:
     def replica_bytes(self) -> int:
         """Bytes that one replica adds to its worker process."""
         own = 0 if self.is_shared else self.weights_bytes
-        return own + self.arena_bytes + self.io_bytes + self.runtime_bytes
+        return own + self.arena_bytes + self.io_bytes + self.runtime_bytes + self.request_bytes
 
     @property
     def data_bytes(self) -> int:
         """Growth of a replica's writable memory, which `RLIMIT_DATA` bounds."""
         own = 0 if self.is_shared else self.weights_bytes
-        return own + self.arena_bytes + self.io_bytes + self.reserved_bytes
+        return own + self.arena_bytes + self.io_bytes + self.reserved_bytes + self.request_bytes
 
     @property
     def plan_bytes(self) -> int:
@@ -125,9 +134,10 @@ def _of_prepared(model: ModelFile, shapes: Shapes | None, threads: int | None) -
         open_library()
     lowered = stored.prepared(program_index(stored, asked)).placement.lowered
     runtime = Runtime(stored_resident_bytes(lowered), plan.runtime_bytes)
-    return _requirements(
+    needs = _requirements(
         plan, plan.weights_bytes, runtime, stored.compatibility.threads, share=True
     )
+    return _with_elements(needs, lowered)
 
 
 def _of_file(model: ModelFile, settings: Settings, *, share: bool) -> Requirements:
@@ -141,10 +151,21 @@ def _of_file(model: ModelFile, settings: Settings, *, share: bool) -> Requiremen
     own = runtime_bytes(lowered, compiled.node_count)
     runtime = Runtime(own, own)
     if not share:
-        return _requirements(plan, plan.weights_bytes, runtime, settings.threads, share=False)
+        needs = _requirements(plan, plan.weights_bytes, runtime, settings.threads, share=False)
+        return _with_elements(needs, lowered)
     runtime = Runtime(stored_resident_bytes(lowered), stored_runtime_bytes(lowered))
     weights = -(-plan.weights_bytes // PAGE_BYTES) * PAGE_BYTES  # a file has whole pages of them
-    return _requirements(plan, weights, runtime, settings.threads, share=True)
+    needs = _requirements(plan, weights, runtime, settings.threads, share=True)
+    return _with_elements(needs, lowered)
+
+
+def _with_elements(needs: Requirements, lowered: Lowered) -> Requirements:
+    """Add the number of elements, by which the room for JSON counts."""
+    return replace(
+        needs,
+        input_elements=sum(element_count(each.shape) for each in lowered.inputs.values()),
+        output_elements=sum(element_count(each.shape) for each in lowered.outputs.values()),
+    )
 
 
 def _requirements(

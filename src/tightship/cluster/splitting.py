@@ -6,15 +6,17 @@ result is then optimal, because no bound of another stage is above its plan.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os import PathLike
 
 import numpy as np
 
 from tightship.cluster.best_cuts import BUDGETS_MAX, Cuts, best_cuts
-from tightship.cluster.cut_table import CutTable, lifetimes_of, table_of
+from tightship.cluster.cut_table import CutTable, table_of
 from tightship.cluster.replica_memory import Shapes, check_exact
-from tightship.cluster.stage_program import placed
-from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
+from tightship.cluster.stage_origin import Origin, compiled
+from tightship.cluster.stage_program import StagePrograms
+from tightship.engine.compile.compile_graph import ModelSource
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.plan.placement import memory_plan
@@ -32,17 +34,44 @@ class Stage:
         stop_step: Step after the last.
         budget: Index of the budget that it is within.
         budget_bytes: Bytes of that budget.
-        received_bytes: Bytes that it receives from earlier stages, and that are no input of the
-            model.
+        received: Names of the values that it receives from earlier stages.
+        received_bytes: Total size of these values.
+        results: Names of the outputs of the model that it computes.
         plan: Every byte that the stage takes, weights, arena, what crosses, and runtime.
+        origin: The model that it is part of.
     """
 
     start_step: int
     stop_step: int
     budget: int
     budget_bytes: int
+    received: tuple[str, ...]
     received_bytes: int
+    results: tuple[str, ...]
     plan: MemoryPlan
+    origin: Origin = field(repr=False)
+
+    def prepare(self, output: str | PathLike[str]) -> MemoryPlan:
+        """Write the stage into a file of its own, which `tightship.load` maps and runs.
+
+        Inputs and outputs are those of the model that its steps touch, and the values that cross
+        the cuts, by name: results of the stages, each given to those behind it, are the results of
+        the model. A value that crosses in blocks of channels is an array of its bytes.
+
+        Args:
+            output: Path of the file to write, by convention `.tship`.
+
+        Returns:
+            Plan of a process that loads the file.
+
+        Raises:
+            InputError: The model has changed since it was split, or a step cannot be stored.
+            OSError: The file cannot be written.
+            OutOfMemoryError: Memory to pack the largest weight cannot be allocated.
+        """
+        from tightship.cluster.stage_file import prepare_stage
+
+        return prepare_stage(self, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +125,7 @@ def split(
 class Splitter:
     """Program with its table of cuts, for any number of sets of budgets."""
 
-    def __init__(self, compiled: CompiledModel) -> None:
+    def __init__(self, compiled: CompiledModel, origin: Origin) -> None:
         """Tabulate the cuts of a compiled model.
 
         Raises:
@@ -106,7 +135,8 @@ class Splitter:
         self.name = compiled.name
         self.lowered = compiled.placement.lowered
         self._key = dict(compiled.key)
-        self._found = lifetimes_of(self.lowered)
+        self._origin = origin
+        self._programs = StagePrograms(self.lowered)
         self._table = table_of(self.lowered)
         self._bytes = self._table.least_bytes.copy()
         self._exact = np.zeros(self._bytes.shape, bool)
@@ -114,15 +144,8 @@ class Splitter:
     @classmethod
     def of(cls, model: ModelSource, shapes: Shapes | None, threads: int) -> "Splitter":
         """Compile a model, and tabulate its cuts; errors as `split`."""
-        from tightship.engine.library import open_library
-        from tightship.engine.stored.container import holds_prepared
-        from tightship.loading.opening import anew, open_for
-
-        if holds_prepared(model):
-            raise InputError(f"`{name_of(model)}` is prepared; give the ONNX file to cut it.")
-        open_library()
-        source, settings = open_for(model, Settings(shapes, threads))
-        return cls(anew(source, name_of(model), settings))
+        origin = Origin.of(model, shapes, threads)
+        return cls(compiled(origin), origin)
 
     @property
     def table(self) -> CutTable:
@@ -139,7 +162,7 @@ class Splitter:
         if found is None:
             raise self._refusal(budgets)
         stages = [
-            self._stage(pair, budget, budgets[budget])
+            self.stage(pair, budget, budgets[budget])
             for pair, budget in zip(found.stages, found.budgets, strict=True)
         ]
         return Split(self.name, tuple(stages), found.crossing_bytes)
@@ -155,7 +178,7 @@ class Splitter:
     def stage_bytes(self, first: int, last: int) -> int:
         """Return the exact bytes of the stage between two cuts, by their indices."""
         if not self._exact[first, last]:
-            _, exact = placed(self.lowered, self._found, self._steps(first, last))
+            _, exact = self._programs.placed(self._steps(first, last))
             assert exact >= self._bytes[first, last], (first, last, exact)
             self._bytes[first, last] = exact
             self._exact[first, last] = True
@@ -164,19 +187,18 @@ class Splitter:
     def _steps(self, first: int, last: int) -> tuple[int, int]:
         return int(self._table.cuts[first]), int(self._table.cuts[last])
 
-    def _stage(self, pair: tuple[int, int], budget: int, budget_bytes: int) -> Stage:
+    def stage(self, pair: tuple[int, int], budget: int, budget_bytes: int) -> Stage:
+        """Return the stage between two cuts, by their indices."""
         steps = self._steps(*pair)
-        placement, total = placed(self.lowered, self._found, steps)
+        placement, total = self._programs.placed(steps)
         tensors = placement.weights_bytes + placement.arena_bytes + placement.io_bytes
         name = f"{self.name}, steps {steps[0]} to {steps[1] - 1}"
         plan = memory_plan(placement, name, total - tensors, self._key)
-        inputs = self.lowered.inputs.keys()
-        received = sum(
-            placement.lowered.slots[operand.slot].size_bytes
-            for slot, operand in placement.lowered.inputs.items()
-            if slot not in inputs
-        )
-        return Stage(*steps, budget, budget_bytes, received, plan)
+        own = placement.lowered
+        received = tuple([name for name in own.inputs if name not in self.lowered.inputs])
+        crossing = sum(own.slots[own.inputs[name].slot].size_bytes for name in received)
+        results = tuple([name for name in self.lowered.outputs if name in own.outputs])
+        return Stage(*steps, budget, budget_bytes, received, crossing, results, plan, self._origin)
 
     def _refusal(self, budgets: Sequence[int]) -> CapacityError:
         largest = max(budgets)
