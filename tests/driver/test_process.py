@@ -14,10 +14,10 @@ pytest.importorskip("httptools")
 from tests.driver.oip.endpoint_setting import TEXTS  # noqa: E402
 from tests.driver.oip.http.test_lending import Endless  # noqa: E402
 from tests.models import parse  # noqa: E402
-from tightship.driver.oip.grpc.schema import message_classes  # noqa: E402
 from tightship.driver.oip.grpc.serving import SERVICE  # noqa: E402
 from tightship.driver.oip.limits import EndpointLimits  # noqa: E402
-from tightship.driver.oip.repository import ModelSource  # noqa: E402
+from tightship.driver.oip.model_source import ModelSource  # noqa: E402
+from tightship.driver.oip.schema import message_classes  # noqa: E402
 from tightship.driver.process import Driver, Listening  # noqa: E402
 from tightship.errors import InputError  # noqa: E402
 from tightship.model import Model  # noqa: E402

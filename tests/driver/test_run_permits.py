@@ -19,8 +19,9 @@ from tightship.driver.oip import cached_inference
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.message import HttpRequest
+from tightship.driver.oip.model_source import ModelSource
 from tightship.driver.oip.region_files import RegionFiles
-from tightship.driver.oip.repository import ModelSource, Repository
+from tightship.driver.oip.repository import Repository
 from tightship.driver.server.server import Server
 
 PATIENCE_S = 30

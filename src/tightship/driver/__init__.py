@@ -5,33 +5,47 @@ from tightship.driver.client.building import ModelBuilder, channels_type, tensor
 from tightship.driver.client.burst import Burst
 from tightship.driver.client.client import Client
 from tightship.driver.client.compilation_cache import CompilationCache
-from tightship.driver.client.device_buffer import DeviceBuffer
+from tightship.driver.client.device_buffer import DeviceBuffer, HeldValue, PooledBuffer
 from tightship.driver.client.fallback import REFUSALS, FallbackModel
 from tightship.driver.client.fence import Fence
-from tightship.driver.client.file_pool import FilePool
-from tightship.driver.client.held_value import HeldValue
-from tightship.driver.client.image_pool import ImagePool
-from tightship.driver.client.pooled_buffer import PooledBuffer
+from tightship.driver.client.file_pool import FilePool, ImagePool, TensorFile
+from tightship.driver.client.model_source import ModelLike
 from tightship.driver.client.remote import FencedExecution, RemoteModel, Reusable
-from tightship.driver.client.results import Results
 from tightship.driver.client.segment import Placed, Segment
-from tightship.driver.client.staging import InBuffer
-from tightship.driver.client.tensor_file import TensorFile
-from tightship.driver.protocol.replies import DriverCapabilities, ExecutionInfo, Timing
+from tightship.driver.client.staging import InBuffer, Input, Output, Results
+from tightship.driver.protocol.replies import (
+    DriverCapabilities,
+    ExecutionInfo,
+    ModelPrepared,
+    Timing,
+)
 from tightship.driver.types.attachment import FenceState
+from tightship.driver.types.dimensions import Dimensions
 from tightship.driver.types.elements import dtype_of
+from tightship.driver.types.model import DataLocation
 from tightship.driver.types.operand_type import ValueType
 from tightship.driver.types.pools import Image, PoolMode
-from tightship.driver.types.snapshot import Holdings, Snapshot
+from tightship.driver.types.snapshot import (
+    BufferShare,
+    Caller,
+    Holdings,
+    ModelShare,
+    PoolShare,
+    Snapshot,
+)
 from tightship.driver.types.status import ErrorStatus, ExecutionPreference, Priority
 
 __all__ = [
     "REFUSALS",
     "Blob",
+    "BufferShare",
     "Burst",
+    "Caller",
     "Client",
     "CompilationCache",
+    "DataLocation",
     "DeviceBuffer",
+    "Dimensions",
     "DriverCapabilities",
     "ErrorStatus",
     "ExecutionInfo",
@@ -46,9 +60,15 @@ __all__ = [
     "Image",
     "ImagePool",
     "InBuffer",
+    "Input",
     "ModelBuilder",
+    "ModelLike",
+    "ModelPrepared",
+    "ModelShare",
+    "Output",
     "Placed",
     "PoolMode",
+    "PoolShare",
     "PooledBuffer",
     "Priority",
     "RemoteModel",

@@ -14,10 +14,12 @@ from tightship._core import RunPermits
 from tightship.driver.client.client import Client
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.limits import LIMITS, EndpointLimits
+from tightship.driver.oip.model_control import FREE_CONTROL, ModelControl, Poller
+from tightship.driver.oip.model_source import Sources
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
-from tightship.driver.oip.repository import Repository, Sources
+from tightship.driver.oip.repository import Repository
 from tightship.driver.printable import printable
 from tightship.driver.server.access import NO_ACCESS, Access
 from tightship.driver.server.heap_trimmer import HeapTrimmer
@@ -87,7 +89,13 @@ class Driver:
     """Models for other processes. Any client that connects may run, load and unload them."""
 
     def __init__(
-        self, models: Sources, where: Listening, *, threads: int = 1, secret: bytes | None = None
+        self,
+        models: Sources,
+        where: Listening,
+        *,
+        threads: int = 1,
+        secret: bytes | None = None,
+        control: ModelControl = FREE_CONTROL,
     ) -> None:
         """Load the models and listen; calls are answered from `serve` on.
 
@@ -96,6 +104,7 @@ class Driver:
             where: Addresses to listen at.
             threads: Runs at once, of all clients and endpoints together.
             secret: Key of `Server` that authenticates compilation caches.
+            control: Which models are loaded at the start, and what changes that later.
 
         Raises:
             InputError: An address is not available, or an endpoint's package is missing.
@@ -105,13 +114,16 @@ class Driver:
         self._repository = Repository(models)
         accounts = Accounts(USER_LIMITS, kept={os.geteuid()})
         regions = RegionFiles(is_enabled=where.allow_client_shm, account=accounts.of(os.geteuid()))
-        self._endpoint = InferenceEndpoint(self._repository, regions, permits)
+        self._endpoint = InferenceEndpoint(
+            self._repository, regions, permits, takes_control=control.takes_calls
+        )
+        self._poller = None if control.poll_s is None else Poller(self._repository, control.poll_s)
         self._endpoints: dict[str, EndpointServer] = {}
         self._limits = where.limits
         self._is_over = False
         with ExitStack() as undo:
             undo.callback(self._repository.close)
-            self._load_all()
+            self._load_all(control)
             if where.http is not None:
                 monitor = Monitor(self._endpoint, partial(_inspect, where.socket))
                 http = self._endpoints["http"] = _http_server(self._endpoint, where, monitor)
@@ -131,14 +143,14 @@ class Driver:
             self._told = os.eventfd(0)
             undo.pop_all()
 
-    def _load_all(self) -> None:
+    def _load_all(self, control: ModelControl) -> None:
         """Load the models that can be loaded, and log why others cannot.
 
         Raises:
-            OipError: There are models, and none can be loaded.
+            OipError: There are models to load, and none can be loaded.
         """
         failures: list[OipError] = []
-        for name in self._repository.names:
+        for name in control.chosen(self._repository.names):
             try:
                 self._repository.load(name)
             except OipError as error:
@@ -168,6 +180,8 @@ class Driver:
         trimmer.start()
         for endpoint in self._endpoints.values():
             endpoint.start()
+        if self._poller is not None:
+            self._poller.start()
         draining = Thread(target=self._drain_when_told, name="tightship-drain")
         draining.start()
         try:
@@ -181,6 +195,8 @@ class Driver:
             self._end()
 
     def _end(self) -> None:
+        if self._poller is not None:
+            self._poller.stop()
         self._endpoint.end()
         for endpoint in self._endpoints.values():
             endpoint.begin_stop()

@@ -6,8 +6,7 @@ import socket
 import pytest
 
 from tightship._core import RingCaller
-from tightship.driver.client.cached_call import CachedCall
-from tightship.driver.client.session import Session
+from tightship.driver.client.session import CachedCall, Session
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.channel import send
 from tightship.driver.protocol.codec import encode_reply

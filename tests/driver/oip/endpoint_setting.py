@@ -11,9 +11,10 @@ from tightship._core import RunPermits
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.message import HttpRequest
+from tightship.driver.oip.model_source import ModelSource
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.regions import Region
-from tightship.driver.oip.repository import ModelSource, Repository
+from tightship.driver.oip.repository import Repository
 
 X = np.arange(4, dtype=np.float32)
 TEXTS = {

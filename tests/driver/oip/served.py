@@ -11,7 +11,7 @@ from pathlib import Path
 import onnx
 
 from tests.models import parse
-from tightship.driver.oip.repository import ModelSource
+from tightship.driver.oip.model_source import ModelSource
 
 ELEMENTS = {
     "BOOL": "bool",

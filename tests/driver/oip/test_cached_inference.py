@@ -46,7 +46,7 @@ def test_integers_are_read_anew_each_time(setting):
 def test_what_may_be_an_index_is_copied_before_it_is_used(setting, model, datatype):
     request = decode(setting.body(datatype=datatype), None)
     with ExitStack() as uses:
-        bound = bind(model, setting.repository.model(model)[0], request, setting.regions, uses)
+        bound = bind(setting.repository.served(model), request, setting.regions, uses)
         (window,) = [each for part, each in bound.windows.items() if not part.offset_bytes]
         assert np.shares_memory(bound.arrays["x"], window.bytes) == (datatype == "FP32")
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.resident import Resident, residents
 from tightship.driver.server import measuring
-from tightship.driver.server.measuring import mapped_bytes, measure
+from tightship.driver.server.measuring import Resident, mapped_bytes, measure, residents
 from tightship.driver.service.effects import Measure
 from tightship.driver.service.events import Measured
 from tightship.driver.types.snapshot import DRIVER, Holdings, Snapshot

@@ -11,8 +11,7 @@ import pytest
 from tests.scenarios.driver.test_buffer_uses import INPUTS, STATE, cell, here, read, states_of
 from tightship._core import RunPermits
 from tightship.driver import Client, CompilationCache, ModelBuilder, tensor_type
-from tightship.driver.client.device_buffer import DeviceBuffer
-from tightship.driver.client.pooled_buffer import PooledBuffer
+from tightship.driver.client.device_buffer import DeviceBuffer, PooledBuffer
 from tightship.driver.oip.repository import Repository
 from tightship.driver.protocol.codec import decode_reply
 from tightship.driver.protocol.replies import ModelPrepared

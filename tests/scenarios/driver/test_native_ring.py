@@ -17,7 +17,6 @@ import pytest
 from tests.driver.native_driver import driver
 from tests.scenarios.driver.test_feature_levels import client_of, without
 from tests.small_models import relu_chain
-from tightship.driver.client import ring as ring_of_client
 from tightship.driver.client import session as session_of_client
 from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol import messages as m
@@ -194,7 +193,7 @@ class Scribbler:
     def __init__(self, client, monkeypatch, seed):
         self.rng, self.taken = random.Random(seed), 0
         files = []
-        monkeypatch.setattr(ring_of_client, "new_segment", lambda size: kept(files, size))
+        monkeypatch.setattr(session_of_client, "new_segment", lambda size: kept(files, size))
         self.model = client.prepare(MODEL)
         shape = self.model.interface.inputs[0].dimensions
         segment = client.segment(1 << 16)

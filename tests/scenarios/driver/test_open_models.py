@@ -12,7 +12,7 @@ from tests.models import parse
 from tests.small_models import dense, dense_result
 from tests.zoo.exports import export
 from tightship.driver.models.loader import Loader
-from tightship.driver.models.open_onnx import open_onnx
+from tightship.driver.models.sources import open_onnx
 from tightship.driver.types.status import ErrorStatus
 from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.errors import DriverError, InputError

@@ -12,9 +12,10 @@ from tightship._core import RunPermits
 from tightship.driver.client.client import Client
 from tightship.driver.models.running import Runs
 from tightship.driver.oip.endpoint import InferenceEndpoint
+from tightship.driver.oip.model_source import ModelSource
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.region_files import RegionFiles
-from tightship.driver.oip.repository import ModelSource, Repository
+from tightship.driver.oip.repository import Repository
 from tightship.driver.server.server import Server
 from tightship.errors import DriverError, GraphError
 

@@ -19,8 +19,8 @@ grpc = pytest.importorskip("grpc")
 pytest.importorskip("httptools")
 from tests.driver.oip.served import running, server  # noqa: E402
 from tests.driver.test_run_permits import until  # noqa: E402
-from tightship.driver.oip.grpc.schema import message_classes  # noqa: E402
 from tightship.driver.oip.grpc.serving import SERVICE  # noqa: E402
+from tightship.driver.oip.schema import message_classes  # noqa: E402
 
 PATIENCE_S = 120
 ANSWER_S = 30

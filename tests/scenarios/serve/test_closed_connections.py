@@ -13,7 +13,7 @@ pytest.importorskip("httptools")
 from tests.driver.oip.raw_grpc import call_head, half_message, opening  # noqa: E402
 from tests.driver.oip.serve_process import LENGTH, serve_neg, settles  # noqa: E402
 from tightship.driver.client.client import Client  # noqa: E402
-from tightship.driver.oip.grpc.schema import message_classes  # noqa: E402
+from tightship.driver.oip.schema import message_classes  # noqa: E402
 
 SERVICE = "/inference.GRPCInferenceService"
 X = np.ones(LENGTH, np.float32)

@@ -13,7 +13,7 @@ from tests.driver.oip.endpoint_setting import TEXTS, Setting, X
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tests.models import parse
 from tightship.driver.memory.available import available_bytes
-from tightship.driver.oip import repository
+from tightship.driver.oip import model_loading, repository
 from tightship.driver.oip.refusal import OipError
 from tightship.errors import OutOfMemoryError
 
@@ -36,14 +36,14 @@ def write(folder, text=RELU):
 @contextmanager
 def loading_slowly(monkeypatch):
     """Enter once a model has begun to load; the load goes on when `may_end` is set."""
-    begun, may_end, load = threading.Event(), threading.Event(), repository.load
+    begun, may_end, load = threading.Event(), threading.Event(), model_loading.load
 
     def slow(*given, **options):
         begun.set()
         assert may_end.wait(60)
         return load(*given, **options)
 
-    monkeypatch.setattr(repository, "load", slow)
+    monkeypatch.setattr(model_loading, "load", slow)
     yield begun, may_end
     may_end.set()
 
@@ -77,13 +77,13 @@ def test_the_one_before_runs_until_the_new_one_is_ready(setting, tmp_path, monke
 
 def test_a_request_that_has_begun_ends_on_the_one_before(setting, tmp_path):
     write(tmp_path)
-    old = setting.repository.model("neg")[0]
+    old = setting.repository.served("neg").model
     setting.endpoint.permits.take_free()
     with beside(setting.infer) as answered:
         while not setting.count().pending_count:
             threading.Event().wait(0.001)
         with beside(setting.repository.load, "neg") as loaded:
-            while setting.repository.model("neg")[0] is old:
+            while setting.repository.served("neg").model is old:
                 threading.Event().wait(0.001)
             assert not old.is_closed
             setting.endpoint.permits.give_back()
@@ -111,7 +111,7 @@ def test_a_load_that_fails_leaves_the_one_before(setting, tmp_path, content):
 def test_where_memory_does_not_hold_both_the_one_before_goes_first(setting, tmp_path, monkeypatch):
     monkeypatch.setattr(repository, "available_bytes", lambda: 0)
     write(tmp_path)
-    old = setting.repository.model("neg")[0]
+    old = setting.repository.served("neg").model
     with (
         loading_slowly(monkeypatch) as (begun, may_end),
         beside(setting.repository.load, "neg") as loaded,
@@ -130,14 +130,14 @@ def test_where_memory_does_not_hold_both_the_one_before_goes_first(setting, tmp_
 
 def test_memory_that_the_system_refuses_is_that_of_the_one_before(setting, tmp_path, monkeypatch):
     write(tmp_path)
-    load, old = repository.load, setting.repository.model("neg")[0]
+    load, old = model_loading.load, setting.repository.served("neg").model
 
     def scarce(*given, **options):
         if not old.is_closed:
             raise OutOfMemoryError("There is none.", requested_bytes=1)
         return load(*given, **options)
 
-    monkeypatch.setattr(repository, "load", scarce)
+    monkeypatch.setattr(model_loading, "load", scarce)
     setting.repository.load("neg")
     setting.infer()
     assert np.array_equal(setting.got(), np.maximum(X, 0))

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightship.driver.client.call_cache import CallCache, known_of
-from tightship.driver.client.kept import Stage
 from tightship.driver.client.open_interface import OpenInterface
-from tightship.driver.client.results import Results, check, results_of
+from tightship.driver.client.segment import Stage
 from tightship.driver.client.session import Released, Session
-from tightship.driver.client.staging import Input, Output, Staged, stage
+from tightship.driver.client.staging import Input, Output, Results, Staged, check, results_of, stage
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Executed
 from tightship.driver.types.deadline import after

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
-from tightship.driver.client.cached_call import CachedCall
-from tightship.driver.client.results import Results, results_of
 from tightship.driver.client.segment import Placed
-from tightship.driver.client.staging import InBuffer, Input, Output, Staged
+from tightship.driver.client.session import CachedCall
+from tightship.driver.client.staging import InBuffer, Input, Output, Results, Staged, results_of
 from tightship.driver.protocol import messages as m
 from tightship.driver.types.status import NO_TIME
 

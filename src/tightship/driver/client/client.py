@@ -7,16 +7,13 @@ from dataclasses import replace
 from tightship.deprecated import takes_old_parameters
 from tightship.driver.client.blob import Blob
 from tightship.driver.client.building import ModelBuilder
-from tightship.driver.client.compilation_cache import NO_CACHE, CompilationCache
-from tightship.driver.client.device_buffer import DeviceBuffer
-from tightship.driver.client.file_pool import FilePool
-from tightship.driver.client.image_pool import ImagePool
+from tightship.driver.client.compilation_cache import NO_CACHE, CompilationCache, cache_files
+from tightship.driver.client.device_buffer import DeviceBuffer, PooledBuffer, common_kind, specified
+from tightship.driver.client.file_pool import FilePool, ImagePool, TensorFile
 from tightship.driver.client.model_source import ModelLike, model_of, sharing, source_of
-from tightship.driver.client.pooled_buffer import PooledBuffer, common_kind, specified
 from tightship.driver.client.remote import RemoteModel
 from tightship.driver.client.segment import Segment
 from tightship.driver.client.session import Session
-from tightship.driver.client.tensor_file import TensorFile
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import (
     Allocated,
@@ -122,7 +119,7 @@ class Client:
             DriverError: GENERAL_FAILURE, INVALID_ARGUMENT: the files do not hold it as written for
                 this token, driver and processor; prepare it anew.
         """
-        call = m.PrepareFromCache(cache.indexes, priority, after(timeout_s))
+        call = m.PrepareFromCache(cache_files(cache), priority, after(timeout_s))
         return RemoteModel(self._session, self._session.expect(ModelPrepared, call, cache.files))
 
     def prepare_named(
@@ -144,7 +141,7 @@ class Client:
         depends_on_data: bool = False,
     ) -> RemoteModel:
         kept = NO_CACHE if cache is None else cache
-        call = replace(call, cache=kept.indexes)
+        call = replace(call, cache=cache_files(kept))
         prepared = self._session.expect(ModelPrepared, call, kept.files)
         return RemoteModel(self._session, prepared, depends_on_data=depends_on_data)
 

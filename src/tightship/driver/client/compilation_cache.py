@@ -67,11 +67,11 @@ class CompilationCache:
         """All files, as they travel beside a message."""
         return self.model_files + self.data_files
 
-    @property
-    def indexes(self) -> CacheFiles:
-        """Indexes of the files in the message."""
-        count = len(self.model_files)
-        return CacheFiles(tuple(range(count)), tuple(range(count, len(self.files))), self.token)
+
+def cache_files(cache: CompilationCache) -> CacheFiles:
+    """Return the indexes of the files in the message, and the token."""
+    count = len(cache.model_files)
+    return CacheFiles(tuple(range(count)), tuple(range(count, len(cache.files))), cache.token)
 
 
 NO_CACHE = CompilationCache(bytes(CACHE_TOKEN_BYTES), ())

@@ -27,6 +27,7 @@ from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, FormatError
 
 ModelLike = bytes | str | os.PathLike[str] | ModelBuilder
+"""A model: the bytes of a file, the path of one, or operations for the driver."""
 PREPARED_SUFFIX = ".tship"
 HEADERS_BYTES_MAX = 1024
 """Largest part of a message besides its model."""

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightship.driver.client.kept import Stage
-from tightship.driver.client.segment import Placed
+from tightship.driver.client.segment import Placed, Stage
 from tightship.driver.client.session import Session
 from tightship.driver.client.staging import InBuffer, Input, Output, stage
 from tightship.driver.protocol import messages as m

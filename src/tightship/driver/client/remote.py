@@ -6,15 +6,22 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from tightship.driver.client.burst import Burst
-from tightship.driver.client.cached_call import CachedCall
 from tightship.driver.client.call_cache import CallCache, known_of
 from tightship.driver.client.fence import Fence
-from tightship.driver.client.kept import Stage
 from tightship.driver.client.open_interface import OpenInterface
-from tightship.driver.client.results import Results, check, results_of
-from tightship.driver.client.segment import Placed
-from tightship.driver.client.session import Released, Session
-from tightship.driver.client.staging import InBuffer, Input, Output, Staged, fill, stage
+from tightship.driver.client.segment import Placed, Stage
+from tightship.driver.client.session import CachedCall, Released, Session
+from tightship.driver.client.staging import (
+    InBuffer,
+    Input,
+    Output,
+    Results,
+    Staged,
+    check,
+    fill,
+    results_of,
+    stage,
+)
 from tightship.driver.client.varying import ATTEMPTS, VaryingOutputs, has_open_outputs
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import (

@@ -107,3 +107,26 @@ class Segment(Released):
         """Release the pool; its arrays stay valid here. Harmless when repeated."""
         self._mapping = None
         super().close()
+
+
+class Stage:
+    """Segment that grows to the size of the largest request."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._segment: Segment | None = None
+
+    def of(self, size_bytes: int) -> Segment:
+        """Return the segment, empty and of at least `size_bytes`."""
+        segment = self._segment
+        if segment is None or segment.size_bytes < size_bytes:
+            self.close()
+            segment = self._segment = Segment(self._session, max(1, size_bytes))
+        segment.reset()
+        return segment
+
+    def close(self) -> None:
+        """Release the segment. Harmless when repeated."""
+        if self._segment is not None:
+            self._segment.close()
+            self._segment = None

@@ -1,23 +1,84 @@
-"""Connection of a client: calls and their replies."""
+"""Connection of a client: calls, and repeated ones, which may go through a ring."""
 
 import os
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Self, TypeVar
 
 from tightship._core import RingCaller
-from tightship.driver.client.cached_call import NUMBER, CachedCall
-from tightship.driver.client.ring import open_ring
+from tightship.driver.memory.descriptor import new_segment
 from tightship.driver.protocol.channel import Packet, close_all, receive, send
 from tightship.driver.protocol.codec import MESSAGE_BYTES_MAX, decode_reply, encode, number_of
-from tightship.driver.protocol.messages import Call, Capabilities
+from tightship.driver.protocol.messages import RING_BYTES, Call, Capabilities, OpenRing
 from tightship.driver.protocol.replies import Done, DriverCapabilities, Failed, Reply
 from tightship.driver.types.socket_path import socket_path
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError, FormatError
+
+
+def open_ring(offer: Callable[[OpenRing, Sequence[int]], object]) -> RingCaller | None:
+    """Open a ring with the driver; None if it refuses or memory is short.
+
+    Args:
+        offer: Makes a call with a file.
+    """
+    try:
+        file = new_segment(RING_BYTES)
+    except OSError:
+        return None
+    try:
+        ring = RingCaller(file)
+        offer(OpenRing(0), (file,))
+    except (DriverError, RuntimeError):
+        return None
+    finally:
+        os.close(file)
+    return ring
+
+
+NUMBER = slice(8, 16)
+"""Position of the call's number in a message."""
+
+
+class CachedCall:
+    """Call and its latest reply, encoded without their numbers."""
+
+    __slots__ = ("_answer", "_call", "_reply")
+
+    def __init__(self, call: Call) -> None:
+        """Encode a call.
+
+        Raises:
+            FormatError: It is too large for a message.
+        """
+        data = encode(call, 0)
+        self._call = data[: NUMBER.start], data[NUMBER.stop :]
+        self._answer = b"", b""
+        self._reply: Reply | None = None
+
+    @property
+    def was_answered(self) -> bool:
+        """Whether it was answered before."""
+        return self._reply is not None
+
+    def message(self, number: bytes) -> bytes:
+        """Return the message with this number."""
+        before, behind = self._call
+        return before + number + behind
+
+    def known(self, number: bytes, answer: bytes) -> Reply | None:
+        """Return the latest reply if `answer` equals it; else None."""
+        before, behind = self._answer
+        return self._reply if answer == before + number + behind else None
+
+    def note(self, answer: bytes, reply: Reply) -> None:
+        """Remember a reply."""
+        self._answer = answer[: NUMBER.start], answer[NUMBER.stop :]
+        self._reply = reply
+
 
 R = TypeVar("R", bound=Reply)
 ELSEWHERE = RingCaller.ELSEWHERE

@@ -1,19 +1,21 @@
-"""Conversion of arrays, placed arrays and buffers to a request; plain arrays go into a segment."""
+"""Arguments and results of calls: arrays in segments, buffers in the driver."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tightship.driver.client.segment import Array, Placed, Segment, aligned
-from tightship.driver.protocol.replies import ModelPrepared
+from tightship.driver.protocol.replies import UNTIMED, Executed, ModelPrepared, Reply, Timing
 from tightship.driver.types.dimensions import Dimensions
 from tightship.driver.types.elements import dtype_of
 from tightship.driver.types.model import DataLocation
 from tightship.driver.types.operand_type import ValueType
 from tightship.driver.types.request import Request, RequestArgument, RequestPool
-from tightship.errors import InputError
+from tightship.driver.types.status import ErrorStatus
+from tightship.errors import DriverError, InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,9 @@ class InBuffer:
 
 
 Input = ArrayLike | Placed | InBuffer
+"""Value that a run reads: an array, one in a segment, or bytes of a driver buffer."""
 Output = Placed | InBuffer | None
+"""Place that a run writes to: a segment, a driver buffer, or (None) an array of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +149,51 @@ def _array(given: ArrayLike, value: ValueType, index: int) -> Array:
 def _check_count(what: str, given: int, wanted: int) -> None:
     if given != wanted:
         raise InputError(f"{given} {what} are given; the model has {wanted}.")
+
+
+class Results(tuple[Array | None, ...]):
+    """Array of each output; None for an output in a buffer.
+
+    Attributes:
+        timing: Durations in nanoseconds: `on_device_ns` in the model, `in_driver_ns` in the driver
+            altogether. Both are -1 unless requested.
+    """
+
+    timing: Timing
+
+    def __new__(cls, arrays: Iterable[Array | None], timing: Timing = UNTIMED) -> Self:
+        """Create results from arrays in the order of the outputs."""
+        made = super().__new__(cls, arrays)
+        made.timing = timing
+        return made
+
+
+def check(reply: Reply) -> Timing:
+    """Check that a run wrote all of its outputs, and return its timing.
+
+    Raises:
+        DriverError: OUTPUT_INSUFFICIENT_SIZE.
+    """
+    assert isinstance(reply, Executed), reply
+    if reply.status is not ErrorStatus.NONE:
+        shapes = ", ".join(str(list(shape.dimensions)) for shape in reply.shapes)
+        raise DriverError(
+            f"The memory for an output is too small; the outputs have shapes {shapes}.",
+            status=reply.status,
+        )
+    return reply.timing
+
+
+def results_of(
+    staged: Staged, outputs: Sequence[Output] | None, timing: Timing = UNTIMED
+) -> Results:
+    """Return the results, with copies of outputs that the next run may overwrite."""
+    given = [None] * len(staged.outputs) if outputs is None else outputs
+    arrays = zip(staged.outputs, given, strict=True)
+    return Results(
+        [
+            array if array is None or isinstance(place, Placed) else array.copy()
+            for array, place in arrays
+        ],
+        timing,
+    )

@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tightship.driver.client.results import Results
 from tightship.driver.client.segment import Array, Segment
-from tightship.driver.client.staging import Input, Output, Staged, stage
+from tightship.driver.client.staging import Input, Output, Results, Staged, stage
 from tightship.driver.protocol.replies import Executed, ModelPrepared, OutputShape
 from tightship.driver.types.dimensions import is_specified
 from tightship.driver.types.operand_type import ValueType

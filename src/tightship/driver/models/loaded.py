@@ -1,5 +1,6 @@
 """Models that a driver has loaded."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -7,17 +8,42 @@ from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array
 from tightship.driver.models.deferred_routines import DeferredRoutines
 from tightship.driver.models.image_model import ImageModel, Images, LoadLike, image_model
-from tightship.driver.models.open_named import OpenNamed
 from tightship.driver.models.open_operands import OpenOperands
-from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence
+from tightship.driver.models.open_subgraph_sequence import OpenSubgraphSequence, Rows
 from tightship.driver.models.subgraph_sequence import Limit
-from tightship.driver.types.dimensions import Dimensions
-from tightship.driver.types.elements import end_type
+from tightship.driver.protocol.replies import OutputShape
+from tightship.driver.service.effects import Run, RunArgument
+from tightship.driver.types.dimensions import Dimensions, combine, is_specified
+from tightship.driver.types.elements import dtype_of, end_type
 from tightship.driver.types.operand_type import ValueType
-from tightship.driver.types.status import failure
+from tightship.driver.types.status import failure, invalid
 from tightship.errors import TightshipError
 from tightship.graph import DType, Graph
 from tightship.model import Model
+
+
+class OpenNamed:
+    """Model that also runs with shapes other than those it was loaded for.
+
+    Attributes:
+        model: Model with programs for some shapes.
+        programs: The model alone.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.programs = (model,)
+        self.close = model.close
+
+    def at(self, inputs: Rows) -> tuple[Model, Rows]:
+        """Return the model, and the dimensions of its outputs for inputs of these dimensions.
+
+        Raises:
+            TightshipError: As from `Model.output_shapes`.
+        """
+        model = self.model
+        shapes = model.output_shapes(dict(zip(model.input_names, inputs, strict=True)))
+        return model, tuple(shape or () for shape in shapes.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +132,6 @@ def with_images(
 ) -> Loaded | None:
     """Prepare a model for some images with channels last; None if that is impossible or useless.
 
-    Args:
-        found: Model.
-        inputs: Indexes of inputs.
-        outputs: Indexes of outputs.
-        load: As for `image_model`.
-
     Raises:
         MemoryError: The second program does not fit.
     """
@@ -151,3 +171,51 @@ def _types(
             raise failure(f"The shape of `{name}` of `{model}` depends on data; it must not.")
         types.append(end_type(element.numpy, shape, name))
     return tuple(types)
+
+
+def fitted(found: Loaded, asked: Run) -> tuple[Loaded, Run]:
+    """Return the model for a request's dimensions, and the request with those of its outputs.
+
+    Raises:
+        DriverError: As from `Loaded.at`; INVALID_ARGUMENT: the request contradicts the dimensions
+            of an output.
+        TightshipError: The engine refuses the model.
+    """
+    if not found.is_open:
+        return found, asked
+    known = found.at([argument.dimensions for argument in asked.inputs])
+    outputs = []
+    for index, (argument, value) in enumerate(zip(asked.outputs, known.outputs, strict=True)):
+        dimensions = combine(argument.dimensions, value.dimensions)
+        if dimensions is None:
+            raise invalid(
+                f"Output {index} is given dimensions {list(argument.dimensions)}; the inputs "
+                f"determine {list(value.dimensions)}."
+            )
+        outputs.append(replace(argument, dimensions=dimensions))
+    return known, replace(asked, outputs=tuple(outputs))
+
+
+def shortage(found: Loaded, asked: Run) -> tuple[OutputShape, ...]:
+    """Return the shapes of the outputs if the memory of one is known to be too small; else ().
+
+    Args:
+        found: Model from `fitted`.
+        asked: Request from `fitted`.
+    """
+    if not all(is_specified(each.dimensions, is_scalar=each.is_scalar) for each in found.outputs):
+        return ()
+    shapes = tuple(
+        OutputShape(value.dimensions, _fits(argument, value))
+        for argument, value in zip(asked.outputs, found.outputs, strict=True)
+    )
+    return () if all(shape.is_sufficient for shape in shapes) else shapes
+
+
+def _fits(argument: RunArgument, value: ValueType) -> bool:
+    size_bytes = dtype_of(value).itemsize * math.prod(value.dimensions)
+    if argument.token:
+        return size_bytes <= argument.room_bytes
+    if argument.pool is not None and argument.pool.image is not None:
+        return size_bytes == argument.pool.extent.content_bytes
+    return argument.location is None or size_bytes <= argument.location.length_bytes

@@ -11,10 +11,8 @@ import numpy as np
 from tightship._core import StopFlag
 from tightship.driver.memory.mappings import Array, Bytes, Mappings
 from tightship.driver.models.device_buffers import DeviceBuffers
-from tightship.driver.models.fitting import fitted, shortage
 from tightship.driver.models.image_model import ImageModel, bound
-from tightship.driver.models.loaded import Loaded
-from tightship.driver.models.open_named import OpenNamed
+from tightship.driver.models.loaded import Loaded, OpenNamed, fitted, shortage
 from tightship.driver.models.open_operands import OpenOperands
 from tightship.driver.models.registry import Models
 from tightship.driver.models.subgraph_sequence import check_made

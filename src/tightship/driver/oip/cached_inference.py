@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from time import monotonic_ns
 
 from tightship._core import RequestMetrics, StopFlag
+from tightship.driver.oip.batch_queue import BatchQueue
+from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.inference import Bound, bind, outputs_of, refusing, run
 from tightship.driver.oip.region_files import RegionFiles, Window
 from tightship.driver.oip.repository import Repository
+from tightship.driver.oip.served_model import ServedModel
 from tightship.errors import TightshipError
 from tightship.model import Model
 from tightship.model.bound_run import BoundRun
@@ -27,19 +30,22 @@ class CachedInference:
         again: Bound run; None with a timeout, or if an output of the model is not requested.
         windows: Last window of each region.
         outputs: Outputs of the reply.
-        metrics: Metrics of the model.
     """
 
     bound: Bound
     again: BoundRun | None
     windows: tuple[Window, ...]
     outputs: Outputs
-    metrics: RequestMetrics
 
     @property
     def model(self) -> Model:
         """Model to run."""
         return self.bound.model
+
+    @property
+    def metrics(self) -> RequestMetrics:
+        """Metrics of the model's requests."""
+        return self.bound.served.metrics
 
 
 class Inferences:
@@ -51,39 +57,74 @@ class Inferences:
     def __init__(self, regions: RegionFiles, repository: Repository) -> None:
         self._regions, self._repository = regions, repository
         self._cached: dict[int, CachedInference] = {}
+        self._queues: dict[Model, BatchQueue] = {}
         regions.on_closed = self._cached.clear
         repository.on_withdrawn.append(self._forget)
 
     def infer(
         self,
-        name: str,
-        model: Model,
+        served: ServedModel,
         request: InferRequest,
-        metrics: RequestMetrics,
         asked_ns: int,
         stop: StopFlag,
-    ) -> tuple[OutputTensor, ...]:
+    ) -> Outputs:
         """Run a model on a request that arrived at `asked_ns`, and count its result.
 
         Raises:
             OipError, RegionError: The request does not fit the model or the regions, or the run
                 fails, as it does once `stop` is set.
         """
-        began = monotonic_ns()
+        began, metrics = monotonic_ns(), served.metrics
         try:
             cached = self.cached(request)
-            is_known = cached is not None and cached.model is model
+            is_known = cached is not None and cached.model is served.model
             if cached and is_known and self._regions.begin_again(cached.windows):
                 outputs, read_ns, ran_ns = self._again(cached, asked_ns, stop)
             else:
                 with ExitStack() as uses:
-                    bound = bind(name, model, request, self._regions, uses)
-                    outputs, read_ns, ran_ns = self._first(bound, metrics, asked_ns, stop)
+                    bound = bind(served, request, self._regions, uses)
+                    outputs, read_ns, ran_ns = self._first(bound, asked_ns, stop)
         except (TightshipError, MemoryError):
             metrics.fail(monotonic_ns() - asked_ns)
             raise
         ended = monotonic_ns()
         metrics.succeed((began - asked_ns, read_ns - began, ran_ns - read_ns, ended - ran_ns))
+        return outputs
+
+    def queue(self, served: ServedModel) -> BatchQueue | None:
+        """Return the queue of a model whose requests are joined; None for other models."""
+        config = served.config
+        if config is None or config.batching is None or config.max_batch_size <= 1:
+            return None
+        found = self._queues.get(served.model)
+        if found is None:
+            made = BatchQueue(config.max_batch_size, config.batching.max_delay_us)
+            found = self._queues.setdefault(served.model, made)
+        return found
+
+    def infer_joined(
+        self, served: ServedModel, request: InferRequest, asked_ns: int, caller: Caller
+    ) -> Outputs:
+        """Run a model as `infer`, for a caller without a permit and perhaps with other requests.
+
+        Raises:
+            OipError, RegionError: As from `infer`, or the caller leaves.
+        """
+        metrics, queue = served.metrics, self.queue(served)
+        assert queue is not None, served.name
+        try:
+            with ExitStack() as uses:
+                bound = bind(served, request, self._regions, uses)
+                ran = queue.run(bound, caller, asked_ns)
+                outputs = outputs_of(bound, ran.results)
+                for window in bound.windows.values():
+                    window.check()
+        except (TightshipError, MemoryError):
+            metrics.fail(monotonic_ns() - asked_ns)
+            raise
+        ended = monotonic_ns()
+        took = ran.began_ns - asked_ns, 0, ran.ended_ns - ran.began_ns, ended - ran.ended_ns
+        metrics.succeed(took)
         return outputs
 
     def cached(self, request: InferRequest) -> CachedInference | None:
@@ -109,9 +150,7 @@ class Inferences:
             self._regions.end(cached.windows)
         return cached.outputs, read_ns, ran_ns
 
-    def _first(
-        self, bound: Bound, metrics: RequestMetrics, asked_ns: int, stop: StopFlag
-    ) -> tuple[Outputs, int, int]:
+    def _first(self, bound: Bound, asked_ns: int, stop: StopFlag) -> tuple[Outputs, int, int]:
         read_ns = monotonic_ns()
         results = run(bound, asked_ns, stop)
         ran_ns = monotonic_ns()
@@ -119,10 +158,10 @@ class Inferences:
         for window in bound.windows.values():
             window.check()
         if bound.is_cached:
-            self._keep(bound, outputs, metrics)
+            self._keep(bound, outputs)
         return outputs, read_ns, ran_ns
 
-    def _keep(self, bound: Bound, outputs: Outputs, metrics: RequestMetrics) -> None:
+    def _keep(self, bound: Bound, outputs: Outputs) -> None:
         by_end = sorted(bound.windows.values(), key=lambda each: each.stop)
         windows = tuple({each.region.name: each for each in by_end}.values())
         is_whole = bound.request.timeout_s is None and len(bound.direct) == len(
@@ -131,11 +170,12 @@ class Inferences:
         again = bound.model.bind(bound.arrays, bound.direct) if is_whole else None
         if len(self._cached) >= CACHED_MAX:
             self._cached.clear()
-        self._cached[id(bound.request)] = CachedInference(bound, again, windows, outputs, metrics)
+        self._cached[id(bound.request)] = CachedInference(bound, again, windows, outputs)
         if not (self._regions.are_there(windows) and self._repository.has(bound.model)):
             self._cached.clear()
 
     def _forget(self, model: Model) -> None:
+        self._queues.pop(model, None)
         for key, cached in tuple(self._cached.items()):
             if cached.model is model:
                 self._cached.pop(key, None)

@@ -1,5 +1,8 @@
 """Client of inferences: its run permits, and whether it still waits for replies."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from tightship._core import Place, RequestMetrics, RunPermits, StopFlag
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
@@ -20,14 +23,62 @@ class Caller:
         self.stop = StopFlag()
         self._permits = permits
         self._place: Place | None = None
+        self._on_leave: Callable[[], None] | None = None
         self._has_reserved = False
 
     def leave(self) -> None:
         """Stop the current inference, and start none that waits; callable from any thread."""
         self.stop.set()
-        place = self._place
+        place, on_leave = self._place, self._on_leave
         if place is not None:
             self._permits.leave(place)
+        if on_leave is not None:
+            on_leave()
+
+    @contextmanager
+    def noticing(self, on_leave: Callable[[], None]) -> Iterator[None]:
+        """Have a function called once the caller leaves within a block, or has left before."""
+        self._on_leave = on_leave
+        if self.stop.is_set():
+            on_leave()
+        try:
+            yield
+        finally:
+            self._on_leave = None
+
+    def place(self, model: str, metrics: RequestMetrics) -> Place:
+        """Return a new place in the queue of a model; `metrics` count it while it waits."""
+        self._place = Place(named_model(model, self.account, self.client), metrics)
+        return self._place
+
+    def take(self, place: Place, timeout_s: float | None) -> bool:
+        """Wait for a permit in a place, unless one is reserved; return whether there is one.
+
+        Args:
+            place: Place of this caller.
+            timeout_s: Seconds to wait at most; None for no limit.
+        """
+        has_permit, self._has_reserved = self._has_reserved, False
+        if not has_permit and not self.stop.is_set():
+            has_permit = self._permits.take(place, timeout_s)
+        if has_permit and self.stop.is_set():
+            self._permits.give_back(place)
+            has_permit = False
+        return has_permit
+
+    def give_back(self, place: Place) -> None:
+        """Give back the permit of a place."""
+        self._permits.give_back(place)
+
+    def withdraw(self, place: Place) -> None:
+        """Remove another caller from the queue, which needs no permit any more."""
+        self._permits.leave(place)
+
+    def refusal(self) -> OipError:
+        """Return the error of a call that was cancelled or whose timeout expired."""
+        if self.stop.is_set():
+            return OipError("the call was cancelled", Code.UNAVAILABLE)
+        return OipError("Request timeout expired", Code.UNAVAILABLE)
 
     def reserve(self) -> bool:
         """Take a free permit for the next inference; return whether there was one."""
@@ -54,16 +105,7 @@ class Caller:
         Raises:
             OipError: The client left, or the time is over.
         """
-        place = self._place = Place(named_model(model, self.account, self.client), metrics)
-        has_permit, self._has_reserved = self._has_reserved, False
-        if (
-            not has_permit and not self.stop.is_set()
-        ):  # `leave` sets the flag before it reads `_place`
-            has_permit = self._permits.take(place, timeout_s)
-        if has_permit and not self.stop.is_set():
-            return place
-        if has_permit:
-            self._permits.give_back(place)
-        if self.stop.is_set():
-            raise OipError("the call was cancelled", Code.UNAVAILABLE)
-        raise OipError("Request timeout expired", Code.UNAVAILABLE)
+        place = self.place(model, metrics)  # `leave` sets the flag before it reads the place
+        if not self.take(place, timeout_s):
+            raise self.refusal()
+        return place

@@ -3,8 +3,9 @@
 Replies without tensors are JSON values with the names and numbers of the gRPC messages.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic_ns
 from typing import Any
 
@@ -13,13 +14,16 @@ from tightship._core import RunPermits, StopFlag
 from tightship.driver.oip.cached_inference import CachedInference, Inferences
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
-from tightship.driver.oip.infer_response import OutputTensor
+from tightship.driver.oip.infer_response import Outputs
+from tightship.driver.oip.load_parameters import check_unload, config_given
 from tightship.driver.oip.metadata import config_of, metadata_of
+from tightship.driver.oip.model_entry import LATEST
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.regions import Code
-from tightship.driver.oip.repository import VERSION, Repository
+from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.request_counts import prometheus_text, statistics_of
+from tightship.driver.oip.served_model import ServedModel
 
 Said = dict[str, Any]
 
@@ -36,6 +40,14 @@ TRACE_SETTINGS: Said = {"trace_level": ["OFF"], "trace_rate": ["0"], "trace_coun
 LOG_SETTINGS: Said = {"log_info": False, "log_warning": True, "log_error": True}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Inferred:
+    """Outputs of an inference, and the version of the model that ran."""
+
+    served: ServedModel
+    outputs: Outputs
+
+
 class InferenceEndpoint:
     """Inference endpoint. May be used from several threads.
 
@@ -47,8 +59,23 @@ class InferenceEndpoint:
         stop: Set when all inferences must end, those of fast-path connections included.
     """
 
-    def __init__(self, repository: Repository, regions: RegionFiles, permits: RunPermits) -> None:
-        """Create an endpoint whose inferences each need one of `permits`."""
+    def __init__(
+        self,
+        repository: Repository,
+        regions: RegionFiles,
+        permits: RunPermits,
+        *,
+        takes_control: bool = True,
+    ) -> None:
+        """Create an endpoint.
+
+        Args:
+            repository: Models.
+            regions: Shared memory that clients have named.
+            permits: Permits, of which each inference needs one.
+            takes_control: Whether clients may load and unload models.
+        """
+        self._takes_control = takes_control
         self.repository = repository
         self.regions = regions
         self.changed = repository.changed
@@ -114,8 +141,8 @@ class InferenceEndpoint:
         Raises:
             OipError: The model does not exist, or is not ready.
         """
-        with self.repository.used(name, version) as (model, _):
-            return metadata_of(name, model)
+        with self.repository.used(name, version) as served:
+            return metadata_of(served, self.repository.served_versions(name))
 
     def model_config(self, name: str, version: str | None) -> Said:
         """Return a model's configuration.
@@ -123,43 +150,73 @@ class InferenceEndpoint:
         Raises:
             OipError: The model does not exist, or is not ready.
         """
-        with self.repository.used(name, version) as (model, _):
-            return config_of(name, model)
+        with self.repository.used(name, version) as served:
+            return config_of(served)
 
     def statistics(self, name: str = "", version: str | None = None) -> Said:
-        """Return the request counts of a model, or of all.
+        """Return the request counts of a version, of all of a model, or of all models.
 
         Raises:
             OipError: The model does not exist, or is not ready.
         """
+        repository = self.repository
         if name:
-            self.repository.model(name, version)
-        names = (name,) if name else self.repository.names
-        counts = self.repository.counts
-        return {"model_stats": [statistics_of(each, VERSION, counts(each)) for each in names]}
+            repository.served(name, version)
+        names = (name,) if name else repository.names
+        asked = [(each, known) for each in names for known in repository.versions(each)]
+        return {
+            "model_stats": [
+                statistics_of(each, known, repository.counts(each, known))
+                for each, known in asked
+                if version in LATEST or known == version
+            ]
+        }
 
     def metrics(self) -> str:
         """Return the metrics of all models by endpoint for Prometheus."""
         repository = self.repository
         rows = []
         for name in repository.names:
-            rows.append((name, VERSION, "protocol", repository.counts(name)))
-            rows.append((name, VERSION, "native", repository.native_counts(name)))
+            for version in repository.versions(name):
+                counts = repository.counts(name, version)
+                native = repository.native_counts(name, version)
+                rows.append((name, version, "protocol", counts))
+                rows.append((name, version, "native", native))
         rows.append(("", "", "native", repository.native_counts(None)))
         return prometheus_text(rows)
 
-    def load(self, name: str, *, has_parameters: bool) -> None:
+    def load(self, name: str, parameters: Mapping[str, object]) -> None:
         """Load or reload a model, as `Repository.load`.
 
+        Args:
+            name: Name of the model.
+            parameters: Parameters of the call, of which `config` is one: a configuration in JSON.
+
         Raises:
-            OipError: The model does not exist, cannot be loaded, or the call has parameters.
+            OipError: The model does not exist or cannot be loaded, another parameter is given, or
+                the server takes no such calls.
         """
-        if has_parameters:
+        self._check_control()
+        self.repository.load(name, config_given(name, parameters))
+
+    def unload(self, name: str, parameters: Mapping[str, object]) -> None:
+        """Unload a model, as `Repository.unload`.
+
+        Raises:
+            OipError: The model does not exist, an unknown parameter is given, or the server takes
+                no such calls.
+        """
+        self._check_control()
+        check_unload(name, parameters)
+        self.repository.unload(name)
+
+    def _check_control(self) -> None:
+        if not self._takes_control:
             raise OipError(
-                f"failed to load '{name}': a model is loaded as the server was started with it; "
-                "parameters are not supported"
+                "explicit model load / unload is not allowed if polling is enabled, or without "
+                "model control; start the server with `--model-control-mode explicit`",
+                Code.UNAVAILABLE,
             )
-        self.repository.load(name)
 
     def infer(
         self,
@@ -168,12 +225,12 @@ class InferenceEndpoint:
         request: InferRequest,
         asked_ns: int | None = None,
         caller: Caller | None = None,
-    ) -> tuple[OutputTensor, ...]:
+    ) -> Inferred:
         """Run a model once the caller has a permit, and count the request.
 
         Args:
             name: Name of the model.
-            version: Version of the model; None for any.
+            version: Version of the model; None for the latest.
             request: Decoded request.
             asked_ns: Time of its arrival, by `monotonic_ns`; None for now.
             caller: Client, which may leave meanwhile; None for one that stays.
@@ -184,14 +241,20 @@ class InferenceEndpoint:
         """
         began = monotonic_ns() if asked_ns is None else asked_ns
         asking = caller or Caller(self.permits)
-        with self.repository.used(name, version) as (model, metrics), self._present(asking):
+        with self.repository.used(name, version) as served, self._present(asking):
+            metrics = served.metrics
+            if self._inferences.queue(served) is not None:
+                return Inferred(
+                    served, self._inferences.infer_joined(served, request, began, asking)
+                )
             try:
                 place = asking.take_permit(name, metrics, request.left_s(began))
             except OipError:
                 metrics.fail(monotonic_ns() - began)
                 raise
             try:
-                return self._inferences.infer(name, model, request, metrics, began, asking.stop)
+                outputs = self._inferences.infer(served, request, began, asking.stop)
+                return Inferred(served, outputs)
             finally:
                 self.permits.give_back(place)
 
@@ -215,12 +278,16 @@ class InferenceEndpoint:
             OipError: The model does not exist, or is not ready.
         """
         found = self._inferences.cached(request)
-        is_its = found is not None and found.model is self.repository.model(name, version)[0]
+        is_its = found is not None and found.model is self.repository.served(name, version).model
         return found if is_its else None  # a model of this name may have been loaded since
 
-    def still_has(self, cached: CachedInference) -> bool:
-        """Whether the model and the regions of a cached inference are current."""
-        return self.regions.are_there(cached.windows) and self.repository.has(cached.model)
+    def still_has(self, cached: CachedInference, name: str, version: str | None) -> bool:
+        """Whether a cached inference has its regions, and name and version still mean its model."""
+        try:
+            is_current = self.repository.served(name, version).model is cached.model
+        except OipError:
+            return False
+        return is_current and self.regions.are_there(cached.windows)
 
 
 def check_unchanged(settings: Said, what: str) -> None:

@@ -19,6 +19,8 @@ from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window
 from tightship.driver.oip.regions import Code, check_input_bytes, check_output_bytes
+from tightship.driver.oip.request_shapes import check_configured, shape_said
+from tightship.driver.oip.served_model import ServedModel
 from tightship.driver.oip.tensors import Array, from_bytes, from_list, to_bytes
 from tightship.driver.types.elements import may_change
 from tightship.errors import DeadlineError, InputError, StoppedError, TightshipError
@@ -33,14 +35,12 @@ class Bound:
     """Request with everything that was looked up for it.
 
     Attributes:
-        name: Name of the model.
         direct: Outputs that the model writes in place.
         is_cached: Whether it can be repeated as it is: every tensor is used in place in a region,
             so the reply is the same.
     """
 
-    name: str
-    model: Model
+    served: ServedModel
     request: InferRequest
     wishes: tuple[RequestedOutput, ...]
     windows: Windows
@@ -48,25 +48,24 @@ class Bound:
     direct: dict[str, Array]
     is_cached: bool
 
+    @property
+    def model(self) -> Model:
+        """Model to run."""
+        return self.served.model
+
 
 def bind(
-    name: str, model: Model, request: InferRequest, regions: RegionFiles, uses: ExitStack
+    served: ServedModel, request: InferRequest, regions: RegionFiles, uses: ExitStack
 ) -> Bound:
     """Check a request and locate its tensors.
-
-    Args:
-        name: Name of the model.
-        model: Model to run.
-        request: Decoded request.
-        regions: Regions in which tensors may lie.
-        uses: Stack that keeps these mapped.
 
     Raises:
         OipError, RegionError: The request does not fit the model or the regions.
     """
-    _check(name, model, request)
+    name, model = served.name, served.model
+    _check(served, request)
     windows = _windows(request, regions, uses)
-    wishes = _wishes(model, request)
+    wishes = _wishes(served, request)
     written = [windows[requested.region] for requested in wishes if requested.region is not None]
     arrays = {each.name: _array(name, each, windows, written) for each in request.inputs}
     direct = {} if _meet(written) else _direct(model, wishes, windows)
@@ -75,7 +74,7 @@ def bind(
         and arrays[each.name].ctypes.data == windows[each.content].bytes.ctypes.data
         for each in request.inputs
     )
-    return Bound(name, model, request, wishes, windows, arrays, direct, is_cached)
+    return Bound(served, request, wishes, windows, arrays, direct, is_cached)
 
 
 def run(bound: Bound, asked_ns: int, stop: StopFlag) -> dict[str, Array]:
@@ -123,8 +122,9 @@ def outputs_of(bound: Bound, results: dict[str, Array]) -> tuple[OutputTensor, .
     return tuple(_output(bound, results, requested) for requested in bound.wishes)
 
 
-def _check(name: str, model: Model, request: InferRequest) -> None:
+def _check(served: ServedModel, request: InferRequest) -> None:
     """Check everything that needs no tensor's bytes."""
+    name, model = served.name, served.model
     types = model.input_types
     for each in request.inputs:
         if each.name not in types:
@@ -147,18 +147,16 @@ def _check(name: str, model: Model, request: InferRequest) -> None:
         if shape is not None and shape != each.shape and not model.takes_other_shapes:
             raise OipError(
                 f"unexpected shape for input '{each.name}' for model '{name}'. Expected "
-                f"{_said(shape)}, got {_said(each.shape)}"
+                f"{shape_said(shape)}, got {shape_said(each.shape)}"
             )
+    if served.config is not None:
+        check_configured(served, served.config, request)
     asked = [requested.name for requested in request.outputs]
-    unknown = [each for each in asked if each not in model.output_names]
+    unknown = [each for each in asked if each not in served.outputs]
     if unknown:
         raise OipError(f"unexpected inference output '{unknown[0]}' for model '{name}'")
     if len(set(asked)) != len(asked):
         raise OipError(f"an output of model '{name}' is asked for more than once")
-
-
-def _said(shape: tuple[int, ...]) -> str:
-    return f"[{','.join(map(str, shape))}]"
 
 
 def _windows(request: InferRequest, regions: RegionFiles, uses: ExitStack) -> Windows:
@@ -206,10 +204,10 @@ def _meet(windows: Sequence[Window]) -> bool:
     return any(one.overlaps(other) for one, other in itertools.combinations(windows, 2))
 
 
-def _wishes(model: Model, request: InferRequest) -> tuple[RequestedOutput, ...]:
+def _wishes(served: ServedModel, request: InferRequest) -> tuple[RequestedOutput, ...]:
     if request.outputs:
         return request.outputs
-    return tuple(RequestedOutput(name, request.is_binary) for name in model.output_names)
+    return tuple(RequestedOutput(name, request.is_binary) for name in served.outputs)
 
 
 def _output(bound: Bound, results: dict[str, Array], requested: RequestedOutput) -> OutputTensor:

@@ -1,61 +1,50 @@
 """Metadata and configuration of models."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from tightship.driver.oip.datatypes import name_of
-from tightship.driver.oip.repository import VERSION
-from tightship.graph import DType, Shape
-from tightship.model import Model
+from tightship.driver.oip.model_config import ANY, VersionPolicy, type_said
+from tightship.driver.oip.served_model import ServedModel, Types
+from tightship.graph import Shape
+
+PLATFORM = "tightship"
 
 
-def metadata_of(name: str, model: Model) -> dict[str, Any]:
-    """Return the metadata of a model; variable lengths are -1."""
+def metadata_of(served: ServedModel, versions: Sequence[str]) -> dict[str, Any]:
+    """Return the metadata of a version; variable lengths are -1, and `versions` all served ones."""
     return {
-        "name": name,
-        "versions": [VERSION],
-        "platform": "tightship",
-        "inputs": _tensors(_inputs(model)),
-        "outputs": _tensors(_outputs(model)),
+        "name": served.name,
+        "versions": list(versions),
+        "platform": PLATFORM if served.config is None else served.config.platform or PLATFORM,
+        "inputs": _tensors(served.inputs),
+        "outputs": _tensors(served.outputs),
     }
 
 
-def config_of(name: str, model: Model) -> dict[str, Any]:
-    """Return the configuration of a model: its metadata in Triton's configuration format."""
+def config_of(served: ServedModel) -> dict[str, Any]:
+    """Return the configuration of a version in Triton's format, with what its file decides."""
+    config = served.config
+    if config is None:
+        said = {
+            "platform": PLATFORM,
+            "backend": PLATFORM,
+            "version_policy": VersionPolicy().said(),
+            "max_batch_size": 0,
+        }
+    else:
+        said = config.said()
+    has_batch = bool(said["max_batch_size"])
     return {
-        "name": name,
-        "platform": "tightship",
-        "backend": "tightship",
-        "version_policy": {"latest": {"num_versions": 1}},
-        "max_batch_size": 0,
-        "input": _config_tensors(_inputs(model)),
-        "output": _config_tensors(_outputs(model)),
+        "name": served.name,
+        **said,
+        "input": _config_tensors(served.inputs, has_batch=has_batch),
+        "output": _config_tensors(served.outputs, has_batch=has_batch),
     }
-
-
-Types = Mapping[str, tuple[DType, Shape | None]]
-
-
-def _inputs(model: Model) -> Types:
-    found: dict[str, tuple[DType, Shape | None]] = dict(model.input_types)
-    for name, is_open in model.open_lengths.items():
-        dtype, shape = found[name]
-        assert shape is not None, name
-        found[name] = dtype, tuple(map(_unless, is_open, shape))
-    return found
-
-
-def _unless(is_open: object, length: int | str | None) -> int | str | None:
-    return None if is_open else length
-
-
-def _outputs(model: Model) -> Types:
-    known = model.known_output_shapes
-    return {name: (dtype, known[name]) for name, (dtype, _) in model.output_types.items()}
 
 
 def _lengths(shape: Shape | None) -> list[int]:
-    return [-1] if shape is None else [each if isinstance(each, int) else -1 for each in shape]
+    return [ANY] if shape is None else [each if isinstance(each, int) else ANY for each in shape]
 
 
 def _tensors(types: Types) -> list[dict[str, Any]]:
@@ -65,12 +54,12 @@ def _tensors(types: Types) -> list[dict[str, Any]]:
     ]
 
 
-def _config_tensors(types: Types) -> list[dict[str, Any]]:
+def _config_tensors(types: Types, *, has_batch: bool) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "data_type": "TYPE_STRING" if dtype is DType.STRING else f"TYPE_{name_of(dtype)}",
-            "dims": _lengths(shape),
+            "data_type": type_said(dtype),
+            "dims": _lengths(shape)[1:] if has_batch and shape else _lengths(shape),
         }
         for name, (dtype, shape) in types.items()
     ]

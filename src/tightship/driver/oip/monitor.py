@@ -115,16 +115,19 @@ class Monitor:
     def _models(self) -> list[Said]:
         repository = self._endpoint.repository
         sizes = _sizes(self._endpoint)
-        return [
-            {
-                "name": each["name"],
-                "state": each["state"].lower(),
-                "reason": each.get("reason", ""),
-                **_counted(repository, each["name"]),
-                **sizes.get(each["name"], {}),
-            }
-            for each in repository.index()
-        ]
+        found = []
+        for each in repository.index():
+            label = repository.label(each["name"], each["version"])
+            found.append(
+                {
+                    "name": label,
+                    "state": each["state"].lower(),
+                    "reason": each.get("reason", ""),
+                    **_counted(repository, each["name"], each["version"]),
+                    **sizes.get(label, {}),
+                }
+            )
+        return found
 
     def _watch(self) -> None:
         while not self._ended.is_set():
@@ -172,10 +175,10 @@ def _sizes(endpoint: InferenceEndpoint) -> Mapping[str, dict[str, int]]:
             repository.release(model)
 
 
-def _counted(repository: Repository, name: str) -> Said:
+def _counted(repository: Repository, name: str, version: str) -> Said:
     """Return the requests of protocol and native clients together, and native runs alone."""
-    native = repository.native_counts(name)
-    counts = added(repository.counts(name), native)
+    native = repository.native_counts(name, version)
+    counts = added(repository.counts(name, version), native)
     count = counts.success_count
     return {
         "native_count": native.success_count,

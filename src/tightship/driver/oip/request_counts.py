@@ -1,5 +1,6 @@
 """Counts and durations of a model's requests, for clients and Prometheus."""
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ class Counts:
         phase_ns: Time of successful requests waiting, reading inputs, running, writing outputs.
         last_ms: Milliseconds since 1970 at the end of the last request.
         pending_count: Requests that wait for a run permit now.
+        joined_count: Successful requests that were part of another one's run.
     """
 
     success_count: int = 0
@@ -26,12 +28,33 @@ class Counts:
     phase_ns: tuple[int, int, int, int] = (0, 0, 0, 0)
     last_ms: int = 0
     pending_count: int = 0
+    joined_count: int = 0
+
+    @property
+    def run_count(self) -> int:
+        """Runs of the model that ended well."""
+        return self.success_count - self.joined_count
 
 
-def counts_of(metrics: RequestMetrics) -> Counts:
+class JoinedCount:
+    """Number of requests that were part of another one's run. May be used from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.value = 0
+
+    def add(self, count: int) -> None:
+        """Count further requests."""
+        with self._lock:
+            self.value += count
+
+
+def counts_of(metrics: RequestMetrics, joined: JoinedCount | None = None) -> Counts:
     """Return the counts of a model at one moment."""
+    joined_count = 0 if joined is None else joined.value  # first: it must not exceed successes
     successes, failures, pending, fail_ns, phase_ns, last_ms = metrics.now()
-    return Counts(successes, failures, sum(phase_ns), fail_ns, phase_ns, last_ms, pending)
+    sums = successes, failures, sum(phase_ns), fail_ns, phase_ns, last_ms, pending
+    return Counts(*sums, min(joined_count, successes))
 
 
 def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:
@@ -52,7 +75,7 @@ def statistics_of(name: str, version: str, counts: Counts) -> dict[str, Any]:
         "version": version,
         "last_inference": counts.last_ms,
         "inference_count": count,
-        "execution_count": count,
+        "execution_count": counts.run_count,
         "inference_stats": inference,
         "batch_stats": [],
     }
@@ -70,6 +93,7 @@ def added(first: Counts, second: Counts) -> Counts:
         (queue_ns, input_ns, infer_ns, output_ns),
         max(first.last_ms, second.last_ms),
         first.pending_count + second.pending_count,
+        first.joined_count + second.joined_count,
     )
 
 
@@ -99,7 +123,7 @@ _METRICS: tuple[tuple[str, str, Callable[[Counts], int]], ...] = (
     ("nv_inference_request_failure", "Requests that failed", lambda c: c.fail_count),
     (PENDING, "Requests that wait for a permit now", lambda c: c.pending_count),
     ("nv_inference_count", "Inferences", lambda c: c.success_count),
-    ("nv_inference_exec_count", "Runs of the model", lambda c: c.success_count),
+    ("nv_inference_exec_count", "Runs of the model", lambda c: c.run_count),
     (
         "nv_inference_request_duration_us",
         "Microseconds of requests that ended well",

@@ -43,26 +43,57 @@ def from_list(name: str, dtype: DType, shape: tuple[int, ...], data: list[Any]) 
     Raises:
         OipError: The count does not match the shape, or an element is not of the type.
     """
-    if dtype in BINARY_ONLY:
-        raise OipError(
-            f"sending {NAMES[dtype]} data via JSON is not supported. Please use the binary data "
-            f"format for input '{name}'"
-        )
+    check_json_type(name, dtype)
     flat = list(_flat(data, len(shape)))
-    if len(flat) != element_count(shape):
-        raise OipError(
-            f"Unable to parse 'data': Shape does not match true shape of 'data' field for input "
-            f"'{name}': {element_count(shape)} elements are needed, {len(flat)} were given"
-        )
+    check_element_count(name, shape, len(flat))
     _check_elements(name, dtype, flat)
     array = np.empty(len(flat), dtype.numpy)
     try:
         array[:] = flat
     except OverflowError:
-        raise OipError(
-            f"Unable to parse 'data': input '{name}' has an element that {NAMES[dtype]} cannot hold"
-        ) from None
+        raise overflow_error(name, NAMES[dtype]) from None
     return array.reshape(shape)
+
+
+def check_json_type(name: str, dtype: DType) -> None:
+    """Check that elements of a type can be sent as JSON.
+
+    Raises:
+        OipError: They cannot.
+    """
+    if dtype in BINARY_ONLY:
+        raise OipError(
+            f"sending {NAMES[dtype]} data via JSON is not supported. Please use the binary data "
+            f"format for input '{name}'"
+        )
+
+
+def check_element_count(name: str, shape: tuple[int, ...], count: int) -> None:
+    """Check that an input has as many elements as its shape says.
+
+    Raises:
+        OipError: It has another number.
+    """
+    if count != element_count(shape):
+        raise OipError(
+            f"Unable to parse 'data': Shape does not match true shape of 'data' field for input "
+            f"'{name}': {element_count(shape)} elements are needed, {count} were given"
+        )
+
+
+def type_error(name: str, dtype: DType) -> OipError:
+    """Return the refusal of an element that is not of the type of its input."""
+    return OipError(
+        f"Unable to parse 'data': attempt to access JSON element of input '{name}' "
+        f"that is not {NAMES[dtype]}"
+    )
+
+
+def overflow_error(name: str, kind: str) -> OipError:
+    """Return the refusal of an element that is out of the range of its type."""
+    return OipError(
+        f"Unable to parse 'data': input '{name}' has an element that {kind} cannot hold"
+    )
 
 
 def to_bytes(array: Array, dtype: DType) -> memoryview:
@@ -102,10 +133,7 @@ def _check_elements(name: str, dtype: DType, flat: list[Any]) -> None:
         wanted = (int, float)
     is_typed = all(type(each) in wanted for each in flat)
     if not is_typed or (dtype is DType.STRING and not all(map(is_utf8, flat))):
-        raise OipError(
-            f"Unable to parse 'data': attempt to access JSON element of input '{name}' "
-            f"that is not {NAMES[dtype]}"
-        )
+        raise type_error(name, dtype)
 
 
 def _flat(data: list[Any], depth: int) -> Iterator[Any]:

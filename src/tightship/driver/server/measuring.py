@@ -1,14 +1,14 @@
-"""Completion of a snapshot with facts that the service lacks, and its delivery."""
+"""Completion of a snapshot with what the service lacks, as resident bytes, and its delivery."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from tightship.driver.memory.descriptor import write_all
 from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.mappings import Mappings
-from tightship.driver.memory.resident import Resident, residents
 from tightship.driver.models.registry import Models
 from tightship.driver.protocol.snapshot_form import encode_snapshot
 from tightship.driver.service.effects import Measure
@@ -16,6 +16,33 @@ from tightship.driver.service.events import Measured
 from tightship.driver.types.snapshot import DRIVER, Holdings, Snapshot
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
+from tightship.resource.resident import mapped
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """Proportional set size of the addresses `[start, stop)`."""
+
+    start: int
+    stop: int
+    pss_bytes: int
+
+    def share_bytes(self, start: int, stop: int) -> int:
+        """Return the part in other addresses, pro rata: the kernel may have merged neighbours."""
+        common = max(0, min(stop, self.stop) - max(start, self.start))
+        return self.pss_bytes * common // (self.stop - self.start)
+
+
+def residents() -> Iterator[Resident]:
+    """Yield all mappings in address order.
+
+    Raises:
+        OSError: `/proc/self/smaps` cannot be read.
+    """
+    for found in mapped(Path("/proc/self/smaps")):
+        for line in found.lines:
+            if line.startswith("Pss:"):
+                yield Resident(found.start, found.stop, int(line.split()[1]) * 1024)
 
 
 def measure(asked: Measure, mappings: Mappings, models: Models, slow: FileProber) -> Measured:

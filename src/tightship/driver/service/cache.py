@@ -65,12 +65,6 @@ def cache_head(secret: bytes, token: bytes, interface: Data, sources: Data, payl
 def opened_head(secret: bytes, token: bytes, head: bytes, size_bytes: int) -> CacheHead:
     """Authenticate and decode the first `HEAD_BYTES` of a model file.
 
-    Args:
-        secret: Key of the driver.
-        token: Token of the client.
-        head: First bytes; fewer than `HEAD_BYTES` if the file is shorter.
-        size_bytes: Size of the file.
-
     Raises:
         DriverError: GENERAL_FAILURE: it was written for another token or driver, or was changed.
     """

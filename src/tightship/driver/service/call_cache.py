@@ -8,15 +8,47 @@ Repeats are suspended while another execution of a session, or one with a buffer
 it changes the state or the dimensions of a buffer, repeats that use the buffer end.
 """
 
-from tightship.driver.protocol.messages import BurstExecute, Call, Execute, RunExecution
-from tightship.driver.protocol.replies import Executed, Failed
-from tightship.driver.service.effects import CacheCall, ForgetCalls, PauseCalls, ResumeCalls, Run
+from tightship.driver.protocol.messages import (
+    RING_BYTES,
+    BurstExecute,
+    Call,
+    Execute,
+    OpenRing,
+    RunExecution,
+)
+from tightship.driver.protocol.replies import Done, Executed, Failed, Reply
+from tightship.driver.service.effects import (
+    AttendRing,
+    CacheCall,
+    ForgetCalls,
+    PauseCalls,
+    ResumeCalls,
+    Run,
+)
 from tightship.driver.service.events import RunFinished
 from tightship.driver.service.execution import Execution
-from tightship.driver.service.ledger import Ledger
+from tightship.driver.service.ledger import Incoming, Ledger
 from tightship.driver.service.owned import Connection
 from tightship.driver.types.request import Request
-from tightship.driver.types.status import NO_TIME, ErrorStatus
+from tightship.driver.types.status import NO_TIME, ErrorStatus, invalid
+
+
+def open_ring(ledger: Ledger, incoming: Incoming[OpenRing]) -> Reply:
+    """Check the file of a ring and use it; a connection may have one."""
+    connection, file = incoming.connection, incoming.file(incoming.call.file)
+    if "call_ring" not in ledger.settings.features:
+        raise invalid("This driver has no `call_ring`; send calls by the socket.")
+    if connection.has_ring:
+        raise invalid("The connection has a ring already.")
+    if not (file.is_regular and file.is_readable and file.is_writable):
+        raise invalid("The file of a ring must be a memfd open to read and write.")
+    if not file.is_shrink_sealed or file.is_write_sealed:
+        raise invalid("A ring must be sealed against shrinking, and not against writing.")
+    if file.size_bytes != RING_BYTES:
+        raise invalid(f"A ring must have {RING_BYTES} bytes, not {file.size_bytes}.")
+    connection.has_ring = True
+    ledger.emit(AttendRing(connection.identifier, file.handle))
+    return Done()
 
 
 def offer(

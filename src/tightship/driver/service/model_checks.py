@@ -18,10 +18,6 @@ _WRITTEN = frozenset({Lifetime.TEMPORARY_VARIABLE, Lifetime.SUBGRAPH_OUTPUT})
 def check_model(model: Model, pools: Mapping[int, Pool]) -> None:
     """Check a model of operands.
 
-    Args:
-        model: Model as received.
-        pools: Pools of the client, by identifier.
-
     Raises:
         DriverError: INVALID_ARGUMENT.
     """

@@ -23,7 +23,6 @@ from tightship.driver.service import (
     inspect_calls,
     model_calls,
     pool_calls,
-    ring_calls,
 )
 from tightship.driver.service.effects import CloseConnection, CloseFile, Effect
 from tightship.driver.service.events import (
@@ -70,7 +69,7 @@ _CALLS: Mapping[type, Callable[[Ledger, Incoming[Any]], Reply | None]] = {
     m.CopyBetween: copy_calls.copy_between,
     m.DescribeBuffer: buffer_calls.describe,
     m.Inspect: inspect_calls.inspect,
-    m.OpenRing: ring_calls.open_ring,
+    m.OpenRing: call_cache.open_ring,
 }
 _RUNS: Mapping[type, Callable[[Ledger, Scheduler, Incoming[Any]], Reply | None]] = {
     m.Execute: execution_calls.execute,

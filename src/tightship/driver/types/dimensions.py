@@ -6,6 +6,7 @@ An axis of 0 is unknown. Empty dimensions are those of a scalar or of a tensor o
 import math
 
 Dimensions = tuple[int, ...]
+"""Shape of a tensor; an axis of 0 is unknown."""
 
 
 def combine(first: Dimensions, second: Dimensions) -> Dimensions | None:

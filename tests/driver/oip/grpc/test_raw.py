@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tightship.driver.oip.grpc.infer import request_of
 from tightship.driver.oip.grpc.raw import cut, joined
-from tightship.driver.oip.grpc.schema import message_classes
 from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.schema import message_classes
 
 CLASSES = message_classes()
 REQUEST = CLASSES["ModelInferRequest"]

@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from queue import Queue
@@ -163,7 +164,7 @@ def test_who_asks_the_same_of_two_models_is_answered_by_each(serving):
         known[name] = calls.known(name.encode())
     assert calls.cached(known["neg"]) is None
     cached, response = calls.cached(known["arena"])
-    assert cached.model is serving.repository.model("arena")[0]
+    assert cached.model is serving.repository.served("arena").model
     assert b'"arena"' in response
 
 
@@ -268,13 +269,19 @@ class RefCounted:
         return None
 
 
+def keep(lending, setting, cached, answer=b"answer"):
+    """Have `again` known as a request to the latest version of `neg`."""
+    is_current = partial(setting.endpoint.still_has, cached, "neg", None)
+    lending.keep(b"again", answer, cached, is_current)
+
+
 @contextmanager
 def lending_to(setting, answer, run=None):
     """The client's side of a connection on which `again` gets an answer, and what comes back."""
     lending, request, came_back = Lending(setting.endpoint), decode(setting.body(), None), Queue()
     setting.endpoint.infer("neg", None, request)
     cached = setting.endpoint.cached("neg", None, request)
-    lending.keep(b"again", answer, replace(cached, again=run or cached.again))
+    keep(lending, setting, replace(cached, again=run or cached.again), answer)
     del cached  # which keeps its region mapped
     ours, theirs = socket.socketpair()
     theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
@@ -331,7 +338,7 @@ def test_what_changes_while_it_is_remembered_is_not_known(tmp_path, monkeypatch)
         remember(*given)
 
     monkeypatch.setattr(Lending, "_remember", late)
-    lending.keep(b"again", b"answer", setting.endpoint.cached("neg", None, request))
+    keep(lending, setting, setting.endpoint.cached("neg", None, request))
     assert not lending.knows(b"again")
     assert not object_is_mapped(setting.path)
     setting.close()
@@ -341,9 +348,9 @@ def test_bytes_that_another_thread_is_forgetting_are_not_known_anew(tmp_path):
     setting = Setting(tmp_path)
     lending, request = Lending(setting.endpoint), decode(setting.body(), None)
     setting.endpoint.infer("neg", None, request)
-    lending.keep(b"again", b"answer", setting.endpoint.cached("neg", None, request))
+    keep(lending, setting, setting.endpoint.cached("neg", None, request))
     lending._known.clear()  # what that thread does first
-    lending.keep(b"again", b"answer", setting.endpoint.cached("neg", None, request))
+    keep(lending, setting, setting.endpoint.cached("neg", None, request))
     assert not lending.knows(b"again")
     lending.forget_all()
     setting.close()
@@ -370,7 +377,7 @@ def test_a_run_that_goes_on_is_left_when_no_inference_is_to_go_on(tmp_path):
 
 def test_a_model_is_closed_once_no_run_of_it_goes_on(held):
     setting, run, ours = held
-    model = setting.repository.model("neg")[0]
+    model = setting.repository.served("neg").model
     closing = threading.Thread(target=setting.repository.unload, args=("neg",))
     closing.start()
     closing.join(0.05)

@@ -9,22 +9,22 @@ from urllib.parse import unquote
 
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
 
-from tightship.driver.oip.answers import Answers, Outputs
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.endpoint import (
     LOG_SETTINGS,
     TRACE_SETTINGS,
     InferenceEndpoint,
+    Inferred,
     check_unchanged,
 )
 from tightship.driver.oip.grpc.infer import Message, fill, request_of
 from tightship.driver.oip.grpc.raw import cut, joined
-from tightship.driver.oip.grpc.schema import message_classes, parsed
 from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest
+from tightship.driver.oip.infer_response import Answers
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.regions import Region, RegionError
-from tightship.driver.oip.repository import VERSION
+from tightship.driver.oip.schema import ONE_OF, message_classes, parsed
 
 RAW_INPUTS, RAW_OUTPUTS, STREAMED = 7, 6, 2
 """Field numbers of raw contents in requests and responses, and of a stream's response."""
@@ -85,13 +85,12 @@ class GrpcCalls:
             call = self._read(header, raw)
         else:
             call = self._read_again(header)
-        outputs = self._endpoint.infer(
-            call.model, call.version, call.request, monotonic_ns(), caller
-        )
+        found = self._endpoint.infer(call.model, call.version, call.request, monotonic_ns(), caller)
+        outputs = found.outputs
         is_plain = not (is_streamed and call.wants_final)
         answer = self._answers.find(outputs) if is_plain else None
         if answer is None:
-            answer = self._answer(call, outputs, is_final=not is_plain)
+            answer = self._answer(call, found, is_final=not is_plain)
             if is_plain:
                 self._answers.keep(outputs, answer)
         return answer
@@ -102,13 +101,13 @@ class GrpcCalls:
         request = request_of(message, raw)
         return _InferCall(message.model_name, message.model_version, request, wants_final)
 
-    def _answer(self, call: "_InferCall", outputs: Outputs, *, is_final: bool) -> bytes:
+    def _answer(self, call: "_InferCall", found: Inferred, *, is_final: bool) -> bytes:
         response = self._classes["ModelInferResponse"](
-            model_name=call.model, model_version=VERSION, id=call.request.identifier
+            model_name=call.model, model_version=found.served.version, id=call.request.identifier
         )
         if is_final:
             response.parameters["triton_final_response"].bool_param = True
-        raw = fill(response, outputs)
+        raw = fill(response, found.outputs)
         return joined(response.SerializeToString(), RAW_OUTPUTS, raw)
 
 
@@ -146,6 +145,14 @@ def _cuda_status(endpoint: InferenceEndpoint, asked: Message) -> Said:
     return {}
 
 
+def _parameters(asked: Message) -> dict[str, object]:
+    """Return the parameters of a call about the repository."""
+    return {
+        key: getattr(each, each.WhichOneof(ONE_OF) or "string_param")
+        for key, each in asked.parameters.items()
+    }
+
+
 def _trace_settings(_: InferenceEndpoint, asked: Message) -> Said:
     check_unchanged(dict(asked.settings), "trace")
     return {"settings": {key: {"value": value} for key, value in TRACE_SETTINGS.items()}}
@@ -172,9 +179,11 @@ _CALLS: Mapping[str, Call] = {
         "models": endpoint.repository.index(only_ready=asked.ready)
     },
     "RepositoryModelLoad": lambda endpoint, asked: endpoint.load(
-        asked.model_name, has_parameters=bool(asked.parameters)
+        asked.model_name, _parameters(asked)
     ),
-    "RepositoryModelUnload": lambda endpoint, asked: endpoint.repository.unload(asked.model_name),
+    "RepositoryModelUnload": lambda endpoint, asked: endpoint.unload(
+        asked.model_name, _parameters(asked)
+    ),
     "SystemSharedMemoryStatus": _system_status,
     "SystemSharedMemoryRegister": _system_register,
     "SystemSharedMemoryUnregister": lambda endpoint, asked: unregister(

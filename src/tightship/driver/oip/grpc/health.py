@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tightship.driver.oip.endpoint import InferenceEndpoint
-from tightship.driver.oip.grpc.schema import HEALTH, message_classes, parsed
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
+from tightship.driver.oip.schema import HEALTH, message_classes, parsed
 
 HEALTH_SERVICE = "grpc.health.v1.Health"
 SERVICE = "inference.GRPCInferenceService"

@@ -42,10 +42,6 @@ Value = TypeVar("Value", str, int)
 def request_of(message: Message, raw: Sequence[memoryview]) -> InferRequest:
     """Convert a `ModelInferRequest`.
 
-    Args:
-        message: Message without raw contents.
-        raw: Raw contents.
-
     Raises:
         OipError: It is not a valid request.
     """

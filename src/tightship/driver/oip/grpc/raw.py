@@ -16,10 +16,6 @@ _ENDS_EARLY = "the message ends within a field"
 def cut(data: bytes, number: int) -> tuple[bytes, list[memoryview]]:
     """Split an encoded message into the rest and the contents of a field of bytes.
 
-    Args:
-        data: Encoded message.
-        number: Number of the field.
-
     Raises:
         OipError: It is not a valid message.
     """

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import monotonic_ns
 
-from tightship.driver.oip.answers import Answers
 from tightship.driver.oip.cached_inference import CachedInference
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.endpoint import InferenceEndpoint
@@ -26,12 +25,12 @@ from tightship.driver.oip.http.tables import (
     settings_calls,
 )
 from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest, decode
-from tightship.driver.oip.infer_response import InferResponse, encode
+from tightship.driver.oip.infer_response import Answers, InferResponse, encode
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory
 from tightship.driver.oip.regions import Code, RegionError
-from tightship.driver.oip.repository import VERSION
+from tightship.driver.oip.served_model import ServedModel
 
 QUICK_NS = 500_000
 """Duration below which calls are answered on the event loop: another thread costs 100 us."""
@@ -145,12 +144,13 @@ class HttpCalls:
     def _run(self, inference: Inference, caller: Caller | None) -> HttpResponse:
         began = monotonic_ns()
         name, request = inference.name, inference.request
-        outputs = self._endpoint.infer(name, inference.version, request, inference.came_ns, caller)
-        self._note(inference.target, name, monotonic_ns() - began)
-        response = self._answers.find(outputs)
+        found = self._endpoint.infer(name, inference.version, request, inference.came_ns, caller)
+        self._note(inference.target, found.served, monotonic_ns() - began)
+        response = self._answers.find(found.outputs)
         if response is None:
-            response = _response(encode(name, VERSION, request.identifier, outputs))
-            self._answers.keep(outputs, response)
+            version = found.served.version
+            response = _response(encode(name, version, request.identifier, found.outputs))
+            self._answers.keep(found.outputs, response)
         return response
 
     def remember(self, data: bytes, request: HttpRequest) -> None:
@@ -187,8 +187,12 @@ class HttpCalls:
             return None
         return cached, b"".join([response.head, b"\r\n", *response.parts])
 
-    def _note(self, target: str, name: str, duration_ns: int) -> None:
-        is_alike = self._endpoint.repository.is_constant_time(name)
+    def is_current(self, inference: Inference, cached: CachedInference) -> bool:
+        """Whether a request still means the model and the regions of its cached inference."""
+        return self._endpoint.still_has(cached, inference.name, inference.version)
+
+    def _note(self, target: str, served: ServedModel, duration_ns: int) -> None:
+        is_alike = served.is_constant_time
         if target not in self._took_ns and len(self._took_ns) >= TARGETS_MAX:
             self._took_ns.clear()
         self._took_ns[target] = duration_ns if is_alike else sys.maxsize

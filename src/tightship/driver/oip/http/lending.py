@@ -59,8 +59,14 @@ class Lending:
         """Whether these bytes are a known request."""
         return request in self._known
 
-    def keep(self, request: bytes, response: bytes, cached: CachedInference) -> None:
-        """Answer a request that has been run twice natively, unless something has changed."""
+    def keep(
+        self,
+        request: bytes,
+        response: bytes,
+        cached: CachedInference,
+        is_current: Callable[[], bool],
+    ) -> None:
+        """Answer a request that has been run twice natively, unless it means something else now."""
         regions, again = self._endpoint.regions, cached.again
         if max(len(request), len(response)) > REQUEST_BYTES_MAX or again is None:
             return
@@ -82,7 +88,7 @@ class Lending:
         self._remember(number, kept, (request, response), alone and alone[1])
         if oldest is not None:
             self._forget([oldest])
-        if not self._endpoint.still_has(cached):
+        if not is_current():
             self._forget([number])
 
     def _remember(
@@ -90,7 +96,7 @@ class Lending:
     ) -> None:
         mapped = [_mapped(window) for window in kept.cached.windows]
         cached = kept.cached
-        model = cached.metrics, cached.bound.name
+        model = cached.metrics, cached.bound.served.name
         if kept.context is None or steps is None:
             self._native.remember_call(number, exchange, kept.call, mapped, kept.released, model)
         else:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.http.calls import Asked, HttpCalls, Inference
@@ -80,7 +81,8 @@ class Loan:
         """
         if not self._lending.knows(data) and (found := self._calls.cached(asked)):
             cached, response = found
-            self._lending.keep(data, response, cached)
+            is_current = partial(self._calls.is_current, asked, cached)
+            self._lending.keep(data, response, cached, is_current)
         return self._lending.knows(data)
 
     def _lend(self, transport: asyncio.Transport) -> None:

@@ -1,7 +1,12 @@
 """HTTP calls of the protocol except inference, by path and method."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 from tightship.driver.oip.endpoint import (
@@ -12,12 +17,32 @@ from tightship.driver.oip.endpoint import (
     check_unchanged,
 )
 from tightship.driver.oip.http.message import HttpRequest, HttpResponse, json_response
-from tightship.driver.oip.http.page import page
 from tightship.driver.oip.http.paths import VERSIONED, Call, Methods, Values
 from tightship.driver.oip.json_fields import field, optional, parse
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.regions import Region
+
+
+@cache
+def page() -> bytes:
+    """Return the page; it reads `/status` every second, and its policy forbids other requests."""
+    style, script = _asset("live.css"), f"'use strict';\n{{\n{_asset('live.js')}}}\n"
+    policy = (
+        f"default-src 'none'; connect-src 'self'; img-src data:; script-src '{_hash(script)}'; "
+        f"style-src '{_hash(style)}'"
+    )
+    html = Template(_asset("live.html"))
+    return html.substitute(policy=policy, style=style, script=script).encode()
+
+
+def _asset(name: str) -> str:
+    return files("tightship.driver.oip").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
 
 Table = Mapping[str, Methods]
 
@@ -84,12 +109,12 @@ def repository_calls(endpoint: InferenceEndpoint, body_bytes_max: int) -> Table:
 
     def load(request: HttpRequest, values: Values) -> HttpResponse:
         body = parse(request.content(body_bytes_max))
-        endpoint.load(values["name"], has_parameters=bool(optional(body, "parameters", dict)))
+        endpoint.load(values["name"], optional(body, "parameters", dict) or {})
         return HttpResponse()
 
     def unload(request: HttpRequest, values: Values) -> HttpResponse:
-        parse(request.content(body_bytes_max))
-        endpoint.repository.unload(values["name"])
+        body = parse(request.content(body_bytes_max))
+        endpoint.unload(values["name"], optional(body, "parameters", dict) or {})
         return HttpResponse()
 
     return {

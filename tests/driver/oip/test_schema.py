@@ -4,7 +4,7 @@ import pytest
 
 pb2 = pytest.importorskip("tritonclient.grpc.service_pb2")
 
-from tightship.driver.oip.grpc.schema import DATA_TYPES, message_classes  # noqa: E402
+from tightship.driver.oip.schema import DATA_TYPES, message_classes  # noqa: E402
 
 CLASSES = message_classes()
 RPCS = list(pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"].methods)

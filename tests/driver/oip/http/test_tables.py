@@ -12,7 +12,7 @@ from tests.driver import test_run_permits
 from tests.driver.oip.served import SIDE, server
 from tests.view import chromium
 from tightship.driver.client.client import Client
-from tightship.driver.oip.http.page import page
+from tightship.driver.oip.http.tables import page
 
 BODY = {
     "inputs": [

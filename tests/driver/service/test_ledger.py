@@ -1,6 +1,6 @@
 import pytest
 
-from tightship.driver.service.identifiers import Identifiers
+from tightship.driver.service.ledger import Identifiers
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 

@@ -1,4 +1,4 @@
-"""Messages of the gRPC services, created from tables on first use.
+"""Messages of the gRPC services and of model configurations, created from tables on first use.
 
 A line is a message and its fields: type, name, number. After a type, `*` means a list and `?` a
 member of the message's `oneof`; `map:` before it means a map from strings. The messages live in
@@ -52,12 +52,22 @@ map:InferParameter parameters 4, InferTensor* outputs 5, bytes* raw_output_conte
 ModelStreamInferResponse: string error_message 1, ModelInferResponse infer_response 2
 
 ModelConfigRequest: string name 1, string version 2
-ModelConfigInput: string name 1, DataType data_type 2, int64* dims 4
-ModelConfigOutput: string name 1, DataType data_type 2, int64* dims 3
+ModelInput: string name 1, DataType data_type 2, TensorFormat format 3, int64* dims 4
+ModelOutput: string name 1, DataType data_type 2, int64* dims 3
 VersionLatest: uint32 num_versions 1
-ModelVersionPolicy: VersionLatest? latest 1
+VersionAll
+VersionSpecific: int64* versions 1
+ModelVersionPolicy: VersionLatest? latest 1, VersionAll? all 2, VersionSpecific? specific 3
+ModelInstanceGroup: string name 1, int32 count 2, InstanceKind kind 4
+ModelDynamicBatching: int32* preferred_batch_size 1, uint64 max_queue_delay_microseconds 2
+ModelParameter: string string_value 1
+ModelTransactionPolicy: bool decoupled 1
+ModelResponseCache: bool enable 1
 ModelConfig: string name 1, string platform 2, ModelVersionPolicy version_policy 3, \
-int32 max_batch_size 4, ModelConfigInput* input 5, ModelConfigOutput* output 6, string backend 17
+int32 max_batch_size 4, ModelInput* input 5, ModelOutput* output 6, \
+ModelInstanceGroup* instance_group 7, string default_model_filename 8, \
+ModelDynamicBatching? dynamic_batching 11, map:ModelParameter parameters 14, string backend 17, \
+ModelTransactionPolicy model_transaction_policy 19, ModelResponseCache response_cache 24
 ModelConfigResponse: ModelConfig config 1
 
 ModelStatisticsRequest: string name 1, string version 2
@@ -134,7 +144,15 @@ class Schema:
     enums: Mapping[str, Sequence[str]]
 
 
-INFERENCE = Schema("inference", _INFERENCE, {"DataType": [f"TYPE_{each}" for each in DATA_TYPES]})
+INFERENCE = Schema(
+    "inference",
+    _INFERENCE,
+    {
+        "DataType": [f"TYPE_{each}" for each in DATA_TYPES],
+        "TensorFormat": ("FORMAT_NONE", "FORMAT_NHWC", "FORMAT_NCHW"),
+        "InstanceKind": ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"),
+    },
+)
 HEALTH = Schema(
     "grpc.health.v1",
     _HEALTH,

@@ -7,7 +7,7 @@ from tests.driver.small_models import NONE, Client
 from tightship.driver.protocol import messages as m
 from tightship.driver.protocol.replies import Failed
 from tightship.driver.service import events as ev
-from tightship.driver.service.copied import copied_bytes
+from tightship.driver.service.model_calls import copied_bytes
 from tightship.driver.types.model import ExternalFile, FileFormat, ModelFile, ModelName
 from tightship.driver.types.pools import Pool, PoolMode
 from tightship.driver.types.quota import Resource

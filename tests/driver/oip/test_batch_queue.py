@@ -1,0 +1,96 @@
+"""Requests that wait: which are joined, and which are left out."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.driver.oip.joining import Setting, value
+from tightship.driver.oip.caller import Caller
+from tightship.driver.oip.refusal import OipError
+
+
+def test_requests_that_wait_are_run_at_once(setting, sizes):
+    setting.endpoint.permits.take_free()
+    asked = [setting.ask([n] * (1 + n % 3), n % 4) for n in range(6)]
+    setting.wait_for(6)
+    setting.endpoint.permits.give_back()
+    for n, each in enumerate(asked):
+        assert value(each) == [n * (n % 4 + 1)] * (1 + n % 3)
+    assert sum(sizes) == 12
+    assert len(sizes) == 2
+    assert max(sizes) <= 8
+    assert setting.endpoint.permits.taken_count == 0
+    counts = setting.repository.counts("rows")
+    assert (counts.success_count, counts.run_count) == (6, 2)
+    (said,) = setting.endpoint.statistics("rows")["model_stats"]
+    assert (said["inference_count"], said["execution_count"]) == (6, 2)
+
+
+def test_the_first_plan_is_that_of_the_largest_batch_and_is_limited(tmp_path):
+    setting = Setting(tmp_path)
+    served = setting.repository.served("rows")
+    assert served.model.input_types["x"][1] == (8, 16)
+    limit = f"{served.model.plan.peak_bytes - 1}"
+    parameter = f'"parameters": {{"max_memory": {{"string_value": "{limit}"}}}}'
+    config = f'{{"max_batch_size": 8, "dynamic_batching": {{}}, {parameter}}}'
+    with pytest.raises(OipError, match="more than the limit"):
+        setting.repository.load("rows", config)
+    assert setting.repository.served("rows") is served
+    setting.close()
+
+
+def test_a_request_that_does_not_fit_waits_for_none(setting):
+    setting.endpoint.permits.take_free()
+    with pytest.raises(OipError, match="batch-size must be <= 8"):
+        setting.ask(range(9)).result(30)
+    setting.endpoint.permits.give_back()
+
+
+def test_callers_that_leave_or_are_late_are_left_out(setting, sizes):
+    setting.endpoint.permits.take_free()
+    gone = Caller(setting.endpoint.permits)
+    asked = [setting.ask(1, caller=gone), setting.ask(2, timeout_s=0.1), setting.ask(3)]
+    setting.wait_for(3)
+    gone.leave()
+    with pytest.raises(OipError, match="cancelled"):
+        asked[0].result(30)
+    with pytest.raises(OipError, match="timeout expired"):
+        asked[1].result(30)
+    setting.endpoint.permits.give_back()
+    assert value(asked[2]) == [3]
+    assert sizes == [1]
+
+
+def test_a_delay_waits_for_a_full_batch(tmp_path, sizes):
+    setting = Setting(
+        tmp_path,
+        "max_batch_size: 4 dynamic_batching { max_queue_delay_microseconds: 20000000 }",
+    )
+    asked = [setting.ask(n) for n in range(4)]
+    assert [value(each) for each in asked] == [[0], [1], [2], [3]]
+    assert sizes == [4]
+    setting.close()
+
+
+def test_a_delay_that_is_over_runs_what_there_is(tmp_path, sizes):
+    setting = Setting(
+        tmp_path, "max_batch_size: 4 dynamic_batching { max_queue_delay_microseconds: 1000 }"
+    )
+    assert value(setting.ask(5)) == [5]
+    assert sizes == [1]
+    setting.close()
+
+
+def test_many_callers_get_their_own_rows(setting):
+    def go(number):
+        for step in range(30):
+            caller = Caller(setting.endpoint.permits, account=str(number % 3))
+            assert value(setting.ask([number, step], number % 4, caller)) == [
+                number * (number % 4 + 1),
+                step * (number % 4 + 1),
+            ]
+
+    with ThreadPoolExecutor(8) as clients:
+        list(clients.map(go, range(8)))
+    assert setting.endpoint.permits.taken_count == 0
+    assert setting.endpoint.permits.waiting_count == 0
