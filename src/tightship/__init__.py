@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from tightship import resource as resource
     from tightship import types as types
     from tightship.engine.arenas.arena_group import ArenaGroup
+    from tightship.model.session import Session
+    from tightship.model.session_pool import SessionPool
     from tightship.planner import place
     from tightship.resource import SharedArenaPool
     from tightship.training.train import train_joint
@@ -86,6 +88,8 @@ else:
         types="",
         **{
             "engine.arenas.arena_group": "ArenaGroup",
+            "model.session": "Session",
+            "model.session_pool": "SessionPool",
             "training.train": "train_joint",
             "training.trainer": "Trainer",
         },
@@ -97,6 +101,8 @@ __all__ = [
     "plan",
     "load",
     "Model",
+    "Session",
+    "SessionPool",
     "MemoryPlan",
     "StopFlag",
     # Sharing

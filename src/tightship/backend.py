@@ -15,7 +15,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper
 from onnx.backend import base
 
 from tightship.errors import InputError, TightshipError
@@ -24,6 +24,7 @@ from tightship.model import Model
 
 __all__ = [
     "Backend",
+    "Inputs",
     "Options",
     "Rep",
     "is_compatible",
@@ -38,6 +39,7 @@ MODELS_MAX = 8
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 Inputs = Sequence[Any] | Mapping[str, Any]
+"""Arrays in the order of the inputs, or by their names."""
 
 
 class Options(TypedDict, total=False):
@@ -198,7 +200,7 @@ class Backend(base.Backend):  # type: ignore[misc]  # onnx is not typed here
         graph = helper.make_graph(
             [node],
             node.name or node.op_type,
-            [_info(name, value) for name, value in named.items()],
+            [helper.make_value_info(name, _type_of(value)) for name, value in named.items()],
             [helper.make_empty_tensor_value_info(name) for name in node.output if name],
         )
         imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
@@ -214,10 +216,6 @@ def _by_name(node: NodeProto, inputs: Sequence[Any]) -> dict[str, Any]:
             f"{', '.join(names)}."
         )
     return dict(zip(names, inputs, strict=True))
-
-
-def _info(name: str, value: Any) -> ValueInfoProto:  # noqa: ANN401
-    return helper.make_value_info(name, _type_of(value))
 
 
 def _type_of(value: Any) -> TypeProto:  # noqa: ANN401

@@ -29,10 +29,11 @@ from tightship.training.open_steps import OpenSteps
 from tightship.training.planned import Terms
 from tightship.training.split_step import Parts, SplitStep
 
-__all__ = ["compile_graph"]
+__all__ = ["Compiled", "compile_graph"]
 
 Array = NDArray[Any]
 Compiled = Callable[..., Any]
+"""Function that runs a graph: tensors in, a list of tensors out."""
 _NOTHING: Array = np.zeros(0, np.int64)
 Tensors = list[torch.Tensor | None]
 

@@ -1,4 +1,4 @@
-"""Classes of arguments and results, for annotations; programs need not make objects of them."""
+"""Types of arguments and results, for annotations; programs need not make objects of them."""
 
 from typing import TYPE_CHECKING
 
@@ -6,31 +6,44 @@ from tightship.late_names import late_names
 
 if TYPE_CHECKING:
     from tightship._core import PrimitiveCacheStatistics
+    from tightship.engine.arenas.retention import Retention
     from tightship.engine.cache.statistics import MemoryStatistics, ProgramStatistics
-    from tightship.engine.compile.compile_graph import ExportedProgram, ModelSource, TracedFunction
-    from tightship.engine.plan.memory_plan import PlannedStep, PlannedTensor
+    from tightship.engine.compile.compile_graph import (
+        ExportedProgram,
+        ModelSource,
+        Shapes,
+        TracedFunction,
+    )
+    from tightship.engine.plan.memory_plan import PlannedStep, PlannedTensor, TensorKind
+    from tightship.engine.program.program import KernelKind
     from tightship.engine.run.profile import Profile
     from tightship.engine.weights.weight_store import Progress
     from tightship.graph.optimizer import Optimizer
     from tightship.model.bound_run import BoundRun
     from tightship.training.joint import Differentiated
     from tightship.training.planned import TrainingMemory
-    from tightship.view.picture import Picture
+    from tightship.view.picture import Picture, Rectangle, Step
+    from tightship.view.timing import TimedStep, Timing
 else:
     __getattr__ = late_names(
         __name__,
         **{
             "tightship._core": "PrimitiveCacheStatistics",
+            "tightship.engine.arenas.retention": "Retention",
             "tightship.engine.cache.statistics": "MemoryStatistics ProgramStatistics",
-            "tightship.engine.compile.compile_graph": "ExportedProgram ModelSource TracedFunction",
-            "tightship.engine.plan.memory_plan": "PlannedStep PlannedTensor",
+            "tightship.engine.compile.compile_graph": (
+                "ExportedProgram ModelSource Shapes TracedFunction"
+            ),
+            "tightship.engine.plan.memory_plan": "PlannedStep PlannedTensor TensorKind",
+            "tightship.engine.program.program": "KernelKind",
             "tightship.engine.run.profile": "Profile",
             "tightship.engine.weights.weight_store": "Progress",
             "tightship.graph.optimizer": "Optimizer",
             "tightship.model.bound_run": "BoundRun",
             "tightship.training.joint": "Differentiated",
             "tightship.training.planned": "TrainingMemory",
-            "tightship.view.picture": "Picture",
+            "tightship.view.picture": "Picture Rectangle Step",
+            "tightship.view.timing": "TimedStep Timing",
         },
     )
 
@@ -38,6 +51,7 @@ __all__ = [
     "BoundRun",
     "Differentiated",
     "ExportedProgram",
+    "KernelKind",
     "MemoryStatistics",
     "ModelSource",
     "Optimizer",
@@ -48,6 +62,13 @@ __all__ = [
     "Profile",
     "ProgramStatistics",
     "Progress",
+    "Rectangle",
+    "Retention",
+    "Shapes",
+    "Step",
+    "TensorKind",
+    "TimedStep",
+    "Timing",
     "TracedFunction",
     "TrainingMemory",
 ]

@@ -27,11 +27,6 @@ def wrong_argument(
 ) -> str | None:
     """Describe the first argument of a call that does not match its annotation.
 
-    Args:
-        function: The function.
-        arguments: Arguments given in order.
-        named: Arguments given by name.
-
     Returns:
         A message with the parameter, the value and what is taken instead; None if all match, or the
             call has other parameters than the function.

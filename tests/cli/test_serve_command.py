@@ -21,8 +21,9 @@ from tightship.cli.argument_types import address
 from tightship.cli.arguments import parser
 from tightship.cli.main import main
 from tightship.driver.client.client import Client
+from tightship.driver.oip.model_source import ModelSource
 from tightship.driver.oip.refusal import OipError
-from tightship.driver.oip.repository import ModelSource, Repository
+from tightship.driver.oip.repository import Repository
 from tightship.errors import DriverError, InputError
 
 COMMAND = (sys.executable, "-m", "tightship.cli", "serve")
@@ -225,7 +226,7 @@ def test_a_model_that_is_held_is_closed_by_the_last_to_let_it_go(models):
     repository = Repository(lambda: {"relu": ModelSource(models / "relu.onnx")})
     repository.load("relu")
     first, second = repository.hold("relu"), repository.hold("relu")
-    assert first is second is repository.model("relu")[0]
+    assert first is second is repository.served("relu").model
     repository.unload("relu")
     with pytest.raises(OipError, match="not ready"):
         repository.hold("relu")
@@ -239,10 +240,10 @@ def test_letting_go_of_a_model_that_stays_closes_nothing(models):
     repository = Repository(lambda: {"relu": ModelSource(models / "relu.onnx")})
     repository.load("relu")
     repository.release(repository.hold("relu"))
-    assert not repository.model("relu")[0].is_closed
+    assert not repository.served("relu").model.is_closed
     repository.close()
     with pytest.raises(OipError, match="not ready"):
-        repository.model("relu")
+        repository.served("relu")
 
 
 def test_an_interrupt_ends_it_as_well(models, tmp_path):

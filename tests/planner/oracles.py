@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import AliasKind, Schedule
+from tightship.planner.schedule_plan import NO_BUFFER, Buffers
 
 
 def smallest_peak(problem: Problem, pins: dict[int, int] | None = None) -> int:

@@ -8,10 +8,10 @@ from tests.planner.oracles import Replay
 from tests.planner.problems import of_one_size, schedules
 from tightship.errors import PlanError
 from tightship.planner.bound import lower_bound
-from tightship.planner.buffers import NO_BUFFER
 from tightship.planner.liveness import problem_of
 from tightship.planner.planning import place_schedule
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
+from tightship.planner.schedule_plan import NO_BUFFER
 
 
 def over(output, source):

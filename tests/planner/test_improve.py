@@ -3,7 +3,7 @@ from tests.planner.problems import problem
 from tightship._core import StopFlag
 from tightship.planner.bound import lower_bound
 from tightship.planner.improve import improve
-from tightship.planner.placements.greedy_by_size import greedy_by_size
+from tightship.planner.placements.in_one_order import greedy_by_size
 from tightship.planner.verify import verify_offsets
 
 EFFORT = 100_000_000

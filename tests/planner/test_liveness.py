@@ -3,11 +3,10 @@ from hypothesis import given, settings
 
 from tests.planner.oracles import Replay
 from tests.planner.problems import schedules
-from tightship.planner.buffers import NO_BUFFER
 from tightship.planner.liveness import problem_of
-from tightship.planner.placements.best_fit import best_fit
-from tightship.planner.placements.greedy_by_size import greedy_by_size
+from tightship.planner.placements.in_one_order import best_fit, greedy_by_size
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
+from tightship.planner.schedule_plan import NO_BUFFER
 
 X = ScheduledValue("x", 64, external=True)
 

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.planner.problems import problem
-from tightship.errors import PlanError
+from tightship.errors import InputError, PlanError
+from tightship.planner.constraints import Bank
 from tightship.planner.problem import Problem
 
 
@@ -56,6 +59,20 @@ def test_a_column_of_another_type_is_refused():
 def test_a_negative_capacity_is_refused():
     with pytest.raises(PlanError, match="capacity_bytes is -1"):
         problem(capacity_bytes=-1)
+
+
+@pytest.mark.parametrize(("text", "capacity_bytes"), [("512KiB", 2**19), ("0", 0), ("1.5K", 1536)])
+def test_capacities_are_also_given_as_text(text: str, capacity_bytes: int):
+    assert problem(capacity_bytes=text).capacity_bytes == capacity_bytes
+    assert replace(problem((1, 0, 1, 1)), capacity_bytes=text).capacity_bytes == capacity_bytes
+    assert Bank("fast", text).capacity_bytes == Bank("fast", capacity_bytes).capacity_bytes
+
+
+def test_a_text_that_is_not_an_amount_is_refused():
+    with pytest.raises(InputError, match="`capacity_bytes`: `many` is not an amount of memory"):
+        problem(capacity_bytes="many")
+    with pytest.raises(InputError, match="`capacity_bytes`: `many` is not an amount of memory"):
+        Bank("fast", "many")
 
 
 def test_columns_are_copies_that_cannot_be_written():

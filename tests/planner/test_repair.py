@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from tests.planner.planted import planted
 from tests.planner.problems import problems
 from tightship.planner.bound import lower_bound
-from tightship.planner.placements.best_fit import best_fit
-from tightship.planner.placements.first_fit import first_fit
+from tightship.planner.placements.in_one_order import best_fit, first_fit
 from tightship.planner.problem import Problem
 from tightship.planner.repair import LIVE_COUNT_MAX, repair
 from tightship.planner.verify import verify_offsets

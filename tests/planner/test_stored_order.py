@@ -13,7 +13,7 @@ from tightship.cost.schedule import schedule_of
 from tightship.errors import PlanError
 from tightship.frontend.onnx import open_bytes
 from tightship.planner import place, place_schedule, verify
-from tightship.planner.placements.stacked import stacked
+from tightship.planner.placements.in_one_order import stacked
 from tightship.planner.stored_order import StoredOrders, order_of, stored_orders
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.planner.problems import problem, problems
 from tightship.errors import InvalidPlanError
-from tightship.planner.placements.best_fit import best_fit
+from tightship.planner.placements.in_one_order import best_fit
 from tightship.planner.plan import Plan
 from tightship.planner.portfolio import place
 from tightship.planner.problem import Problem

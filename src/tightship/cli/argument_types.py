@@ -58,6 +58,15 @@ def count(text: str) -> int:
     return int(text)
 
 
+def lengths(text: str) -> list[int]:
+    """Read whole numbers from 1, separated by commas; `4k` is 4096."""
+    found = []
+    for each in text.split(","):
+        digits = each.removesuffix("k")
+        found.append(count(digits) * (1024 if digits != each else 1))
+    return found
+
+
 def pass_name(text: str) -> str:
     """Read the name of a pass; one of an earlier version warns."""
     return current("pass", text, FutureWarning)

@@ -4,8 +4,9 @@ import argparse
 import os
 
 from tightship import __version__
-from tightship.cli.argument_types import count, pass_name, seconds, shape, size, sizes
+from tightship.cli.argument_types import count, lengths, pass_name, seconds, shape, size, sizes
 from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place, add_verify
+from tightship.cli.cluster_options import add_cluster
 from tightship.cli.driver_options import add_pools, add_serve
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
@@ -68,6 +69,11 @@ def parser() -> argparse.ArgumentParser:
     add_pools(_command(commands, "pools", "show the memory of a driver by owner"))
     add_place(_command(commands, "place", "give the buffers of a file their offsets in an arena"))
     add_verify(_command(commands, "verify", "check a plan of buffers, whichever tool made it"))
+    add_cluster(
+        commands.add_parser(
+            "cluster", help="show models on a cluster of Ray", description="Work with clusters."
+        )
+    )
     _replay(_command(commands, "replay", "replay a recorded trace on memory resources"))
     _resource(
         commands.add_parser(
@@ -103,6 +109,20 @@ def _plan(command: argparse.ArgumentParser) -> None:
         type=sizes,
         metavar="N,N,...",
         help="cut the model into stages for nodes of this memory, with least bytes across cuts",
+    )
+    command.add_argument(
+        "--context",
+        type=lengths,
+        metavar="4k,...",
+        help="plan sessions of a decoder with caches of so many tokens; `-o` then draws peaks "
+        "(.html, .svg)",
+    )
+    command.add_argument(
+        "--sessions",
+        type=lengths,
+        metavar="N,N,...",
+        help="numbers of sessions to plan for, with `--context` (default: 1); with `--max-memory` "
+        "alone, their largest contexts",
     )
     command.add_argument(
         "-o",

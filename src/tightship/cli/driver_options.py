@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 
 from tightship.cli.argument_types import address, count, host_name, pause, shape, size
+from tightship.cli.control_options import add_control
 from tightship.driver.oip.limits import LIMITS
 
 ENDPOINTS: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
@@ -30,6 +31,7 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         "other lengths; may be repeated",
     )
     command.add_argument("--socket", metavar="PATH", help=f"where to listen; by default {SOCKET}")
+    add_control(command)
     _add_protocol(command)
     command.add_argument(
         "--allow",
@@ -50,7 +52,8 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         "--threads",
         type=count,
         metavar="N",
-        help="executions at once, and threads of each kernel of clients' models (default 1)",
+        help="executions at once, and threads of each kernel of clients' models (default 1, or the "
+        "largest count of an instance_group in a model repository)",
     )
     command.add_argument(
         "--log",

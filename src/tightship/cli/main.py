@@ -8,14 +8,30 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TextIO
 
 from tightship._core import expect_leaks
 from tightship.cli.arguments import parser
-from tightship.cli.sample import resnet50
-from tightship.errors import DeadlineError, TightshipError
+from tightship.errors import DeadlineError, InputError, TightshipError
 from tightship.view.text import printable
 from tightship_start import DOES_NOT_FIT, lacks_memory, memory_lacking
+
+
+def resnet50() -> Path:
+    """Return the path of the ResNet-50 in the onnx package, with real sizes and constant weights.
+
+    Raises:
+        InputError: The onnx package has no such file.
+    """
+    spec = find_spec("onnx")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
+    path = folder / "backend" / "test" / "data" / "light" / "light_resnet50.onnx"
+    if not path.is_file():
+        raise InputError("The onnx package has no ResNet-50 here; name a model to run.")
+    return path
+
 
 FITS = 0
 BAD_INPUT = 2
@@ -123,6 +139,8 @@ def _run_several(options: argparse.Namespace) -> int:
     match options.command:
         case "cache":
             from tightship.cli.cache_command import run
+        case "cluster":
+            from tightship.cli.cluster_command import run
         case "pools":
             from tightship.cli.pools_command import run
         case "serve":

@@ -25,6 +25,10 @@ def run(options: argparse.Namespace) -> int:
             from tightship.cli.split_option import run_split  # few plans are split
 
             return run_split(options)
+        if options.context or options.sessions:
+            from tightship.cli.context_option import run_context  # few plans are of sessions
+
+            return run_context(options, max_memory(options))
         return _plan_model(options)
     from tightship.cli.place_command import run as place
 

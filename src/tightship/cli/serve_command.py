@@ -7,17 +7,17 @@ import pwd
 import resource
 import signal
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from tightship._core import use_one_heap
+from tightship.cli.control_options import POLL_S
 from tightship.cli.output import show
-from tightship.cli.planned_shapes import Given, check_used, shapes_of
+from tightship.cli.served_sources import ServedSources
 from tightship.driver.memory.trusted import trusted
 from tightship.driver.oip.limits import LIMITS, EndpointLimits
-from tightship.driver.oip.repository import ModelSource
+from tightship.driver.oip.model_control import ALL, FREE_CONTROL, ModelControl
 from tightship.driver.process import Driver, Listening
 from tightship.driver.server.access import Access
 from tightship.driver.server.secret import kept_secret
@@ -33,15 +33,15 @@ _LOG = logging.getLogger(__name__)
 FILES_PER_CONNECTION = 8
 """Open files that the default number of connections assumes for each: for HTTP and gRPC, on the
 fast path, while connecting and closing, and as many for clients of the socket."""
-SUFFIXES = (".onnx", ".tship")
 
 
 def run(options: argparse.Namespace) -> int:
     """Load models, listen and serve; SIGTERM drains the server, SIGINT ends it at once."""
     use_one_heap()
     logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
-    given = [Path(each) for each in options.models]
-    folders = _folders(given)
+    given, repositories = map(_paths, (options.models, options.model_repository))
+    sources = ServedSources.of(given, repositories, options.shape)
+    control = _control(options)
     path = socket_path() if options.socket is None else Path(options.socket)
     where = Listening(
         path,
@@ -52,9 +52,8 @@ def run(options: argparse.Namespace) -> int:
         access=_access(options.allow, options.trust, options.socket),
         host_names=frozenset(options.host_name),
     )
-    check_used(model_files(given, folders), options.shape)
-    sources = partial(_sources, given, folders, options.shape)
-    driver = Driver(sources, where, threads=options.threads or 1, secret=_secret())
+    threads = options.threads or sources.instance_count()
+    driver = Driver(sources, where, threads=threads, secret=_secret(), control=control)
     signal.signal(signal.SIGINT, lambda *_: driver.stop())
     signal.signal(signal.SIGTERM, lambda *_: driver.drain())
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
@@ -64,18 +63,29 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _folders(given: Sequence[Path]) -> frozenset[Path]:
-    """Return the paths that are folders of models, and check that all paths exist."""
-    folders = frozenset(path for path in given if path.is_dir())
-    for path in given:
-        if not path.exists():
-            raise InputError(
-                f"No file or folder `{path}` exists; name an ONNX file, a prepared model (.tship) "
-                "or a folder of them."
-            )
-        if path in folders and not _inside(path):
-            raise InputError(f"The folder `{path}` has no model (`.onnx`, `.tship`).")
-    return folders
+def _paths(texts: Sequence[str]) -> list[Path]:
+    return [Path(each) for each in texts]
+
+
+def _control(options: argparse.Namespace) -> ModelControl:
+    """Return the rules that the options give.
+
+    Raises:
+        InputError: An option needs another mode.
+    """
+    mode = options.model_control_mode
+    if options.load_model and mode != "explicit":
+        raise InputError("`--load-model` needs `--model-control-mode explicit`.")
+    if options.repository_poll_secs is not None and mode != "poll":
+        raise InputError("`--repository-poll-secs` needs `--model-control-mode poll`.")
+    if mode == "explicit":
+        return ModelControl(tuple(dict.fromkeys(options.load_model)))
+    if mode == "poll":
+        period_s = options.repository_poll_secs or POLL_S
+        return ModelControl((ALL,), takes_calls=False, poll_s=period_s)
+    if mode == "none" or options.model_repository:
+        return ModelControl((ALL,), takes_calls=False)
+    return FREE_CONTROL
 
 
 def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) -> Access:
@@ -133,16 +143,6 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _sources(
-    given: Sequence[Path], folders: Container[Path], shapes: Given
-) -> Mapping[str, ModelSource]:
-    files = model_files(given, folders)
-    return {
-        name: ModelSource(file, shapes_of(name, file, shapes) or None)
-        for name, file in files.items()
-    }
-
-
 def _secret() -> bytes | None:
     """Return the secret of this user's drivers; None if it cannot be kept, for no cache."""
     try:
@@ -150,28 +150,3 @@ def _secret() -> bytes | None:
     except (UnusableCacheError, InputError, OSError) as error:
         _LOG.warning("The compilation cache is off: %s", error)
         return None
-
-
-def model_files(given: Sequence[Path], folders: Container[Path]) -> dict[str, Path]:
-    """Map names that clients use to files; the name is the file's, without suffix.
-
-    A folder stands for all models in it.
-
-    Raises:
-        InputError: Two files have one name.
-    """
-    found: dict[str, Path] = {}
-    for path in given:
-        for file in _inside(path) if path in folders else [path]:
-            if file.stem in found:
-                raise InputError(
-                    f"`{found[file.stem]}` and `{file}` would both be called `{file.stem}`; "
-                    "rename one."
-                )
-            found[file.stem] = file
-    return found
-
-
-def _inside(folder: Path) -> list[Path]:
-    """Return the models in a folder; none if the folder is gone."""
-    return sorted(each for each in folder.glob("*") if each.suffix in SUFFIXES)

@@ -21,11 +21,7 @@ Run = Callable[[], object]
 
 
 def serve(descriptor: int) -> None:
-    """Do the jobs that come through an open socket, until its other end closes.
-
-    Args:
-        descriptor: The socket.
-    """
+    """Do the jobs that come through an open socket, until its other end closes."""
     with suppress(BrokenPipeError), open(descriptor) as jobs, open(os.dup(descriptor), "w") as out:
         worker = Worker(out)
         for line in jobs:

@@ -50,10 +50,6 @@ def training_graph(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
 def updating_graph(graph: Graph, optimizer: Optimizer) -> Graph:
     """Make `training_graph` with each weight updated by its gradient at the end.
 
-    Args:
-        graph: A typed graph of a model.
-        optimizer: Optimizer that updates the weights.
-
     Raises:
         GraphError: As `training_graph`.
     """

@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING
 
 from tightship.late_names import late_names
-from tightship.planner.buffers import Buffers
 from tightship.planner.plan import Conflict, Goal, Plan, PlanStatus
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
-from tightship.planner.schedule_plan import SchedulePlan
+from tightship.planner.schedule_plan import Buffers, SchedulePlan
 from tightship.planner.verify import verify, verify_offsets
 
 if TYPE_CHECKING:

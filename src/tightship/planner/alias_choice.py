@@ -38,11 +38,6 @@ def choose(schedule: Schedule, groups: list[AliasGroup], without: Collection[Ali
     stays. The same holds for the parts of an output, which reserve the whole output from the first
     part on.
 
-    Args:
-        schedule: Values and steps.
-        groups: The alias group of each value; merged in place.
-        without: Aliases to leave out; none by default.
-
     Returns:
         The aliases that were taken.
 

@@ -27,9 +27,6 @@ class AliasGroup:
 def alias_groups_of(schedule: Schedule) -> list[AliasGroup]:
     """Make the alias group of each value from the aliases that bind: VIEW and TIED.
 
-    Args:
-        schedule: Values and steps.
-
     Returns:
         The group of each value, by the value's index; members of one group share the object.
 
@@ -63,13 +60,7 @@ def alias_groups_of(schedule: Schedule) -> list[AliasGroup]:
 
 
 def merge(groups: list[AliasGroup], host: AliasGroup, group: AliasGroup) -> None:
-    """Move the values of one alias group into another, in place.
-
-    Args:
-        groups: The alias group of each value.
-        host: The group that grows.
-        group: The group that is absorbed.
-    """
+    """Move the values of one alias group into another, in place."""
     host.start_step = min(host.start_step, group.start_step)
     host.stop_step = max(host.stop_step, group.stop_step)
     host.size_bytes = max(host.size_bytes, group.size_bytes)

@@ -22,9 +22,6 @@ def in_blocks(schedule: Schedule) -> Schedule:
     It may write over its inputs, except those that one of its steps reads other than element by
     element.
 
-    Args:
-        schedule: Values and steps.
-
     Returns:
         A schedule with the same values and fewer steps.
 

@@ -1,8 +1,7 @@
 """Compares the arena bytes of several planning strategies."""
 
 from tightship.planner.liveness import problem_of
-from tightship.planner.placements.best_fit import best_fit
-from tightship.planner.placements.greedy_by_size import greedy_by_size
+from tightship.planner.placements.in_one_order import best_fit, greedy_by_size
 from tightship.planner.placements.shared_objects import shared_objects
 from tightship.planner.plan import Plan
 from tightship.planner.planning import place_schedule

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tightship.errors import PlanError
 from tightship.public_calls import public_methods
+from tightship.quantity import parse_bytes
 
 Int64Array = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -22,19 +23,31 @@ BYTES_MAX = 2**62
 STEP_MAX = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Bank:
     """An address space of its own, with offsets from 0.
 
     Attributes:
         name: Name in messages and files.
-        capacity_bytes: Bytes that the bank holds; None sets no limit.
+        capacity_bytes: Bytes that the bank holds, also as text (`512KiB`); None sets no limit.
         cost_per_byte: Cost of each byte of each buffer placed in the bank, charged once.
+
+    Raises:
+        InputError: `capacity_bytes` is a text that is not an amount of memory.
     """
 
     name: str
-    capacity_bytes: int | None = None
-    cost_per_byte: int = 0
+    capacity_bytes: int | None
+    cost_per_byte: int
+
+    def __init__(
+        self, name: str, capacity_bytes: str | int | None = None, cost_per_byte: int = 0
+    ) -> None:
+        if isinstance(capacity_bytes, str):
+            capacity_bytes = parse_bytes(capacity_bytes, "capacity_bytes", least=0)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "capacity_bytes", capacity_bytes)
+        object.__setattr__(self, "cost_per_byte", cost_per_byte)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,6 @@ def columns_of(schedule: Schedule) -> Columns:
 def cost(schedule: Schedule) -> Cost:
     """Plan a schedule by every strategy and compute the effect of each technique.
 
-    Args:
-        schedule: Values and steps.
-
     Raises:
         PlanError: Values are bound to each other in a way that no plan can satisfy.
 

@@ -7,8 +7,7 @@ from operator import itemgetter
 import numpy as np
 
 from tightship.planner.placements import order
-from tightship.planner.placements.best_fit import best_fit
-from tightship.planner.placements.lowest_first import lowest_first, promote
+from tightship.planner.placements.in_one_order import best_fit, lowest_first, promote
 from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem
 from tightship.planner.repair import repair
 
@@ -36,7 +35,7 @@ ORDERS: dict[str, OrderOf] = {
 }
 """Orders for `lowest_first` and `promote`, tried after the one by start, by reported name."""
 
-MENDED_AFTER = (3, 2 + len(ORDERS))
+REPAIRED_AFTER = (3, 2 + len(ORDERS))
 """Numbers of placements after which the best of them is repaired."""
 
 
@@ -59,10 +58,10 @@ def large_placements(problem: Problem, bound: int, effort: int) -> Iterator[tupl
         yield name, offset_bytes
         peak = int((offset_bytes + problem.size_bytes).max(initial=0))
         best = min(best, (name, offset_bytes, peak), key=itemgetter(2))
-        if number in MENDED_AFTER and left > 0:
-            mended, spent = repair(problem, best[1], bound, effort=left)
+        if number in REPAIRED_AFTER and left > 0:
+            repaired, spent = repair(problem, best[1], bound, effort=left)
             left -= spent
-            yield f"{best[0]}+mend", mended
+            yield f"{best[0]}+repair", repaired
     # Promotion takes what is left of the effort, in equal parts for all orders.
     rounds = left // (each * len(ORDERS))
     if rounds > 1:

@@ -6,9 +6,9 @@ import numpy as np
 
 from tightship.planner.alias_choice import NOTHING, Chosen, choose
 from tightship.planner.alias_group import AliasGroup, alias_groups_of
-from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, Schedule
+from tightship.planner.schedule_plan import NO_BUFFER, Buffers
 from tightship.public_calls import public_call
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 
 from tightship.planner.bound import lower_bound
-from tightship.planner.buffers import Buffers
 from tightship.planner.liveness import problem_of
 from tightship.planner.portfolio import place
 from tightship.planner.schedule import Schedule
-from tightship.planner.schedule_plan import SchedulePlan
+from tightship.planner.schedule_plan import Buffers, SchedulePlan
 from tightship.public_calls import public_call
 
 

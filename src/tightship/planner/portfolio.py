@@ -11,10 +11,12 @@ from tightship._core import StopFlag
 from tightship.planner.bound import lower_bound
 from tightship.planner.large import LARGE_COUNT, large_placements
 from tightship.planner.placements import order
-from tightship.planner.placements.best_fit import best_fit
-from tightship.planner.placements.first_fit import first_fit
-from tightship.planner.placements.greedy_by_size import greedy_by_size
-from tightship.planner.placements.lowest_first import lowest_first
+from tightship.planner.placements.in_one_order import (
+    best_fit,
+    first_fit,
+    greedy_by_size,
+    lowest_first,
+)
 from tightship.planner.placements.shared_objects import shared_objects
 from tightship.planner.plan import Conflict, Goal, Plan, status_of
 from tightship.planner.problem import TOTAL_BYTES_MAX, Int64Array, Problem

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tightship.errors import PlanError
 from tightship.public_calls import public_methods
+from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
     from tightship.planner.constraints import Constraints
@@ -20,7 +21,7 @@ TOTAL_BYTES_MAX = 2**62
 
 
 @public_methods
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Problem:
     """n buffers to place, each live in the half-open steps `[start_step, stop_step)`.
 
@@ -33,10 +34,12 @@ class Problem:
         stop_step: First steps after the lifetimes; int64 of shape (n,).
         alignment: Alignments in bytes, powers of two; int64 of shape (n,).
         names: Names for messages and files; None for buffers without names.
-        capacity_bytes: Bytes that a plan should stay within; None sets no limit.
+        capacity_bytes: Bytes that a plan should stay within, also as text (`512MiB`); None sets no
+            limit.
         constraints: Further constraints on plans; None for none.
 
     Raises:
+        InputError: `capacity_bytes` is a text that is not an amount of memory.
         PlanError: A column has another length or type, a size or start is negative, a lifetime is
             empty, an alignment is not a power of two, the sizes add up to 2**62 or more, or the
             constraints do not fit these buffers.
@@ -46,13 +49,36 @@ class Problem:
     start_step: Int64Array
     stop_step: Int64Array
     alignment: Int64Array
-    names: Sequence[str] | None = None
-    capacity_bytes: int | None = None
-    constraints: "Constraints | None" = None
+    names: Sequence[str] | None
+    capacity_bytes: int | None
+    constraints: "Constraints | None"
 
-    def __post_init__(self) -> None:
-        for column in ("size_bytes", "start_step", "stop_step", "alignment"):
-            object.__setattr__(self, column, _column(column, getattr(self, column)))
+    def __init__(
+        self,
+        size_bytes: Int64Array,
+        start_step: Int64Array,
+        stop_step: Int64Array,
+        alignment: Int64Array,
+        names: Sequence[str] | None = None,
+        capacity_bytes: str | int | None = None,
+        constraints: "Constraints | None" = None,
+    ) -> None:
+        if isinstance(capacity_bytes, str):
+            capacity_bytes = parse_bytes(capacity_bytes, "capacity_bytes", least=0)
+        fields = {
+            "size_bytes": _column("size_bytes", size_bytes),
+            "start_step": _column("start_step", start_step),
+            "stop_step": _column("stop_step", stop_step),
+            "alignment": _column("alignment", alignment),
+            "names": names,
+            "capacity_bytes": capacity_bytes,
+            "constraints": constraints,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
         counts = {
             "start_step": len(self.start_step),
             "stop_step": len(self.stop_step),

@@ -46,15 +46,15 @@ def repair(
     Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing
     Problems", 1998: large neighbourhoods, here of neighbours in time.
     """
-    mended = offset_bytes.copy()
+    repaired = offset_bytes.copy()
     left = effort
     for _ in range(TARGETS):
-        left -= _repair_to(problem, mended, target_bytes, left)
-        peak = int((mended + problem.size_bytes).max(initial=0))
+        left -= _repair_to(problem, repaired, target_bytes, left)
+        peak = int((repaired + problem.size_bytes).max(initial=0))
         if left <= 0 or peak <= target_bytes:
             break
         target_bytes += (peak - target_bytes) // 2
-    return mended, effort - left
+    return repaired, effort - left
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,42 @@
-"""Defines the plan of a schedule: offsets of its values and scratch."""
+"""Buffers of a schedule, and the plan that gives them offsets."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.plan import Plan
-from tightship.planner.schedule import Schedule
+from tightship.planner.problem import Problem
+from tightship.planner.schedule import Alias, Schedule
+
+NO_BUFFER = -1
+"""Marks a value outside the arena, or one without bytes, instead of a buffer's index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """The buffers of a schedule.
+
+    Attributes:
+        problem: The buffers to place.
+        of_value: Index in `problem` of each value's buffer; `NO_BUFFER` for an external value, a
+            view of one, and a value that no step writes.
+        of_scratch: Index in `problem` of each step's scratch; `NO_BUFFER` for a step without
+            scratch.
+        in_place: The IN_PLACE aliases that were taken.
+        parts: The PART aliases that were taken.
+        inside: Bytes between the start of a buffer and a value in it, where these are not 0.
+    """
+
+    problem: Problem
+    of_value: tuple[int, ...]
+    of_scratch: tuple[int, ...]
+    in_place: tuple[Alias, ...]
+    parts: tuple[Alias, ...] = ()
+    inside: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether any optional alias was taken."""
+        return bool(self.in_place or self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tightship.errors import PlanError
 from tightship.planner.bound import lower_bound
-from tightship.planner.placements.stacked import stacked
+from tightship.planner.placements.in_one_order import stacked
 from tightship.planner.plan import Plan, status_of
 from tightship.planner.portfolio import place
 from tightship.planner.problem import Int64Array, Problem

@@ -99,7 +99,7 @@ def _verify_disjoint(problem: Problem, offset_bytes: Int64Array) -> None:
     rows = (problem.size_bytes, problem.start_step, problem.stop_step, offset_bytes)
     overlap = first_overlap(np.stack(rows))
     if overlap is not None:
-        from tightship.planner.collision import collision
+        from tightship.planner.verify_constraints import collision
 
         pair = list(overlap)
         tops = (offset_bytes + problem.size_bytes)[pair]

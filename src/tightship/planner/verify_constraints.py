@@ -7,9 +7,22 @@ import numpy as np
 
 from tightship._core import first_overlap
 from tightship.errors import InvalidPlanError
-from tightship.planner.collision import collision
 from tightship.planner.constraints import FREE, Constraints
 from tightship.planner.problem import Int64Array, Problem
+
+Span = tuple[int, int]
+"""A half-open range `[start, stop)` of bytes or steps."""
+
+
+def collision(
+    problem: Problem, buffers: tuple[int, int], of_bytes: Span, of_steps: Span
+) -> InvalidPlanError:
+    """Build the error for two buffers that share bytes `of_bytes` in steps `of_steps`."""
+    one, other = sorted(buffers)
+    return InvalidPlanError(
+        f"Buffers {problem.label(one)} and {problem.label(other)} overlap: bytes "
+        f"[{of_bytes[0]}, {of_bytes[1]}) in steps [{of_steps[0]}, {of_steps[1]})."
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,11 +53,6 @@ def verify_constraints(problem: Problem, constraints: Constraints, places: Place
     """Check that a plan satisfies constraints, and that no two buffers share a byte in a step.
 
     Members of one group may share bytes, and a buffer keeps its window during its gaps.
-
-    Args:
-        problem: n buffers.
-        constraints: The constraints.
-        places: Offsets and banks.
 
     Raises:
         InvalidPlanError: A buffer is not at its pin, in a bank that is not allowed, or in forbidden

@@ -70,10 +70,6 @@ def clear(folder: Path) -> tuple[list[Entry], list[Entry]]:
 def remove(folder: Path, key: str) -> bool:
     """Remove an entry unless it is being made; return whether it is gone.
 
-    Args:
-        folder: Folder of the cache.
-        key: Name of the entry.
-
     Raises:
         OSError: The entry cannot be removed.
     """

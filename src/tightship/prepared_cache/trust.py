@@ -19,9 +19,6 @@ class UnusableCacheError(TightshipError):
 def check_trusted(path: Path) -> os.stat_result:
     """Raise an error if users other than this one and root own a file or may write it.
 
-    Args:
-        path: A file or folder.
-
     Returns:
         The status of the file.
 

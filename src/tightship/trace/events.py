@@ -46,9 +46,6 @@ class Trace:
 def read_trace(path: Path) -> Trace:
     """Read a trace in either form.
 
-    Args:
-        path: The file.
-
     Raises:
         FormatError: The content is not JSON or has another format or version, a field is missing,
             unknown or out of range, or a block is allocated twice or deallocated without having

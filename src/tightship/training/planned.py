@@ -135,10 +135,6 @@ class Planned:
 def planned(step: StepGraph, terms: Terms) -> Planned:
     """Lower and place a step in the order that takes the least memory, within its terms.
 
-    Args:
-        step: The step.
-        terms: Its limits.
-
     Raises:
         CapacityError: The step exceeds the limit, even with recomputation up to `recompute`.
         GraphError: A node cannot be run.

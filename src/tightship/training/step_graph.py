@@ -127,11 +127,6 @@ class StepGraph:
 def step_graph(graph: Graph, objective: Objective, optimizer: Optimizer) -> StepGraph:
     """Make the training step of a model.
 
-    Args:
-        graph: The model.
-        objective: Loss, weights and options.
-        optimizer: Optimizer that updates the weights.
-
     Raises:
         InputError: The objective names an unknown value, or weights are quantized.
         GraphError: An operator on the way to the loss has no gradient.

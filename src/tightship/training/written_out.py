@@ -21,8 +21,7 @@ from tightship.graph.backward.loop_iterations import (
     iterations_of,
 )
 from tightship.graph.backward.reach import changing_with
-from tightship.graph.new_names import NewNames
-from tightship.graph.renamed import renamed, renamed_node
+from tightship.graph.new_names import NewNames, renamed, renamed_node
 
 NODES_MAX = 1024
 """Most nodes that a loop may be expanded to; a longer one stays a loop. Each node is a step of its

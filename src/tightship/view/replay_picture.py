@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tightship.quantity import format_bytes
+from tightship.view.marks import words
 from tightship.view.scale import byte_ticks, step_ticks
 from tightship.view.text import printable, shorten
 
@@ -84,10 +85,10 @@ def _heading(picture: ReplayPicture) -> Iterator[str]:
         f'<text x="{left}" y="28" font-size="15"><tspan class="tr-ink" font-weight="600">{title}'
         f'</tspan><tspan class="tr-soft" dx="10">{peak} live</tspan></text>'
     )
-    for x, style, words in ((left, "tr-live", "live"), (left + 56, "tr-held", "held beside it")):
+    for x, style, what in ((left, "tr-live", "live"), (left + 56, "tr-held", "held beside it")):
         yield f'<rect class="{style}" x="{x}" y="42" width="10" height="10" rx="2"/>'
-        yield _words(x + 15, 51, words, "tr-soft")
-    yield _words(left + 180, 51, "over the operations of the trace", "tr-soft")
+        yield words(x + 15, 51, what, "tr-soft")
+    yield words(left + 180, 51, "over the operations of the trace", "tr-soft")
 
 
 def _panel(picture: ReplayPicture, panel: Panel, left: float, top: float) -> Iterator[str]:
@@ -102,12 +103,12 @@ def _panel(picture: ReplayPicture, panel: Panel, left: float, top: float) -> Ite
             f'<line class="tr-grid" x1="{left}" y1="{at:.1f}" x2="{left + _PANEL_WIDTH}" '
             f'y2="{at:.1f}"/>'
         )
-        yield _words(left - 8, at + 4, label, "tr-soft", "end")
+        yield words(left - 8, at + 4, label, "tr-soft", "end")
     for event in step_ticks(max(1, picture.event_count), 4):
         x = left + event / max(1, picture.event_count) * _PANEL_WIDTH
         # A centred last label would extend beyond the picture.
         anchor = "end" if event == picture.event_count else "middle"
-        yield _words(x, bottom + 16, f"{event:,}", "tr-soft", anchor)
+        yield words(x, bottom + 16, f"{event:,}", "tr-soft", anchor)
     live = [y(size_bytes) for size_bytes in panel.live_bytes]
     held = [y(size_bytes) for size_bytes in panel.held_bytes]
     if live:
@@ -130,8 +131,8 @@ def _facts(picture: ReplayPicture, panel: Panel, left: float, top: float) -> Ite
         f'<tspan class="tr-soft" dx="8">{facts}</tspan></text>'
     )
     if held_bytes > picture.top_bytes:
-        words = f"above: up to {format_bytes(held_bytes)}"
-        yield _words(left + _PANEL_WIDTH - 4, top + 14, words, "tr-over", "end")
+        above = f"above: up to {format_bytes(held_bytes)}"
+        yield words(left + _PANEL_WIDTH - 4, top + 14, above, "tr-over", "end")
 
 
 def _area(upper: Sequence[float], lower: Sequence[float], left: float) -> str:
@@ -140,10 +141,3 @@ def _area(upper: Sequence[float], lower: Sequence[float], left: float) -> str:
     forth = [f"H{left + index * width:.1f}V{y:.1f}" for index, y in enumerate(upper)]
     back = [f"V{y:.1f}H{left + index * width:.1f}" for index, y in reversed(list(enumerate(lower)))]
     return f"M{left:.1f} {lower[0]:.1f}{''.join(forth)}H{left + _PANEL_WIDTH:.1f}{''.join(back)}Z"
-
-
-def _words(x: float, y: float, text: str, style: str, anchor: str = "start") -> str:
-    return (
-        f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
-        f"{escape(printable(text))}</text>"
-    )

@@ -6,6 +6,7 @@ from html import escape
 
 from tightship.quantity import format_bytes
 from tightship.view.live_curve import live_curve
+from tightship.view.marks import escaped, line, words
 from tightship.view.palette import Colouring, colouring
 from tightship.view.picture import Picture, Rectangle
 from tightship.view.scale import byte_ticks, step_ticks
@@ -75,7 +76,7 @@ def svg(picture: Picture, *, rectangles_max: int = 1000) -> str:
     label = f"Memory plan of {picture.title}: arena {format_bytes(picture.arena_bytes)}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="100%" '
-        f'role="img" aria-label="{_escaped(label)}" '
+        f'role="img" aria-label="{escaped(label)}" '
         'font-family="system-ui,sans-serif" font-size="12">',
         f"<style>{STYLE}</style>",
         f'<rect class="ts-card" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
@@ -95,42 +96,27 @@ def _top_bytes(picture: Picture) -> int:
     return max(1, picture.arena_bytes, picture.lower_bound_bytes) * 21 // 20 + 1
 
 
-def _escaped(text: str) -> str:
-    return escape(printable(text))
-
-
-def _words(x: float, y: float, text: str, style: str, anchor: str = "start") -> str:
-    return (
-        f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
-        f"{_escaped(text)}</text>"
-    )
-
-
-def _line(x0: float, y0: float, x1: float, y1: float, style: str) -> str:
-    return f'<line class="{style}" x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}"/>'
-
-
 def _heading(picture: Picture) -> Iterator[str]:
-    title = _escaped(shorten(printable(picture.title), 60))
+    title = escaped(shorten(printable(picture.title), 60))
     noun = "peak memory" if picture.parts else "arena"
     yield (
         f'<text x="{_LEFT}" y="28" font-size="15"><tspan class="ts-ink" font-weight="600">'
         f"{title}</tspan>"
         f'<tspan class="ts-soft" dx="10">{format_bytes(picture.peak_bytes)} {noun}</tspan></text>'
     )
-    yield _words(_LEFT, _TOP - 6, "address in the arena", "ts-soft")
+    yield words(_LEFT, _TOP - 6, "address in the arena", "ts-soft")
 
 
 def _axes(scale: _Scale) -> Iterator[str]:
     for size_bytes, label in byte_ticks(scale.top_bytes, 6):
         y = scale.y(size_bytes)
-        yield _line(_LEFT, y, _RIGHT, y, "ts-grid")
-        yield _words(_LEFT - 8, y + 4, label, "ts-soft", "end")
+        yield line(_LEFT, y, _RIGHT, y, "ts-grid")
+        yield words(_LEFT - 8, y + 4, label, "ts-soft", "end")
     for step in step_ticks(scale.steps, 10):
         x = scale.x(step)
-        yield _line(x, _BOTTOM, x, _BOTTOM + 4, "ts-grid")
-        yield _words(x, _BOTTOM + 17, f"{step:,}", "ts-soft", "middle")
-    yield _words(_RIGHT, _BOTTOM + 32, "step", "ts-soft", "end")
+        yield line(x, _BOTTOM, x, _BOTTOM + 4, "ts-grid")
+        yield words(x, _BOTTOM + 17, f"{step:,}", "ts-soft", "middle")
+    yield words(_RIGHT, _BOTTOM + 32, "step", "ts-soft", "end")
 
 
 def _buffers(
@@ -141,7 +127,7 @@ def _buffers(
     if merged := by_area[rectangles_max:]:
         yield from _merged([(boxes[i], colours.slots[i]) for i in merged])
         note = f"{len(merged):,} small buffers drawn together"
-        yield _words(_LEFT, _BOTTOM + 32, note, "ts-soft")
+        yield words(_LEFT, _BOTTOM + 32, note, "ts-soft")
     for i in sorted(by_area[:rectangles_max]):
         yield from _buffer(picture, picture.rectangles[i], boxes[i], colours.slots[i])
 
@@ -153,7 +139,7 @@ def _buffer(picture: Picture, rectangle: Rectangle, box: _Box, slot: int) -> Ite
     hint = f"{rectangle.name} {operator} {format_bytes(rectangle.size_bytes)}"
     yield (
         f'<rect class="ts-{slot}" x="{box.x:.1f}" y="{box.y:.1f}" width="{max(width, 0.3):.1f}" '
-        f'height="{max(height, 0.3):.1f}"><title>{_escaped(hint)}</title></rect>'
+        f'height="{max(height, 0.3):.1f}"><title>{escaped(hint)}</title></rect>'
     )
     if width >= _LABEL_WIDTH_MIN and height >= _LABEL_HEIGHT_MIN:
         name = _name_in(printable(rectangle.name), int((width - 10) / _CHARACTER_WIDTH))
@@ -211,24 +197,24 @@ def _load(picture: Picture, scale: _Scale) -> Iterator[str]:
         curve = live_curve(picture.load(), scale.steps, _RIGHT - _LEFT, scale.y, _LEFT)
         yield f'<path class="ts-load" d="{curve}"><title>live bytes</title></path>'
         middle = (_LEFT + _RIGHT) / 2
-        yield _words(middle, _BOTTOM + 32, "line: live bytes", "ts-soft", "middle")
+        yield words(middle, _BOTTOM + 32, "line: live bytes", "ts-soft", "middle")
 
 
 def _levels(picture: Picture, scale: _Scale) -> Iterator[str]:
     bound, arena = picture.lower_bound_bytes, picture.arena_bytes
     tight = arena == bound
     text = f"arena = lower bound {format_bytes(arena)}" if tight else _apart(arena, bound)
-    yield _words(_RIGHT, _TOP - 6, text, "ts-bound-text", "end")
+    yield words(_RIGHT, _TOP - 6, text, "ts-bound-text", "end")
     for size_bytes, style in ((arena, "ts-grid"), (bound, "ts-bound")):
-        yield _line(_LEFT, scale.y(size_bytes), _RIGHT, scale.y(size_bytes), style)
+        yield line(_LEFT, scale.y(size_bytes), _RIGHT, scale.y(size_bytes), style)
     if picture.rectangles:
         step = picture.peak_step()
         x = scale.x(step + 0.5)
-        yield _line(x, _TOP, x, _BOTTOM, "ts-peak")
+        yield line(x, _TOP, x, _BOTTOM, "ts-peak")
         half = 44.0
         # The label must not run into the texts at both ends of the line.
         centre = min(max(x, _LEFT + 140 + half), _RIGHT - 280 - half)
-        yield _words(centre, _TOP - 6, f"peak, step {step:,}", "ts-peak-text", "middle")
+        yield words(centre, _TOP - 6, f"peak, step {step:,}", "ts-peak-text", "middle")
 
 
 def _apart(arena: int, bound: int) -> str:

@@ -18,8 +18,7 @@ from tightship.frontend.onnx import open_file
 from tightship.planner import Alias, AliasKind, Schedule, ScheduledValue, Step, place_schedule
 from tightship.planner.parallel.added_edges import added_edges
 from tightship.planner.parallel.dependencies import dependencies, edge_columns
-from tightship.planner.parallel.parallel_plan import Paths, plan_parallel
-from tightship.planner.parallel.path_colours import path_colours
+from tightship.planner.parallel.parallel_plan import Paths, path_colours, plan_parallel
 from tightship.planner.verify_parallel import verify_parallel
 
 

@@ -11,7 +11,7 @@ from tests.planner.planted import planted
 from tests.planner.problems import problem, problems
 from tightship._core import StopFlag
 from tightship.planner.placements.exact import FREE, fit
-from tightship.planner.placements.first_fit import first_fit
+from tightship.planner.placements.in_one_order import first_fit
 from tightship.planner.verify import verify_offsets
 
 EFFORT = 50_000_000

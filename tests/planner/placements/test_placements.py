@@ -1,17 +1,23 @@
 """Properties of every placement, and the rule of each on buffers worked by hand."""
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.planner.problems import problem, problems
+from tightship.planner import large, portfolio
 from tightship.planner.bound import lower_bound
 from tightship.planner.placements import order
-from tightship.planner.placements.best_fit import best_fit
-from tightship.planner.placements.first_fit import first_fit
-from tightship.planner.placements.greedy_by_size import greedy_by_size
-from tightship.planner.placements.lowest_first import lowest_first, promote
+from tightship.planner.placements.in_one_order import (
+    best_fit,
+    first_fit,
+    greedy_by_size,
+    lowest_first,
+    promote,
+)
 from tightship.planner.placements.shared_objects import shared_objects
 from tightship.planner.verify import verify_offsets
 
@@ -24,6 +30,17 @@ PLACEMENTS = {
     "shared_objects": shared_objects,
     "shared_objects_without_sharing": lambda problem: shared_objects(problem, 0),
 }
+
+
+def test_every_placement_that_plans_are_made_by_is_in_the_table():
+    used = {
+        name
+        for module in (portfolio, large)
+        for name, thing in vars(module).items()
+        if inspect.isfunction(thing) and thing.__module__.startswith(order.__package__)
+    }
+    assert "greedy_by_size" in used
+    assert used - PLACEMENTS.keys() == set()
 
 
 def order_of(*indices):

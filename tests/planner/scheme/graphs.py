@@ -3,9 +3,9 @@
 import numpy as np
 
 from tests.planner.oracles import Replay
-from tightship.planner.buffers import Buffers
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
+from tightship.planner.schedule_plan import Buffers
 
 X = ScheduledValue("X", 64, external=True)
 

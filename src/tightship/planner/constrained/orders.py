@@ -10,7 +10,7 @@ from tightship.errors import InvalidPlanError
 from tightship.planner.constrained.items import Items
 from tightship.planner.constraints import FREE, Constraints
 from tightship.planner.placements import order
-from tightship.planner.placements.lowest_first import lowest_first
+from tightship.planner.placements.in_one_order import lowest_first
 from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.verify import verify_offsets

@@ -38,7 +38,9 @@ INT64_MAX = 2**63 - 1
 KINDS = {"id": 2, "gaps": 2, "hint": 3} | dict.fromkeys(INTEGER_COLUMNS, 1)
 
 
-def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem, Int64Array | None]:
+def read_csv(
+    path: Path, *, capacity_bytes: str | int | None = None
+) -> tuple[Problem, Int64Array | None]:
     """Read buffers, and their offsets if the file has a column of them.
 
     Columns may come in any order, lines may end in CRLF, and empty lines are skipped. Offsets are
@@ -46,7 +48,8 @@ def read_csv(path: Path, *, capacity_bytes: int | None = None) -> tuple[Problem,
 
     Args:
         path: The file.
-        capacity_bytes: Capacity of the problem, which the file does not hold; None sets no limit.
+        capacity_bytes: Capacity of the problem, which the file does not hold, also given as text
+            (`512KiB`); None sets no limit.
 
     Returns:
         The problem, and offsets in bytes of shape (n,) or None.

@@ -76,10 +76,6 @@ def _by_buffer(gaps: Int64Array | None, values: Int64Array | None) -> dict[int, 
 def read_constraints(head: Fields, buffers: list[Fields]) -> Constraints | None:
     """Read the constraints of a plan file; None if it has none.
 
-    Args:
-        head: The file's fields.
-        buffers: The fields of each buffer.
-
     Raises:
         FormatError: A field holds a value of another type or range; the message names the field.
         PlanError: The constraints contradict themselves.

@@ -44,10 +44,6 @@ PLAN_KEYS = (
 def write_plan(path: Path, plan: Plan) -> None:
     """Write a plan so that `read_plan` returns the same.
 
-    Args:
-        path: The file.
-        plan: The plan; its constraints and banks are written as well.
-
     Raises:
         OSError: The file cannot be written; an older file is then untouched.
     """
@@ -69,9 +65,6 @@ def write_plan(path: Path, plan: Plan) -> None:
 
 def read_plan(path: Path) -> Plan:
     """Read a plan and verify it.
-
-    Args:
-        path: The file.
 
     Raises:
         FormatError: The content is not JSON, has another format or version, a key is missing,

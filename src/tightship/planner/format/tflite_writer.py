@@ -25,11 +25,6 @@ def with_metadata(model: Table, name: str, payload: bytes) -> bytes:
     A payload as long as the present one replaces it in place, and the rest of the file stays as it
     is.
 
-    Args:
-        model: The root table of the model.
-        name: Name of the metadata.
-        payload: Content of its buffer.
-
     Raises:
         FormatError: The model has fields that are newer than this writer, or data outside the
             flatbuffer, which cannot be moved.

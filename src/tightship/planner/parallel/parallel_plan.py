@@ -1,28 +1,89 @@
 """Plans memory so that independent steps may run in any order."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tightship._core import BufferConflicts, StepOrder
 from tightship.errors import PlanError
+from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.bound import lower_bound
-from tightship.planner.buffers import Buffers
 from tightship.planner.liveness import problem_of
-from tightship.planner.parallel.dependencies import dependencies, step_order
-from tightship.planner.parallel.path_colours import path_colours
-from tightship.planner.parallel.safe_aliases import unsafe_aliases
-from tightship.planner.parallel.touched import buffer_order
+from tightship.planner.parallel.dependencies import Edge, dependencies, step_order
+from tightship.planner.parallel.touched import buffer_order, touched_groups
 from tightship.planner.placements import order as orders
 from tightship.planner.plan import Plan, status_of
 from tightship.planner.portfolio import OrderOf, place
 from tightship.planner.problem import Int64Array, Problem
-from tightship.planner.schedule import Schedule
-from tightship.planner.schedule_plan import SchedulePlan
+from tightship.planner.schedule import Alias, AliasKind, Schedule
+from tightship.planner.schedule_plan import Buffers, SchedulePlan
 from tightship.planner.stored_order import order_of
 from tightship.planner.verify import verify
 from tightship.planner.verify_parallel import verify_parallel
+
+
+def path_colours(step_count: int, edges: Sequence[Edge], paths: int) -> Int64Array:
+    """Colour steps: one colour for each of `paths` longest paths, and one for each other step.
+
+    The longest path of uncoloured steps is coloured, `paths` times. A path may pass through
+    coloured steps, which do not count towards its length.
+
+    Args:
+        step_count: Number of steps.
+        edges: Pairs of a step and a later step.
+        paths: Number of paths; each is a stream of work that may run beside the others.
+
+    Returns:
+        A colour for each step, from 0; shape (step_count,).
+
+    Complexity: O(paths * (steps + edges)).
+    Source: MXNet, "Optimizing Memory Consumption in Deep Learning": colouring for parallel
+        execution.
+    """
+    incoming: list[list[int]] = [[] for _ in range(step_count)]
+    for before, after in edges:
+        incoming[after].append(before)
+    colour = np.arange(paths, paths + step_count, dtype=np.int64)
+    for path in range(paths):
+        for step in _longest(incoming, colour >= paths):
+            if colour[step] >= paths:
+                colour[step] = path
+    return colour
+
+
+def _longest(incoming: Sequence[Sequence[int]], counts: np.ndarray[tuple[int], np.dtype[np.bool_]],
+             ) -> list[int]:  # fmt: skip
+    """Return the path with the most steps that count; of equal paths the one that ends first."""
+    lengths: list[int] = []
+    came_from: list[int] = []
+    for step, before in enumerate(incoming):
+        best = max(before, key=lambda other: lengths[other], default=-1)
+        came_from.append(best)
+        lengths.append(int(counts[step]) + (lengths[best] if best >= 0 else 0))
+    path: list[int] = []
+    step = lengths.index(max(lengths)) if lengths else -1
+    while step >= 0:
+        path.append(step)
+        step = came_from[step]
+    return path
+
+
+def unsafe_aliases(schedule: Schedule, order: StepOrder) -> frozenset[Alias]:
+    """Return IN_PLACE and PART aliases that are safe only in the order of the schedule.
+
+    Some step touches the bytes of their input and need not have ended when these are overwritten
+    or, for a part, when the whole exists.
+    """
+    groups = alias_groups_of(schedule)
+    touched = touched_groups(schedule, groups)
+    return frozenset(
+        alias
+        for index, step in enumerate(schedule.steps)
+        for alias in step.aliases
+        if alias.kind in (AliasKind.IN_PLACE, AliasKind.PART)
+        and not all(t == index or order.before(t, index) for t in touched[groups[alias.input]])
+    )
 
 
 def as_serial(problem: Problem) -> Int64Array:

@@ -6,8 +6,8 @@ import numpy as np
 
 from tightship._core import BufferOrder, StepOrder
 from tightship.planner.alias_group import AliasGroup
-from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.schedule import Schedule, Step
+from tightship.planner.schedule_plan import NO_BUFFER, Buffers
 
 
 def touched_groups(schedule: Schedule, groups: Sequence[AliasGroup]) -> dict[AliasGroup, list[int]]:

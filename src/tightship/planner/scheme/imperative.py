@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tightship.planner.buffers import Buffers
 from tightship.planner.liveness import problem_of
 from tightship.planner.schedule import Schedule
+from tightship.planner.schedule_plan import Buffers
 from tightship.planner.scheme.caching_allocator import CachingAllocator, Policy
 
 DEFAULT_POLICY = Policy()

@@ -14,11 +14,11 @@ import numpy as np
 
 from tightship.planner.alias_choice import choose_in_turn
 from tightship.planner.alias_group import alias_groups_of
-from tightship.planner.buffers import NO_BUFFER, Buffers
 from tightship.planner.liveness import buffers_of, problem_of
 from tightship.planner.placements.shared_objects import MATCH_RANGE, shared_objects
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
+from tightship.planner.schedule_plan import NO_BUFFER, Buffers
 from tightship.planner.scheme.blocks import NO_BLOCK, Blocks
 
 MATCH_RANGES = (1, 2, 4, 8, 16)

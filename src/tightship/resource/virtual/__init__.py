@@ -19,7 +19,7 @@ from tightship._core import (
     process_mappings,
 )
 from tightship.late_names import late_names
-from tightship.resource.virtual.composed import virtual_resource
+from tightship.resource.virtual.composed import Policy, virtual_resource
 from tightship.resource.virtual.snapshot import memory_events, virtual_snapshot, write_snapshot
 
 __getattr__ = late_names(__name__)
@@ -33,6 +33,7 @@ __all__ = [
     "HostStream",
     "PagedDevice",
     "PlannedResource",
+    "Policy",
     "PythonDevice",
     "PythonStream",
     "SharedDevice",

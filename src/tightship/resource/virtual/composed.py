@@ -22,6 +22,7 @@ CHUNK_BYTES = 20 << 20
 SMALL_REGION_BYTES = 1 << 30
 
 Policy = Literal["stealing", "chunked"]
+"""Policy by which a virtual resource finds memory: page stealing, or whole chunks."""
 
 
 @public_call

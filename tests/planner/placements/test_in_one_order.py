@@ -3,7 +3,7 @@ from bisect import bisect_left, insort
 import numpy as np
 import pytest
 
-from tightship.planner.placements.best_fit import best_fit
+from tightship.planner.placements.in_one_order import best_fit
 from tightship.planner.problem import Problem
 
 

@@ -1,0 +1,114 @@
+"""Implements `--context` and `--sessions` of `tightship plan`: memory of a decoder's sessions."""
+
+import argparse
+from pathlib import Path
+
+from tightship.cli.context_drawing import draw_sessions
+from tightship.cli.drawing import check_drawing
+from tightship.cli.output import show, show_json
+from tightship.engine.compile.compile_graph import Settings
+from tightship.engine.state.decoder import CONTEXT_MIN
+from tightship.errors import InputError
+from tightship.loading.session_plan import SessionPlan, SessionPlanner, session_planner
+from tightship.quantity import format_bytes
+from tightship.view.table import Column, table
+from tightship.view.text import printable
+
+SESSIONS = (1, 2, 4, 8)
+"""Numbers of sessions that the largest contexts are told for, unless others are given."""
+
+
+def run_context(options: argparse.Namespace, limit: int | None) -> int:
+    """Print the memory of sessions; return 1 if none of them fits the limit.
+
+    Raises:
+        GraphError: The model cannot be planned for a whole context.
+        InputError: An option is given that does not go with a context.
+        OSError: The picture cannot be written.
+    """
+    for given, name in ((options.dynamic_memory, "dynamic-memory"),
+                        (options.tune is not None, "tune"), (options.capacity, "capacity"),
+                        (options.minimize, "minimize"), (options.order, "order")):  # fmt: skip
+        if given:
+            raise InputError(f"`--{name}` does not go with `--context`; leave one of them out.")
+    if not options.context and limit is None:
+        raise InputError(
+            "`--sessions` needs `--context`, the tokens that each may have, or `--max-memory`, for "
+            "which the most tokens are found."
+        )
+    if options.output is not None:
+        check_drawing(Path(options.output))
+    settings = Settings(None, options.threads or 1, options.without)
+    planner = session_planner(options.file, dict(options.shape), settings)
+    counts = options.sessions or [1]
+    plans = [planner.plan(context) for context in options.context or ()]
+    largest = {}
+    if limit is not None:
+        largest = {n: planner.largest_context(limit, n) for n in options.sessions or SESSIONS}
+    if options.output is not None:
+        draw_sessions(Path(options.output), planner, plans, counts, limit, largest)
+    if options.json:
+        show_json(_json(planner, plans, counts, largest))
+    else:
+        show(_text(planner, plans, counts, largest))
+    peaks = [plan.peak_bytes(count) for plan in plans for count in counts]
+    fits = limit is None or any(peak <= limit for peak in peaks)
+    return 0 if fits or (not peaks and any(largest.values())) else 1
+
+
+def _json(
+    planner: SessionPlanner, plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
+) -> dict[str, object]:
+    found: dict[str, object] = {
+        "model": planner.name,
+        "batch": planner.batch,
+        "contexts": [
+            {
+                "context": plan.context,
+                "weights_bytes": plan.weights_bytes,
+                "arena_bytes": plan.arena_bytes,
+                "io_bytes": plan.io_bytes,
+                "runtime_bytes": plan.runtime_bytes,
+                "state_bytes_per_token": plan.bytes_per_token,
+                "state_bytes": plan.state_bytes,
+                "peaks": [
+                    {"sessions": count, "peak_bytes": plan.peak_bytes(count)} for count in counts
+                ],
+            }
+            for plan in plans
+        ],
+    }
+    if largest:
+        found["largest_contexts"] = [
+            {"sessions": count, "context": context} for count, context in largest.items()
+        ]
+    return found
+
+
+def _text(
+    planner: SessionPlanner, plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
+) -> str:
+    rows = [
+        (
+            str(plan.context),
+            *(format_bytes(part) for part in (plan.weights_bytes, plan.arena_bytes, plan.io_bytes,
+                                              plan.runtime_bytes, plan.state_bytes)),
+            *(format_bytes(plan.peak_bytes(count)) for count in counts),
+        )
+        for plan in plans
+    ]  # fmt: skip
+    titles = ("context", "weights", "arena", "in and out", "runtime", "state",
+              *(f"peak x{count}" for count in counts))  # fmt: skip
+    columns = [Column(title, number=True) for title in titles]
+    some = plans[0] if plans else planner.plan(max(CONTEXT_MIN, *largest.values()))
+    lines = [
+        f"{printable(planner.name)}: {format_bytes(some.bytes_per_token)} of state for each token "
+        "of a session",
+        *(["", *table(columns, rows, indent=2)] if plans else []),
+        *([""] if largest else []),
+        *(
+            f"largest context of {count} session(s) within the limit: {context or 'none'}"
+            for count, context in largest.items()
+        ),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,66 @@
+"""`tightship plan --context`: sessions of a decoder."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import decoders
+from tightship.cli.main import main
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "decoder.onnx"
+    path.write_bytes(decoders.llama())
+    return str(path)
+
+
+def test_a_table(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", file, "--context", "1k,2048", "--sessions", "1,8"]) == 0
+    shown = capsys.readouterr().out
+    assert "256 B of state for each token" in shown
+    assert "peak x8" in shown
+    lines = [line.split() for line in shown.splitlines()]
+    assert {line[0] for line in lines if line} >= {"1024", "2048"}
+
+
+def test_json_and_the_largest_contexts(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", file, "--context", "1k", "--max-memory", "64MiB", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (plan,) = found["contexts"]
+    assert plan["state_bytes"] == 1024 * plan["state_bytes_per_token"]
+    largest = {each["sessions"]: each["context"] for each in found["largest_contexts"]}
+    assert list(largest) == [1, 2, 4, 8]
+    assert largest[1] >= largest[2] >= largest[4] >= largest[8] > 1024
+
+
+def test_what_fits_no_limit_ends_with_1(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", file, "--context", "1k", "--max-memory", "1MiB"]) == 1
+    assert "largest context of 1 session(s) within the limit: none" in capsys.readouterr().out
+
+
+def test_the_largest_contexts_alone(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", file, "--sessions", "1,4", "--max-memory", "64MiB"]) == 0
+    shown = capsys.readouterr().out
+    assert "256 B of state for each token" in shown
+    assert "peak" not in shown
+    assert "largest context of 4 session(s) within the limit:" in shown
+    assert main(["plan", file, "--sessions", "1", "--max-memory", "1MiB"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sessions", "2"], "needs `--context`"),
+        (["--context", "1k", "-o", "x.json"], "choose .html or .svg"),
+        (["--context", "1k", "--tune"], "does not go with"),
+        (["--context", "4"], "the least is 8"),
+        (["--context", "1k", "--shape", "nothing=2"], "batch_size"),
+    ],
+)
+def test_options_that_do_not_fit(
+    file: str, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", file, *options]) == 2
+    assert message in capsys.readouterr().err
