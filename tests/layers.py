@@ -10,11 +10,15 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     memory | loading.entry | training | cost
     loading.shared
     loading.unprepared
-    loading.preparing | loading.first_shapes
+    loading.preparing | loading.first_shapes | loading.session_plan
     loading.opening
+    loading.decoder_shapes
     loading: tuning | restoring | prepared_once | model_specializer | input_shapes
     model | loading.budget
-    model.bound_run
+    model.bound_run | model.session_opener, above model.growing_runs, above
+    model.sessions | model.whole_caches, above model.session
+    model.session_file | model.session_pool | model.session_tokens | model.prefixes, above
+    model.step_programs
     model.feeds
     engine
     view | trace.workload
@@ -57,19 +61,17 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "resource": "_core deprecated errors forks late_names quantity resource",
     "frontend": "_core deprecated errors graph late_names frontend",
     "planner": "late_names planner",
-    "planner.constraints": "errors",
+    "planner.constraints": "errors quantity",
     "planner.constraint_checks": "errors planner.constraints",
-    "planner.problem": "deprecated errors planner.constraint_checks planner.constraints",
+    "planner.problem": "deprecated errors quantity planner.constraint_checks planner.constraints",
     "planner.names": "",
     "planner.schedule": "errors",
     "planner.plan": "planner.problem",
     "planner.verify": (  # nothing that a solver uses
-        "_core.first_overlap errors planner.collision planner.problem planner.plan"
-        " planner.verify_constraints"
+        "_core.first_overlap errors planner.problem planner.plan planner.verify_constraints"
     ),
-    "planner.collision": "errors planner.problem",
     "planner.verify_constraints": (
-        "_core.first_overlap errors planner.collision planner.constraints planner.problem"
+        "_core.first_overlap errors planner.constraints planner.problem"
     ),
     "planner.bound": "_core planner.constrained.bound planner.problem",
     "planner.constrained": "",
@@ -111,7 +113,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
     "planner.parallel": (
         "_core errors planner.alias_group planner.bound planner.liveness planner.parallel"
-        " planner.placements planner.buffers planner.plan planner.portfolio planner.problem"
+        " planner.placements planner.plan planner.portfolio planner.problem"
         " planner.schedule planner.schedule_plan planner.stored_order planner.verify"
         " planner.verify_parallel"
     ),
@@ -128,10 +130,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.verify_parallel": "errors planner.schedule planner.schedule_plan",
     "planner.alias_group": "errors planner.schedule",
     "planner.alias_choice": "planner.alias_group planner.problem planner.schedule",
-    "planner.buffers": "planner.problem planner.schedule",
-    "planner.schedule_plan": "planner.buffers planner.plan planner.schedule",
+    "planner.schedule_plan": "planner.plan planner.problem planner.schedule",
     "planner.liveness": (
-        "planner.alias_choice planner.buffers planner.alias_group planner.problem planner.schedule"
+        "planner.alias_choice planner.alias_group planner.problem planner.schedule"
+        " planner.schedule_plan"
     ),
     "planner.format": (
         "_core atomic_file errors trace.events planner.constraints planner.format planner.names"
@@ -178,12 +180,17 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core errors forks resource engine.library engine.run engine.weights engine.arenas"
     ),
     "engine.compile": (
-        "errors graph engine.library engine.lower engine.plan engine.program engine.compile"
+        "errors graph engine.library engine.lower engine.plan engine.program engine.weights"
+        " engine.compile"
     ),
     "engine.template": (
         "errors graph engine.compile engine.kernels engine.lower engine.plan engine.program"
         " engine.template"
     ),
+    "engine.state": "errors graph engine.template engine.state",
+    "engine.state.cache_rows": "_core errors graph engine.state",
+    "engine.state.shared_rows": "_core errors engine.state",
+    "engine.state.page_pool": "errors quantity engine.state",
     "engine.cache": (
         "_core errors graph resource engine.arenas engine.compile engine.library engine.plan"
         " engine.primitive_cache engine.program engine.run engine.weights engine.cache"
@@ -196,23 +203,51 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model": "model",
     "model.feeds": "errors graph engine",
     "model.bound_run": "_core errors engine model.feeds",
-    "model.loaded": "_core errors graph resource engine model.feeds model.bound_run",
+    "model.step_programs": "errors engine model.feeds",
+    "model.session_file": "atomic_file errors engine safetensors",
+    "model.session_pool": "errors public_calls quantity engine",
+    "model.session_tokens": "errors engine model.feeds",
+    "model.prefixes": ("_core errors resource engine model.feeds model.step_programs"),
+    "model.session": (
+        "_core errors public_calls engine model.feeds model.prefixes model.session_file"
+        " model.session_pool model.session_tokens model.step_programs"
+    ),
+    "model.sessions": (
+        "errors engine quantity model.feeds model.prefixes model.session model.session_pool"
+        " model.step_programs"
+    ),
+    "model.whole_caches": "engine model.feeds model.step_programs",
+    "model.growing_runs": (
+        "errors engine model.feeds model.sessions model.step_programs model.whole_caches"
+    ),
+    "model.session_opener": (
+        "errors graph public_calls engine model.feeds model.growing_runs model.session"
+        " model.session_pool model.sessions"
+    ),
+    "model.loaded": (
+        "_core errors graph resource engine model.feeds model.bound_run model.session_opener"
+    ),
     "memory": "errors engine model",
     "loading": "loading.entry",
     "loading.budget": "errors quantity engine.plan.memory_plan",
     "loading.tuning": "atomic_file errors graph engine model",
     "loading.restoring": "errors engine model loading.budget",
     "loading.input_shapes": "errors graph engine",
+    "loading.decoder_shapes": "errors engine.state frontend.onnx graph loading.input_shapes",
     "loading.first_shapes": "graph engine loading.input_shapes loading.opening",
-    "loading.model_specializer": "_core engine graph quantity",
+    "loading.model_specializer": "_core engine errors graph quantity",
     "loading.prepared_once": "errors engine frontend prepared_cache",
     "loading.opening": (
-        "errors graph frontend engine loading.budget loading.input_shapes loading.tuning"
+        "errors graph frontend engine loading.budget loading.decoder_shapes loading.input_shapes"
+        " loading.tuning"
     ),
     "loading.preparing": (
         "_core deprecated errors graph engine loading.input_shapes loading.opening"
     ),
     "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
+    "loading.session_plan": (
+        "errors engine frontend.onnx model.sessions loading.input_shapes loading.opening"
+    ),
     "loading.shared": (
         "errors engine model prepared_cache loading.model_specializer loading.opening"
         " loading.preparing loading.prepared_once loading.restoring loading.unprepared"
@@ -233,7 +268,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "torch_compile": "errors loading frontend.torch graph training",
     "driver.types": "errors resource.private_folder driver.types",
     "driver.protocol": "errors driver.types driver.protocol",
-    "driver.memory": "errors graph resource.resident driver.types driver.memory",
+    "driver.memory": "errors graph driver.types driver.memory",
     "driver.nnapi": "errors graph driver.types driver.nnapi",
     "driver.service": "errors driver.protocol driver.types driver.service",
     "driver.models": (
@@ -247,13 +282,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "driver.client.fallback": "deprecated errors loading model driver",
     "driver.server": (
-        "_core errors model.bound_run resource.private_folder driver.memory driver.models"
-        " driver.printable driver.protocol driver.service driver.threads driver.permit_names"
-        " driver.types driver.server"
+        "_core errors model.bound_run resource.private_folder resource.resident driver.memory"
+        " driver.models driver.printable driver.protocol driver.service driver.threads"
+        " driver.permit_names driver.types driver.server"
     ),
     "driver.oip": (
-        "_core __version__ engine.arenas.arena_group errors graph model loading"
-        " resource.resident driver.memory driver.models driver.printable driver.service"
+        "_core __version__ engine.arenas.arena_group engine.stored.container errors graph model"
+        " loading resource.resident driver.memory driver.models driver.printable driver.service"
         " driver.permit_names driver.types driver.oip"
     ),
     "driver.oip.http": (
@@ -268,9 +303,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.permit_names": "",
     "driver": "driver.client driver.protocol driver.types",
     "cluster": (
-        "errors late_names public_calls quantity engine loading planner prepared_cache"
+        "errors graph late_names public_calls quantity engine loading planner prepared_cache"
         " resource.resident cluster"
     ),
+    "cluster.arriving_body": "driver.oip cluster",
+    "cluster.json_arrays": "driver.oip graph",
+    "cluster.inference_calls": "_core driver.oip cluster",
+    "cluster.served_models": "driver.oip engine.library errors public_calls cluster",
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
         " __version__ cli"
@@ -279,7 +318,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
     "types": (  # names for annotations
-        "_core engine graph.optimizer late_names model.bound_run training view.picture"
+        "_core engine graph.optimizer late_names model.bound_run training view.picture view.timing"
     ),
     "gradients": "graph.backward",
     "": (  # `tightship` itself
@@ -305,10 +344,13 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "torch": "plug.torch frontend.torch torch_compile",
     "cupy": "plug.cupy",
     "ray": "cluster",
+    "starlette": "cluster.served_models",  # what Ray Serve answers with
     "tightship_start": "cli.__main__ cli.main",  # the process's first steps
     "httptools": "driver.oip.http.reading",
     "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods",
-    "google": "frontend.onnx driver.oip.grpc.schema driver.oip.grpc.calls",  # protobuf
+    "google": (  # protobuf
+        "frontend.onnx driver.oip.schema driver.oip.config_text driver.oip.grpc.calls"
+    ),
 }
 
 NATIVE_ALLOWED: Mapping[str, str] = {  # folders of `native`; a folder may include itself
@@ -321,7 +363,8 @@ NATIVE_ALLOWED: Mapping[str, str] = {  # folders of `native`; a folder may inclu
     "search": "cpu packing",
     "primitive": "packing resource",
     "kernels": "cpu",  # what families share; a family never includes another
-    "kernels/recipes.hpp": "kernels kernels/attention kernels/convolution kernels/recurrent",
+    "kernels/recipes.hpp": "kernels kernels/attention kernels/convolution kernels/product "
+    "kernels/recurrent",
     "kernels/*": "cpu kernels",
     "onednn": "os primitive",
     "run": "onednn",

@@ -5,7 +5,9 @@ import sys
 import numpy as np
 import pytest
 from benchmarks import (
+    bench_block_product,
     bench_cache,
+    bench_decode,
     bench_large,
     bench_planner,
     bench_reuse,
@@ -159,3 +161,20 @@ def test_blocks_by_hand_keep_what_goes_from_block_to_block(network):
     row = bench_training.by_blocks(graph)
     assert row["peak_mb"] < row["base_mb"]
     assert 20 < row["added_percent"] < 40
+
+
+def test_a_decoder_is_measured_against_its_peer(monkeypatch, capsys):
+    rows = run(monkeypatch, capsys, bench_decode)["rows"]
+    assert [(row["model"], row["threads"]) for row in rows] == [
+        ("llama", 1), ("llama", 2), ("attention23", 1), ("attention23", 2)
+    ]  # fmt: skip
+    assert all(row["tightship_step_tokens_per_s"] > 0 for row in rows)
+    assert rows[0]["onnxruntime_gained_bytes"] > 0
+
+
+def test_products_by_blocks_are_those_of_the_peer(monkeypatch, capsys):
+    monkeypatch.setattr(bench_block_product, "TURN_S", 0)
+    monkeypatch.setattr(bench_block_product, "ARRAY_BYTES", 1 << 20)
+    rows = run(monkeypatch, capsys, bench_block_product)["rows"]
+    assert len(rows) == 2 * len(bench_block_product.QUICK)
+    assert all(row["difference"] < 1e-5 for row in rows)

@@ -12,6 +12,7 @@ from tests.small_models import dense
 from tests.zoo import light
 from tests.zoo.catalogue import FULL as FULL_MODELS
 from tests.zoo.catalogue import SMALL as SMALL_MODELS
+from tests.zoo.decoder import Quantized, decoder
 from tests.zoo.exports import export
 from tightship._core import HAS_ONEDNN
 from tightship.engine.library import VARIABLE, bundled
@@ -97,8 +98,11 @@ BUILT = {
     "mobilenet_v2@8": (SMALL_MODELS["mobilenet_v2"], 8),
     **{f"{name}, full": (FULL_MODELS[name], 1) for name in FULL},
     "resnet50_folded@8, full": (FULL_MODELS["resnet50_folded"], 8),
+    "decoder in blocks": (lambda _: decoder(), 1),
+    "decoder in blocks, tied": (lambda _: decoder(is_tied=True), 1),
+    "decoder in blocks, rounded": (lambda _: decoder(stored=Quantized(level=4), rows=40), 1),
 }
-QUICK = ["gru", "yolo", "whisper_decoder", "resnet50_int8"]
+QUICK = ["gru", "yolo", "whisper_decoder", "resnet50_int8", "decoder in blocks, tied"]
 CASES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in BUILT]
 
 

@@ -27,7 +27,13 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 VARIABLE = re.compile(r"\bTIGHTSHIP_\w+")
 NAME = re.compile(r"\btightship(?:\.\w+)+")
 
-OF_OTHERS = {"--target": "pip", "--cpuset-cpus": "docker", "_memory_viz.py": "torch"}
+OF_OTHERS = {
+    "--target": "pip",
+    "--cpuset-cpus": "docker",
+    "_memory_viz.py": "torch",
+    **dict.fromkeys(("--http-port", "--http-address", "--grpc-port", "--grpc-address"), "Triton"),
+    **dict.fromkeys(("--metrics-port", "--exit-on-error", "--strict-readiness"), "Triton"),
+}
 """Names that no file of this repository defines, and the programs that do."""
 
 

@@ -15,7 +15,7 @@ FRAMEWORKS = ("onnx", "onnxruntime", "torch", "jax", "google.protobuf")
 UNUSED = (
     *("numpy.random", "hashlib", "json", "csv", "decimal", "statistics", "http"),
     *("tightship.loading.tuning", "tightship.cli", "tightship.backend", "tightship.planner.format"),
-    *("tightship.planner.constrained", "tightship.planner.collision"),
+    *("tightship.planner.constrained", "tightship.planner.verify_constraints"),
     *("tightship.engine.plan.drawing", "tightship.engine.run.profile", "tightship.view.report"),
     *("tightship.engine.kernels.elementwise", "tightship.engine.kernels.control"),
     *("tightship.engine.lower.native.elementwise", "tightship.engine.lower.native.recurrent"),
@@ -32,14 +32,14 @@ PREPARED = {
     "engine.cache": "bounds program_cache program_eviction",
     "engine.compile": "compiled_model input_shapes shape_specializer",
     "engine.plan": "footprint memory_plan placement",
-    "engine.program": "kernel_kind program schedule shape_key",
+    "engine.program": "program schedule",
     "engine.run": "arena executable executor limits output_buffer_pool",
     "engine.stored": "bounds container fields compatibility reconstruct model read_program",
     "engine.weights": "allocation weight_store",
-    "graph": "layout mapped_file optimizer texts unbound_length",
+    "graph": "layout mapped_file optimizer texts",
     "loading": "entry preparing restoring",
-    "model": "feeds loaded",
-    "planner": "buffers plan problem schedule schedule_plan verify",
+    "model": "feeds loaded session_opener",
+    "planner": "plan problem schedule schedule_plan verify",
     "training": "train",
 }
 """Modules of each package that a process imports which runs a prepared model, and no others."""

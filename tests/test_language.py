@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src", "native", "tests", "benchmarks", "examples")
+FOLDERS = ("src", "native", "tests", "benchmarks", "examples", "release")
 MODULES = "modules"
 """Stands for the modules of `tightship` beside its rooms, such as `errors`."""
 

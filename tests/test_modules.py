@@ -13,7 +13,7 @@ from tightship.graph.operators.table import FAMILIES, PACKAGES, rows
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 TABLE = "tightship.graph.operators.table"
-LISTED_MAX = 414
+LISTED_MAX = 395
 """Modules in `COVERED`, which may only become fewer."""
 
 

@@ -10,10 +10,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
 import tightship
@@ -27,6 +30,11 @@ ENTRIES = re.findall(r"^::: (\S+)$(?!\n    options)", PAGE, re.MULTILINE)
 """Modules and names of the page, in its order. Those with options are names of a module before them
 that the site would take for modules of the same name."""
 CONTENTS = ast.parse(Path(tightship.__file__).read_text())
+STUB = {
+    node.name: node
+    for node in ast.parse((SOURCE / "tightship/_core.pyi").read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ClassDef | ast.FunctionDef)
+}
 FRAMEWORKS = {"tightship.torch_compile": "torch"}
 
 
@@ -53,6 +61,7 @@ MODULES = [
     *(name for name in ENTRIES if file_of(name) and name.split(".")[-1] not in ROOT_NAMES),
 ]
 PUBLIC = {f"{module}.{name}" for module in MODULES for name in exported(module)}
+CORE = {name.rpartition(".")[2] for name in PUBLIC}
 PACKAGES = {".".join(each.split(".")[:count]) for each in MODULES for count in (1, 2, 3)}
 OLD = {f"{row.where}.{row.old}" for row in RENAMED if row.kind == "name"}
 
@@ -94,7 +103,7 @@ def issubclass_of_error(name: str) -> bool:
 
 def test_there_are_few_names() -> None:
     """Each has a reason to be learned first; the others are in public modules."""
-    assert len(ROOT_NAMES) <= 33
+    assert len(ROOT_NAMES) <= 34
     assert len(set(ROOT_NAMES)) == len(ROOT_NAMES)
 
 
@@ -141,6 +150,95 @@ def gaps(name: str, function: Callable[..., object], text: str | None) -> Iterat
     for error in sorted(each for each in raised if each.endswith("Error") and each not in text):
         if error not in ("TypeError", "AttributeError"):
             yield f"{name} raises {error} and does not say so"
+
+
+HANDLES = {
+    "tightship.cluster.stage_origin.Origin": "of a `Stage`, for `Stage.prepare` and `pipeline`",
+    "tightship._core.NativeContext": "of `BoundRun.alone`, for the native connections of a driver",
+    "tightship.engine.weights.weight_store.PackedCopy": "a reference keeps weights in memory",
+    "tightship.graph.open_graphs.SymbolicGraph": "of an exported program, for the engine",
+    "tightship.resource.slot_file.Slot": "of `SharedArenaPool.take`, for `give`",
+}
+"""Classes that one public call returns and another takes; callers need nothing of their inside."""
+
+
+def annotations(cls: object) -> Iterator[ast.expr]:
+    """Annotations of a function, or of public fields, methods and properties of a class.
+
+    Constructors do not count, because most objects come from calls; fields of data do.
+    """
+    assert isinstance(cls, type) or inspect.isfunction(cls)
+    yield from annotated(ast.parse(dedent(inspect.getsource(cls))).body[0])
+
+
+def annotated(node: ast.stmt) -> Iterator[ast.expr]:
+    """Return what `annotations` does, of a parsed function or class."""
+    for each in node.body if isinstance(node, ast.ClassDef) else [node]:
+        if isinstance(each, ast.AnnAssign) and not ast.unparse(each.target).startswith("_"):
+            yield each.annotation
+        elif isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
+            given = [*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs]
+            yield from (arg.annotation for arg in given if arg.annotation)
+            yield from [each.returns] if each.returns else []
+
+
+def named_types(module: str, annotation: ast.expr) -> Iterator[tuple[str, object]]:
+    """Classes and aliases of the package that an annotation in a module names.
+
+    Aliases of NumPy's array types do not count: pages show what they stand for.
+    """
+    tree = ast.parse(Path(sys.modules[module].__file__ or "").read_text(encoding="utf-8"))
+    sources = {
+        alias.asname or alias.name: (node.module or "", alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in ast.walk(annotation):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from named_types(module, ast.parse(node.value, mode="eval").body)
+        elif isinstance(node, ast.Name):
+            where, name = sources.get(node.id, (module, node.id))
+            if where.startswith("tightship"):
+                thing = getattr(import_module(where), name, None)
+                is_array = getattr(thing, "__origin__", None) is np.ndarray
+                if not (thing is None or inspect.ismodule(thing) or is_array):
+                    yield f"{where}.{name}", thing
+
+
+def in_the_stub(name: str) -> Iterator[str]:
+    """Classes of the core that the signatures of a function or class of the core name."""
+    node = STUB[name]
+    bases = node.bases if isinstance(node, ast.ClassDef) else []
+    for annotation in (*annotated(node), *bases):
+        for each in ast.walk(annotation):
+            if isinstance(each, ast.Name) and each.id in STUB:
+                yield each.id
+
+
+@cache
+def public_types() -> list[object]:
+    """All public names; a list, as some aliases have no hash."""
+    is_there = find_spec("torch") is not None
+    return [found(each) for each in PUBLIC if is_there or each.split(".")[1] != "torch_compile"]
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_public_signatures_name_public_types(name: str) -> None:
+    thing = inspect.unwrap(found(name)) if callable(found(name)) else found(name)
+    module = getattr(thing, "__module__", None) or ""
+    if module == "tightship._core":
+        assert [each for each in in_the_stub(name.rpartition(".")[2]) if each not in CORE] == []
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)) or module == "tightship._core":
+        return
+    public = public_types()
+    private = {
+        each
+        for annotation in annotations(thing)
+        for each, type_ in named_types(module, annotation)
+        if type_ not in public
+    }
+    assert sorted(private - HANDLES.keys()) == []
 
 
 def test_every_error_is_a_tightship_error() -> None:

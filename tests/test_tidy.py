@@ -39,8 +39,11 @@ LONG_FUNCTIONS: dict[str, str] = {}
 MANY_PARAMETERS = {
     "src/tightship/loading/entry.py:load": "the front door; all but the first are keywords",
     "src/tightship/loading/preparing.py:prepare": "as `load`",
+    "src/tightship/cluster/serving.py:deployment": "as `load`",
     "src/tightship/training/train.py:train": "as `load`",
     "src/tightship/training/train.py:train_joint": "as `load`",
+    "src/tightship/model/session_opener.py:session": "as `load`",
+    "src/tightship/planner/problem.py:__init__": "a problem's fields; all but four have defaults",
     "src/tightship/engine/lower/selection.py:select": "all that selection heeds; one a keyword",
     "src/tightship/engine/lower/steps/builder.py:step": "facts of a step; the later ones keywords",
 }

@@ -1,10 +1,11 @@
 """Python blocks of pages run in order, and commands print what their pages show.
 
-A block runs after all blocks before it on its page, in a folder that holds `model.onnx` and
-`cell.onnx`. Where a page marks a block `<!-- not run: REASON -->`, or `<!-- needs MODULE -->` for a
-module that is not installed, only its syntax is checked. The page about calls of a driver has one
-that listens, at a free port in the place of 8000. Commands without output are understood by the
-parsers, and run where they end by themselves and read no file but those of the folder.
+A block runs after all blocks before it on its page, in a folder that holds `model.onnx`,
+`cell.onnx` and `decoder.onnx`. Where a page marks a block `<!-- not run: REASON -->`, or
+`<!-- needs MODULE -->` for a module that is not installed, only its syntax is checked. The page
+about calls of a driver has one that listens, at a free port in the place of 8000. Commands without
+output are understood by the parsers, and run where they end by themselves and read no file but
+those of the folder.
 """
 
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.decoders import llama
 from tests.docs.fences import ROOT, differences, fences, sessions
 from tests.small_models import cell, dense
 from tightship.cli.arguments import parser
@@ -47,6 +49,7 @@ def folder(monkeypatch):
     place = Path(tempfile.mkdtemp(prefix="pages"))
     (place / "model.onnx").write_bytes(dense()[0])
     (place / "cell.onnx").write_bytes(cell())
+    (place / "decoder.onnx").write_bytes(llama())
     monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
     monkeypatch.chdir(place)

@@ -1,3 +1,4 @@
+import inspect
 import os
 
 import pytest
@@ -5,6 +6,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.resource.conformance import RESOURCES, ROOTS, UPSTREAMS, Conformance, OverUpstream
+from tightship import resource as public
+from tightship.resource import HostResource, MemoryResource
 
 SHORT = settings(
     max_examples=8, stateful_step_count=30, deadline=None,
@@ -20,6 +23,19 @@ def _one_processor():
     os.sched_setaffinity(0, {min(every)})
     yield
     os.sched_setaffinity(0, every)
+
+
+def test_every_class_of_resource_is_in_a_table():
+    bases = {"Adaptor", "MemoryResource", "PageResource", "SharedResource"}
+    things = {name: getattr(public, name) for name in public.__all__}
+    classes = {
+        name
+        for name, thing in things.items()
+        if inspect.isclass(thing) and issubclass(thing, MemoryResource)
+    }
+    made = {type(make()).__name__ for make in ROOTS.values()}
+    made |= {type(make(HostResource())).__name__ for make in RESOURCES.values()}
+    assert classes - bases - made == set()
 
 
 @pytest.mark.parametrize("root", ROOTS)
