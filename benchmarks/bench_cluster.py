@@ -1,9 +1,9 @@
-"""Models on a cluster of Ray: memory and bookings of replicas, and cuts for sets of nodes.
+"""Models on a cluster of Ray: memory of replicas, hops and throughput of stages, and cuts.
 
     python -m benchmarks.bench_cluster --record
     python -m benchmarks.bench_cluster split --sets 50
 
-`replicas` needs Ray and ONNX Runtime; `split` needs neither.
+`replicas` needs Ray and ONNX Runtime, `pipeline` Ray; `split` needs neither.
 """
 
 import argparse
@@ -11,9 +11,9 @@ import json
 import tempfile
 from pathlib import Path
 
-from benchmarks import cluster_replicas, cluster_split, record
+from benchmarks import cluster_pipeline, cluster_replicas, cluster_split, record
 
-SUITES = ("replicas", "split")
+SUITES = ("replicas", "pipeline", "split")
 
 
 def main() -> None:
@@ -28,9 +28,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = options.folder or Path(folder)
         figures: dict[str, object] = {}
-        if "replicas" in suites:
+        if suites != ["split"]:
             figures["ray"] = record.version_of("ray")
+        if "replicas" in suites:
             figures["replicas"] = cluster_replicas.measured(place)
+        if "pipeline" in suites:
+            figures["pipeline"] = cluster_pipeline.measured(place)
         if "split" in suites:
             figures["split"] = [
                 cluster_split.measured(name, place, options.sets) for name in cluster_split.NETWORKS

@@ -23,7 +23,7 @@ from benchmarks.buffers import GENERATORS
 
 from tightship.planner import lower_bound, place, verify_offsets
 from tightship.planner.format import read_csv, write_csv
-from tightship.planner.placements.best_fit import best_fit
+from tightship.planner.placements.in_one_order import best_fit
 
 COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 QUALITY_EFFORT = 800_000_000
@@ -121,7 +121,7 @@ MEASURE = """
 import sys
 from benchmarks.buffers import GENERATORS
 from tightship.planner.placements import order
-from tightship.planner.placements.lowest_first import lowest_first
+from tightship.planner.placements.in_one_order import lowest_first
 problem = GENERATORS[sys.argv[1]](int(sys.argv[2]))
 by = order.by_start(problem)
 columns = problem.columns()

@@ -18,7 +18,7 @@ from benchmarks import record
 from tightship._core import sorted_rows
 from tightship.planner import Problem, ReusePenalties, place, reduce_reuse, verified_reuse_cost
 from tightship.planner.format import read_reuse_problem
-from tightship.planner.placements.first_fit import first_fit
+from tightship.planner.placements.in_one_order import first_fit
 from tightship.planner.reuse import MOVES
 from tightship.planner.verify_reuse import reuse_cost
 

@@ -6,19 +6,29 @@ of PSS, after every replica has run, without Ray's object store.
 
 import os
 import statistics
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from benchmarks.models import Stored, stored
 from tests.cluster.local_cluster import LocalCluster, cluster_of
+from tests.cluster.serve_clients import asked, body_of
 
 from tightship import cluster
+from tightship.cluster.booking import ANCHOR_BYTES, anchor_booking
 from tightship.cluster.process_memory import pss_bytes
-from tightship.cluster.replica import Replica
+from tightship.cluster.replica import Found, Replica
+from tightship.cluster.weights_bookings import Holding
+from tightship.errors import CapacityError
 
 REPLICAS, RUNS, ROUNDS = 4, 3, 7
+CALLS = 100
+"""Requests to a deployment, by which every replica answers some."""
+PORT, OK = 8195, 200
+URL = f"http://127.0.0.1:{PORT}/v2/models/resnet50/infer"
 NODE_MIB = 2000
 
 
@@ -46,10 +56,12 @@ def measured(folder: Path) -> dict[str, object]:
     model = stored("resnet50", folder)
     with cluster_of(NODE_MIB) as nodes:
         return {
+            "refusal_ms": refusals(model),
             "replicas": REPLICAS,
             "worker_bytes": cluster.worker_bytes().on(None),
             "shared": of_tightship(model, nodes, share=True),
             "not_shared": of_tightship(model, nodes, share=False),
+            "served": of_serve(model),
             "onnxruntime": of_onnxruntime(model),
         }
 
@@ -65,9 +77,11 @@ def of_tightship(model: Stored, nodes: LocalCluster, *, share: bool) -> dict[str
         status = group.status()
         anchors = ray.get([each.status.remote() for each in group.anchors])
         worker, needs = cluster.worker_bytes().on(None), group.requirements
-        beside = further(group, worker, feeds) if share else {}
+        holding = Holding(group.source, needs.node_bytes)
+        found = Found(holding, worker + ANCHOR_BYTES)
+        beside = further(group, found, worker, feeds) if share else {}
         booked = REPLICAS * (worker + needs.replica_bytes)
-        once = worker + needs.node_bytes if share else 0
+        once = anchor_booking(needs, worker)
     taken = sum(each["pss_bytes"] for each in status)
     kept = sum(each["pss_bytes"] for each in anchors)
     assert nodes.nodes
@@ -86,7 +100,9 @@ def of_tightship(model: Stored, nodes: LocalCluster, *, share: bool) -> dict[str
     }
 
 
-def further(group: cluster.ReplicaGroup, worker: int, feeds: Mapping[str, Any]) -> dict[str, Any]:
+def further(
+    group: cluster.ReplicaGroup, found: Found, worker: int, feeds: Mapping[str, Any]
+) -> dict[str, Any]:
     """Measure one more replica beside a group, several times: what it adds, and when it is ready.
 
     It adds the growth of the sum of PSS less an idle worker, because the pages that it shares with
@@ -94,12 +110,11 @@ def further(group: cluster.ReplicaGroup, worker: int, feeds: Mapping[str, Any]) 
     """
     import ray
 
-    path = ray.get(group.anchors[0].file.remote()).path
     added, load, ready = [], [], []
     for _ in range(ROUNDS):
         before = sum(each["pss_bytes"] for each in group.status())
         actor = ray.remote(Replica).options(**cluster.actor_options(group.requirements, worker))
-        replica = actor.remote(path, group.requirements)
+        replica = actor.remote(found, group.requirements)
         for _ in range(RUNS):
             ray.get(replica.run.remote(feeds))
         status = ray.get(replica.status.remote())
@@ -112,6 +127,50 @@ def further(group: cluster.ReplicaGroup, worker: int, feeds: Mapping[str, Any]) 
         "added_bytes": sorted(added),
         "load_ms": [round(each, 1) for each in sorted(load)],
         "ready_ms": [round(each, 1) for each in sorted(ready)],
+    }
+
+
+def refusals(model: Stored) -> dict[str, float]:
+    """Milliseconds until what no node holds is refused: before workers are measured, and after."""
+    cluster.requirements(model.model)  # imports and the library
+    found = {"first": refused(model)}
+    cluster.worker_bytes()
+    return found | {"later": refused(model), "threads": refused(model, threads=1 << 10)}
+
+
+def refused(model: Stored, threads: int = 1) -> float:
+    """Milliseconds of a refusal."""
+    started = time.perf_counter_ns()
+    try:
+        cluster.replicas(model.model, 1 << 10, threads=threads)
+    except CapacityError:
+        return round((time.perf_counter_ns() - started) / 1e6, 1)
+    raise AssertionError(threads)
+
+
+def of_serve(model: Stored) -> dict[str, object]:
+    """Memory and bookings of as many replicas of a deployment, after requests in JSON."""
+    from ray import serve
+
+    ((name, array),) = dict(np.load(model.feeds)).items()
+    serve.start(http_options={"host": "127.0.0.1", "port": PORT})
+    handle = serve.run(cluster.deployment(model.model, replicas=REPLICAS))
+    body, _ = body_of(name, array, raw=False)
+    found: dict[int, dict[str, int]] = {}
+    with ThreadPoolExecutor(REPLICAS) as pool:
+        for status, answer, _ in pool.map(lambda _: asked(URL, body), range(CALLS)):
+            assert status == OK, answer
+    while len(found) < REPLICAS:
+        each = handle.status.remote().result()
+        found[each["pid"]] = each
+    taken = sum(each["pss_bytes"] for each in found.values())
+    booked = sum(each["booked_bytes"] for each in found.values())
+    booked += cluster.requirements(model.model).node_bytes
+    serve.shutdown()
+    return {
+        "pss_bytes": taken,
+        "booked_bytes": booked,
+        "booked_over_pss": round(booked / taken, 3),
     }
 
 

@@ -73,8 +73,14 @@ def machine(*sources: Row) -> str:
 
 def _processor(record: Row) -> str:
     name = record["cpu"].replace("(R)", "").removesuffix(" Processor")
-    isa = record.get("isa") or record.get("runtime", {}).get("cpu_isa")
-    return f"{name}{f' with `{isa}`' if isa else ''}, {record['cpus']} cores"
+    isa = record.get("isa") or _isa(record.get("runtime", {}).get("cpu_isa", ""))
+    return f"{name}{f' with {isa}' if isa else ''}, {record['cpus']} cores"
+
+
+def _isa(library_name: str) -> str:
+    """Name oneDNN's instruction set as newer records do; empty if it is neither of these."""
+    names = {"amx": "AMX", "avx512": "AVX-512", "avx2": "AVX2", "sse41": "SSE4.1"}
+    return next((name for part, name in names.items() if part in library_name), "")
 
 
 def models_table() -> str:
@@ -230,12 +236,77 @@ def _one_run_ms(row: Row) -> str:
     return f"{row['run_ns'] / 1e6:.1f}"
 
 
+def blocks_table() -> str:
+    """Time of products by weights in blocks over ONNX Runtime's, and share of the bandwidth."""
+    record = records("bench_block_product")[0]
+    rows = {(row["bits"], row["level"], row["rows"], row["threads"]): row for row in record["rows"]}
+    lines = [
+        "| bits | activations | rows | 1 thread | 2 threads | bandwidth, 1 thread | 2 threads |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for bits, level, count, threads in rows:
+        if threads == 1:
+            both = [rows[bits, level, count, each] for each in (1, 2)]
+            cells = [f"{row['ratio']:.2f}" for row in both]
+            if count == 1:  # many rows are bound by arithmetic
+                cells += [f"{row['bytes_per_s'] / row['read_bytes_per_s']:.2f}" for row in both]
+            else:
+                cells += ["", ""]
+            kind = "int8" if level == 4 else "float32"
+            lines.append(f"| {bits} | {kind} | {count} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", f"{machine(record)}."])
+
+
+def decode_table() -> str:
+    """Tokens per second of decoders over ONNX Runtime's, and what a process gains, in MB."""
+    record = records("bench_decode")[0]
+    lines = [
+        "| decoder | threads | prompt | step | gained, MB | ONNX Runtime |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in record["rows"]:
+        ratios = [
+            row[f"tightship_{part}_tokens_per_s"] / row[f"onnxruntime_{part}_tokens_per_s"]
+            for part in ("prompt", "step")
+        ]
+        names = ("tightship_2048_gained_bytes", "onnxruntime_gained_bytes")
+        gained = [_mb(row[name]) if name in row else "" for name in names]
+        lines.append(
+            f"| {row['model']} | {row['threads']} | {ratios[0]:.2f} | {ratios[1]:.2f} "
+            f"| {' | '.join(gained)} |"
+        )
+    return "\n".join([*lines, "", f"{machine(record)}."])
+
+
+def llama_table() -> str:
+    """Tokens per second of Llamas in blocks, beside llama.cpp's."""
+    runs = [record for record in records("bench_llama") if "speed" in record]
+    lines = [
+        "| file | tokens | threads | per second | llama.cpp | ratio |",
+        "|---|---|---|---|---|---|",
+    ]
+    newest = {record["model"]: record for record in reversed(runs)}
+    for model, record in sorted(newest.items()):
+        for row in record["speed"]:
+            name, count = row["command"].split()
+            tokens = f"prompt of {count}" if name == "prompt" else f"step after {count}"
+            rates = [f"{row['tokens_per_s'][each]:.0f}" for each in ("tightship", "llama.cpp")]
+            ratio = f"{row['ratio_to']['llama.cpp']:.2f}"
+            lines.append(
+                f"| {model} | {tokens} | {row['threads']} | {' | '.join(rates)} | {ratio} |"
+            )
+    return "\n".join([*lines, "", f"{machine(*newest.values())}."])
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "models": models_table,
     "memory": memory_table,
     "share": share_table,
     "speed": speed_table,
     "coverage": coverage_table,
+    "blocks": blocks_table,
+    "decode": decode_table,
+    "llama": llama_table,
 }
 
 

@@ -104,20 +104,25 @@ class Allocator(Protocol):
 
 
 @dataclass(slots=True)
-class Caching:
+class SmallAndLarge:
+    """Two heaps: for small blocks, and for large ones."""
+
+    heaps: tuple[Heap, Heap] = field(default_factory=lambda: (Heap(), Heap()))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of both heaps, which give nothing back."""
+        return sum(heap.held_bytes for heap in self.heaps)
+
+
+@dataclass(slots=True)
+class Caching(SmallAndLarge):
     """PyTorch's caching allocator for devices, on one stream.
 
     Sizes are multiples of 512 bytes. Blocks of at most 1 MiB are cut from segments of 2 MiB, those
     below 10 MiB from segments of 20 MiB; larger ones have segments of their own, in multiples of
     2 MiB. A large block is given whole unless more than 1 MiB is left of it.
     """
-
-    heaps: tuple[Heap, Heap] = field(default_factory=lambda: (Heap(), Heap()))
-
-    @property
-    def held_bytes(self) -> int:
-        """Peak of the segments, which are kept."""
-        return sum(heap.held_bytes for heap in self.heaps)
 
     def allocate(self, size_bytes: int) -> Block:
         """Take a block from a segment for its size."""
@@ -135,20 +140,13 @@ class Caching:
 
 
 @dataclass(slots=True)
-class Expandable:
+class Expandable(SmallAndLarge):
     """PyTorch with `expandable_segments`, on one stream.
 
     Two ranges that grow at their end: by 2 MiB for blocks of at most 1 MiB, by 20 MiB for others.
     Blocks are multiples of 512 bytes; the end of a range is taken only where nothing else fits.
     Pages in between stay.
     """
-
-    heaps: tuple[Heap, Heap] = field(default_factory=lambda: (Heap(), Heap()))
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of both ranges."""
-        return sum(heap.held_bytes for heap in self.heaps)
 
     def allocate(self, size_bytes: int) -> Block:
         """Allocate from the range of the size."""

@@ -1,0 +1,129 @@
+"""Tightship or ONNX Runtime as a contender of bench_llama: commands on standard input.
+
+    python -m benchmarks.llama_contender KIND MODEL CONTEXT THREADS
+
+Kinds are tightship, tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
+`steps PAST COUNT THREADS` print tokens per second, as llama_driver.c.
+"""
+
+import sys
+import time
+from typing import Any, Protocol
+
+import numpy as np
+
+SHAPES = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 1,
+          "total_sequence_length": 2}  # fmt: skip
+CHUNK = 512
+TOKENS = 300 + np.random.default_rng(0).integers(0, 30000, 1 << 16)
+
+
+class Decoder(Protocol):
+    """Text that goes on."""
+
+    def keep(self, count: int) -> None:
+        """Forget all tokens but the first ones."""
+
+    def append(self, ids: Any) -> None:
+        """Compute the logits of the last of some more tokens."""
+
+
+class Ours:
+    """A session."""
+
+    is_shared = False
+
+    def __init__(self, path: str, context: int, threads: int) -> None:
+        import tightship
+
+        self.model = tightship.load(path, shapes=SHAPES, threads=threads, share=self.is_shared)
+        self.session = self.model.session(context)
+
+    def keep(self, count: int) -> None:
+        """Truncate the session."""
+        self.session.truncate(count)
+
+    def append(self, ids: Any) -> None:
+        """Take a step."""
+        self.session.step(ids)
+
+
+class Shared(Ours):
+    """A session of a model that all processes of the user map."""
+
+    is_shared = True
+
+
+class Theirs:
+    """ONNX Runtime, its caches bound once as inputs and outputs in the same bytes."""
+
+    def __init__(self, path: str, context: int, threads: int) -> None:
+        import onnxruntime
+
+        onnxruntime.set_default_logger_severity(3)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.session = onnxruntime.InferenceSession(path, options)
+        self.binding = self.session.io_binding()
+        self.past = 0
+        for each in self.session.get_inputs():
+            if each.name.startswith("past"):
+                rows = np.zeros((1, each.shape[1], context, each.shape[3]), np.float32)
+                cache = onnxruntime.OrtValue.ortvalue_from_numpy(rows)
+                self.binding.bind_ortvalue_input(each.name, cache)
+                present = each.name.replace("past_key_values", "present")
+                self.binding.bind_ortvalue_output(present, cache)
+
+    def keep(self, count: int) -> None:
+        """Write later rows over those beyond."""
+        self.past = count
+
+    def append(self, ids: Any) -> None:
+        """Run once."""
+        self.past += len(ids)
+        ids = np.asarray(ids, np.int64)[None]
+        self.binding.bind_cpu_input("input_ids", ids)
+        self.binding.bind_cpu_input("attention_mask", np.ones((1, self.past), np.int64))
+        self.binding.bind_output("logits")
+        self.session.run_with_iobinding(self.binding)
+
+
+KINDS = {"tightship": Ours, "tightship-shared": Shared, "onnxruntime": Theirs}
+
+
+def main() -> None:
+    """Load the model, and answer commands."""
+    kind, path, context, threads = sys.argv[1:]
+    decoder: Decoder = KINDS[kind](path, int(context), int(threads))
+    used = 0
+    print("ready", flush=True)
+    for line in sys.stdin:
+        name, *rest = line.split()
+        numbers = list(map(int, rest))
+        if name == "prompt":
+            decoder.keep(0)
+            used = numbers[0]
+            start = time.perf_counter()
+            decoder.append(TOKENS[:used])
+            found = used / (time.perf_counter() - start)
+        else:
+            used, found = _steps(decoder, used, numbers[0], numbers[1])
+        print(f"{found:.3f}", flush=True)
+
+
+def _steps(decoder: Decoder, used: int, past: int, count: int) -> tuple[int, float]:
+    """Return the tokens there are, and tokens per second of steps after the first of these."""
+    if used > past:
+        decoder.keep(past)
+        used = past
+    for start in range(used, past, CHUNK):
+        decoder.append(TOKENS[start : min(start + CHUNK, past)])
+    decoder.append(TOKENS[past : past + 1])
+    start = time.perf_counter()
+    for place in range(past + 1, past + count):
+        decoder.append(TOKENS[place : place + 1])
+    return past + count, (count - 1) / (time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()
