@@ -4,6 +4,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 from release.commands import ReleaseError, announce, run
 
@@ -14,23 +15,26 @@ SMOKE = (
     "tests/engine/test_openmp.py",
     "tests/engine/test_bundle_onednn.py",
 )
-"""What a way of building can break: memory, names, the ABI, threads, the bundled library."""
+"""Tests of all that a build can break: memory, names, the ABI, threads, the bundled library."""
 LARGE = (*SMOKE, "tests/driver", "tests/engine", "tests/resource", "tests/scenarios")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How an installation went.
+    """Result of installing and testing a wheel.
 
     Attributes:
+        wheel: Name of the file.
         python: The version, such as `3.12`.
         seconds: Time of the installation, downloads included.
+        processor_seconds: Time of processors in it, which other work on the machine changes little.
         tests: The last line of pytest.
     """
 
     wheel: str
     python: str
     seconds: float
+    processor_seconds: float
     tests: str
 
 
@@ -44,11 +48,11 @@ class Installation:
         self._programs = folder / "venv" / "bin"
         (folder / "nothing").mkdir()
 
-    def install(self, wheel: Path) -> float:
-        """Install a wheel without any program on the path, and return the seconds it took."""
-        start = time.monotonic()
+    def install(self, wheel: Path) -> tuple[float, float]:
+        """Install a wheel without any program on the path; return its seconds, and processors'."""
+        start, before = time.monotonic(), processor_seconds()
         self._alone("python", "-m", "pip", "install", str(wheel))
-        return time.monotonic() - start
+        return time.monotonic() - start, processor_seconds() - before
 
     def use(self) -> None:
         """Plan and run the model that comes with onnx, without any program on the path.
@@ -64,7 +68,7 @@ class Installation:
         """Run tests of a tree on the installed package, and return the last line of pytest."""
         python = self._programs / "python"
         run([python, "-m", "pip", "install", f"{wheel}[test]"], self._folder)
-        pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+        pytest = [python, "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", *tests]
         return run(pytest, tree).strip().splitlines()[-1]
 
     def _alone(self, program: str, *arguments: str) -> str:
@@ -86,7 +90,13 @@ def tried(
     seconds = installation.install(wheel)
     installation.use()
     announce(f"test it: {' '.join(tests)}")
-    return Trial(wheel.name, version, seconds, installation.test(wheel, tree, tests))
+    return Trial(wheel.name, version, *seconds, installation.test(wheel, tree, tests))
+
+
+def processor_seconds() -> float:
+    """Return the time of processors that all commands so far took."""
+    used = getrusage(RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def size(path: Path) -> str:

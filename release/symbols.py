@@ -6,7 +6,7 @@ from release.commands import ReleaseError, run
 
 PYTHON = ("Py", "_Py")
 LEFT = "U"
-"""How `nm` marks a symbol that the library does not define; a weak one may stay without."""
+"""Mark of `nm` for a symbol that the library does not define; a weak one may stay undefined."""
 
 
 def unresolved(library: Path) -> list[str]:
