@@ -24,7 +24,7 @@ def fake(tmp_path, monkeypatch):
 
 def run(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["bench_gpu", *arguments])
-    monkeypatch.delattr(record, "append")
+    monkeypatch.delattr(record, "begin")
     bench_gpu.main()
 
 
@@ -79,6 +79,7 @@ def test_a_contender_takes_its_memory_from_the_driver_and_prints_its_peaks(
         CUDAPluggableAllocator=Pluggable, change_current_allocator=current.append
     )
     cuda = SimpleNamespace(memory=memory, synchronize=lambda: None, current_device=lambda: 0,
+                           mem_get_info=lambda: (3, 10),
                            get_device_name=lambda: "none")  # fmt: skip
     torch = SimpleNamespace(cuda=cuda, manual_seed=lambda _seed: None, __version__="0",
                             version=SimpleNamespace(cuda="12.8"))  # fmt: skip
@@ -90,5 +91,6 @@ def test_a_contender_takes_its_memory_from_the_driver_and_prints_its_peaks(
     contender.main()
     figures = json.loads(capsys.readouterr().out)
     assert (figures["reserved_bytes"], figures["allocated_bytes"]) == (2 << 20, 256 + 5120)
+    assert (figures["device_bytes"], figures["created_count"]) == (7, 1)
     assert fake.count("create") == 1
     monkeypatch.delitem(sys.modules, "benchmarks.gpu.contender")

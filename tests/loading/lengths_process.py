@@ -19,13 +19,7 @@ from tightship.engine.library import release_heap
 
 FIRST = (2, 16)
 OTHERS = ((2, 24), (1, 24), (1, 1), (5, 7), (3, 64))
-KERNELS = ("cast", "elementwise", "gather", "generate", "movement")
-IMPORTED = (
-    "tightship.engine.state.pairs",
-    "tightship.graph.operators.shapes.rules",
-    *(f"tightship.engine.kernels.{name}" for name in KERNELS),
-)
-"""Modules that a program of another length imports: once, whatever a process loads."""
+COMPUTING = ("cast", "elementwise", "gather", "generate", "movement")
 MORE = tuple((2, length) for length in range(25, 35))
 
 
@@ -47,10 +41,10 @@ def main(path: str, how: str, *names: str) -> None:
         for shape in shapes:
             model.run({name: np.ones(shape, np.int64) for name in names})
 
-    # Code that reads files is imported once too.
+    # Code that reads files and computes tables is imported once, whatever a process loads.
     tightship.plan(path, shapes=dict.fromkeys(names, OTHERS[0]))
-    for module in IMPORTED:
-        import_module(module)
+    for module in COMPUTING:
+        import_module(f"tightship.engine.kernels.{module}")
     shapes = dict.fromkeys(names, FIRST)
     with tightship.load(path, shapes=shapes, share=how == "shared", idle_s=None) as model:
         run(FIRST)

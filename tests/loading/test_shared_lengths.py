@@ -23,11 +23,8 @@ from tightship.resource import SharedArenaPool
 
 GROWTH_BYTES_MAX = 2 << 20
 """Growth of a process that shares, beyond that of programs for the same lengths without it."""
-PRIVATE_BYTES_GROWN_MAX = 5 << 19
-"""Growth by five lengths of a process that shares: a program, templates, and their evaluation.
-
-1.4 MiB on a processor with AVX2 alone and 2.0 MiB on one with AMX, which has more templates.
-"""
+PRIVATE_BYTES_GROWN_MAX = 2 << 20
+"""Growth by five lengths of a process that shares: a program, templates, and their evaluation."""
 MORE_BYTES_MAX = 3 << 19
 """Growth by ten more lengths: nothing but holes in the heap."""
 PRIVATE_BYTES_MAX = 256 << 10

@@ -2,7 +2,6 @@
 
 import ctypes
 import functools
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,7 +11,7 @@ from tightship.errors import LibraryError
 from tightship.resource.virtual import CudaDevice
 
 Address = ctypes.c_uint64
-HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+SEMAPHORE_BYTES = 32  # sem_t
 WITHOUT_DEFAULT_STREAM = 1
 
 
@@ -80,14 +79,19 @@ class Driver:
 
     @contextmanager
     def busy(self, stream: int) -> Iterator[None]:
-        """Keep a stream from finishing for the length of the block."""
-        done = threading.Event()
-        function = HOST_FUNCTION(lambda _: done.wait(30) and None)
-        self.call("cuLaunchHostFunc", ctypes.c_void_p(stream), function, None)
+        """Keep a stream from finishing for the length of the block.
+
+        The driver's thread waits in the C library: a function in Python would need its lock, which
+        the test may hold in a call that waits for the driver.
+        """
+        library, gate = ctypes.CDLL(None), ctypes.create_string_buffer(SEMAPHORE_BYTES)
+        library.sem_init(gate, 0, 0)
+        wait = ctypes.cast(library.sem_wait, ctypes.c_void_p)
+        self.call("cuLaunchHostFunc", ctypes.c_void_p(stream), wait, gate)
         try:
             yield
         finally:
-            done.set()
+            library.sem_post(gate)
             self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
 

@@ -42,10 +42,10 @@ def resource(request):
     return request.param()
 
 
-def churn(resource, seed, operations=300):
+def churn(resource, seed, operations=300, stream_of=new_stream):
     """Take and return blocks at random on a stream, and count those whose bytes changed."""
     choice, live, wrong = random.Random(seed), [], 0
-    handle, stream = new_stream()
+    handle, stream = stream_of()
 
     def give_back(index):
         address, size, mark = live.pop(index)
@@ -69,10 +69,11 @@ def churn(resource, seed, operations=300):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_blocks_keep_their_bytes_and_the_device_gets_all_memory_back(resource, seed):
-    resource.deallocate(resource.allocate(PAGE), PAGE)
+    stream = new_stream()
+    churn(resource, seed, 20, lambda: stream)  # the driver takes memory at the first uses
     resource.trim()
     before = driver().free_bytes()
-    assert churn(resource, seed) == 0
+    assert churn(resource, seed, 300, lambda: stream) == 0
     resource.trim()
     assert resource.virtual_statistics().physical_bytes == 0
     assert driver().free_bytes() >= before
@@ -134,6 +135,18 @@ def test_more_than_the_device_has_is_refused_soon_and_leaves_nothing(resource, s
         resource.allocate(size_bytes)
     assert time.monotonic() - start < 30
     resource.trim()
+    assert driver().free_bytes() >= before
+    resource.deallocate(resource.allocate(PAGE), PAGE)
+
+
+def test_all_the_device_has_is_refused_once_it_runs_out_and_leaves_nothing():
+    resource = stealing(patience_s=0)
+    resource.deallocate(resource.allocate(PAGE), PAGE)
+    resource.trim()
+    before, size_bytes = driver().free_bytes(), CudaDevice(0).total_bytes
+    with pytest.raises(OutOfMemoryError, match=f"{size_bytes} bytes"):
+        resource.allocate(size_bytes)
+    assert resource.trim() == 0
     assert driver().free_bytes() >= before
     resource.deallocate(resource.allocate(PAGE), PAGE)
 

@@ -95,6 +95,40 @@ def test_a_block_recorded_for_another_stream_is_not_reused_before_that_is_done()
     assert run(STREAMS) == 0
 
 
+CHURN = """
+import json, random, torch
+from tightship import _core
+from tightship.plug import torch as plug
+torch.cuda.memory.change_current_allocator(plug.allocator(max_bytes=3 << 30))
+choice, streams = random.Random(0), [torch.cuda.Stream() for _ in range(4)]
+live = [[] for _ in streams]
+wrong = torch.zeros(4, dtype=torch.int64, device="cuda")
+torch.cuda.synchronize()
+for mark in range(3000):
+    number = choice.randrange(4)
+    with torch.cuda.stream(streams[number]):
+        if mark % 50 == 0:
+            torch.cuda._sleep(2_000_000)
+        if len(live[number]) > 12 or (live[number] and choice.random() < 0.45):
+            block, written = live[number].pop(choice.randrange(len(live[number])))
+            wrong[number] += (block != written).sum()
+            del block  # before the work on it is done
+        else:
+            count = choice.randrange(1, choice.choice((1000, 1 << 20, 1 << 24)))
+            block = torch.full((count,), mark, dtype=torch.int32, device="cuda")
+            live[number].append((block, mark))
+torch.cuda.synchronize()
+print(json.dumps([wrong.tolist(), _core.cuda_pool_statistics(0).moved_count]))
+"""
+
+
+@pytest.mark.usefixtures("torch")
+def test_blocks_of_four_streams_that_are_freed_before_their_work_is_done_keep_their_bytes():
+    wrong, moved_count = run(CHURN)
+    assert wrong == [0] * 4
+    assert moved_count > 0
+
+
 REFUSAL = """
 import json, torch
 from tightship.plug import torch as plug
