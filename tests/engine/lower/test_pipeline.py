@@ -14,6 +14,7 @@ from tests.engine.graphs import (
     run,
 )
 from tests.models import filled
+from tests.processor import PRODUCT
 from tightship import _core
 from tightship.engine.lower.pipeline import GRAPH_PASSES, pass_names, run_passes
 from tightship.errors import GraphError, InputError
@@ -183,7 +184,7 @@ def test_a_name_that_is_no_pass_is_refused_with_those_there_are(graph, name):
 @pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 def test_selection_obeys_what_is_left_out(graph):
     kernels = [kernel for _, kernel, _ in implementations(graph)]
-    assert {"onednn"} <= set(kernels) <= {"onednn", "native"}
+    assert {"onednn"} <= set(kernels) <= {"onednn", "native", PRODUCT}
     assert "onednn" not in {kernel for _, kernel, _ in implementations(graph, ("onednn",))}
     kinds = {s.kind for step in lowered(graph).steps for s in step.sharing}
     assert AliasKind.TIED in kinds

@@ -3,6 +3,7 @@ import pytest
 
 from tests.engine.graphs import graph_of, lowered, static_placement
 from tests.models import filled
+from tests.processor import needs_avx512
 from tests.zoo.networks import STATIC
 from tightship import _core
 from tightship._core import MemoryDesc, Reorderer
@@ -123,7 +124,7 @@ def test_a_scaled_weight_is_packed_as_its_product(make, piece_bytes, monkeypatch
                        weight.source, weight.desc))  # fmt: skip
 
 
-@ONEDNN
+@needs_avx512
 def test_a_large_weight_is_cut_and_each_part_given_back():
     class Counted(Inline):
         calls = 0

@@ -10,8 +10,9 @@ from onnx import TensorProto, helper
 
 import tightship
 from tests.driver.native_driver import driver
+from tests.processor import HAS_AVX512
 from tests.small_models import model
-from tightship._core import HAS_ONEDNN, RunPermits, StopFlag, onednn_cpu_isa
+from tightship._core import RunPermits, StopFlag
 from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.mappings import Mappings
 from tightship.driver.models import registry as models_of_driver
@@ -28,7 +29,6 @@ from tightship.driver.service.events import BufferAllocated
 from tightship.driver.types.operand_type import OperandType, ValueType
 from tightship.driver.types.status import ErrorStatus
 from tightship.engine.arenas.arena_group import ArenaGroup
-from tightship.engine.lower.steps.layouts import AVX512
 from tightship.frontend.onnx import open_bytes
 from tightship.loading import load_graph
 
@@ -68,7 +68,7 @@ def found():
     """The model as the driver has it once a state of it is in a buffer; skipped where in vain."""
     graph = partial(open_bytes(cell()).graph, None)
     with load_graph(graph(), "cell") as plain:
-        if not HAS_ONEDNN or not onednn_cpu_isa() & AVX512:
+        if not HAS_AVX512:
             pytest.skip("convolutions do not like channels last here")
         base = loaded(plain)
         ready = with_images(

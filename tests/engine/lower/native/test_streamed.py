@@ -6,25 +6,15 @@ import numpy as np
 import pytest
 
 import tightship
+from tests.processor import needs_avx512
 from tests.zoo.arena import LARGE, poison
 from tests.zoo.net import Case, Net
 from tests.zoo.open_lengths import opened
 from tests.zoo.oracle import assert_near, assert_same_bits, expected
-from tightship import _core
-from tightship.engine.library import open_library
 from tightship.engine.lower.native.split import multiplies_tiles
-from tightship.engine.lower.native.streamed import AVX512, Problem
+from tightship.engine.lower.native.streamed import Problem
 
-
-def has_avx512() -> bool:
-    """Whether the library is there and may use AVX-512."""
-    if not _core.HAS_ONEDNN:
-        return False
-    open_library()
-    return bool(_core.onednn_cpu_isa() & AVX512)
-
-
-pytestmark = pytest.mark.skipif(not has_avx512(), reason="needs AVX-512")
+pytestmark = needs_avx512
 
 
 def conv(shape, outputs, kernel, *, addend=None, then=None, bias=True, **attributes) -> Case:

@@ -1,9 +1,10 @@
-"""Every form of a product runs on a matmul primitive, with the numbers of ONNX Runtime."""
+"""Every form of a product runs on the fast kernel there is, with the numbers of ONNX Runtime."""
 
 import numpy as np
 import pytest
 
 from tests.engine.graphs import implementations, run
+from tests.processor import PRODUCT
 from tests.zoo.net import Net
 from tests.zoo.oracle import assert_near, expected
 from tightship._core import HAS_ONEDNN
@@ -18,7 +19,7 @@ def assert_fast(case):
     if HAS_ONEDNN:
         products = [step for step in implementations(graph) if step[0][:4] in ("MatM", "Gemm")]
         assert products
-        assert {kernel for _, kernel, _ in products} == {"onednn"}
+        assert {kernel for _, kernel, _ in products} == {PRODUCT}
 
 
 @pytest.mark.parametrize("constant", [True, False])

@@ -11,6 +11,7 @@ from tests.engine.graphs import (
     static_graph,
 )
 from tests.models import filled
+from tests.processor import needs_avx512
 from tests.zoo.networks import STATIC
 from tightship import _core
 from tightship.engine.lower.steps.layouts import dense_strides
@@ -82,7 +83,7 @@ def test_an_output_is_written_straight_to_where_the_caller_has_it():
     assert all(slot.external for slot in program.slots)
 
 
-@ONEDNN
+@needs_avx512
 def test_a_transpose_moves_nothing():
     graph = graph_of(
         """g (float[1, 2, 8, 4] q, float[1, 2, 8, 4] k) => (float[1, 2, 8, 8] y) {

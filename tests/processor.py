@@ -1,0 +1,27 @@
+"""What the processor that runs the tests has, where kernels and layouts depend on it."""
+
+import pytest
+
+from tightship import _core
+from tightship.engine.library import open_library
+from tightship.engine.lower.steps.layouts import AVX512
+
+VNNI = 0x40
+"""Bit of `onednn_cpu_isa` for sums of four products of bytes that do not saturate."""
+
+
+def _has(bits: int) -> bool:
+    """Whether the library is there and may use instructions."""
+    if not _core.HAS_ONEDNN:
+        return False
+    open_library()
+    return _core.onednn_cpu_isa() & bits == bits
+
+
+HAS_AVX512 = _has(AVX512)
+"""Products of matrices run on oneDNN's fast kernels; with AVX2 alone they run on NumPy's BLAS."""
+HAS_VNNI = _has(AVX512 | VNNI)
+"""Convolutions of integers are exact; without it, sums of two products saturate at 16 bits."""
+PRODUCT = "onednn" if HAS_AVX512 else "numpy"
+"""Tier that runs products of matrices."""
+needs_avx512 = pytest.mark.skipif(not HAS_AVX512, reason="needs AVX-512")
