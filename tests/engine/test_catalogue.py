@@ -18,7 +18,7 @@ from tightship.engine.lower.pipeline import pass_names
 
 FLOAT = [name for name in SMALL if "int8" not in name and "qlinear" not in name]
 EXACT = 0.999 if HAS_VNNI else 0.9
-"""Least share of numbers within a step; sums that saturate do so in other places in each library."""
+"""Least share of numbers within a step; where sums saturate, each library has its own order."""
 QUICK = ("efficientnet_b0", "gpt2", "whisper_decoder", "lstm_bidirectional")
 
 

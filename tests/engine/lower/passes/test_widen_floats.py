@@ -15,6 +15,7 @@ from tests.engine.graphs import (
     run,
 )
 from tests.models import filled, parse
+from tests.processor import PRODUCT
 from tightship import _core
 from tightship.engine.lower.passes.widen_floats import widen_floats
 from tightship.frontend.onnx import read_bytes
