@@ -1567,9 +1567,9 @@ class NativeKernel:
         """
 
     @staticmethod
-    def append(node: str, sizes: Sequence[int], update_strides: Sequence[int], has_firsts: bool, is_circular: bool) -> NativeKernel:
+    def append(node: str, sizes: Sequence[int], update_strides: Sequence[int], has_firsts: bool, is_circular: bool, type: str = 'float32', width: int = 0) -> NativeKernel:
         """
-        Make an append to a cache. Operands: past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a step; the strides, in bytes, are between batches, groups and steps.
+        Make an append to a cache. Operands: past, update[, first steps], target. `sizes`: batches, groups, steps, new steps, bytes of a new step; the strides, in bytes, are between batches, groups and steps. With a `width`, rows of so many float32 are rounded to `type`.
         """
 
     class AttentionRule:
@@ -1580,9 +1580,9 @@ class NativeKernel:
         def __init__(self, scale: float, mask: str = 'none', fill: float = 0.0, ahead: int = -1, behind: int = -1, first: int = 0, cap: float = 0.0, counted: bool = False, sinks: bool = False, zero_if_undefined: bool = False, zero_if_unseen: bool = False) -> None: ...
 
     @staticmethod
-    def attention(node: str, outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]]) -> NativeKernel:
+    def attention(node: str, outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]], key_type: str = 'float32', value_type: str = 'float32') -> NativeKernel:
         """
-        Make an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target, scratch. `sizes`: queries, keys, depth, width; `strides` in bytes.
+        Make an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target, scratch. `sizes`: queries, keys, depth, width; `strides` in bytes. Keys and values may be float16, bfloat16, or int8 with a float32 behind each row, its scale.
         """
 
     class ConvolutionShape:

@@ -49,6 +49,16 @@ def test_the_largest_contexts_alone(file: str, capsys: pytest.CaptureFixture[str
     assert main(["plan", file, "--sessions", "1", "--max-memory", "1MiB"]) == 1
 
 
+def test_caches_of_another_type(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ["plan", file, "--context", "1k", "--cache"]
+    assert main([*plan, "bfloat16"]) == 0
+    assert "128 B of state for each token of a session, as bfloat16" in capsys.readouterr().out
+    assert main([*plan, "int8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cache"] == "int8"
+    assert found["contexts"][0]["state_bytes_per_token"] == 2 * 2 * 2 * (8 + 4)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -57,6 +67,9 @@ def test_the_largest_contexts_alone(file: str, capsys: pytest.CaptureFixture[str
         (["--context", "1k", "--tune"], "does not go with"),
         (["--context", "4"], "the least is 8"),
         (["--context", "1k", "--shape", "nothing=2"], "batch_size"),
+        (["--context", "1k", "--cache", "int4"], "'float16', 'bfloat16', 'int8'"),
+        (["--cache", "int8"], "give `--context`"),
+        (["--split", "1MiB,1MiB", "--cache", "int8"], "does not go with `--split`"),
     ],
 )
 def test_options_that_do_not_fit(

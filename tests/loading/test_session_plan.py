@@ -24,7 +24,7 @@ def status(field):
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
 
-path, context, count, data_limit, tokens, pool_bytes, chunk = json.loads(sys.argv[1])
+path, context, count, data_limit, tokens, pool_bytes, chunk, cache = json.loads(sys.argv[1])
 before = {"resident": status("VmRSS"), "data": status("VmData")}
 if data_limit:
     limit = before["data"] + data_limit
@@ -32,7 +32,7 @@ if data_limit:
 shapes = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 3}
 with tightship.load(path, shapes=shapes) as model:
     pool = tightship.SessionPool(pool_bytes, at_cap="evict") if pool_bytes else None
-    sessions = [model.session(context, pool=pool, chunk=chunk) for _ in range(count)]
+    sessions = [model.session(context, pool=pool, chunk=chunk, cache=cache) for _ in range(count)]
     for session in sessions:
         session.step(np.arange(tokens - 2) % 50)
         session.step([1])
@@ -58,9 +58,9 @@ def planner_of(file: Path) -> SessionPlanner:
 
 def run(
     file: Path, context: int, count: int, limit: int | None, tokens: int, pool: int = 0, *,
-    chunk: int = 128,
+    chunk: int = 128, cache: str | None = None,
 ) -> dict[str, int]:  # fmt: skip
-    given = json.dumps([str(file), context, count, limit, tokens, pool, chunk])
+    given = json.dumps([str(file), context, count, limit, tokens, pool, chunk, cache])
     command = [sys.executable, "-c", SCRIPT, given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -80,6 +80,25 @@ def test_a_process_that_fills_its_contexts_stays_within_the_plan(
     planned = planner.plan(context).peak_bytes(count)
     found = run(file, context, count, planned, context, chunk=chunk)
     assert found["gained"] <= planned <= 1.15 * found["gained"]
+
+
+def test_caches_of_fewer_bits_are_planned_as_exactly(file: Path) -> None:
+    """Processes stay below their plans by as much, whatever the type."""
+    wide = planner_of(file).plan(2048)
+    plans = {None: wide} | {
+        kind: session_planner(file, None, Settings(), kind).plan(2048)
+        for kind in ("float16", "int8")
+    }
+    assert plans["float16"].bytes_per_token == wide.bytes_per_token / 2
+    assert plans["int8"].bytes_per_token == wide.bytes_per_token * 36 / 128
+    for plan in plans.values():
+        assert plan.arena_bytes <= wide.arena_bytes + (1 << 18)  # a block of keys or values
+    left = []
+    for kind in (None, "int8"):
+        planned = plans[kind].peak_bytes(3)
+        left.append(planned - run(file, 2048, 3, planned, 2048, cache=kind)["gained"])
+    assert left[0] >= 0
+    assert 0 <= left[1] <= left[0] + (1 << 20)
 
 
 def test_sessions_of_a_pool_stay_within_its_cap(file: Path) -> None:

@@ -26,6 +26,19 @@ def test_rows_come_back(tmp_path: Path) -> None:
     assert path.stat().st_size < 5 * made.bytes_per_token + 4096
 
 
+def test_rows_of_another_type_are_refused_by_name(tmp_path: Path) -> None:
+    made, path = decoder(decoders.llama(), 16), tmp_path / "s"
+    narrow = made.with_cache_type("bfloat16")
+    rows = CacheRows(narrow.caches)
+    rows.reach(0, 5)
+    write(path, "d", rows, 5)
+    assert read(path, "d", narrow, CacheRows(narrow.caches)) == 5
+    found = CacheRows(made.caches)
+    with pytest.raises(InputError, match=r"caches in bfloat16, and this one in float32; restore"):
+        read(path, "d", made, found)
+    assert not found.pages.count
+
+
 def test_files_that_lack_something_are_refused(tmp_path: Path) -> None:
     made, path = decoder(decoders.llama(), 16), tmp_path / "s"
     told = {"kind": "tightship session", "model": "d", "length": "3"}

@@ -1,5 +1,6 @@
 #include "tightship/kernels/attention/attention.hpp"
 #include "recorded.hpp"
+#include "tightship/kernels/movement/narrow_rows.hpp"
 #include "tightship/kernels/recipes.hpp"
 
 #include <nanobind/stl/array.h>
@@ -53,13 +54,18 @@ void attention_kernels(nb::class_<Kernel> &kernel) {
     recorded(kernel).def_static(
         "attention",
         [](const std::string &node, const kernels::Dims &outer, const std::array<int64_t, 4> &sizes,
-           const kernels::AttentionRule &rule, const std::vector<kernels::Dims> &strides) {
-            return kernels::attention(node, {outer, sizes[0], sizes[1], sizes[2], sizes[3]}, rule,
-                                      strides);
+           const kernels::AttentionRule &rule, const std::vector<kernels::Dims> &strides,
+           const std::string &key_type, const std::string &value_type) {
+            return kernels::attention(node,
+                                      {outer, sizes[0], sizes[1], sizes[2], sizes[3],
+                                       kernels::row_type(key_type), kernels::row_type(value_type)},
+                                      rule, strides);
         },
-        "node"_a, "outer"_a, "sizes"_a, "rule"_a, "strides"_a,
+        "node"_a, "outer"_a, "sizes"_a, "rule"_a, "strides"_a, "key_type"_a = "float32",
+        "value_type"_a = "float32",
         "Make an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target, "
-        "scratch. `sizes`: queries, keys, depth, width; `strides` in bytes.");
+        "scratch. `sizes`: queries, keys, depth, width; `strides` in bytes. Keys and values may be "
+        "float16, bfloat16, or int8 with a float32 behind each row, its scale.");
 }
 
 } // namespace tightship::bind

@@ -1,5 +1,6 @@
 #include "tightship/kernels/movement/generate.hpp"
 #include "recorded.hpp"
+#include "tightship/kernels/movement/narrow_rows.hpp"
 #include "tightship/kernels/movement/sample.hpp"
 #include "tightship/kernels/movement/sequence.hpp"
 #include "tightship/kernels/movement/taps.hpp"
@@ -35,10 +36,10 @@ reverse_sequences(const std::string &node, const std::array<int64_t, 3> &sizes, 
 }
 
 std::shared_ptr<const Kernel> append(const std::string &node, const std::array<int64_t, 5> &sizes,
-                                     const Dims &update_strides, bool has_firsts,
-                                     bool is_circular) {
+                                     const Dims &update_strides, bool has_firsts, bool is_circular,
+                                     const std::string &type, int64_t width) {
     return kernels::append({node, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], has_firsts,
-                            is_circular, update_strides});
+                            is_circular, update_strides, kernels::row_type(type), width});
 }
 
 std::shared_ptr<const Kernel>
@@ -122,10 +123,11 @@ void sequence_kernels(nb::class_<Kernel> &kernel) {
                     "Make a ReverseSequence. Operands: data, lengths, target. `sizes`: sequences, "
                     "steps, bytes of a step.")
         .def_static("append", &append, "node"_a, "sizes"_a, "update_strides"_a, "has_firsts"_a,
-                    "is_circular"_a,
+                    "is_circular"_a, "type"_a = "float32", "width"_a = 0,
                     "Make an append to a cache. Operands: past, update[, first steps], target. "
-                    "`sizes`: batches, groups, steps, new steps, bytes of a step; the strides, in "
-                    "bytes, are between batches, groups and steps.");
+                    "`sizes`: batches, groups, steps, new steps, bytes of a new step; the strides, "
+                    "in bytes, are between batches, groups and steps. With a `width`, rows of so "
+                    "many float32 are rounded to `type`.");
 }
 
 } // namespace tightship::bind

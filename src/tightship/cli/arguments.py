@@ -125,6 +125,12 @@ def _plan(command: argparse.ArgumentParser) -> None:
         "alone, their largest contexts",
     )
     command.add_argument(
+        "--cache",
+        metavar="TYPE",
+        help="type that sessions round their caches to, float16, bfloat16 or int8 (default: the "
+        "model's)",
+    )
+    command.add_argument(
         "-o",
         "--output",
         metavar="OUT",

@@ -39,7 +39,7 @@ def run_context(options: argparse.Namespace, limit: int | None) -> int:
     if options.output is not None:
         check_drawing(Path(options.output))
     settings = Settings(None, options.threads or 1, options.without)
-    planner = session_planner(options.file, dict(options.shape), settings)
+    planner = session_planner(options.file, dict(options.shape), settings, options.cache)
     counts = options.sessions or [1]
     plans = [planner.plan(context) for context in options.context or ()]
     largest = {}
@@ -62,6 +62,7 @@ def _json(
     found: dict[str, object] = {
         "model": planner.name,
         "batch": planner.batch,
+        "cache": planner.cache,
         "contexts": [
             {
                 "context": plan.context,
@@ -103,7 +104,7 @@ def _text(
     some = plans[0] if plans else planner.plan(max(CONTEXT_MIN, *largest.values()))
     lines = [
         f"{printable(planner.name)}: {format_bytes(some.bytes_per_token)} of state for each token "
-        "of a session",
+        f"of a session{f', as {planner.cache}' if planner.cache else ''}",
         *(["", *table(columns, rows, indent=2)] if plans else []),
         *([""] if largest else []),
         *(

@@ -34,7 +34,8 @@ def run(options: argparse.Namespace) -> int:
 
     for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
                         (options.dynamic_memory, "dynamic-memory"), (options.without, "without"),
-                        (options.tune is not None, "tune"), (options.split, "split")):  # fmt: skip
+                        (options.tune is not None, "tune"), (options.split, "split"),
+                        (options.cache, "cache")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
     current("command", "tightship plan BUFFERS", FutureWarning)
@@ -42,6 +43,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan_model(options: argparse.Namespace) -> int:
+    if options.cache is not None:
+        raise InputError(
+            "`--cache` is for sessions of a decoder; give `--context`, the tokens of one."
+        )
     if options.capacity is not None:
         raise InputError(
             "`--capacity` is for buffers (`tightship place`); a model takes `--max-memory`."

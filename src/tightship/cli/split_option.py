@@ -22,7 +22,8 @@ def run_split(options: argparse.Namespace) -> int:
     for given, name in ((options.max_memory, "max-memory"), (options.output, "output"),
                         (options.dynamic_memory, "dynamic-memory"), (options.without, "without"),
                         (options.tune is not None, "tune"), (options.capacity, "capacity"),
-                        (options.minimize, "minimize"), (options.order, "order")):  # fmt: skip
+                        (options.minimize, "minimize"), (options.order, "order"),
+                        (options.cache, "cache")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` does not go with `--split`; leave one of them out.")
     found = split(

@@ -8,6 +8,7 @@ from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.plan.footprint import program_bytes, session_bytes
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.state.decoder import CONTEXT_MIN, Declared, Decoder, decoder_of
+from tightship.engine.state.stored_caches import CacheType
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.errors import GraphError, InputError
@@ -64,6 +65,7 @@ class SessionPlanner:
         settings: Settings of its programs, without shapes.
         batch: Texts that a session goes on with at once.
         chunk: Most tokens of a program.
+        cache: Type that caches are rounded to; None for the file's.
     """
 
     file: OnnxFile
@@ -71,6 +73,7 @@ class SessionPlanner:
     settings: Settings
     batch: int
     chunk: int = CHUNK
+    cache: CacheType | None = None
     _declared: Declared | None = None
     _plans: dict[int, SessionPlan] = field(default_factory=dict)
 
@@ -102,8 +105,9 @@ class SessionPlanner:
     def _planned(self, context: int) -> SessionPlan:
         if self._declared is None:
             self._declared = Declared.of(self.file.graph(None, allow_symbolic=True))
+        options = SessionOptions(context, self.batch, self.chunk, cache=self.cache)
         decoder = decoder_of(self.file.graph, self._declared, context, self.batch)
-        options = SessionOptions(context, self.batch, self.chunk)
+        decoder = decoder.with_cache_type(self.cache)
         weights: list[PackedWeight] = []
         own = self._compiled(decoder, 0, weights)
         steps = [self._compiled(decoder, count, weights) for count in {options.steps: 0, 1: 0}]
@@ -173,13 +177,19 @@ class SessionPlanner:
             return False  # a table of the file ends before this context
 
 
-def session_planner(model: ModelSource, given: Given | None, settings: Settings) -> SessionPlanner:
+def session_planner(
+    model: ModelSource,
+    given: Given | None,
+    settings: Settings,
+    cache: CacheType | None = None,
+) -> SessionPlanner:
     """Return the planner of a decoder.
 
     Args:
         model: Path of an ONNX file, or its bytes.
         given: Lengths by dimension; the batch's may be among them.
         settings: Settings of its programs.
+        cache: Type that caches are rounded to; None for the file's.
 
     Raises:
         FormatError: The file is not an ONNX model.
@@ -194,7 +204,9 @@ def session_planner(model: ModelSource, given: Given | None, settings: Settings)
     if not isinstance(file, OnnxFile):
         raise InputError("Sessions are planned for ONNX files; a program has no caches.")
     lengths = _lengths(file.declared, given or {})
-    return SessionPlanner(file, name_of(model), replace(settings, shapes=None), lengths)
+    return SessionPlanner(
+        file, name_of(model), replace(settings, shapes=None), lengths, cache=cache
+    )
 
 
 def _lengths(declared: Mapping[str, Sequence[object] | None], given: Given) -> int:

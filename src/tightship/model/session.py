@@ -278,8 +278,8 @@ class Session:
         Raises:
             CapacityError: The session's pool has too few free pages.
             FormatError: The file is not one of `save`.
-            InputError: It is of another model, or has more tokens than the context; another thread
-                uses the session. The session is as it was.
+            InputError: It is of another model, has its caches in another type, or more tokens than
+                the context; another thread uses the session. The session is as it was.
         """
         from tightship.model.session_file import read
 

@@ -1,6 +1,7 @@
 """Files of sessions: rows of the caches in use, with the digest of their model."""
 
 import os
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tightship.atomic_file import draft
 from tightship.engine.state.cache_rows import CacheRows
 from tightship.engine.state.decoder import Decoder
 from tightship.errors import FormatError, InputError
-from tightship.safetensors import read_contents, read_into, write_tensors
+from tightship.safetensors import DTYPES, StoredTensor, read_contents, read_into, write_tensors
 
 KIND = "tightship session"
 
@@ -28,7 +29,7 @@ def read(path: str | PathLike[str], digest: str, decoder: Decoder, rows: CacheRo
 
     Raises:
         FormatError: The file is not one of `write`.
-        InputError: It is of another model, or has more rows than the context.
+        InputError: It is of another model or type of caches, or has more rows than the context.
         CapacityError: The cap of pages does not hold the rows.
     """
     try:
@@ -48,6 +49,7 @@ def read(path: str | PathLike[str], digest: str, decoder: Decoder, rows: CacheRo
                 f"The session `{path}` has {length} tokens, more than the context of "
                 f"{decoder.context}."
             )
+        _check_types(path, contents.tensors, decoder)
         rows.reach(0, length)
         for name in rows.arrays:
             part = rows.part(name, 0, length)
@@ -60,3 +62,19 @@ def read(path: str | PathLike[str], digest: str, decoder: Decoder, rows: CacheRo
     finally:
         os.close(file)
     return length
+
+
+def _check_types(
+    path: str | PathLike[str], tensors: Mapping[str, StoredTensor], decoder: Decoder
+) -> None:
+    """Refuse rows that are stored in another type than a decoder's caches."""
+    names = {stored: name for name, stored in DTYPES.items()}
+    for cache in decoder.caches:
+        found, wanted = tensors.get(cache.pair.past), cache.dtype.value
+        if found is not None and found.dtype != DTYPES[wanted]:
+            given = names.get(found.dtype, found.dtype)
+            raise InputError(
+                f"The session `{path}` has its caches in {given}, and this one in {wanted}; "
+                f"restore it into a session whose caches have {given}: one opened with "
+                f'`cache="{given}"`, or without `cache` if the model has that type.'
+            )

@@ -18,6 +18,7 @@ from tightship.public_calls import explains_memory, public_methods
 
 if TYPE_CHECKING:
     from tightship.engine.state.decoder import Declared
+    from tightship.engine.state.stored_caches import CacheType
     from tightship.model.feeds import Array
     from tightship.model.growing_runs import GrowingRuns
     from tightship.model.session import Session
@@ -62,6 +63,7 @@ class SessionOpener:
         inputs: Mapping[str, ArrayLike] | None = None,
         pool: "SessionPool | None" = None,
         share_prefix: bool = False,
+        cache: "CacheType | None" = None,
     ) -> "Session":
         """Open a session of a decoder: a text, and the caches of its tokens.
 
@@ -78,16 +80,22 @@ class SessionOpener:
             share_prefix: Whether to show rows that another session of the user, in any process, has
                 of the same first tokens, rather than compute them, and to let others show this
                 session's. Whole blocks of tokens are shared.
+            cache: Type that rows of the caches are rounded to: `"float16"`, `"bfloat16"`, or
+                `"int8"` with a float32 scale for each token and head; None for the model's. A model
+                whose caches have it already keeps it.
 
         Raises:
             CapacityError: The limit of loading does not hold the caches and programs.
-            GraphError: The model has no caches, or an operator without a rule for a whole context.
+            GraphError: The model has no caches, or an operator without a rule for a whole context,
+                or one that cannot read caches of the type.
             InputError: An argument does not fit, or the model is closed or has fixed shapes.
             OutOfMemoryError: The system refuses memory.
         """
         from tightship.model.sessions import SessionOptions  # few models have sessions
 
-        options = SessionOptions(context, batch, chunk, rows, state, inputs, pool, share_prefix)
+        options = SessionOptions(
+            context, batch, chunk, rows, state, inputs, pool, share_prefix, cache=cache
+        )
         with self._closing:
             sessions, declared, packed = self._sources()
             return sessions.open(options, declared, packed)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tightship.engine.compile.shape_specializer import GraphSource
 from tightship.engine.state.decoder import Declared, decoder_of
+from tightship.engine.state.stored_caches import CacheType, check_cache_type
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import CapacityError, InputError
 from tightship.model.feeds import Array
@@ -39,6 +40,7 @@ class SessionOptions:
         pool: Gives the pages of the caches; None reserves them.
         share_prefix: Whether rows of equal first tokens are shared with other sessions.
         grows: Whether caches of open rows have more rows after a step; the model decides if True.
+        cache: Type that caches are rounded to; None for the model's.
     """
 
     context: int
@@ -50,6 +52,7 @@ class SessionOptions:
     pool: SessionPool | None = None
     share_prefix: bool = False
     grows: bool = True
+    cache: CacheType | None = None
 
     def __post_init__(self) -> None:
         if self.rows not in ("last", "all"):
@@ -58,6 +61,7 @@ class SessionOptions:
             raise InputError(
                 'Tokens of a shared prefix do not run; `rows` must be "last" with `share_prefix`.'
             )
+        check_cache_type(self.cache)
         if self.chunk < 1:
             raise InputError(f"`chunk` is {self.chunk}; it must be at least 1.")
 
@@ -127,12 +131,12 @@ class Sessions:
         shapes = {name: array.shape for name, array in arrays.items()}
         told = tuple(sorted((options.state or {}).items()))
         key = (options.context, options.batch, options.steps, options.rows, options.grows, told,
-               tuple(sorted(shapes.items())))  # fmt: skip
+               tuple(sorted(shapes.items())), options.cache)  # fmt: skip
         programs = self._programs.get(key)
         if programs is None:
             decoder = decoder_of(
                 self.source.read, declared, options.context, options.batch, options.state, shapes
-            )
+            ).with_cache_type(options.cache)
             decoder = decoder if options.grows else decoder.with_fixed_caches()
             programs = StepPrograms(
                 decoder, self.name, self.source.settings, options.steps, options.rows == "last",

@@ -26,6 +26,15 @@ struct Places {
           target(sinks + rule.sinks) {}
 };
 
+/// Returns the type of an operand's rows.
+RowType rows_type(const AttentionShape &shape, size_t operand) {
+    return operand == 1 ? shape.key_type : operand == 2 ? shape.value_type : RowType::kFloat32;
+}
+
+int64_t operand_item(const AttentionShape &shape, size_t operand) {
+    return element_bytes(rows_type(shape, operand));
+}
+
 /// Throws std::invalid_argument if loops would access memory outside of operands.
 void check(const AttentionShape &shape, const AttentionRule &rule,
            const std::vector<Dims> &strides) {
@@ -48,9 +57,13 @@ void check(const AttentionShape &shape, const AttentionRule &rule,
         const bool of_bytes = operand >= places.mask && operand < places.lengths
                                   ? rule.mask != Mask::kAdded
                                   : by_head && operand < places.sinks;
+        const int64_t item = of_bytes ? 1 : operand_item(shape, operand);
         for (const int64_t stride : strides[operand])
-            require(of_bytes || stride % kFloat == 0, "a kernel attends between elements");
+            require(stride % item == 0, "a kernel attends between elements");
     }
+    for (const size_t operand : {size_t{1}, size_t{2}})
+        require(rows_type(shape, operand) != RowType::kInt8 || strides[operand].back() == 1,
+                "a kernel attends to rows that do not lie together");
     require(strides.back().back() == kFloat || shape.width <= 1,
             "a kernel attends into elements that do not lie together");
 }
@@ -67,7 +80,7 @@ class Attention : public Kernel {
         group_ = shared_heads();
         rows_ = shape_.queries * group_;
         is_few_ = rows_ <= kRowBlock && (rows_ <= kFewRows || shape_.queries < kPackedQueries) &&
-                  (strides_[1].back() == kFloat || shape_.depth <= 1);
+                  (strides_[1].back() == operand_item(shape_, 1) || shape_.depth <= 1);
         if (!is_few_)
             group_ = 1;
         const int64_t most =
@@ -105,9 +118,11 @@ class Attention : public Kernel {
     }
 
     std::vector<Reach> reach() const override {
-        const auto [outer, queries, keys, depth, width] = shape_;
-        std::vector<Reach> all{matrices(0, queries, depth), matrices(1, keys, depth),
-                               matrices(2, keys, width)};
+        const auto &[outer, queries, keys, depth, width, key_type, value_type] = shape_;
+        std::vector<Reach> all{
+            matrices(0, queries, depth),
+            matrices(1, keys, stored_width(key_type, depth), element_bytes(key_type)),
+            matrices(2, keys, stored_width(value_type, width), element_bytes(value_type))};
         if (rule_.mask != Mask::kNone)
             all.push_back(matrices(3, queries, keys, rule_.mask == Mask::kAdded ? kFloat : 1));
         if (rule_.counted)
@@ -204,13 +219,16 @@ class Attention : public Kernel {
     /// Returns whether few rows read their values from a copy: they do not lie in whole vectors.
     bool packs_few_values() const {
         constexpr int64_t kFloatsMost = 16; // of a vector, of any instruction set
-        return strides_[2].back() != kFloat || shape_.width % kFloatsMost != 0;
+        return shape_.value_type != RowType::kFloat32 || strides_[2].back() != kFloat ||
+               shape_.width % kFloatsMost != 0;
     }
 
     int64_t scratch_floats() const {
         return is_few_
                    ? few_scratch_floats(rows_, block_, shape_.depth, packs_few_values())
-                   : attention_scratch_floats(shape_.queries, block_, shape_.depth, shape_.width);
+                   : attention_scratch_floats(shape_.queries, block_, shape_.depth, shape_.width,
+                                              shape_.key_type != RowType::kFloat32 ||
+                                                  shape_.value_type != RowType::kFloat32);
     }
 
     /// Returns the number of ranges that each head's queries are cut into, so that threads get
@@ -246,14 +264,19 @@ class Attention : public Kernel {
                 last[1] / kFloat};
     }
 
+    Rows rows(std::span<char *const> operands, size_t operand, int64_t head) const {
+        const int64_t *last = strides_[operand].data() + shape_.outer.size();
+        return {at_head(operands, operand, head), last[0], last[1], rows_type(shape_, operand)};
+    }
+
     /// Describes a head, and those that share its keys, from a query on.
     AttentionTask task_of(std::span<char *const> operands, int64_t head, int64_t first,
                           float *scratch) const {
         const size_t rank = shape_.outer.size(), target = places_.target;
         AttentionTask task{};
         task.query = matrix(operands, 0, head, first);
-        task.key = matrix(operands, 1, head, 0);
-        task.value = matrix(operands, 2, head, 0);
+        task.key = rows(operands, 1, head);
+        task.value = rows(operands, 2, head);
         if (rule_.mask != Mask::kNone) {
             task.mask = at(operands, places_.mask, head, first);
             task.mask_row = strides_[places_.mask][rank];

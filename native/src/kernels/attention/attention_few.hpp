@@ -10,20 +10,37 @@ namespace {
 
 constexpr int64_t kFetched = 16; ///< keys that are fetched ahead
 
-/// Adds products of a key with `Rows` queries that lie `step` elements apart.
-template <int Rows>
-void dots(const float *queries, int64_t step, const float *key, int64_t depth, float *scores,
+/// Computes products of a key with `Count` queries that lie `step` elements apart.
+template <RowType kType, int Count>
+void dots(const float *queries, int64_t step, const char *key, int64_t depth, float *scores,
           int64_t scores_step) {
-    Vector sums[Rows] = {};
+    Vector sums[Count] = {};
     for (int64_t index = 0; index < depth; index += kWidth) {
-        const Vector some = load_some(key + index, depth - index);
+        const Vector some = load_stored<kType>(key + index * element_bytes(kType), depth - index);
 #pragma GCC unroll 4
-        for (int row = 0; row < Rows; ++row)
+        for (int row = 0; row < Count; ++row)
             sums[row] += load(queries + row * step + index) * some;
     }
+    const float scale = scale_of<kType>(key, depth);
 #pragma GCC unroll 4
-    for (int row = 0; row < Rows; ++row)
-        scores[row * scores_step] = sum_of(sums[row]);
+    for (int row = 0; row < Count; ++row) {
+        const float sum = sum_of(sums[row]);
+        scores[row * scores_step] = kType == RowType::kInt8 ? sum * scale : sum;
+    }
+}
+
+using Dots = void (*)(const float *, int64_t, const char *, int64_t, float *, int64_t);
+
+template <RowType kType> Dots dots_of(int64_t rows) {
+    constexpr Dots kDots[] = {dots<kType, 1>, dots<kType, 2>, dots<kType, 3>, dots<kType, 4>};
+    return kDots[rows - 1];
+}
+
+/// Returns the function for keys of a type and up to four queries.
+inline Dots dots_of(RowType type, int64_t rows) {
+    constexpr Dots (*kTypes[])(int64_t) = {dots_of<RowType::kFloat32>, dots_of<RowType::kFloat16>,
+                                           dots_of<RowType::kBfloat16>, dots_of<RowType::kInt8>};
+    return kTypes[static_cast<int>(type)](rows);
 }
 
 /// Loops of the heads that share keys, for one split of these.
@@ -68,23 +85,22 @@ class Few {
     }
 
     /// Fetches a row ahead of its use; the last one in the place of those behind it.
-    void fetch(const Matrix &matrix, int64_t row, int64_t columns) const {
-        const float *from = matrix.data + (row < task_.keys ? row : task_.keys - 1) * matrix.row;
-        for (int64_t column = 0; column < columns; column += kLineBytes / 4)
-            __builtin_prefetch(from + column);
+    void fetch(const Rows &rows, int64_t row, int64_t columns) const {
+        const char *from = rows.data + (row < task_.keys ? row : task_.keys - 1) * rows.row;
+        const int64_t size_bytes = stored_width(rows.type, columns) * element_bytes(rows.type);
+        for (int64_t place = 0; place < size_bytes; place += kLineBytes)
+            __builtin_prefetch(from + place);
     }
 
     /// Computes scores; meanwhile the values come, which are read next.
     void score(int64_t first, int64_t count) {
-        constexpr void (*kDots[])(const float *, int64_t, const float *, int64_t, float *,
-                                  int64_t) = {dots<1>, dots<2>, dots<3>, dots<4>};
-        const float *keys = task_.key.data + first * task_.key.row;
+        const char *keys = task_.key.data + first * task_.key.row;
         for (int64_t row = 0; row < rows_; row += 4) {
-            const auto some = kDots[(rows_ - row < 4 ? rows_ - row : 4) - 1];
+            const Dots some = dots_of(task_.key.type, rows_ - row < 4 ? rows_ - row : 4);
             for (int64_t key = 0; key < count; ++key) {
                 if (row == 0) {
                     fetch(task_.key, first + key + kFetched, task_.depth);
-                    if (task_.value.column == 1)
+                    if (is_adjacent(task_.value))
                         fetch(task_.value, first + key, task_.width);
                 }
                 some(queries_ + row * depth_, depth_, keys + key * task_.key.row, task_.depth,
@@ -96,13 +112,7 @@ class Few {
     void mix(int64_t first, int64_t count, bool is_first) {
         for (int64_t column = 0; column < task_.width; column += kPanel) {
             const int64_t rest = task_.width - column < kPanel ? task_.width - column : kPanel;
-            const float *values =
-                task_.value.data + first * task_.value.row + column * task_.value.column;
-            Right right{values, task_.value.row};
-            if (task_.value.column != 1 || rest % kWidth != 0) {
-                pack_panel(values, task_.value.row, task_.value.column, count, rest, panel_);
-                right = {panel_, kPanel};
-            }
+            const Right right = panel(first, count, column, rest);
             for (int64_t row = 0; row < rows_; row += kTileRows) {
                 const int64_t some = rows_ - row < kTileRows ? rows_ - row : kTileRows;
                 tile_of(some, (rest + kWidth - 1) /
@@ -111,6 +121,20 @@ class Few {
                                            is_first ? nullptr : kept_ + row, nullptr});
             }
         }
+    }
+
+    /// Returns columns of a block of values: as they lie if these are floats in whole vectors.
+    Right panel(int64_t first, int64_t count, int64_t column, int64_t columns) {
+        if (!is_float(task_.value)) {
+            widen(task_.value, {first, count, column, columns, task_.width}, panel_, kPanel);
+            return {panel_, kPanel};
+        }
+        const Matrix all = floats_of(task_.value, first);
+        const float *values = all.data + column * all.column;
+        if (all.column == 1 && columns % kWidth == 0)
+            return {values, all.row};
+        pack_panel(values, all.row, all.column, count, columns, panel_);
+        return {panel_, kPanel};
     }
 
     const AttentionTask &task_;

@@ -16,7 +16,7 @@ class Head {
           weights_(reinterpret_cast<Weights *>(
               scores_ + panels((task.queries < kRowBlock ? task.queries : kRowBlock) * block_))),
           kept_(reinterpret_cast<float *>(weights_) + panels(2 * task.queries)),
-          factors_(kept_ + kPanelFloats) {}
+          factors_(kept_ + kPanelFloats), wide_(factors_ + kPanelFloats) {}
 
     void run() {
         for (int64_t row = 0; row < task_.queries; row += kRowBlock)
@@ -56,23 +56,32 @@ class Head {
     }
 
     void pack(int64_t first, int64_t count) {
-        for (int64_t key = 0; key < count; key += kPanel)
-            pack_panel(task_.key.data + (first + key) * task_.key.row, task_.key.column,
-                       task_.key.row, task_.depth, count - key < kPanel ? count - key : kPanel,
-                       keys_ + key * task_.depth);
+        const Matrix key = widened(task_.key, first, count, task_.depth);
+        for (int64_t row = 0; row < count; row += kPanel)
+            pack_panel(key.data + row * key.row, key.column, key.row, task_.depth,
+                       count - row < kPanel ? count - row : kPanel, keys_ + row * task_.depth);
+        const Matrix value = widened(task_.value, first, count, task_.width);
         for (int64_t column = 0; column < task_.width; column += kPanel) {
             const int64_t rest = task_.width - column;
             if (packs_value(rest))
-                pack_panel(task_.value.data + first * task_.value.row + column * task_.value.column,
-                           task_.value.row, task_.value.column, count,
+                pack_panel(value.data + column * value.column, value.row, value.column, count,
                            rest < kPanel ? rest : kPanel, values_ + column * block_);
         }
     }
 
+    /// Returns rows from `first` on as floats: as they lie, or the only copy of a block.
+    Matrix widened(const Rows &rows, int64_t first, int64_t count, int64_t columns) {
+        if (is_float(rows))
+            return floats_of(rows, first);
+        const int64_t row = panels(columns);
+        widen(rows, {first, count, 0, columns, columns}, wide_, row);
+        return {wide_, row, 1};
+    }
+
     /// Returns whether the panel of values of which `rest` columns are left is read from a copy.
     bool packs_value(int64_t rest) const {
-        return task_.value.column != 1 || (rest < kPanel && rest % kWidth != 0) ||
-               task_.queries >= 2 * kRowBlock;
+        return !is_float(task_.value) || !is_adjacent(task_.value) ||
+               (rest < kPanel && rest % kWidth != 0) || task_.queries >= 2 * kRowBlock;
     }
 
     /// Adds a block of keys to rows that see some of it.
@@ -116,12 +125,11 @@ class Head {
              bool is_last) {
         const float *kept = is_first ? nullptr : kept_;
         const float *factors = is_last ? factors_ : nullptr;
+        const Matrix value = floats_of(task_.value, first);
         for (int64_t column = 0; column < task_.width; column += kPanel) {
             const int64_t rest = task_.width - column;
-            const Right right =
-                packs_value(rest)
-                    ? Right{values_ + column * block_, kPanel}
-                    : Right{task_.value.data + first * task_.value.row + column, task_.value.row};
+            const Right right = packs_value(rest) ? Right{values_ + column * block_, kPanel}
+                                                  : Right{value.data + column, value.row};
             for (int64_t index = 0; index < count; index += kTileRows) {
                 const int64_t some = count - index < kTileRows ? count - index : kTileRows;
                 const Target target{task_.target + (row + index) * task_.target_row + column,
@@ -162,6 +170,7 @@ class Head {
     float *keys_, *values_, *scores_;
     Weights *weights_;
     float *kept_, *factors_;
+    float *wide_; ///< block of keys or values, if these are not floats
 };
 
 } // namespace

@@ -1,8 +1,7 @@
 /// Scores of attention and their weights, compiled once for each instruction set.
 #pragma once
 
-#include "attention_task.hpp"
-#include "kernels/vector_math.hpp"
+#include "attention_rows.hpp"
 
 namespace tightship::kernels::TIGHTSHIP_ISA {
 

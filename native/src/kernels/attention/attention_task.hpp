@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tightship/kernels/attention/mask.hpp"
+#include "tightship/kernels/row_type.hpp"
 
 #include <cstdint>
 
@@ -22,9 +23,32 @@ struct Matrix {
     int64_t row, column;
 };
 
+/// Matrix of keys or values as they are stored, under strides in bytes.
+struct Rows {
+    const char *data;
+    int64_t row, column;
+    RowType type;
+};
+
+static constexpr bool is_float(const Rows &rows) {
+    return rows.type == RowType::kFloat32;
+}
+
+/// Returns whether the elements of a row are adjacent.
+static constexpr bool is_adjacent(const Rows &rows) {
+    return rows.column == element_bytes(rows.type);
+}
+
+/// Returns rows from `first` on. REQUIRES: they are floats.
+static inline Matrix floats_of(const Rows &rows, int64_t first) {
+    return {reinterpret_cast<const float *>(rows.data + first * rows.row), rows.row / 4,
+            rows.column / 4};
+}
+
 /// Some queries of one head, or of `group` heads that share keys, against these keys.
 struct AttentionTask {
-    Matrix query, key, value;
+    Matrix query;
+    Rows key, value;
     const char *mask;              ///< null for none; its first row is the first query's
     int64_t mask_row, mask_column; ///< bytes
     Mask mask_kind;
@@ -61,10 +85,10 @@ static constexpr int64_t even_block(int64_t keys) {
 }
 
 static constexpr int64_t attention_scratch_floats(int64_t queries, int64_t block, int64_t depth,
-                                                  int64_t width) {
+                                                  int64_t width, bool widens) {
     const int64_t rows = queries < kRowBlock ? queries : kRowBlock;
     return block * depth + block * panels(width) + panels(rows * block) + panels(2 * queries) +
-           2 * kPanelFloats;
+           2 * kPanelFloats + (widens ? block * panels(depth > width ? depth : width) : 0);
 }
 
 /// Scratch of a thread for few rows: queries, scores, factors, and one panel of values if these

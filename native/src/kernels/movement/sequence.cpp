@@ -1,5 +1,6 @@
 #include "tightship/kernels/movement/sequence.hpp"
 
+#include "tightship/kernels/movement/narrow_rows.hpp"
 #include "tightship/kernels/spans.hpp"
 
 namespace tightship::kernels {
@@ -7,6 +8,7 @@ namespace tightship::kernels {
 namespace {
 
 constexpr int64_t kGrainBytes = 1 << 16; ///< bytes that pay for a thread
+constexpr int64_t kFloat = sizeof(float);
 
 class Reverse : public Kernel {
   public:
@@ -48,7 +50,11 @@ class Reverse : public Kernel {
 
 class AppendKernel : public Kernel {
   public:
-    explicit AppendKernel(const Append &given) : a_(given) {}
+    explicit AppendKernel(const Append &given)
+        : a_(given), cache_bytes_(given.width == 0 ? given.row_bytes
+                                                   : given.row_bytes / kFloat / given.width *
+                                                         stored_width(given.type, given.width) *
+                                                         element_bytes(given.type)) {}
 
     void run(std::span<char *const> operands, int threads) const override {
         const char *firsts = a_.has_firsts ? operands[2] : nullptr;
@@ -61,7 +67,7 @@ class AppendKernel : public Kernel {
             kGrainBytes / std::max<int64_t>(counted({a_.new_steps, a_.row_bytes}), 1);
         parallel_for(threads, a_.batches * a_.groups, grain, [&](int64_t begin, int64_t end) {
             for (int64_t group = begin; group < end; ++group)
-                append_to(target + group * a_.steps * a_.row_bytes,
+                append_to(target + group * a_.steps * cache_bytes_,
                           operands[1] + group / a_.groups * a_.update_strides[0] +
                               group % a_.groups * a_.update_strides[1],
                           first_step(firsts, group / a_.groups) % a_.steps);
@@ -70,7 +76,7 @@ class AppendKernel : public Kernel {
 
     std::vector<Reach> reach() const override {
         const int64_t groups = counted({a_.batches, a_.groups});
-        const Reach all = dense(counted({groups, a_.steps}), a_.row_bytes);
+        const Reach all = dense(counted({groups, a_.steps}), cache_bytes_);
         const Reach update =
             joined(reach_of({a_.batches, a_.groups, a_.new_steps}, a_.update_strides, 1),
                    {0, a_.row_bytes}, 1);
@@ -82,18 +88,25 @@ class AppendKernel : public Kernel {
   private:
     /// Writes the update of one group from a step of its cache on.
     void append_to(char *cache, const char *update, int64_t first) const {
-        const int64_t step_bytes = a_.update_strides[2], row_bytes = a_.row_bytes;
+        const int64_t step_bytes = a_.update_strides[2];
         const int64_t before_end = std::min(a_.new_steps, a_.steps - first);
-        if (step_bytes == row_bytes) {
-            copy_bytes(update, cache + first * row_bytes, before_end * row_bytes);
-            copy_bytes(update + before_end * row_bytes, cache,
-                       (a_.new_steps - before_end) * row_bytes);
+        if (step_bytes == a_.row_bytes) {
+            write(update, cache + first * cache_bytes_, before_end);
+            write(update + before_end * step_bytes, cache, a_.new_steps - before_end);
             return;
         }
         for (int64_t step = 0; step < a_.new_steps; ++step) {
             const int64_t place = step < before_end ? first + step : step - before_end;
-            copy_bytes(update + step * step_bytes, cache + place * row_bytes, row_bytes);
+            write(update + step * step_bytes, cache + place * cache_bytes_, 1);
         }
+    }
+
+    /// Writes adjacent steps.
+    void write(const char *update, char *cache, int64_t steps) const {
+        if (a_.width == 0)
+            return copy_bytes(update, cache, steps * a_.row_bytes);
+        narrow_rows(a_.type, a_.width, reinterpret_cast<const float *>(update), cache,
+                    steps * a_.row_bytes / kFloat / a_.width);
     }
 
     static int64_t first_step(const char *firsts, int64_t batch) {
@@ -109,13 +122,14 @@ class AppendKernel : public Kernel {
     }
 
     void copy_past(const char *past, char *target, int threads) const {
-        const int64_t size_bytes = a_.batches * a_.groups * a_.steps * a_.row_bytes;
+        const int64_t size_bytes = a_.batches * a_.groups * a_.steps * cache_bytes_;
         parallel_for(threads, size_bytes, kGrainBytes, [&](int64_t begin, int64_t end) {
             copy_bytes(past + begin, target + begin, end - begin);
         });
     }
 
     Append a_;
+    int64_t cache_bytes_; ///< of a step in the cache
 };
 
 } // namespace
@@ -129,6 +143,13 @@ std::shared_ptr<const Kernel> reverse_sequences(const Sequences &sequences) {
 std::shared_ptr<const Kernel> append(const Append &append) {
     require(append.steps > 0 && append.new_steps <= append.steps,
             "a kernel appends more steps than there is room for");
+    require(append.width >= 0 && append.width <= kReachMax / kFloat,
+            "a kernel has an impossible length");
+    require(append.row_bytes <= kReachMax, "a kernel has an impossible length");
+    require(append.width == 0 || append.row_bytes % (append.width * kFloat) == 0,
+            "a kernel appends parts of rows");
+    for (const int64_t stride : append.update_strides)
+        require(append.width == 0 || stride % kFloat == 0, "a kernel reads between elements");
     auto kernel = std::make_shared<AppendKernel>(append);
     kernel->reach();
     return kernel;

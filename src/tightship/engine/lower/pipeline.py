@@ -25,7 +25,7 @@ from tightship.engine.lower.passes.shuffle_channels import shuffle_channels
 from tightship.engine.lower.passes.sink_dequantize import sink_dequantize
 from tightship.engine.lower.passes.split_recurrent import split_recurrent
 from tightship.engine.lower.passes.widen_floats import widen_floats
-from tightship.errors import InputError
+from tightship.errors import GraphError, InputError
 from tightship.graph import Graph
 from tightship.graph.operators import Category, row_of
 
@@ -71,6 +71,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     seldom("passes.recognize_group_norm.recognize_group_norm", "InstanceNormalization"),
     recognize_rotary,
     fuse_attention,
+    seldom("passes.read_stored_rows.read_stored_rows", "AppendRows"),
     pool_means,
     lift_gemm,
     seldom("passes.transpose_gradients.transpose_gradients", category=Category.UPDATING),
@@ -128,6 +129,8 @@ def run_passes(
     """Run every graph pass that is not named in `without`, calling `go_on` before each.
 
     Raises:
+        GraphError: A cache that is stored in another type than the file's has a reader that is not
+            attention of the native core.
         InputError: A name in `without` is not a pass.
     """
     names = (*pass_names(), LAST_RESORT)
@@ -139,4 +142,17 @@ def run_passes(
             if go_on is not None:
                 go_on()
             graph = graph_pass(graph)
+    _check_stored_rows(graph)
     return graph
+
+
+def _check_stored_rows(graph: Graph) -> None:
+    """Refuse a graph that would widen a whole cache.
+
+    Raises:
+        GraphError: It does.
+    """
+    for node in graph.nodes:
+        if (node.domain, node.operator) == ("tightship", "WidenRows"):
+            passes = import_module("tightship.engine.lower.passes.read_stored_rows")
+            raise GraphError(passes.why_unread(graph, node))

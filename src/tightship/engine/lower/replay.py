@@ -26,8 +26,8 @@ from tightship.engine.program.program import (
 )
 
 NAMED = frozenset(
-    {"Gather", "GatherElements", "GatherND", "ReverseSequence", "RotaryEmbedding", "Scatter",
-     "ScatterElements", "ScatterND", "TensorScatter"}
+    {"AppendRows", "Gather", "GatherElements", "GatherND", "ReverseSequence", "RotaryEmbedding",
+     "Scatter", "ScatterElements", "ScatterND", "TensorScatter"}
 )  # fmt: skip
 """Operators whose kernels contain the name of their node, for messages."""
 

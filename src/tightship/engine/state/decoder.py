@@ -14,6 +14,7 @@ from tightship.engine.state.follow import PAST, follow
 from tightship.engine.state.generation import NEW_POSITIONS, ROWS_IN_USE, count
 from tightship.engine.state.last_row import last_row
 from tightship.engine.state.pairs import CachePair, names_of_pairs
+from tightship.engine.state.stored_caches import SCALE_BYTES, CacheType, store_caches, with_type
 from tightship.engine.state.writer import Beyond, Extent
 from tightship.errors import GraphError, InputError
 from tightship.graph import DType, Graph, Shape
@@ -62,13 +63,22 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Cache of a decoder: a pair, its type, and its shape with the context's rows."""
+    """Cache of a decoder: a pair, and the type and the shape in which a session has its rows."""
 
     pair: CachePair
     dtype: DType
     shape: tuple[int, ...]
     grows: bool
     """Whether the file's cache grows with the past, rather than having all rows."""
+    stored: CacheType | None = None
+    """Type that rows are rounded to; None for the file's."""
+
+    @property
+    def file_shape(self) -> tuple[int, ...]:
+        """Shape in the file, with the context's rows and without scales."""
+        if self.stored != "int8":
+            return self.shape
+        return (*self.shape[:-1], self.shape[-1] - SCALE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,14 @@ class Decoder:
         """Return the decoder over caches whose rows are those of the context before a step, too."""
         return replace(self, caches=tuple(replace(each, grows=False) for each in self.caches))
 
+    def with_cache_type(self, kind: CacheType | None) -> "Decoder":
+        """Return the decoder over caches that are rounded to a type; None for the file's.
+
+        Raises:
+            GraphError: A cache cannot have the type.
+        """
+        return replace(self, caches=tuple(with_type(each, kind) for each in self.caches))
+
     def follows(
         self, arrays: Mapping[str, NDArray[Any]], past: int, steps: int, rows: int | None = None
     ) -> bool:
@@ -175,7 +193,7 @@ class Decoder:
             cache.pair.past: Extent(0, Beyond.ZERO) if cache.grows else None
             for cache in self.caches
         }
-        whole = with_capacity(followed, extents, self.generated)
+        whole = store_caches(with_capacity(followed, extents, self.generated), self.caches)
         presents = {cache.pair.present for cache in self.caches}
         kept = tuple(n for n in whole.outputs if n in presents or n == self.logits)
         made = replace(whole, outputs=kept)
@@ -199,7 +217,7 @@ class Decoder:
             return tuple((0, length) for length in self.extra[name])
         cache = next((each for each in self.caches if each.pair.past == name), None)
         if cache is not None:
-            plain = [(0, length) for length in cache.shape]
+            plain = [(0, length) for length in cache.file_shape]
             if cache.grows:
                 plain[cache.pair.axis] = 1, 0
             return tuple(plain)

@@ -2,11 +2,12 @@
 
 from functools import partial
 
-from tightship.graph.operators.row import Operator
+from tightship.graph.operators.row import Category, Operator
 
 _row = partial(Operator, domain="tightship")
 
 ROWS = (
+    _row("AppendRows", "3 axis", category=Category.REPLACING, native="sequence.append_rows"),
     _row("Attention", native="attention.attention"),
     _row("ChannelShuffle", onednn="movement.channel_shuffle"),
     _row("DepthwiseConv", native="depthwise.depthwise"),
@@ -22,4 +23,5 @@ ROWS = (
     _row("RNNGrad", native="recurrent_gradient.cell:plain"),
     _row("Rotary", native="rotary.rotary"),
     _row("ScaledConv", onednn="convolution.convolution"),
+    _row("WidenRows", "1"),
 )  # fmt: skip

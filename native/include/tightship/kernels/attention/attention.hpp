@@ -4,6 +4,7 @@
 #include "tightship/kernel.hpp"
 #include "tightship/kernels/attention/mask.hpp"
 #include "tightship/kernels/loop_nest.hpp"
+#include "tightship/kernels/row_type.hpp"
 
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@ struct AttentionShape {
     int64_t queries, keys;
     int64_t depth; ///< of a query and a key
     int64_t width; ///< of a value
+    RowType key_type = RowType::kFloat32, value_type = RowType::kFloat32;
 };
 
 /// Query i has the position `first` + i or, if keys are counted at run time, the one that gives the
@@ -35,9 +37,12 @@ struct AttentionRule {
 };
 
 /// Makes an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target,
-/// scratch; all but a boolean mask and lengths (int64) are float32. Strides in bytes, of the outer
-/// axes and then two more: query, depth; key, depth; key, width; query, key; query, width; none for
-/// lengths and sinks. REQUIRES: the target's last is one element.
+/// scratch; all but keys and values of another type, a boolean mask and lengths (int64) are
+/// float32. Strides in bytes, of the outer axes and then two more: query, depth; key, depth; key,
+/// width; query, key; query, width; none for lengths and sinks. REQUIRES: the target's last is one
+/// element, and so are those of keys and values of int8, which have their scales behind them.
+///
+/// Keys and values of other types are widened a block at a time; sums are of float32.
 ///
 /// With lengths, `keys` is the capacity: keys beyond a length are not read, and results and scratch
 /// are the same for every capacity. A length outside of it is a KernelError; 0 is permitted if the

@@ -14,7 +14,7 @@ def attention(builder: Builder, node: Node) -> None:
     """Emit one kernel; its result has heads side by side if a Transpose that follows wants that.
 
     The inputs are queries, keys, values, and optionally a mask, the number of keys in use and a
-    sink for each head.
+    sink for each head. Keys and values may be as caches store them, which the kernel widens.
     """
     attributes = node.attributes
     given = [plain(builder, name) if name else None for name in node.inputs]
@@ -23,22 +23,24 @@ def attention(builder: Builder, node: Node) -> None:
     assert key is not None
     assert value is not None
     *outer, queries, width = builder.value(node.outputs[0]).static_shape
-    keys = value.shape[-2]
-    heads = _Heads(tuple(outer), _groups(tuple(outer), [key, value]))
+    laid_key, laid_value = _Laid.of(key, node, "key_order"), _Laid.of(value, node, "value_order")
+    keys = laid_value.shape[-2]
+    heads = _Heads(tuple(outer), _groups(tuple(outer), [laid_key, laid_value]))
     target = builder.output(node.outputs[0], _layout(builder, node))
-    strides = [heads.strides(operand) for operand in (query, key, value)]
+    strides = [heads.strides(each) for each in (_Laid.of(query), laid_key, laid_value)]
     if attributes["keys_turned"]:
         strides[1][-2:] = reversed(strides[1][-2:])
     if mask is not None:
-        each = heads.strides(mask)
+        each = heads.strides(_Laid.of(mask))
         strides.append([*each[:-2], *_repeated(mask, each[-2:], (queries, keys))])
     if lengths is not None:
         strides.append(heads.strides_over(lengths, 0))
     if sinks is not None:
         strides.append(heads.strides_over(sinks, len(outer) - 1))
-    strides.append(heads.strides(target))
+    strides.append(heads.strides(_Laid.of(target)))
     sizes = (queries, keys, query.shape[-1], width)
-    kernel = NativeKernel.attention(node.name, heads.outer, sizes, _rule(node), strides)
+    types = key.dtype.value, value.dtype.value
+    kernel = NativeKernel.attention(node.name, heads.outer, sizes, _rule(node), strides, *types)
     reads = [operand for operand in given if operand is not None]
     builder.native(node, ("attention", kernel), reads, [target])
 
@@ -70,6 +72,24 @@ def _rule(node: Node) -> NativeKernel.AttentionRule:
 
 
 @dataclass(frozen=True, slots=True)
+class _Laid:
+    """Shape of an operand and its strides in bytes, by axis."""
+
+    shape: tuple[int, ...]
+    strides: list[int]
+
+    @staticmethod
+    def of(operand: Operand, node: Node | None = None, order: str = "") -> "_Laid":
+        """Return those of an operand, its axes in the order that an attribute gives."""
+        axes = node.attributes.get(order) if node is not None else None
+        shape, strides = tuple(operand.shape), byte_strides(operand)
+        if not isinstance(axes, tuple):
+            return _Laid(shape, strides)
+        places = [int(str(axis)) for axis in axes]
+        return _Laid(tuple(shape[axis] for axis in places), [strides[axis] for axis in places])
+
+
+@dataclass(frozen=True, slots=True)
 class _Heads:
     """Axes before the last two, the last of them split if several query heads share keys."""
 
@@ -82,10 +102,10 @@ class _Heads:
             return list(self.shape)
         return [*self.shape[:-1], self.shape[-1] // self.groups, self.groups]
 
-    def strides(self, operand: Operand) -> list[int]:
+    def strides(self, operand: _Laid) -> list[int]:
         """Return the byte strides of an operand over these axes and its own last two."""
         missing = len(self.shape) + 2 - len(operand.shape)
-        own = [0] * missing + byte_strides(operand)
+        own = [0] * missing + operand.strides
         lengths = [1] * missing + list(operand.shape)
         kept = self._split(own[:-2], lengths[:-2])
         return [*kept, *own[-2:]]
@@ -107,7 +127,7 @@ class _Heads:
         return kept
 
 
-def _groups(outer: tuple[int, ...], operands: list[Operand]) -> int:
+def _groups(outer: tuple[int, ...], operands: list[_Laid]) -> int:
     """Count the consecutive query heads that share a head of the keys and values."""
     for operand in operands:
         own = operand.shape[-3] if len(operand.shape) > 2 else 1

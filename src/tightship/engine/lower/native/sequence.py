@@ -42,6 +42,25 @@ def tensor_scatter(builder: Builder, node: Node) -> None:
     builder.native(node, ("append", kernel), reads, [target], in_place=taken_over)
 
 
+def append_rows(builder: Builder, node: Node) -> None:
+    """Append float32 steps to a cache of another type, likewise; they are rounded to it."""
+    context = site_of(builder, node)
+    shape, new = context.shape(0), context.shape(1)
+    axis = context.integer("axis", -2)
+    inside, width = element_count(new[axis + 1 :]), new[-1] if axis < len(new) - 1 else 1
+    row_bytes = inside * context.dtype(1).itemsize
+    sizes = (shape[0], element_count(shape[1:axis]), shape[axis], new[axis], row_bytes)
+    update, strides = _update(builder, node.inputs[1], axis)
+    kernel = NativeKernel.append(
+        node.name, sizes, strides, context.has_input(2), False, context.dtype(0).name, width
+    )
+    starts = [builder.dense(name) for name in node.inputs[2:] if name]
+    reads = [builder.dense(node.inputs[0]), update, *starts]
+    target = builder.output(node.outputs[0])
+    taken_over = [(target, reads[0])] if context.read_once(0) else []
+    builder.native(node, ("append", kernel), reads, [target], in_place=taken_over)
+
+
 def _update(builder: Builder, name: str, axis: int) -> tuple[Operand, list[int]]:
     """Return new steps, and their byte strides between batches, groups and steps.
 

@@ -13,6 +13,8 @@ attributes:
     first              position of the first query; 0 if absent
     ahead              a query sees keys up to its position + ahead; negative: all
     behind             and from its position - behind on; negative or absent: all
+    key_order          axes of the keys in the order that is meant; as they are if absent
+    value_order        likewise of the values
     zero_if_undefined  1 if weights that are NaN count as 0
     zero_if_unseen     1 if the weights of a query that sees no key count as 0
 
