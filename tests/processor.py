@@ -1,4 +1,4 @@
-"""What the processor that runs the tests has, where kernels and layouts depend on it."""
+"""Features of the processor that runs the tests, which kernels and layouts depend on."""
 
 import pytest
 

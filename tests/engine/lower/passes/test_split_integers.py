@@ -5,6 +5,7 @@ import pytest
 
 from tests.engine.graphs import expected, graph_of, implementations, operators, run
 from tightship import _core
+from tightship.engine.lower.onednn import integer_convolution
 from tightship.engine.lower.passes.split_integers import split_integers
 
 pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
@@ -54,3 +55,12 @@ def test_without_the_pass_sums_are_the_same():
     graph, inputs = convolved(np.uint8, np.uint8(120))
     found = run(graph, ("split_integers",), inputs=inputs)
     np.testing.assert_array_equal(found["y"], expected(graph, inputs)["y"])
+
+
+@pytest.mark.parametrize("source", [np.uint8, np.int8])
+def test_where_sums_of_two_products_saturate_weights_are_halved(source, monkeypatch):
+    monkeypatch.setattr(integer_convolution, "sums_saturate", lambda: True)
+    graph, inputs = convolved(np.int8, None, source)
+    steps = [operator for operator, *_ in implementations(graph)]
+    assert steps.count("ConvInteger") == 2
+    np.testing.assert_array_equal(run(graph, inputs=inputs)["y"], expected(graph, inputs)["y"])

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.kernels.kernel_context import NotCoveredError, require
 from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.merged_groups import merged, merges
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
 from tightship.engine.lower.onednn.scaled import scaled
@@ -15,12 +14,9 @@ from tightship.engine.lower.steps.half_weights import half_weights
 from tightship.engine.lower.steps.layouts import dense_strides
 from tightship.engine.lower.steps.window import transposed_window_of, window_of
 from tightship.engine.program.program import Operand
-from tightship.graph import Derived, DType, Node
-from tightship.graph.constant import Array
+from tightship.graph import DType, Node
 
 WEIGHTS, BIAS = 33, 41
-MOST_MERGED = 64
-"""Most groups merged into one, which multiplies the weights and the work by as much."""
 
 
 def convolution(builder: Builder, node: Node) -> None:
@@ -38,7 +34,7 @@ def convolution(builder: Builder, node: Node) -> None:
             return
     if not _emit(builder, node):
         require(builder.constant(node.inputs[1]) is not None)
-        require(any(_emit(builder, _merged(builder, node, count)) for count in _merges(node)))
+        require(any(_emit(builder, merged(builder, node, count)) for count in merges(node)))
 
 
 def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:
@@ -60,39 +56,6 @@ def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:
             return False
     convolved.emit(*chosen)
     return True
-
-
-def _merges(node: Node) -> list[int]:
-    """List how many groups to merge, fewest first, where none is fast as given."""
-    groups = node.attributes.get("group", 1)
-    assert isinstance(groups, int)
-    return [count for count in range(2, min(groups, MOST_MERGED) + 1) if groups % count == 0]
-
-
-def _merged(builder: Builder, node: Node, count: int) -> Node:
-    """Merge every `count` groups of a convolution, with zero weights between them.
-
-    Axis 0 of the weights is split into groups; in a transposed convolution it counts inputs.
-    """
-    weights = builder.constant(node.inputs[1])
-    groups = node.attributes["group"]
-    assert weights is not None
-    assert isinstance(groups, int)
-    rows, columns, *kernel = weights.shape
-    shape = (rows, columns * count, *kernel)
-
-    def compute() -> Array:
-        whole = np.zeros(shape, np.float32)
-        for group, block in enumerate(np.split(weights.array(), groups)):
-            first, above = group % count * columns, group * (rows // groups)
-            whole[above : above + rows // groups, first : first + columns] = block
-        return whole
-
-    name = f"{node.inputs[1]}.merged{count}"
-    recipe = "merged groups", groups, count
-    builder.add_constant(name, Derived(DType.FLOAT32, shape, compute, (weights,), recipe))
-    reads = (node.inputs[0], name, *node.inputs[2:])
-    return replace(node, inputs=reads, attributes={**node.attributes, "group": groups // count})
 
 
 class _Convolution:

@@ -59,12 +59,12 @@ class Zero:
             return _constant(builder, f"{node.name}.zero{self.shift}", -self.shift, DType.INT32)
         source = builder.dense(self.name)
         wide = builder.room(f"{node.name}.{self.name}.int32", MemoryDesc([1], "int32"))
-        _elementwise(builder, "Cast", [source], wide, (source.dtype.value, "int32"))
+        elementwise(builder, "Cast", [source], wide, (source.dtype.value, "int32"))
         if not self.shift:
             return wide
         shift = _constant(builder, f"int32.{self.shift}", self.shift, DType.INT32)
         moved = builder.room(f"{wide.name}.moved", MemoryDesc([1], "int32"))
-        _elementwise(builder, "Sub", [wide, shift], moved, ("int32",) * 3)
+        elementwise(builder, "Sub", [wide, shift], moved, ("int32",) * 3)
         return moved
 
 
@@ -107,10 +107,14 @@ def _right(builder: Builder, node: Node, desc: MemoryDesc) -> Operand:
         return builder.weight(f"{name}.int8", stored, desc)
     if is_narrow:
         return builder.in_layout(name, desc)
-    source = builder.dense(name)
+    return flip(builder, name, f"{node.name}.{name}.int8", stored)
+
+
+def flip(builder: Builder, name: str, result: str, desc: MemoryDesc) -> Operand:
+    """Turn a dense uint8 value into int8 or the reverse, which moves its zero point by `MIDDLE`."""
     middle = _constant(builder, f"uint8.{MIDDLE}", MIDDLE, DType.UINT8)
-    target = builder.room(f"{node.name}.{name}.int8", stored)
-    _elementwise(builder, "BitwiseXor", [source, middle], target, ("uint8",) * 3)
+    target = builder.room(result, desc)
+    elementwise(builder, "BitwiseXor", [builder.dense(name), middle], target, ("uint8",) * 3)
     return target
 
 
@@ -120,14 +124,21 @@ def _constant(builder: Builder, name: str, value: int, dtype: DType) -> Operand:
     return builder.weight(name, one, one)
 
 
-def _elementwise(
-    builder: Builder, name: str, sources: Sequence[Operand], target: Operand, types: tuple[str, ...]
+def elementwise(
+    builder: Builder,
+    name: str,
+    sources: Sequence[Operand],
+    target: Operand,
+    types: tuple[str, ...],
+    *,
+    whole: int = 1,
 ) -> None:
-    """Add a kernel over dense operands; all sources but the first are single elements."""
+    """Add a kernel over `whole` operands in the target's layout, then ones of single elements."""
     assert target.desc is not None
-    count = element_count(tuple(target.desc.dims))
+    count = target.desc.size_bytes // DType(types[-1]).itemsize
     items = [DType(each).itemsize for each in types]
-    strides = [[items[0]], *([0] for _ in sources[1:]), [items[-1]]]
+    strides = [[item if index < whole else 0] for index, item in enumerate(items[:-1])]
+    strides.append([items[-1]])
     kernel = NativeKernel.elementwise(name, types, [count], strides, ())
     assert kernel is not None
     node = Node(target.name, name, (), ())

@@ -7,21 +7,27 @@ from tightship.engine.kernels.kernel_context import NotCoveredError, covered, re
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import Scales, integer_weights
 from tightship.engine.lower.onednn.quantized_work import QuantizedOperands, emit
+from tightship.engine.lower.passes.dequantized import Measured
 from tightship.engine.lower.steps.builder import DST, Builder
-from tightship.engine.lower.steps.layouts import dense_strides
+from tightship.engine.lower.steps.layouts import dense_strides, sums_saturate
 from tightship.engine.lower.steps.window import Window, window_of
 from tightship.engine.program.program import Operand
 from tightship.graph import Node
 
 
 def quantized_convolution(builder: Builder, node: Node) -> None:
-    """Emit Conv with one scale for all weights or for each output, and a constant bias."""
+    """Emit Conv with one scale for all weights or for each output, and a constant bias.
+
+    Where sums of two products saturate, tensors that the run measures are left to real numbers, as
+    these come from ConvInteger, whose sums are exact.
+    """
     tensor = builder.quantized(node.inputs[0])
     before = builder.value(node.inputs[0]).static_shape
     after = builder.value(node.outputs[0]).static_shape
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
     if tensor is None or len(before) not in (3, 4, 5) or 0 in (*before, *after):
         raise NotCoveredError
+    require(not (isinstance(tensor, Measured) and sums_saturate()))
     weights = covered(integer_weights(builder, node.inputs[1], (0,)))
     require(not weights.zero and not (bias and builder.constant(bias) is None))
     kernel = builder.value(node.inputs[1]).static_shape[2:]

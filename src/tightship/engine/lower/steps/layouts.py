@@ -10,6 +10,8 @@ AVX512 = 0x20
 """Bit of `onednn_cpu_isa` for AVX-512."""
 AMX = 0xE00
 """Bits of `onednn_cpu_isa` for tiles of bfloat16 and int8."""
+VNNI = 0x48
+"""Bits of `onednn_cpu_isa` for exact sums of products of bytes: with AVX2, with AVX-512."""
 DESCRIBABLE = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
 """Element types whose operands have an oneDNN layout."""
 
@@ -30,6 +32,14 @@ def channels_last(shape: Sequence[int], dtype: DType = DType.FLOAT32) -> MemoryD
 def register_floats() -> int:
     """Return the floats in the widest register that oneDNN may use: 16 with AVX-512, else 8."""
     return 16 if onednn_cpu_isa() & AVX512 else 8
+
+
+def sums_saturate() -> bool:
+    """Whether convolutions of uint8 by int8 add two products in 16 bits, where large ones saturate.
+
+    With int8 by int8, oneDNN halves the weights before, which rounds them.
+    """
+    return not onednn_cpu_isa() & VNNI
 
 
 def blocked(shape: Sequence[int]) -> MemoryDesc:
