@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.engine.graphs import static_graph
-from tests.engine.run.test_stepwise import Runner, cache_of
+from tests.engine.run.test_stepwise import NAME, Runner, cache_of
 from tests.engine.test_primitive_cache import UNBOUNDED, eltwise
 from tests.engine.test_primitive_memory import manager_of
 from tightship import _core
@@ -70,7 +70,7 @@ def cached_primitive(memory):
 
 def stepwise(grouping):
     def make(memory):
-        runner = Runner(static_graph("residual"), cache_of(), Pattern(grouping=grouping), memory)
+        runner = Runner(static_graph(NAME), cache_of(), Pattern(grouping=grouping), memory)
         runner()
         return runner
 

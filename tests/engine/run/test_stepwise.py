@@ -10,6 +10,7 @@ import pytest
 from tests.engine.graphs import graph_of, inputs_of, prepared, run, static_graph
 from tests.engine.test_primitive_cache import UNBOUNDED
 from tests.models import filled
+from tests.processor import HAS_AVX512
 from tightship import _core
 from tightship._core import FailingResource, PoolManager, PrimitiveCache, StopFlag
 from tightship.engine.run.limits import Limits
@@ -22,6 +23,11 @@ from tightship.resource import HostResource
 pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 NAMES = ("residual", "residual of batch 3, 17 channels", "mobile", "segmenter", "encoder")
 MORE_NAMES = ("mobile of batch 2", "detector", "convolutions", "shuffled", "decoder", "recurrent")
+FIVE = ("residual", "mobile", "segmenter", "encoder", "decoder")
+if not HAS_AVX512:  # products of matrices run in Python
+    NAMES, MORE_NAMES = ("segmenter", "shuffled"), ("detector", "convolutions")
+    FIVE = ("segmenter", "shuffled", "detector")
+NAME = "residual" if HAS_AVX512 else "shuffled"
 PATTERNS = (PLAIN, LIBRARY_MANAGED, Pattern(grouping="blob"), Pattern(True, "offset"))
 
 
@@ -65,7 +71,7 @@ def test_every_pattern_gives_what_the_plan_does(name, is_cached):
 @pytest.mark.parametrize("entries", [0, 1, 99])
 def test_primitives_are_had_from_the_cache_as_far_as_it_holds_them(entries):
     cache = cache_of(entries)
-    runner = Runner(static_graph("residual"), cache)
+    runner = Runner(static_graph(NAME), cache)
     runner()
     first = cache.statistics().misses
     runner()
@@ -97,7 +103,7 @@ def test_on_demand_memory_is_all_given_back():
 
 
 def test_a_refused_request_ends_the_run_and_leaves_nothing():
-    graph = static_graph("residual")
+    graph = static_graph(NAME)
     wanted = run(graph)
     for refused in itertools.count(1):
         host = HostResource()
@@ -113,7 +119,7 @@ def test_a_refused_request_ends_the_run_and_leaves_nothing():
 
 def test_limits_end_a_run_between_steps():
     host, stop = HostResource(), StopFlag()
-    runner = Runner(static_graph("residual"), cache_of(is_cached=False), resource=host)
+    runner = Runner(static_graph(NAME), cache_of(is_cached=False), resource=host)
     with pytest.raises(DeadlineError):
         runner(Limits(deadline_ns=1))
     stop.set()
@@ -129,7 +135,7 @@ def test_a_step_that_runs_in_python_is_refused_by_name():
 
 
 def test_threads_share_primitives_and_have_pools_of_their_own():
-    graph, cache, host = static_graph("residual"), cache_of(), HostResource()
+    graph, cache, host = static_graph(NAME), cache_of(), HostResource()
     wanted = run(graph)
     runners = [Runner(graph, cache, LIBRARY_MANAGED, host) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -141,7 +147,7 @@ def test_threads_share_primitives_and_have_pools_of_their_own():
 
 
 def test_eviction_while_primitives_run_changes_no_result():
-    graph, cache, done = static_graph("residual"), cache_of(), threading.Event()
+    graph, cache, done = static_graph(NAME), cache_of(), threading.Event()
     wanted = run(graph)
 
     def squeeze():
@@ -206,9 +212,6 @@ def test_models_one_after_another_at_capacity_99_are_right_and_bounded():
             assert_equal(runner(), results)
             assert cache.statistics().entries <= 99
     assert cache.statistics().evictions > 0
-
-
-FIVE = ("residual", "mobile", "segmenter", "encoder", "decoder")
 
 
 @pytest.mark.parametrize("grouping", ["value", "blob", "offset"])

@@ -1,9 +1,11 @@
 """Emits ConvInteger with constant int8 weights."""
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.kernels.kernel_context import NotCoveredError, covered, require
@@ -17,7 +19,7 @@ from tightship.engine.lower.steps.builder import DST, SRC, Builder
 from tightship.engine.lower.steps.layouts import sums_saturate
 from tightship.engine.lower.steps.window import window_of
 from tightship.engine.program.program import Operand
-from tightship.graph import Derived, DType, Node, element_count
+from tightship.graph import Constant, Derived, DType, Node, element_count
 from tightship.graph.constant import Array
 
 HALF = 64
@@ -121,17 +123,16 @@ class _Convolution:
 def _halves(builder: Builder, name: str) -> list[str]:
     """Split int8 weights into two of at most 64 in magnitude."""
     weights = covered(builder.constant(name))
-
-    def compute(index: int) -> Array:
-        whole = weights.array()
-        first = np.clip(whole, -HALF, HALF)
-        return whole - first if index else first
-
     names = [f"{name}.half{index}" for index in (0, 1)]
     for index, half in enumerate(names):
-        builder.add_constant(
-            half,
-            Derived(DType.INT8, weights.shape, lambda index=index: compute(index), (weights,),
-                    ("half", index)),
-        )  # fmt: skip
+        constant = Derived(
+            DType.INT8, weights.shape, partial(_half, weights, index), (weights,), ("half", index)
+        )
+        builder.add_constant(half, constant)
     return names
+
+
+def _half(weights: Constant, index: int) -> Array:
+    whole: NDArray[np.int8] = np.asarray(weights.array(), np.int8)
+    first = np.clip(whole, -HALF, HALF)
+    return whole - first if index else first
