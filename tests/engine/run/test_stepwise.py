@@ -157,9 +157,9 @@ def test_eviction_while_primitives_run_changes_no_result():
             cache.set_capacity(entries, 1 << 17)
             cache.pools.budget_bytes = entries << 10
 
+    runners = [Runner(graph, cache, LIBRARY_MANAGED) for _ in range(2)]
     with ThreadPoolExecutor(3) as pool:
         squeezing = pool.submit(squeeze)
-        runners = [Runner(graph, cache, LIBRARY_MANAGED) for _ in range(2)]
         try:
             for found in pool.map(lambda runner: [runner() for _ in range(20)], runners):
                 for results in found:
