@@ -15,7 +15,7 @@ string(JOIN "|" ALONE
   "kernels/reduction/(normalization|position|running_sum|softmax)"
   "kernels/gradient/(clip|dropout|update)" "kernels/recurrent/recurrent_gradient"
   "kernels/attention/rotary" "kernels/convolution/(depthwise|streamed_convolution)"
-  "resource/(free_bits|adaptor/guarded)" "flow/least_order" "driver/(ring|lent_connections)"
+  "resource/(free_bits|adaptor/guarded)" "flow/least_order" "driver/ring"
   "bind/resource/numpy_resource")
 
 # Joins up to FILES_MAX files of each folder; both cores still have work at the end.

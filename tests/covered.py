@@ -89,7 +89,7 @@ COVERED: Mapping[str, tuple[str, str]] = {
     "tests/driver/oip/http": (
         "calls of an HTTP client",
         """
-        driver.oip.http: calls loan paths reading
+        driver.oip.http: calls paths reading transports
         """,
     ),
     "tests/driver/protocol": (

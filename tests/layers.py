@@ -317,6 +317,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
+    "serve": "_core driver errors quantity",
     "types": (  # names for annotations
         "_core engine graph.optimizer late_names model.bound_run training view.picture view.timing"
     ),
@@ -324,7 +325,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "": (  # `tightship` itself
         "_core errors graph late_names planner engine.arenas.arena_group engine.plan.memory_plan"
         " engine.primitive_cache model memory loading training resource backend cluster driver"
-        " frontend gradients plug types"
+        " frontend gradients plug serve types"
     ),
 }
 
@@ -347,6 +348,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "starlette": "cluster.served_models",  # what Ray Serve answers with
     "tightship_start": "cli.__main__ cli.main",  # the process's first steps
     "httptools": "driver.oip.http.reading",
+    "uvicorn": "driver.oip.http",
     "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods",
     "google": (  # protobuf
         "frontend.onnx driver.oip.schema driver.oip.config_text driver.oip.grpc.calls"

@@ -55,7 +55,7 @@ void stop_flag(nanobind::module_ &module);
 void guarded_mapping(nanobind::module_ &module);
 void repeats(nanobind::module_ &module);
 void permits(nanobind::module_ &module);
-void lent_connections(nanobind::module_ &module);
+void request_metrics(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);
 void kernels(nanobind::module_ &module);
 void movement_kernels(nanobind::class_<Kernel> &kernel);

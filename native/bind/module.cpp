@@ -52,7 +52,7 @@ NB_MODULE(_core, module) {
     tightship::bind::program(module);
     tightship::bind::permits(module);
     tightship::bind::repeats(module);
-    tightship::bind::lent_connections(module);
+    tightship::bind::request_metrics(module);
     tightship::bind::primitive_memory(module);
     tightship::bind::primitive_cache(module);
     module.def("version", [] { return TIGHTSHIP_VERSION; }, "Return the version of the package.");

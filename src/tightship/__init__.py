@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from tightship import graph as graph
     from tightship import plug as plug
     from tightship import resource as resource
+    from tightship import serve as serve
     from tightship import types as types
     from tightship.engine.arenas.arena_group import ArenaGroup
     from tightship.model.session import Session
@@ -85,6 +86,7 @@ else:
         planner="place",
         plug="",
         resource="SharedArenaPool",
+        serve="",
         types="",
         **{
             "engine.arenas.arena_group": "ArenaGroup",

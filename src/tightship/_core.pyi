@@ -1972,48 +1972,6 @@ class RequestMetrics:
         Return successes, failures, waiting requests, duration of failures, durations of the four phases of successes, and the end of the last success in ms since 1970.
         """
 
-class LentConnections:
-    """
-    Fast-path HTTP connections, whose known requests are answered without Python. Any number of threads may wait.
-    """
-
-    def __init__(self, permits: RunPermits) -> None:
-        """Take one of `permits` for each run."""
-
-    def remember(self, number: int, exchange: tuple[bytes, bytes], run: tuple[NativeContext, tuple[int, int], StopFlag], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[RequestMetrics, str]) -> None:
-        """
-        Answer a request by a response after a run of steps [first, last) of a context, if all of `mapped` is still there: mappings, files, and ends in them. The tally of `model` counts runs, and its name is the group by which they alternate. The caller keeps all arguments until `released` is called, once the number is forgotten and nothing runs.
-        """
-
-    def remember_call(self, number: int, exchange: tuple[bytes, bytes], run: Callable[[], None], mapped: Sequence[tuple[GuardedMapping, int, int]], released: Callable[[], None], model: tuple[RequestMetrics, str]) -> None:
-        """
-        Answer a request after a call of `run`; if it raises, the slow path is used.
-        """
-
-    def forget(self, number: int) -> None:
-        """Stop answering a request."""
-
-    def lend(self, connection: int, file: int, account: str, client: str) -> None:
-        """
-        Answer known requests on a socket. The connection's number must be new and positive; the caller may close the socket. Accounts of a model and their clients alternate. Raises RuntimeError if no descriptor is left.
-        """
-
-    def recall(self, connection: int) -> bool:
-        """Take a connection back; False if `next` returns it instead."""
-
-    def idle_since(self, connection: int) -> int | None:
-        """
-        Return the time of the loan or the last response, by `time.monotonic_ns`; None during a request, or if `next` is about to return the connection.
-        """
-
-    def next(self) -> tuple[int, bool, bytes] | None:
-        """
-        Wait without the GIL for a connection to return: its number, whether the last request was answered, and what the socket did not accept of that. None once this is closed.
-        """
-
-    def close(self) -> None:
-        """Make every `next` return None."""
-
 class PrimitiveCacheStatistics:
     """Counters; hits + waits + misses are the calls of `obtain`."""
 

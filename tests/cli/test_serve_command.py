@@ -66,7 +66,7 @@ def post(place, path):
 
 
 def test_both_endpoints_run_one_copy_of_a_model(models, tmp_path):
-    pytest.importorskip("httptools")
+    pytest.importorskip("uvicorn")
     grpc = pytest.importorskip("tritonclient.grpc")
     socket = tmp_path / "socket"
     with served(models, "--socket", socket, "--http", "0", "--grpc", "0") as (_, places):
@@ -82,7 +82,7 @@ def test_both_endpoints_run_one_copy_of_a_model(models, tmp_path):
 
 
 def test_a_request_may_have_as_many_bytes_as_the_server_is_set_to(models, tmp_path):
-    pytest.importorskip("httptools")
+    pytest.importorskip("uvicorn")
     http = pytest.importorskip("tritonclient.http")
     grpc = pytest.importorskip("tritonclient.grpc")
     save_open(models / "wide.onnx", "x", 1)
@@ -101,7 +101,7 @@ def test_a_request_may_have_as_many_bytes_as_the_server_is_set_to(models, tmp_pa
 
 
 def test_as_many_clients_may_be_busy_as_the_server_is_set_to(models, tmp_path):
-    pytest.importorskip("httptools")
+    pytest.importorskip("uvicorn")
     options = ("--max-connections", "1", "--socket", tmp_path / "socket", "--http", "0")
     with served(models, *options) as (_, places):
         host, _, port = places[1].partition(":")
@@ -138,7 +138,7 @@ def test_a_limit_that_is_none_is_refused_by_name(models, capsys, monkeypatch, op
 
 
 def test_a_shape_is_planned_for_and_requests_may_have_others(models, tmp_path):
-    pytest.importorskip("httptools")
+    pytest.importorskip("uvicorn")
     http = pytest.importorskip("tritonclient.http")
     onnx.save(parse("m (float[n,4] x) => (float[n,4] y) { y = Relu(x) }"), models / "relu.onnx")
     socket = tmp_path / "socket"
@@ -155,7 +155,7 @@ def save_open(path, name, columns):
 
 
 def test_models_with_open_inputs_of_their_own_are_served_together(models, tmp_path, capsys):
-    pytest.importorskip("httptools")
+    pytest.importorskip("uvicorn")
     save_open(models / "wide.onnx", "x", 8)
     save_open(models / "narrow.onnx", "x", 2)
     save_open(models / "other.onnx", "z", 3)
@@ -183,7 +183,7 @@ def test_models_with_open_inputs_of_their_own_are_served_together(models, tmp_pa
 
 
 def test_a_folder_is_a_repository_that_may_gain_models(models, tmp_path):
-    pytest.importorskip("httptools")
+    pytest.importorskip("uvicorn")
     socket = tmp_path / "socket"
     with served(models, "--socket", socket, "--http", "0") as (_, places), Client(socket) as client:
         held = client.prepare_named("relu")
@@ -200,7 +200,7 @@ def test_a_folder_is_a_repository_that_may_gain_models(models, tmp_path):
 
 
 def test_a_folder_may_lose_all_of_its_models_and_itself(models, tmp_path):
-    pytest.importorskip("httptools")
+    pytest.importorskip("uvicorn")
     with served(models, "--socket", tmp_path / "socket", "--http", "0") as (_, places):
         for lose in ((models / "relu.onnx").unlink, models.rmdir):
             lose()
@@ -274,7 +274,7 @@ def test_a_package_that_is_not_there_is_named(
 
 
 def test_a_port_that_is_taken_is_named(models, tmp_path, capsys):
-    pytest.importorskip("httptools")
+    pytest.importorskip("uvicorn")
     pytest.importorskip("grpc")
     with served(models, "--socket", tmp_path / "a", "--http", "0", "--grpc", "0") as (_, places):
         for endpoint, place in zip(("http", "grpc"), places[1:], strict=True):

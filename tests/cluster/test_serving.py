@@ -86,6 +86,17 @@ def check_http(name, outputs, image):
     assert asked(URL + path, *body_of(name, image, raw=True))[0] == 200
 
 
+def check_tritonclient(name, outputs, image):
+    """Unmodified, by the path that the deployment has as Triton would have the root."""
+    http = pytest.importorskip("tritonclient.http")
+    with http.InferenceServerClient(f"127.0.0.1:{PORT}/m") as client:
+        assert client.is_model_ready(MODEL)
+        given = http.InferInput(name, list(image.shape), "FP32")
+        given.set_data_from_numpy(image)
+        found = client.infer(MODEL, [given])
+        assert all(np.array_equal(found.as_numpy(key), outputs[key]) for key in outputs)
+
+
 def test_auto_fills_each_node_and_serves_both_ways(served, image, expected):
     name, outputs = expected
     with running(served, light.path_of("squeezenet")) as handle:
@@ -102,6 +113,7 @@ def test_auto_fills_each_node_and_serves_both_ways(served, image, expected):
         assert all(each["pss_bytes"] <= each["booked_bytes"] for each in seen.values())
         assert all(each["data_bytes"] <= each["data_limit_bytes"] for each in seen.values())
         check_http(name, outputs, image)
+        check_tritonclient(name, outputs, image)
     until(lambda: not anchors())
 
 

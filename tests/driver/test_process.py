@@ -10,9 +10,9 @@ import onnx
 import pytest
 
 grpc = pytest.importorskip("grpc")
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.endpoint_setting import TEXTS  # noqa: E402
-from tests.driver.oip.http.test_lending import Endless  # noqa: E402
+from tests.driver.oip.http_setting import Endless  # noqa: E402
 from tests.models import parse  # noqa: E402
 from tightship.driver.oip.grpc.serving import SERVICE  # noqa: E402
 from tightship.driver.oip.limits import EndpointLimits  # noqa: E402

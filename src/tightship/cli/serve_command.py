@@ -31,8 +31,8 @@ of each connection leaves cycles."""
 
 _LOG = logging.getLogger(__name__)
 FILES_PER_CONNECTION = 8
-"""Open files that the default number of connections assumes for each: for HTTP and gRPC, on the
-fast path, while connecting and closing, and as many for clients of the socket."""
+"""Open files that the default number of connections assumes for each: for HTTP and gRPC,
+while connecting and closing, and as many for clients of the socket."""
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,16 +1,17 @@
 """Runs a model repeatedly on the same arrays, which are checked once."""
 
+import threading
 import weakref
 from collections.abc import Mapping
 
-from tightship._core import NativeContext, NumpyBound, StopFlag
+from tightship._core import KernelError, NativeContext, NumpyBound, StopFlag
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.cache.program_eviction import Program
 from tightship.engine.compile.input_shapes import Key
 from tightship.engine.program.program import Space
 from tightship.engine.run.executable import NativeSegment
 from tightship.engine.run.executor import execute
-from tightship.engine.run.limits import Limits
+from tightship.engine.run.limits import Limits, end
 from tightship.errors import InputError
 from tightship.model import feeds
 from tightship.model.feeds import Array
@@ -28,6 +29,31 @@ class LoneContext(NativeContext):
         assert program.executable.native is not None, program
         super().__init__(program.executable.native, 0)
         self.program = program
+
+
+class LoneRun:
+    """Run by the native core alone, for one thread at a time."""
+
+    def __init__(self, context: NativeContext, steps: tuple[int, int]) -> None:
+        """Run steps [first, last) of a context that has all its arrays."""
+        self._context, self._steps = context, steps
+        self._lock = threading.Lock()
+
+    def run(self, stop: StopFlag) -> bool:
+        """Run once; return False if another thread is running it.
+
+        Raises:
+            InputError, StoppedError: As `Model.run`.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            end(self._context.run(self._steps, stop))
+        except KernelError as error:
+            raise InputError(str(error)) from None
+        finally:
+            self._lock.release()
+        return True
 
 
 @public_methods
@@ -114,3 +140,9 @@ class BoundRun:
                     )
             self._fed = weakref.ref(program), fed
         return self._fed[1]
+
+
+def lone_run(bound: BoundRun) -> LoneRun | None:
+    """Return what repeats a run without an arena, where `BoundRun.alone` has it."""
+    found = bound.alone()
+    return None if found is None else LoneRun(*found)

@@ -3,14 +3,34 @@
 import http.client
 import json
 import socket
+import threading
 
 from tests.driver.oip.endpoint_setting import Setting
+from tightship.driver.oip.http.application import HttpApplication
 from tightship.driver.oip.http.calls import HttpCalls
-from tightship.driver.oip.http.serving import HttpServer
+from tightship.driver.oip.http.connection import Shared
+from tightship.driver.oip.http.places import Places
+from tightship.driver.oip.http.serving import HttpServer, ReservingServer
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
+from tightship.errors import StoppedError
 
 LIMITS = EndpointLimits(drain_s=5.0)
+
+
+class Endless:
+    """A run that ends when it is released, or after so long that a test has failed."""
+
+    def __init__(self):
+        self.begun, self.was_stopped = threading.Event(), False
+
+    def run(self, stop):
+        self.begun.set()
+        for _ in range(20_000):
+            if stop.is_set():
+                self.was_stopped = True
+                raise StoppedError("It was stopped.")
+            threading.Event().wait(0.001)
 
 
 class Serving(Setting):
@@ -45,6 +65,13 @@ class Serving(Setting):
         self.server.begin_stop()
         self.server.join()
         super().close()
+
+
+def reserving_server(calls, limits=LIMITS):
+    """A server that listens nowhere, within a running loop, for connections of a test."""
+    app = HttpApplication(calls, limits.body_bytes_max, None, None)
+    places = Places(limits)
+    return ReservingServer(app, limits, None, places, Shared(app, limits, places))
 
 
 def ask(connection, request):

@@ -123,8 +123,9 @@ def test_a_request_that_is_refused_is_refused_again(setting):
 def test_nothing_stands_of_a_model_that_is_unloaded(setting):
     request = decode(setting.body(), None)
     setting.endpoint.infer("neg", None, request)
-    runs = weakref.ref(setting.endpoint.cached("neg", None, request).again)
+    cached = setting.endpoint._inferences.cached
+    runs = weakref.ref(cached(request).again)
     setting.repository.unload("neg")
-    assert setting.endpoint.cached("neg", None, request) is None
+    assert cached(request) is None
     gc.collect()
     assert runs() is None

@@ -6,7 +6,7 @@ import queue
 import numpy as np
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 grpc = pytest.importorskip("tritonclient.grpc")
 from tritonclient.grpc import aio, service_pb2, service_pb2_grpc  # noqa: E402
 from tritonclient.utils import (  # noqa: E402

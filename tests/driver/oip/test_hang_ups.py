@@ -2,12 +2,12 @@
 
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.http_setting import Serving, ask
 from tests.driver.test_run_permits import until
 
-LENT_RUNS = 4
-"""The last of so many requests is answered on a fast-path connection."""
+REPEATED = 4
+"""The last of so many requests is a repeated run."""
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def serving(tmp_path, monkeypatch):
     made.close()
 
 
-@pytest.mark.parametrize("runs", [0, 1, LENT_RUNS], ids=["new", "quick", "lent"])
+@pytest.mark.parametrize("runs", [0, 1, REPEATED], ids=["new", "quick", "repeated"])
 def test_who_hangs_up_while_waiting_for_a_permit_has_none(serving, runs):
     with serving.connected() as client:
         for _ in range(runs):
@@ -25,7 +25,7 @@ def test_who_hangs_up_while_waiting_for_a_permit_has_none(serving, runs):
         assert serving.endpoint.permits.take_free()
         asked = len(serving.asked)
         client.sendall(serving.request())
-        until(lambda: len(serving.asked) == asked + 1)  # also where the native core had it first
+        until(lambda: len(serving.asked) == asked + 1)
         until(lambda: serving.count().pending_count == 1)
     until(lambda: serving.count().fail_count == 1)
     assert serving.count().pending_count == 0

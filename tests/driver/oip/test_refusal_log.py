@@ -5,7 +5,7 @@ import logging
 import pytest
 
 pytest.importorskip("grpc")
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 import grpc
 
 from tests.driver.oip.endpoint_setting import Setting

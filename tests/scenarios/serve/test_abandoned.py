@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 grpc = pytest.importorskip("grpc")
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.served import running, server  # noqa: E402
 from tests.driver.test_run_permits import until  # noqa: E402
 from tightship.driver.oip.grpc.serving import SERVICE  # noqa: E402

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 http = pytest.importorskip("tritonclient.http")
 grpc = pytest.importorskip("tritonclient.grpc")
 from tests.driver.oip.serve_process import serve  # noqa: E402

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 grpc = pytest.importorskip("grpc")
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.raw_grpc import call_head, half_message, opening  # noqa: E402
 from tests.driver.oip.serve_process import LENGTH, serve_neg, settles  # noqa: E402
 from tightship.driver.client.client import Client  # noqa: E402

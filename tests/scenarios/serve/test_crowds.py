@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 grpc = pytest.importorskip("grpc")
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.raw_grpc import opening  # noqa: E402
 from tests.driver.oip.serve_process import PATIENCE_S, serve, serve_neg, settles  # noqa: E402
 from tests.driver.oip.served import ENDLESS  # noqa: E402

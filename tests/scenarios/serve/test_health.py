@@ -8,7 +8,7 @@ from contextlib import suppress
 import onnx
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 grpc = pytest.importorskip("grpc")
 from tests.driver.oip.serve_process import serve  # noqa: E402
 from tests.driver.oip.served import SIDE, SLOW  # noqa: E402

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 grpc = pytest.importorskip("tritonclient.grpc")
 from tests.driver.oip.serve_process import COMMAND, serve  # noqa: E402
 from tests.models import parse  # noqa: E402

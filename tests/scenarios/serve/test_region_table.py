@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 pytest.importorskip("tritonclient.grpc")
 from tritonclient.utils import InferenceServerException, shared_memory
 

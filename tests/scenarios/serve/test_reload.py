@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.endpoint_setting import TEXTS, Setting, X
 from tests.driver.oip.http_setting import Serving, answer_on, ask
 from tests.models import parse

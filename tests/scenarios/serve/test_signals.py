@@ -8,7 +8,7 @@ import time
 import pytest
 
 pytest.importorskip("grpc")
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.served import server
 
 QUIET_S = 8

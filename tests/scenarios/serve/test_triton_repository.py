@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 http = pytest.importorskip("tritonclient.http")
 grpc = pytest.importorskip("tritonclient.grpc")
 from tritonclient.grpc import aio as grpc_aio  # noqa: E402

@@ -6,7 +6,7 @@ import uuid
 import numpy as np
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 http = pytest.importorskip("tritonclient.http")
 from tritonclient.http import aio  # noqa: E402
 from tritonclient.utils import (  # noqa: E402

@@ -15,11 +15,33 @@ from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.served_model import ServedModel
 from tightship.errors import TightshipError
 from tightship.model import Model
-from tightship.model.bound_run import BoundRun
+from tightship.model.bound_run import BoundRun, LoneRun, lone_run
 
 CACHED_MAX = 256
 
 Outputs = tuple[OutputTensor, ...]
+
+
+class Repeat:
+    """Bound run that is left to the native core alone once that is possible."""
+
+    def __init__(self, bound: BoundRun) -> None:
+        """Repeat a bound run."""
+        self._bound = bound
+        self._lone: LoneRun | None = None
+        self._is_new = True
+
+    def run(self, stop: StopFlag) -> None:
+        """Run once, as `BoundRun.run`.
+
+        Raises:
+            TightshipError: The errors of `BoundRun.run`.
+        """
+        if self._lone is not None and self._lone.run(stop):
+            return
+        self._bound.run(stop)
+        if self._is_new:
+            self._lone, self._is_new = lone_run(self._bound), False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +55,7 @@ class CachedInference:
     """
 
     bound: Bound
-    again: BoundRun | None
+    again: Repeat | None
     windows: tuple[Window, ...]
     outputs: Outputs
 
@@ -167,7 +189,7 @@ class Inferences:
         is_whole = bound.request.timeout_s is None and len(bound.direct) == len(
             bound.model.output_names
         )
-        again = bound.model.bind(bound.arrays, bound.direct) if is_whole else None
+        again = Repeat(bound.model.bind(bound.arrays, bound.direct)) if is_whole else None
         if len(self._cached) >= CACHED_MAX:
             self._cached.clear()
         self._cached[id(bound.request)] = CachedInference(bound, again, windows, outputs)

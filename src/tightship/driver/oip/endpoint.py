@@ -3,15 +3,14 @@
 Replies without tensors are JSON values with the names and numbers of the gRPC messages.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic_ns
 from typing import Any
 
 from tightship import __version__
 from tightship._core import RunPermits, StopFlag
-from tightship.driver.oip.cached_inference import CachedInference, Inferences
+from tightship.driver.oip.cached_inference import Inferences
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import Outputs
@@ -56,7 +55,7 @@ class InferenceEndpoint:
         regions: Shared memory that clients have named.
         permits: Permits of the inferences that run.
         changed: Notified when the server or a model becomes ready, or no longer is.
-        stop: Set when all inferences must end, those of fast-path connections included.
+        stop: Set when all inferences must end.
     """
 
     def __init__(
@@ -241,53 +240,30 @@ class InferenceEndpoint:
         """
         began = monotonic_ns() if asked_ns is None else asked_ns
         asking = caller or Caller(self.permits)
-        with self.repository.used(name, version) as served, self._present(asking):
-            metrics = served.metrics
-            if self._inferences.queue(served) is not None:
-                return Inferred(
-                    served, self._inferences.infer_joined(served, request, began, asking)
-                )
+        with self.repository.used(name, version) as served:
+            self._callers.add(asking)
             try:
-                place = asking.take_permit(name, metrics, request.left_s(began))
-            except OipError:
-                metrics.fail(monotonic_ns() - began)
-                raise
-            try:
-                outputs = self._inferences.infer(served, request, began, asking.stop)
-                return Inferred(served, outputs)
+                if self.stop.is_set():
+                    asking.leave()
+                return Inferred(served, self._outputs(served, request, began, asking))
             finally:
-                self.permits.give_back(place)
+                self._callers.discard(asking)
 
-    @contextmanager
-    def _present(self, caller: Caller) -> Iterator[None]:
-        """Register a caller for `abandon`."""
-        self._callers.add(caller)
-        if self.stop.is_set():
-            caller.leave()
+    def _outputs(
+        self, served: ServedModel, request: InferRequest, began_ns: int, asking: Caller
+    ) -> Outputs:
+        inferences, metrics = self._inferences, served.metrics
+        if inferences.queue(served) is not None:
+            return inferences.infer_joined(served, request, began_ns, asking)
         try:
-            yield
-        finally:
-            self._callers.discard(caller)
-
-    def cached(
-        self, name: str, version: str | None, request: InferRequest
-    ) -> CachedInference | None:
-        """Return the cached inference of a request, if its model is still the same.
-
-        Raises:
-            OipError: The model does not exist, or is not ready.
-        """
-        found = self._inferences.cached(request)
-        is_its = found is not None and found.model is self.repository.served(name, version).model
-        return found if is_its else None  # a model of this name may have been loaded since
-
-    def still_has(self, cached: CachedInference, name: str, version: str | None) -> bool:
-        """Whether a cached inference has its regions, and name and version still mean its model."""
-        try:
-            is_current = self.repository.served(name, version).model is cached.model
+            place = asking.take_permit(served.name, metrics, request.left_s(began_ns))
         except OipError:
-            return False
-        return is_current and self.regions.are_there(cached.windows)
+            metrics.fail(monotonic_ns() - began_ns)
+            raise
+        try:
+            return inferences.infer(served, request, began_ns, asking.stop)
+        finally:
+            self.permits.give_back(place)
 
 
 def check_unchanged(settings: Said, what: str) -> None:

@@ -71,7 +71,7 @@ class InferRequest:
         return max(0.0, self.timeout_s - (monotonic_ns() - asked_ns) / 1e9)
 
 
-def decode(body: bytes | bytearray, header_bytes: int | None) -> InferRequest:
+def decode(body: bytes | bytearray | memoryview, header_bytes: int | None) -> InferRequest:
     """Decode a body.
 
     Args:

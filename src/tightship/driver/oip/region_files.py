@@ -80,7 +80,6 @@ class RegionFiles:
     """Regions with their mapped objects. May be used from several threads.
 
     Attributes:
-        on_unregistered: Called with a name, or None for all; cached uses of the region must end.
         on_closed: Called when a region was removed; its windows must not be kept.
     """
 
@@ -97,7 +96,6 @@ class RegionFiles:
         self._folder = folder
         self._mapped: dict[str, _Mapped] = {}
         self._lock = threading.Lock()
-        self.on_unregistered: Callable[[str | None], None] = lambda _: None
         self.on_closed: Callable[[], None] = lambda: None
 
     def check_enabled(self) -> None:
@@ -161,7 +159,6 @@ class RegionFiles:
         with self._lock:
             regions = self._regions
             self._close(regions.unregister_all() if name is None else regions.unregister(name))
-        self.on_unregistered(name)
 
     def status(self, name: str | None) -> list[Region]:
         """Return the regions as `Regions.status` does."""

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 grpc = pytest.importorskip("grpc")
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip import raw_grpc as raw  # noqa: E402
 from tests.driver.oip.endpoint_setting import Setting  # noqa: E402
 from tests.driver.oip.serve_process import PATIENCE_S, serve_neg  # noqa: E402

@@ -10,14 +10,11 @@ from contextlib import ExitStack
 
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.endpoint_setting import Setting
+from tests.driver.oip.http_setting import reserving_server
 from tests.driver.oip.served import server
-from tightship.driver.oip.http.connection import HttpConnection, Shared
-from tightship.driver.oip.http.lending import Lending
-from tightship.driver.oip.http.places import Places
-from tightship.driver.oip.limits import EndpointLimits
-from tightship.driver.oip.refusal_log import RefusalLog
+from tightship.driver.oip.http.connection import HttpConnection
 
 BODY = json.dumps(
     {
@@ -258,16 +255,20 @@ class Cut(asyncio.Transport):
     def is_reading(self):
         return False
 
+    def close(self):
+        pass
+
 
 def test_nothing_is_written_to_a_client_that_is_gone(tmp_path):
-    setting, log = Setting(tmp_path), RefusalLog()
+    setting = Setting(tmp_path)
 
     async def served():
-        limits, lending = EndpointLimits(), Lending(setting.endpoint)
-        shared = Shared(setting.calls, limits, None, None, lending, log, Places(limits))
-        connection, transport = HttpConnection(shared), Cut()
+        connection, transport = reserving_server(setting.calls).connection(), Cut()
+        assert isinstance(connection, HttpConnection)
         connection.connection_made(transport)
         connection.data_received(b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5)
+        for _ in range(20):
+            await asyncio.sleep(0)
         connection.connection_lost(None)
         return transport.written.count(b"HTTP/1.1")
 

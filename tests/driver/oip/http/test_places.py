@@ -8,17 +8,14 @@ from time import monotonic_ns
 import numpy as np
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver.oip.endpoint_setting import Setting
-from tests.driver.oip.http_setting import Serving, answer_on, ask
-from tightship.driver.oip.http.connection import HttpConnection, Shared
-from tightship.driver.oip.http.lending import Lending
+from tests.driver.oip.http_setting import Serving, answer_on, ask, reserving_server
 from tightship.driver.oip.http.places import Places, Stage
 from tightship.driver.oip.limits import EndpointLimits
-from tightship.driver.oip.refusal_log import RefusalLog
 
 READY = b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
-LENT_RUNS = 3
+RUNS = 3
 WAIT = "tightship.driver.oip.http.places.WAIT_S"
 S = 10**9
 
@@ -204,27 +201,25 @@ def test_many_more_clients_than_places_are_all_answered(serving, opened):
         assert ask(connection, READY)[0] == 200
 
 
-def test_a_fast_path_connection_makes_room(serving, opened):
-    lent = opened.enter_context(serving.connected())
-    for _ in range(LENT_RUNS):
-        assert ask(lent, serving.request())[0] == 200
+def test_a_connection_on_which_a_model_ran_makes_room(serving, opened):
+    used = opened.enter_context(serving.connected())
+    for _ in range(RUNS):
+        assert ask(used, serving.request())[0] == 200
     others = idle_ones(serving, opened, 2)
     idle_ones(serving, opened, 1)
-    assert lent.recv(1) == b""
+    assert used.recv(1) == b""
     assert [ask(each, READY)[0] for each in others] == [200] * 2
 
 
-def test_a_fast_path_connection_is_idle_since_the_core_answered_last(serving, opened):
-    lent = opened.enter_context(serving.connected())
-    for _ in range(LENT_RUNS):
-        assert ask(lent, serving.request())[0] == 200
+def test_a_connection_is_idle_since_its_last_answer(serving, opened):
+    used = opened.enter_context(serving.connected())
+    for _ in range(RUNS):
+        assert ask(used, serving.request())[0] == 200
     first, second = idle_ones(serving, opened, 2)
-    asked = len(serving.asked)
-    assert ask(lent, serving.request())[0] == 200
-    assert len(serving.asked) == asked
+    assert ask(used, serving.request())[0] == 200
     idle_ones(serving, opened, 1)
     assert first.recv(1) == b""
-    assert ask(second, READY)[0] == ask(lent, serving.request())[0] == 200
+    assert ask(second, READY)[0] == ask(used, serving.request())[0] == 200
 
 
 def test_if_all_are_busy_one_more_is_refused(serving, opened, monkeypatch):
@@ -242,33 +237,26 @@ def test_if_all_are_busy_one_more_is_refused(serving, opened, monkeypatch):
 def test_an_unused_connection_ends(tmp_path, monkeypatch, opened):
     serving = Serving(tmp_path, monkeypatch, EndpointLimits(idle_s=1.0, drain_s=5.0))
     opened.callback(serving.close)
-    plain, lent = (opened.enter_context(serving.connected()) for _ in range(2))
+    plain, used = (opened.enter_context(serving.connected()) for _ in range(2))
     assert ask(plain, READY)[0] == 200
-    assert {ask(lent, serving.request())[0] for _ in range(LENT_RUNS)} == {200}
+    assert {ask(used, serving.request())[0] for _ in range(RUNS)} == {200}
     assert plain.recv(1) == b""
-    assert lent.recv(1) == b""
+    assert used.recv(1) == b""
 
 
-@pytest.mark.parametrize("is_lent", [False, True])
-def test_a_request_that_was_not_read_yet_is_answered(tmp_path, is_lent):
-    setting, limits = Setting(tmp_path), EndpointLimits()
+def test_a_request_that_was_not_read_yet_is_answered(tmp_path):
+    setting = Setting(tmp_path)
     ours, theirs = socket.socketpair()
 
     async def scene():
-        lending, places = Lending(setting.endpoint), Places(limits)
-        shared = Shared(setting.calls, limits, None, None, lending, RefusalLog(), places)
-        connection = HttpConnection(shared)
+        connection = reserving_server(setting.calls).connection()
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_accepted_socket(lambda: connection, theirs)
-        if is_lent:
-            connection._loan._lend(transport)
-        else:
-            transport.pause_reading()
+        transport.pause_reading()
         ours.sendall(READY)
         assert connection.removable() is not None
         assert not connection.vacate()
-        if not is_lent:
-            transport.resume_reading()
+        transport.resume_reading()
         assert (await asyncio.to_thread(answer_on, ours))[0] == 200
         assert connection.vacate()
         assert await asyncio.to_thread(ours.recv, 1) == b""

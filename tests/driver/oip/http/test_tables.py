@@ -7,7 +7,7 @@ import urllib.request
 import numpy as np
 import pytest
 
-pytest.importorskip("httptools")
+pytest.importorskip("uvicorn")
 from tests.driver import test_run_permits
 from tests.driver.oip.served import SIDE, server
 from tests.view import chromium

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 
 
@@ -54,6 +55,7 @@ def _bare(host: str) -> str:
     return (name if name and port.isdecimal() else host).lower()
 
 
+@lru_cache(maxsize=64)
 def _is_address(bare: str) -> bool:
     try:
         ip_address(bare.removeprefix("[").removesuffix("]"))

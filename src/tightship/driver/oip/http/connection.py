@@ -1,30 +1,28 @@
-"""HTTP connection: requests are read and answered one at a time."""
+"""HTTP connection on uvicorn: who may stay, how long each part may take, and what is refused."""
 
 import asyncio
-import struct
 from collections import deque
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from fcntl import ioctl
-from termios import FIONREAD
 from time import monotonic_ns
+from typing import Any
 
 from tightship.driver.oip.hang_ups import HangUps
-from tightship.driver.oip.http.calls import Asked, HttpCalls, changes_models
-from tightship.driver.oip.http.lending import Lending
-from tightship.driver.oip.http.loan import Loan
-from tightship.driver.oip.http.message import HttpRequest, HttpResponse, error_response
+from tightship.driver.oip.http.application import VIEWS, WHOLE, HttpApplication
+from tightship.driver.oip.http.cycle import HELD_BYTES_MAX, Cycle
+from tightship.driver.oip.http.deadline import Deadline
+from tightship.driver.oip.http.eager import begun
+from tightship.driver.oip.http.message import HttpResponse, error_response
 from tightship.driver.oip.http.places import Places, Removable, Stage
-from tightship.driver.oip.http.reading import RequestReader
+from tightship.driver.oip.http.reading import ReadingProtocol
+from tightship.driver.oip.http.transports import Flow, end_now, file_of, has_unread
 from tightship.driver.oip.limits import UNREAD_NS, EndpointLimits
-from tightship.driver.oip.refusal_log import RefusalLog
 
+KNOWN_BYTES_MAX = 8 << 10
+"""Largest request that is known again by its bytes."""
 LINGER_S = 5.0
 """Seconds that a refused client may go on sending, so that it gets to read the reason."""
 BODY_BYTES_PER_S = 16 << 10
 """Rate below which a connection that sends a body may be closed to make room."""
-JOINED_BYTES_MAX = 64 << 10
-"""Responses up to this size are written as one piece."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,71 +30,63 @@ class Shared:
     """State common to the connections of a server.
 
     Attributes:
-        executor: Threads that run models, or wait for a permit: one for each connection.
-        loaders: Threads that load and unload models, apart so that runs need not wait.
         hang_ups: Watches clients that wait for such a reply.
     """
 
-    calls: HttpCalls
+    app: HttpApplication
     limits: EndpointLimits
-    executor: Executor
-    loaders: Executor
-    lending: Lending
-    log: RefusalLog
     places: Places
-    connections: "set[HttpConnection]" = field(default_factory=set)
-    is_empty: asyncio.Event = field(default_factory=asyncio.Event)
     hang_ups: HangUps = field(default_factory=HangUps)
 
 
-class HttpConnection(asyncio.Protocol):
-    """State of a connection; everything but replies happens on the event loop.
+class HttpConnection(ReadingProtocol):
+    """Connection whose requests are answered one at a time, in order.
 
-    Nothing is read while a call is answered, and the next reply begins once the client has accepted
-    the one before, so that no client can fill memory.
+    At most one request, or 64 KiB of one, is read while another is answered, and the next is begun
+    once the client has accepted the response before, so that no client can fill memory.
     """
 
-    def __init__(self, server: Shared) -> None:
-        self._server = server
-        self._loop = asyncio.get_running_loop()
-        self._reader = RequestReader(server.limits, self)
-        self._waiting: deque[tuple[Asked, bool]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-        self._refusal: HttpResponse | None = None
-        self._is_answering = self._is_receiving = self._is_choked = self._has_head = False
-        self._is_ending = self._is_draining = self._is_granted = self._has_place = False
+    def __init__(self, shared: Shared, **given: Any) -> None:  # noqa: ANN401  of uvicorn
+        """Use state that connections share, and that of uvicorn's server."""
+        super().__init__(shared.limits.head_bytes_max, **given)
+        self._shared = shared
+        self._latest: Cycle
+        self._running: Cycle | None = None
+        self._waiting: deque[Cycle] = deque()
+        self._deadline = Deadline(self.loop, self._is_late)
+        self._is_receiving = self._has_begun = False
+        self._is_ending = self._is_draining = self._is_starting = False
         self._used_ns = self._begun_ns = monotonic_ns()
         self._received_bytes = 0
+        self._watched = -1
+        self._early = self._alone = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Request a place; nothing is read before it is granted."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        host, port, *_ = transport.get_extra_info("peername") or ("gone", 0)
+        super().connection_made(transport)
+        self.flow = self._flow = Flow(transport)
+        host, port = self.client or ("gone", 0)
         self.peer: str = host
-        self._client = f"http:{host}:{port}"
-        server, self._file = self._server, -1
-        self._caller = server.calls.caller(host, self._client)
-        self._loan = Loan(server.calls, server.lending, self._caller, self._go_on_after)
-        self._server.connections.add(self)
-        self._server.is_empty.clear()
-        self._has_place = self._server.places.enter(self)
-        if not self._has_place:  # later: Python 3.11.2 begins to read behind this, paused or not
-            self._loop.call_soon(self._wait_for_place)
-
-    def _wait_for_place(self) -> None:
-        if not self._has_place:
-            self._transport.pause_reading()
+        self._name = f"http:{host}:{port}"
+        self._flow.is_held = not self._shared.places.enter(self)
 
     def admitted(self) -> None:
         """Begin to read, on the place that was granted."""
-        self._has_place = True
+        self._flow.is_held = False
         self._used_ns = monotonic_ns()
-        self._transport.resume_reading()
+        self._flow.resume_reading()
+        # Later, so that the client that has made room hears of it before this one is answered.
+        self.loop.call_soon(self._read_early)
+
+    def _read_early(self) -> None:
+        early, self._early = self._early, b""
+        if early and not self._is_ending:
+            self.data_received(early)
 
     def turned_away(self) -> None:
         """Refuse the client, as there is no place."""
-        count = self._server.limits.connections_max
+        count, self._early = self._shared.limits.connections_max, b""
+        self._flow.is_held = False  # what comes now is dropped
         self.refuse(
             503,
             f"all {count} connections are busy; try again later, or start the server with a "
@@ -104,50 +94,204 @@ class HttpConnection(asyncio.Protocol):
         )
         self._end_if_refused()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:
         """Release what the connection holds; a reply under way is dropped."""
         self._is_ending = True
+        self._deadline.close()
+        self._unwatch()
         self._waiting.clear()
-        self._stop_timer()
-        self._caller.leave()
-        self._server.hang_ups.unwatch(self._file)
-        self._loan.end()
-        self._reader.close()
-        self._server.places.leave(self)
-        self._server.connections.discard(self)
-        if not self._server.connections:
-            self._server.is_empty.set()
+        if self._running is not None:
+            self._running.disconnect()
+            self._running = None
+        super().connection_lost(exc)
+        self.cycle = self._latest = None  # type: ignore[assignment]
+        self._shared.places.leave(self)
 
     def data_received(self, data: bytes) -> None:
         """Process bytes of one or several requests."""
-        if self._is_ending:
+        if self._flow.is_held or self._early:
+            self._early += data
+            if self._flow.is_held:  # pausing a transport before it begins to read has no effect
+                self._flow.read_paused = True
+                self.transport.pause_reading()
+            return
+        if self._is_answered_again(data):
             return
         self._received_bytes += len(data)
-        known = self._loan.known(data if self._is_idle else b"")
-        if known is None:
-            self._reader.read(data)
-        else:
-            self._waiting.append((known, True))
-            self._next()
-        if (self._is_answering or self._is_choked) and self._transport.is_reading():
-            self._transport.pause_reading()
+        self.feed(data)
         self._end_if_refused()
-        self._settle()
+
+    def is_over(self) -> bool:
+        """Whether further bytes are ignored."""
+        return self._is_ending or super().is_over()
+
+    def _is_answered_again(self, data: bytes) -> bool:
+        """Answer bytes that have been a request before, without parsing them again.
+
+        A client that keeps its tensors in shared memory sends the same bytes each time.
+        """
+        self._alone = b""
+        is_shut = self.is_over() or self._is_draining or self.transport.is_closing()
+        if len(data) > KNOWN_BYTES_MAX or is_shut or self._is_busy:
+            return False
+        self._alone = data
+        response = self._shared.app.again(data, self.peer, self._name)
+        if response is None:
+            return False
+        self._used_ns = monotonic_ns()
+        self.transport.write(response.whole)
+        return True
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        limits = self._shared.limits
+        self._is_receiving = True
+        self._begun_ns, self._received_bytes = monotonic_ns(), 0
+        self._deadline.set(min(limits.head_s, limits.transfer_s))
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer a request whose body is large, or awaited."""
+        super().on_headers_complete()
+        if self.is_ignored():
+            return
+        self._deadline.set(self._shared.limits.transfer_s)
+        self.scope["extensions"] = {VIEWS: {}}
+        # HTTP/1.0 clients expect a keep-alive header, which is not sent.
+        is_kept = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
+        self.cycle = self._latest = self._made(keep_alive=is_kept)
+        self._has_begun = False
+        if self.expect_100_continue or self._is_large():
+            self._begin()
+
+    def _made(self, *, keep_alive: bool) -> Cycle:
+        return Cycle(
+            self,
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=keep_alive,
+            on_response=self.on_response_complete,
+        )
+
+    def _is_large(self) -> bool:
+        """Whether the body is said to be larger than what may wait for the application."""
+        lengths = [value for name, value in self.headers if name == b"content-length"]
+        return bool(lengths) and (len(lengths[0]) > 15 or int(lengths[0]) > HELD_BYTES_MAX)
+
+    def _begin(self) -> None:
+        """Answer a request, or put it behind those that are answered.
+
+        Requests with small bodies begin when they are whole.
+        """
+        self._has_begun = True
+        if self._is_ending or self.transport.is_closing():
+            return  # a reply would not be read
+        if self._running or self._waiting or self._flow.write_paused:
+            self._flow.pause_reading()
+            self._waiting.append(self._latest)
+        else:
+            self._start(self._latest)
+
+    def _start(self, cycle: Cycle) -> None:
+        """Answer at once; only a call that has to wait becomes a task of the loop."""
+        self._running, self._is_starting = cycle, True
+        task = begun(self.loop, cycle.run_asgi(self.app))
+        self._is_starting = False
+        if task is not None:
+            task.add_done_callback(self.tasks.discard)
+            self.tasks.add(task)
+
+    def on_body(self, body: bytes) -> None:
+        """Pass a piece of the body on."""
+        if self.is_ignored() or self._latest.response_complete:
+            return
+        self._latest.add(body)
+        if self._latest.held_bytes > HELD_BYTES_MAX:
+            if not self._has_begun:
+                self._begin()
+            self._flow.pause_reading()
+
+    def on_message_complete(self) -> None:
+        """Note that a request is whole."""
+        if self.is_ignored():
+            return
+        self._is_receiving = False
+        if not self._flow.write_paused:
+            self._deadline.drop()
+        self._latest.end_body()
+        if self._alone and self._latest.is_all(self._alone):
+            self.scope["extensions"][WHOLE] = {"bytes": self._alone}
+        if not self._has_begun:
+            self._begin()
+
+    def on_response_complete(self) -> None:
+        """Begin the next request, or end the connection."""
+        cycle, self._running = self._running, None
+        self.server_state.total_requests += 1
+        self._used_ns = monotonic_ns()
+        self._unwatch()
+        if self._is_ending or cycle is None:
+            return
+        if not cycle.keep_alive:
+            self._end()
+        elif not self._is_starting:  # otherwise the caller goes on
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting and not (self._running or self._flow.write_paused or self._is_ending):
+            if self.transport.is_closing():
+                return
+            self._start(self._waiting.popleft())
+        if not (self._waiting or self._running):
+            self._flow.resume_reading()
+        self._end_if_refused()
 
     @property
-    def _is_idle(self) -> bool:
-        """Whether no request and no reply is under way."""
-        is_busy = self._is_receiving or self._is_answering or self._is_choked or self._waiting
-        return not (is_busy or self._is_ending or self._is_draining or self._refusal)
+    def _is_answering(self) -> bool:
+        """Whether a whole request is being answered."""
+        return self._running is not None and not self._running.more_body
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a request or a reply is under way."""
+        is_choked = self._flow.write_paused
+        return bool(
+            self._is_receiving or self._running or is_choked or self._waiting or self._early
+        )
+
+    def read_on(self) -> None:
+        """Implement `Channel`."""
+        if not self._waiting:
+            self._flow.resume_reading()
+
+    def watch(self) -> None:
+        """Implement `Channel`."""
+        if self._watched < 0 and not self._is_ending:
+            self._watched = file_of(self.transport)
+            self._shared.hang_ups.watch(self._watched, self.abort)
+
+    def _unwatch(self) -> None:
+        if self._watched >= 0:
+            self._shared.hang_ups.unwatch(self._watched)
+            self._watched = -1
+
+    def is_kept(self) -> bool:
+        """Implement `Channel`."""
+        return not self._is_draining or bool(self._waiting) or self._is_receiving
 
     def removable(self) -> Removable | None:
         """Implement `Occupant`."""
-        if self._is_idle and self._loan.is_out:
-            since_ns = self._loan.idle_since_ns()
-            return None if since_ns is None else (Stage.IDLE, since_ns)
-        if self._is_ending or self._is_draining or self._refusal:
+        if self._is_ending or self._is_draining or self._refusal or self._early:
             return None
-        if self._is_choked or (self._is_idle and self._transport.get_write_buffer_size()):
+        is_unread = not self._is_busy and self.transport.get_write_buffer_size()
+        if self._flow.write_paused or is_unread:
             return Stage.SLOW, self._used_ns + UNREAD_NS
         if self._is_answering or self._waiting:
             return None
@@ -158,218 +302,97 @@ class HttpConnection(asyncio.Protocol):
 
     def vacate(self) -> bool:
         """Implement `Occupant`."""
-        removable, was_out = self.removable(), self._loan.is_out
-        if removable is None or not self._loan.recall():
+        removable = self.removable()
+        if removable is None or (has_unread(self.transport) and not self._flow.write_paused):
             return False
-        if _has_unread(self._transport) and not self._is_choked:
-            if was_out:
-                self._transport.resume_reading()
-            return False
-        if removable[0] is not Stage.IDLE:
+        if removable[0] is Stage.IDLE:
+            end_now(self.transport)
+        else:
             self._say_late("the connection was needed for others, and the request came too slowly")
         self._is_ending = True
-        self._stop_timer()
-        if self._transport.get_write_buffer_size():
-            self._transport.abort()
+        self._deadline.drop()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
         else:
-            self._transport.close()
+            self.transport.close()
         return True
 
     def _say_late(self, why: str) -> None:
         """Refuse the rest of a request, if the client may still read the reason."""
         response = error_response(408, why)
-        self._server.log.refused(self._client, "what came", str(response.parts[0], "utf-8"))
-        if self._is_receiving and not self._transport.get_write_buffer_size():
-            head = response.head + b"Connection: close\r\n\r\n"
-            self._transport.write(head + b"".join(response.parts))
+        self._log(response)
+        if self._is_receiving and not self.transport.get_write_buffer_size():
+            self.transport.write(response.last_words)
 
-    def _settle(self) -> None:
-        if self._is_idle:
-            self._loan.settle(self._transport, is_granted=self._is_granted)
-
-    def _go_on_after(self, unsent: bytes) -> None:
-        """Resume reading after a loan to the native core."""
-        self._used_ns = monotonic_ns()
-        if self._is_ending or self._transport.is_closing():
-            return
-        if unsent:
-            self._transport.write(unsent)
-        if not self._is_choked:
-            self._transport.resume_reading()
-        if self._is_draining:
-            self.drain()
+    def _log(self, refusal: HttpResponse) -> None:
+        self._shared.app.log.refused(self._name, "what came", str(refusal.parts[0], "utf-8"))
 
     def pause_writing(self) -> None:
-        """Note that the client reads slowly."""
-        self._is_choked = True
-        self._start_timer()
+        """Note that the client reads slowly, and read nothing further of it."""
+        super().pause_writing()
+        self._flow.pause_reading()
+        self._deadline.set(self._shared.limits.transfer_s)
 
     def resume_writing(self) -> None:
         """Note that the client has read."""
-        self._is_choked = False
+        super().resume_writing()
         self._used_ns = monotonic_ns()
-        self._stop_timer()
-        self._go_on()
+        if self._is_ending:
+            return
+        self._deadline.drop()
+        if self._running is None:
+            self._go_on()
         if self._is_draining:
-            self.drain()
+            self.shutdown()
 
-    def drain(self) -> None:
+    def shutdown(self) -> None:
         """Close the connection once the requests that have begun are answered."""
         self._is_draining = True
-        if not self._loan.recall():
-            return
-        if not (self._is_receiving or self._is_answering or self._waiting or self._is_choked):
-            self._transport.close()
+        if not (self._is_busy or self._is_ending):
+            self.transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once and abandon its inference."""
-        self._caller.leave()
-        self._loan.recall()
-        self._transport.abort()
-
-    def request_begun(self) -> None:
-        """Implement `Receiver`."""
-        self._is_receiving, self._has_head = True, False
-        self._begun_ns, self._received_bytes = monotonic_ns(), 0
-        self._start_timer(min(self._server.limits.head_s, self._server.limits.transfer_s))
-
-    def head_came(self) -> None:
-        """Implement `Receiver`."""
-        self._has_head = True
-        self._start_timer()
-
-    def body_awaited(self) -> None:
-        """Implement `Receiver`."""
-        if not self._is_answering:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def request_came(self, request: HttpRequest, *, is_kept: bool) -> None:
-        """Implement `Receiver`."""
-        self._is_receiving = False
-        if not self._is_choked:
-            self._stop_timer()
-        self._loan.note(request)
-        self._waiting.append((request, is_kept))
-        self._next()
-
-    def refuse(self, status: int, message: str) -> None:
-        """Implement `Receiver`: keep the refusal until earlier requests are answered."""
-        if self._refusal is None:
-            self._refusal = error_response(status, message)
+        """Close the connection at once, and have its inference abandoned."""
+        if self._running is not None:
+            self._running.disconnect()
+        self.transport.abort()
 
     def _end_if_refused(self) -> None:
         """Send a refusal once earlier requests are answered."""
         if self._refusal is None or self._is_answering or self._waiting or self._is_ending:
             return
-        self._server.log.refused(self._client, "what came", str(self._refusal.parts[0], "utf-8"))
-        self._write(self._refusal, is_kept=False)
-
-    def _next(self) -> None:
-        while self._waiting and not (self._is_answering or self._is_choked or self._is_ending):
-            if self._transport.is_closing():
-                return  # a reply would not be read
-            asked, is_kept = self._waiting.popleft()
-            if self._server.calls.is_long(asked, self._caller):
-                self._answer_beside(asked, is_kept=is_kept)
-            else:
-                response = self._respond(asked)
-                self._caller.release()
-                self._write(response, is_kept=is_kept)
-
-    def _go_on(self) -> None:
-        self._next()
-        if not (self._is_answering or self._is_choked or self._is_ending):
-            self._transport.resume_reading()
-            self._end_if_refused()
-
-    def _respond(self, asked: Asked) -> HttpResponse:
-        """Return the response to a request; called on any thread."""
-        if self._caller.stop.is_set():
-            return error_response(503, "the client is gone")
-        said = (self._client, f"{asked.method} {asked.target}")
-        try:
-            response = self._server.calls.respond(asked, self._caller)
-        except Exception:  # noqa: BLE001 - an error of ours; clients get no details
-            self._server.log.failed(*said)
-            return error_response(500, "internal error")
-        if response.status >= 400 and response.parts:
-            self._server.log.refused(*said, str(response.parts[0], "utf-8"))
-        return response
-
-    def _answer_beside(self, asked: Asked, *, is_kept: bool) -> None:
-        self._is_answering = True
-        server = self._server
-        threads = server.loaders if changes_models(asked) else server.executor
-        self._file = self._transport.get_extra_info("socket").fileno()
-        server.hang_ups.watch(self._file, self.abort)
-        future = self._loop.run_in_executor(threads, self._respond, asked)
-
-        def answered(done: asyncio.Future[HttpResponse]) -> None:
-            self._is_answering = False
-            if self._is_ending or done.cancelled():
-                return
-            server.hang_ups.unwatch(self._file)
-            self._write(done.result(), is_kept=is_kept)
-            self._go_on()
-            self._settle()
-
-        future.add_done_callback(answered)
-
-    def _write(self, response: HttpResponse, *, is_kept: bool) -> None:
-        self._is_granted = response.status < 400
-        self._used_ns = monotonic_ns()
-        is_last = self._is_draining and not (self._waiting or self._is_receiving)
-        is_kept = is_kept and not is_last
-        head = response.head + (b"\r\n" if is_kept else b"Connection: close\r\n\r\n")
-        pieces = (head, *(response.parts if response.has_body else ()))
-        if sum(memoryview(piece).nbytes for piece in pieces) <= JOINED_BYTES_MAX:
-            self._transport.write(b"".join(pieces))
-        else:
-            for piece in pieces:
-                self._transport.write(piece)
-        if not is_kept:
-            self._end()
+        if self._running is not None:
+            self._running.disconnect()
+            self._running = None
+        self._log(self._refusal)
+        self.transport.write(self._refusal.last_words)
+        self._end()
 
     def _end(self) -> None:
         """Close our side, and let the client finish sending."""
         self._is_ending = True
-        if not self._is_choked:
-            self._server.places.leave(self)
+        is_choked = self._flow.write_paused
+        if not is_choked:
+            self._shared.places.leave(self)
         self._waiting.clear()
-        self._reader.discard()
-        self._stop_timer()
-        if self._transport.is_closing():
+        self._deadline.drop()
+        if self.transport.is_closing():
             return
         try:
-            self._transport.write_eof()
-        except OSError:  # the client has reset the connection, unnoticed by asyncio so far
-            self._transport.abort()
+            self.transport.write_eof()
+        except (OSError, NotImplementedError):
+            # The client has reset the connection, unnoticed so far, or TLS has no such end.
+            self.transport.close()
             return
-        patience_s = self._server.limits.transfer_s if self._is_choked else LINGER_S
-        self._timer = self._loop.call_later(patience_s, self._transport.abort)
-        self._transport.resume_reading()
-
-    def _start_timer(self, patience_s: float | None = None) -> None:
-        self._stop_timer()
-        seconds = self._server.limits.transfer_s if patience_s is None else patience_s
-        self._timer = self._loop.call_later(seconds, self._is_late)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        patience_s = self._shared.limits.transfer_s if is_choked else LINGER_S
+        self._deadline.set(patience_s)
+        self.transport.resume_reading()
 
     def _is_late(self) -> None:
-        if self._is_choked:
+        if self._is_ending or self._flow.write_paused:
             self.abort()
         elif self._is_answering:
-            self._start_timer()
+            self._deadline.set(self._shared.limits.transfer_s)
         else:
             self.refuse(408, "the request did not come in time")
             self._end_if_refused()
-
-
-def _has_unread(transport: asyncio.Transport) -> bool:
-    file = transport.get_extra_info("socket").fileno()
-    (count,) = struct.unpack("i", ioctl(file, FIONREAD, bytes(4)))
-    return bool(count)

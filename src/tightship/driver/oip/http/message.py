@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import monotonic_ns
@@ -22,11 +22,11 @@ class HttpRequest:
     method: str
     target: str
     headers: Mapping[str, str]
-    body: bytes | bytearray
+    body: bytes | bytearray | memoryview
     came_ns: int = field(default_factory=monotonic_ns)
     caller: Caller | None = None
 
-    def content(self, bytes_max: int) -> bytes | bytearray:
+    def content(self, bytes_max: int) -> bytes | bytearray | memoryview:
         """Return the body, unpacked from `gzip` or `deflate`.
 
         Raises:
@@ -81,34 +81,58 @@ class HttpResponse:
     has_body: bool = True
     allowed: tuple[str, ...] = ()
 
+    @property
+    def size_bytes(self) -> int:
+        """Size of the body."""
+        return sum(memoryview(part).nbytes for part in self.parts)
+
     @cached_property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Names and values, except those of the connection; the length first."""
+        found = [(b"Content-Length", b"%d" % self.size_bytes)]
+        if self.parts:
+            found.append((b"Content-Type", self.content_type.encode()))
+        if self.header_bytes is not None:
+            found.append((b"Inference-Header-Content-Length", b"%d" % self.header_bytes))
+        if self.allowed:
+            found.append((b"Allow", ", ".join(self.allowed).encode()))
+        return found
+
+    @property
     def head(self) -> bytes:
         """Lines before the body, except those of the connection and the empty one."""
-        lines = [
-            f"HTTP/1.1 {self.status} {REASONS[self.status]}",
-            f"Content-Length: {sum(memoryview(part).nbytes for part in self.parts)}",
-        ]
-        if self.parts:
-            lines.append(f"Content-Type: {self.content_type}")
-        if self.header_bytes is not None:
-            lines.append(f"Inference-Header-Content-Length: {self.header_bytes}")
-        if self.allowed:
-            lines.append(f"Allow: {', '.join(self.allowed)}")
-        return "".join(f"{line}\r\n" for line in lines).encode()
+        return head_of(self.status, self.headers)
+
+    @cached_property
+    def whole(self) -> bytes:
+        """All bytes, on a connection that stays open."""
+        return b"".join([self.head, b"\r\n", *self.parts])
+
+    @property
+    def last_words(self) -> bytes:
+        """All bytes, on a connection that then ends."""
+        return b"".join([self.head, b"Connection: close\r\n\r\n", *self.parts])
 
 
-REASONS: Mapping[int, str] = {
-    200: "OK",
-    400: "Bad Request",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    408: "Request Timeout",
-    413: "Content Too Large",
-    431: "Request Header Fields Too Large",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-    503: "Service Unavailable",
+def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the lines of a response before its body, except the empty one."""
+    lines = [b"HTTP/1.1 %d %s\r\n" % (status, REASONS[status])]
+    lines += [b"%s: %s\r\n" % each for each in headers]
+    return b"".join(lines)
+
+
+REASONS: Mapping[int, bytes] = {
+    200: b"OK",
+    400: b"Bad Request",
+    403: b"Forbidden",
+    404: b"Not Found",
+    405: b"Method Not Allowed",
+    408: b"Request Timeout",
+    413: b"Content Too Large",
+    431: b"Request Header Fields Too Large",
+    500: b"Internal Server Error",
+    501: b"Not Implemented",
+    503: b"Service Unavailable",
 }
 
 

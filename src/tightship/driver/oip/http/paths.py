@@ -11,6 +11,8 @@ Values = Mapping[str, str]
 Call = Callable[[HttpRequest, Values], HttpResponse]
 Methods = Mapping[str, Call]
 
+TARGETS_MAX = 256
+"""Targets whose calls are remembered."""
 VERSIONED = "/v2/models/{name}[/versions/{version}]"
 
 
@@ -20,6 +22,7 @@ class Paths:
     def __init__(self, calls: Mapping[str, Methods]) -> None:
         """Add paths; of two that match a target, the first in `calls` answers."""
         self._known: dict[int, list[tuple[list[str], Methods]]] = {}
+        self._found: dict[str, tuple[Methods, Values]] = {}
         for path, methods in calls.items():
             head, _, rest = path.partition("[")
             optional, _, tail = rest.partition("]")
@@ -29,6 +32,16 @@ class Paths:
 
     def find(self, target: str) -> tuple[Methods, Values] | None:
         """Return the methods of a target and its named segments; None if it is unknown."""
+        if target in self._found:
+            return self._found[target]
+        found = self._search(target)
+        if found is not None:
+            if len(self._found) >= TARGETS_MAX:
+                self._found.clear()
+            self._found[target] = found
+        return found
+
+    def _search(self, target: str) -> tuple[Methods, Values] | None:
         given = [unquote(segment) for segment in _segments(target.partition("?")[0])]
         for segments, methods in self._known.get(len(given), ()):
             pairs = list(zip(segments, given, strict=True))

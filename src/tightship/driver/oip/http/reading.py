@@ -1,155 +1,99 @@
-"""Parser of HTTP/1.1 requests, within limits."""
+"""Requests of uvicorn's protocol within limits, whatever bytes come."""
 
-from typing import Protocol
+from typing import Any
 
 import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tightship.driver.oip.http.message import HttpRequest
-from tightship.driver.oip.limits import EndpointLimits
-
-
-class Receiver(Protocol):
-    """Receives the events of a parser."""
-
-    def request_begun(self) -> None:
-        """Handle the first bytes of a request."""
-
-    def head_came(self) -> None:
-        """Handle the end of the headers."""
-
-    def body_awaited(self) -> None:
-        """Handle a client that waits for permission to send the body."""
-
-    def request_came(self, request: HttpRequest, *, is_kept: bool) -> None:
-        """Handle a whole request; its connection stays open if `is_kept`."""
-
-    def refuse(self, status: int, message: str) -> None:
-        """Handle bytes that cannot be parsed."""
+from tightship.driver.oip.http.message import HttpResponse, error_response
 
 
-class RequestReader:
-    """Finds requests in bytes that come in any pieces.
+class ReadingProtocol(HttpToolsProtocol):
+    """Protocol that keeps a refusal instead of an answer if bytes cannot be parsed.
 
-    Nothing is reported after a refusal.
+    Nothing is parsed after a refusal. Trailers are ignored, and so are offers of other protocols.
     """
 
-    def __init__(self, limits: EndpointLimits, receiver: Receiver) -> None:
-        self._limits, self._receiver = limits, receiver
-        self._parser = httptools.HttpRequestParser(self)
-        self._is_refused = False
-        self._clear()
+    def __init__(self, head_bytes_max: int, **given: Any) -> None:  # noqa: ANN401  of uvicorn
+        """Accept targets with headers of so many bytes."""
+        super().__init__(**given)
+        self._head_bytes_max, self._head_bytes = head_bytes_max, 0
+        self._has_head = False
+        self._refusal: HttpResponse | None = None
 
-    def _clear(self) -> None:
-        self._target, self._headers, self._body = b"", dict[str, str](), bytearray()
-        self._head_bytes, self._has_head = 0, False
+    def refuse(self, status: int, message: str) -> None:
+        """Keep a refusal; ignore the bytes that follow."""
+        if self._refusal is None:
+            self._refusal = error_response(status, message)
 
-    def read(self, data: bytes) -> None:
-        """Parse further bytes."""
+    def is_over(self) -> bool:
+        """Whether further bytes are ignored."""
+        return self._refusal is not None
+
+    def feed(self, data: bytes) -> None:
+        """Parse bytes of one or several requests."""
         rest = memoryview(data)
-        while rest:
+        while rest and not self.is_over():
             try:
-                self._parser.feed_data(rest)
+                self.parser.feed_data(rest)
             except httptools.HttpParserUpgrade as upgrade:
                 rest = self._declined(rest[upgrade.args[0] :])
                 continue
             except httptools.HttpParserError as error:
-                self._refuse(400, f"the request is not HTTP/1.1: {error}")
+                self.refuse(400, f"the request is not HTTP/1.1: {error}")
             return
-
-    def discard(self) -> None:
-        """Drop an incomplete request, and ignore the bytes that follow."""
-        self._is_refused = True
-        self._clear()
-
-    def close(self) -> None:
-        """Drop parser and receiver, which form a reference cycle; nothing may be read after."""
-        self.discard()
-        del self._parser, self._receiver
 
     def _declined(self, rest: memoryview) -> memoryview:
         """Rewrite a request that offers another protocol as one that does not.
 
         The parser ends such a request with its head, and takes `rest` to be of that protocol.
         """
-        method, version = self._parser.get_method(), self._parser.get_http_version()
-        if self._is_refused or method == b"CONNECT":
-            self._refuse(400, "the protocol cannot be changed")
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        if self.is_over() or method == b"CONNECT":
+            self.refuse(400, "the protocol cannot be changed")
             return memoryview(b"")
-        said = self._headers
-        said.pop("upgrade", None)
-        said["connection"] = "close" if "close" in said["connection"].lower() else "keep-alive"
-        lines = [f"{name}: {value}" for name, value in said.items()]
-        head = b"%s %s HTTP/%s\r\n" % (method, self._target, version.encode())
-        self._parser = httptools.HttpRequestParser(self)
-        return memoryview(head + "\r\n".join([*lines, "", ""]).encode("latin-1") + rest)
+        said = dict(self.headers)
+        said.pop(b"upgrade", None)
+        is_last = b"close" in said[b"connection"].lower()
+        said[b"connection"] = b"close" if is_last else b"keep-alive"
+        lines = [b"%s: %s" % each for each in said.items()]
+        head = b"%s %s HTTP/%s\r\n" % (method, self.url, version.encode())
+        self.parser = httptools.HttpRequestParser(self)
+        return memoryview(head + b"\r\n".join([*lines, b"", b""]) + rest)
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        self._clear()
-        self._receiver.request_begun()
+        super().on_message_begin()
+        self._head_bytes, self._has_head = 0, False
 
     def on_url(self, url: bytes) -> None:
         """Append a piece of the target."""
-        self._target += self._counted(url)
+        super().on_url(url)
+        self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header; those after the body are ignored."""
-        key = self._counted(name).decode("latin-1").lower()
-        said = self._counted(value).decode("latin-1")
+        self._count(len(name) + len(value))
         if not self._has_head:
-            self._headers[key] = said
+            super().on_header(name, value)
+
+    def _count(self, size_bytes: int) -> None:
+        self._head_bytes += size_bytes
+        if self._head_bytes > self._head_bytes_max:
+            self.refuse(431, f"the request has more than {self._head_bytes_max} bytes of headers")
 
     def on_headers_complete(self) -> None:
-        """Check the headers, and the length of the body if it is known."""
+        """Describe the request in its scope, unless it is refused or offers another protocol."""
         self._has_head = True
-        if self._parser.should_upgrade():
+        if self.is_ignored():
             return
-        self._receiver.head_came()
-        said = self._headers.get("content-length", "0")
-        if not said.isdigit() or int(said) > self._limits.body_bytes_max:
-            self._refuse_body()
-        elif self._headers.get("expect", "").lower() == "100-continue":
-            self._receiver.body_awaited()
+        path, _, query = self.url.partition(b"?")
+        scope = self.scope
+        scope["method"] = self.parser.get_method().decode("latin-1")
+        scope["http_version"] = self.parser.get_http_version()
+        scope["path"], scope["raw_path"] = path.decode("latin-1"), path
+        scope["query_string"] = query
 
-    def on_body(self, body: bytes) -> None:
-        """Append a piece of the body."""
-        if self._is_refused:
-            return
-        if len(self._body) + len(body) > self._limits.body_bytes_max:
-            self._refuse_body()
-        else:
-            self._body += body
-
-    def on_message_complete(self) -> None:
-        """Pass a whole request on."""
-        if self._is_refused or self._parser.should_upgrade():
-            return
-        method = self._parser.get_method().decode("latin-1")
-        target = self._target.decode("latin-1")
-        request = HttpRequest(method, target, self._headers, self._body)
-        # HTTP/1.0 clients expect a keep-alive header, which is not sent.
-        is_recent = self._parser.get_http_version() != "1.0"
-        is_kept = is_recent and self._parser.should_keep_alive()
-        self._clear()  # an idle connection keeps no body
-        self._receiver.request_came(request, is_kept=is_kept)
-
-    def _counted(self, piece: bytes) -> bytes:
-        self._head_bytes += len(piece)
-        limit = self._limits.head_bytes_max
-        if self._head_bytes <= limit:
-            return piece
-        self._refuse(431, f"the request has more than {limit} bytes of headers")
-        return b""
-
-    def _refuse_body(self) -> None:
-        limit = self._limits.body_bytes_max
-        self._refuse(
-            413,
-            f"the body of a request may have {limit} bytes; start the server with a larger "
-            "`--max-body`",
-        )
-
-    def _refuse(self, status: int, message: str) -> None:
-        if not self._is_refused:
-            self.discard()
-            self._receiver.refuse(status, message)
+    def is_ignored(self) -> bool:
+        """Whether what the parser reports is of no request to answer."""
+        return self.is_over() or self.parser.should_upgrade()

@@ -1,22 +1,25 @@
-"""HTTP server: an event loop in a thread, started and ended with the driver."""
+"""HTTP server: uvicorn on an event loop in a thread, started and ended with the driver."""
 
 import asyncio
+import logging
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from typing import Any
 
+import uvicorn
+
 from tightship.driver.oip.endpoint import InferenceEndpoint
+from tightship.driver.oip.http.application import HttpApplication
 from tightship.driver.oip.http.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.connection import HttpConnection, Shared
-from tightship.driver.oip.http.lending import Lending
 from tightship.driver.oip.http.message import error_response
 from tightship.driver.oip.http.places import Places
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
-from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.server.accepting import Acceptor, Shortage
 from tightship.driver.threads import Threads
 from tightship.errors import InputError
@@ -32,17 +35,17 @@ EXTRA = 64
 class HttpEntrance:
     """Accepts connections on the event loop.
 
-    asyncio's own servers log a traceback for each attempt to accept without a descriptor, a hundred
-    in a row, and double these attempts every second.
+    Servers of asyncio and uvloop know no reserve of descriptors, and log a traceback for each
+    attempt to accept without one.
     """
 
-    def __init__(self, listener: socket.socket, shared: Shared) -> None:
+    def __init__(self, listener: socket.socket, server: "ReservingServer") -> None:
         """Take over a listening socket."""
         listener.settimeout(0)
-        self._shared = shared
-        self._open_max = 2 * shared.limits.connections_max + EXTRA
+        self._server = server
+        self._open_max = 2 * server.connections_max + EXTRA
         full = error_response(503, "too many connections are open or ending; try again later")
-        self._farewell = full.head + b"Connection: close\r\n\r\n" + b"".join(full.parts)
+        self._farewell = full.last_words
         self._acceptor = Acceptor(listener, "HTTP", farewell=self._farewell)
         self._crowd = Shortage(f"{self._open_max} connections by HTTP are open, waiting or ending")
         self._loop = asyncio.get_running_loop()
@@ -64,7 +67,7 @@ class HttpEntrance:
             accepted = self._acceptor.admit()
             if accepted is None:
                 break
-            if len(self._shared.connections) + len(self._arriving) >= self._open_max:
+            if self._server.connection_count + len(self._arriving) >= self._open_max:
                 self._refuse(accepted)
             else:
                 self._crowd.end_if_calm()
@@ -80,7 +83,7 @@ class HttpEntrance:
     def _begin(self, accepted: socket.socket) -> None:
         accepted.settimeout(0)
         task = self._loop.create_task(
-            self._loop.connect_accepted_socket(lambda: HttpConnection(self._shared), accepted)
+            self._loop.connect_accepted_socket(self._server.connection, accepted)
         )
         self._arriving.add(task)
         task.add_done_callback(self._arriving.discard)
@@ -99,6 +102,85 @@ IDLE_CHECK_S = 60.0
 
 LOADS_MAX = 4
 """Models that are loaded or unloaded at once."""
+
+
+class ReservingServer(uvicorn.Server):
+    """Server of uvicorn that accepts connections itself, and sleeps while nothing happens.
+
+    Attributes:
+        ended: Set to end the server.
+    """
+
+    def __init__(
+        self,
+        app: HttpApplication,
+        limits: EndpointLimits,
+        listener: socket.socket,
+        places: Places,
+        shared: Shared,
+    ) -> None:
+        """Serve an application at a listening socket, within the running loop."""
+        config = uvicorn.Config(
+            app,
+            http=partial(HttpConnection, shared),  # type: ignore[arg-type]
+            interface="asgi3",
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            log_level=logging.WARNING,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+        )
+        config.load()
+        super().__init__(config)
+        self.servers = []
+        self.ended = asyncio.Event()
+        self._limits, self._listener, self._places = limits, listener, places
+
+    @property
+    def connections_max(self) -> int:
+        """Most connections with places."""
+        return self._limits.connections_max
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open, waiting for a place, or ending."""
+        return len(self.server_state.connections)
+
+    def connection(self) -> asyncio.Protocol:
+        """Return the protocol of a new connection."""
+        found: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state={}
+        )
+        return found
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
+        """Begin to accept."""
+        self._entrance = HttpEntrance(self._listener, self)
+        self._entrance.open()
+        self.started = True
+
+    async def main_loop(self) -> None:
+        """Close idle connections until the server is to end."""
+        interval_s = min(self._limits.idle_s / 4, IDLE_CHECK_S)
+        while not self.ended.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.ended.wait(), interval_s)
+            self._places.end_idle()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
+        """Wait for requests that have begun; abort those that take too long."""
+        self._entrance.close()
+        connections: Any = self.server_state.connections
+        for connection in tuple(connections):
+            connection.shutdown()
+        try:
+            await asyncio.wait_for(self._wait_tasks_to_complete(), self._limits.drain_s)
+        except TimeoutError:
+            for connection in tuple(connections):
+                connection.abort()
+            await self._wait_tasks_to_complete()
 
 
 class HttpServer:
@@ -132,9 +214,7 @@ class HttpServer:
         host, port = address
         origins = AllowedOrigins(is_loopback(host), host_names)
         self._calls = HttpCalls(endpoint, limits.body_bytes_max, monitor, origins=origins)
-        self._monitor, self._lending = monitor, Lending(endpoint)
-        self._limits = limits
-        self._runs_max = endpoint.runs_max
+        self._monitor, self._limits = monitor, limits
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             self._listener = socket.create_server((host, port), family=family)
@@ -144,7 +224,7 @@ class HttpServer:
                 f"The HTTP endpoint cannot listen at `{where}`: {why}; name another."
             ) from None
         self.port: int = self._listener.getsockname()[1]
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="tightship-http")
 
@@ -172,44 +252,27 @@ class HttpServer:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        lending, runs_max = self._lending, self._runs_max
+        limits = self._limits
         with (
-            Threads(self._limits.connections_max, "tightship-http") as executor,
+            Threads(limits.connections_max, "tightship-http") as executor,
             Threads(LOADS_MAX, "tightship-load") as loaders,
-            ThreadPoolExecutor(runs_max + 1, "tightship-lent") as lenders,
         ):
-            for _ in range(runs_max + 1):
-                lenders.submit(lending.serve, self._loop.call_soon_threadsafe)
-            places, log = Places(self._limits), RefusalLog()
-            shared = Shared(self._calls, self._limits, executor, loaders, lending, log, places)
-            shared.is_empty.set()
-            entrance = HttpEntrance(self._listener, shared)
-            entrance.open()
-            await self._ending_idle(places)
-            entrance.close()
-            await _drain(shared)
+            app = HttpApplication(self._calls, limits.body_bytes_max, executor, loaders)
+            places = Places(limits)
+            shared = Shared(app, limits, places)
+            server = ReservingServer(app, limits, self._listener, places, shared)
+            server.ended = self._ended
+            await server.serve()
             shared.hang_ups.close()
             executor.shutdown(cancel_futures=True)
             loaders.shutdown(cancel_futures=True)
-            lending.close()
-            lenders.shutdown()
-            lending.forget_all()
-
-    async def _ending_idle(self, places: Places) -> None:
-        """Close idle connections until the server is to end."""
-        interval_s = min(self._limits.idle_s / 4, IDLE_CHECK_S)
-        while not self._ended.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), interval_s)
-            places.end_idle()
 
 
-async def _drain(shared: Shared) -> None:
-    """Wait for requests that have begun; abort those that take too long."""
-    for connection in tuple(shared.connections):
-        connection.drain()
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop of uvloop, or of asyncio where that is not installed."""
     try:
-        await asyncio.wait_for(shared.is_empty.wait(), shared.limits.drain_s)
-    except TimeoutError:
-        for connection in tuple(shared.connections):
-            connection.abort()
+        uvloop: Any = import_module("uvloop")
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop

@@ -1,0 +1,243 @@
+"""ASGI application of the inference protocol: requests and responses, on any server of ASGI."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import replace
+from time import monotonic_ns
+from typing import Any
+from urllib.parse import quote
+
+from tightship.driver.oip.caller import Caller
+from tightship.driver.oip.http.body import (
+    SMALL_BYTES,
+    Body,
+    BodyBuffer,
+    TooLargeError,
+    check_length,
+)
+from tightship.driver.oip.http.calls import HttpCalls, changes_models, is_work
+from tightship.driver.oip.http.message import HttpRequest, HttpResponse, error_response
+from tightship.driver.oip.refusal_log import RefusalLog
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+JOINED_BYTES_MAX = 64 << 10
+"""Responses up to this size are sent as one piece."""
+VIEWS = "tightship.views"
+"""Extension of a server whose `send` takes views of memory as bodies."""
+WHOLE = "tightship.whole"
+"""Extension with all bytes of a request under `bytes`, for `HttpApplication.again`."""
+KNOWN_MAX = 256
+"""Requests that `again` knows."""
+CLOSES = (b"Connection", b"close")
+ROOT = "/v2"
+"""Path of the protocol, which a path that the application is mounted at may end with."""
+
+
+class HttpApplication:
+    """Answers HTTP requests of ASGI, version 3.
+
+    Quick calls are answered on the event loop, others by threads. A client that disconnects while
+    it waits is left: its run does not begin, or ends after the current step.
+    """
+
+    def __init__(
+        self, calls: HttpCalls, body_bytes_max: int, executor: Executor, loaders: Executor
+    ) -> None:
+        """Answer by calls.
+
+        Args:
+            calls: The calls of the protocol.
+            body_bytes_max: Largest body.
+            executor: Threads that run models, or wait for a permit: one for each connection.
+            loaders: Threads that load and unload models, apart so that runs need not wait.
+        """
+        self._calls, self._body_bytes_max = calls, body_bytes_max
+        self._executor, self._loaders = executor, loaders
+        self._known: dict[bytes, HttpRequest] = {}
+        self.log = RefusalLog()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or the events of a server's life; refuse everything else."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host, port = scope.get("client") or ("gone", 0)
+        client = f"http:{host}:{port}"
+        caller = self._calls.caller(host, client)
+        request, is_last = await self._request(scope, receive, caller), False
+        if request is None:
+            return
+        if isinstance(request, HttpResponse):
+            self.log.refused(client, _said(scope), str(request.parts[0], "utf-8"))
+            response, is_last = request, True  # the rest of the body is not read
+        elif self._calls.is_long(request, caller):
+            response = await self._beside(request, caller, receive)
+        else:
+            response = self._respond(request, caller)
+            caller.release()
+            self._remember(request, scope)
+        del request  # its body is not needed to send a response
+        await _send(response, send, is_last=is_last, takes_views=_takes_views(scope))
+
+    def again(self, whole: bytes, host: str, client: str) -> HttpResponse | None:
+        """Answer bytes that have been a request before.
+
+        Args:
+            whole: All bytes of a request, and no others.
+            host: Address of the client.
+            client: Name of the client in the log.
+
+        Returns:
+            None if they are not known, or if answering may take long.
+        """
+        known = self._known.get(whole)
+        if known is None:
+            return None
+        caller = self._calls.caller(host, client)
+        came_ns, headers = monotonic_ns(), known.headers
+        request = HttpRequest(known.method, known.target, headers, known.body, came_ns, caller)
+        if self._calls.is_long(request, caller):
+            return None
+        response = self._respond(request, caller)
+        caller.release()
+        return response
+
+    def _remember(self, request: HttpRequest, scope: Scope) -> None:
+        """Know a quick inference again by its bytes."""
+        whole = (scope.get("extensions") or {}).get(WHOLE)
+        if whole is None or not is_work(request):
+            return
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known[whole["bytes"]] = replace(request, caller=None)
+
+    async def _request(
+        self, scope: Scope, receive: Receive, caller: Caller
+    ) -> HttpRequest | HttpResponse | None:
+        """Return the request; a refusal if its body is too large, None if the client has gone."""
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        try:
+            body = await self._body(headers, receive)
+        except TooLargeError:
+            return error_response(
+                413,
+                f"the body of a request may have {self._body_bytes_max} bytes; start the server "
+                "with a larger `--max-body`",
+            )
+        if body is None:
+            return None
+        method, target = scope["method"], _target(scope)
+        return HttpRequest(method, target, headers, body, monotonic_ns(), caller)
+
+    async def _body(self, headers: Mapping[str, str], receive: Receive) -> Body | None:
+        """Return the whole body; None if the client has gone.
+
+        Raises:
+            TooLargeError: It exceeds the limit.
+        """
+        check_length(headers, self._body_bytes_max)
+        buffer: BodyBuffer | None = None
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            part: bytes = message.get("body", b"")
+            more = message.get("more_body", False)
+            if buffer is None and not more and len(part) <= SMALL_BYTES:
+                return part
+            buffer = buffer or BodyBuffer(headers, self._body_bytes_max)
+            buffer.add(part)
+            if not more:
+                return buffer.body()
+
+    async def _beside(self, request: HttpRequest, caller: Caller, receive: Receive) -> HttpResponse:
+        """Answer in a thread, unless the client leaves."""
+        threads = self._loaders if changes_models(request) else self._executor
+        loop = asyncio.get_running_loop()
+        watching = loop.create_task(_watch(receive, caller))
+        try:
+            return await loop.run_in_executor(threads, self._respond, request, caller)
+        except asyncio.CancelledError:
+            caller.leave()
+            raise
+        finally:
+            watching.cancel()
+
+    def _respond(self, request: HttpRequest, caller: Caller) -> HttpResponse:
+        """Return the response to a request; called on any thread."""
+        if caller.stop.is_set():
+            return error_response(503, "the client is gone")
+        said = (caller.client, f"{request.method} {request.target}")
+        try:
+            response = self._calls.respond(request, caller)
+        except Exception:  # noqa: BLE001 - an error of ours; clients get no details
+            self.log.failed(*said)
+            return error_response(500, "internal error")
+        if response.status >= 400 and response.parts:
+            self.log.refused(*said, str(response.parts[0], "utf-8"))
+        return response
+
+
+async def _watch(receive: Receive, caller: Caller) -> None:
+    """Have the caller leave once its client disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    caller.leave()
+
+
+async def _send(response: HttpResponse, send: Send, *, is_last: bool, takes_views: bool) -> None:
+    headers = [*response.headers, CLOSES] if is_last else response.headers
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    parts = response.parts if response.has_body else ()
+    if not parts or response.size_bytes <= JOINED_BYTES_MAX:
+        parts = (b"".join(parts),)
+    for number, part in enumerate(parts, 1):
+        body = part if takes_views else bytes(part)
+        more = number < len(parts)
+        await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """Answer the events of a server's start and end."""
+    with suppress(asyncio.CancelledError):
+        while True:
+            kind = (await receive())["type"]
+            await send({"type": f"{kind}.complete"})
+            if kind == "lifespan.shutdown":
+                return
+
+
+def _takes_views(scope: Scope) -> bool:
+    return VIEWS in (scope.get("extensions") or {})
+
+
+def _target(scope: Scope) -> str:
+    """Return path and query as the protocol has them, wherever the application is mounted.
+
+    A path without `/v2` is one beneath it: `/v2/health/live` is asked for as `/health/live` where
+    the application is mounted at `/v2`.
+    """
+    raw = scope.get("raw_path")
+    path = quote(scope["path"]) if raw is None else raw.decode("latin-1").partition("?")[0]
+    root = scope.get("root_path", "").rstrip("/")
+    if root:
+        path = path.removeprefix(quote(root))
+        path = path if path == ROOT or path.startswith(f"{ROOT}/") else f"{ROOT}{path}"
+    query = scope.get("query_string", b"")
+    return f"{path}?{query.decode('latin-1')}" if query else path
+
+
+def _said(scope: Scope) -> str:
+    return f"{scope['method']} {_target(scope)}"

@@ -1,0 +1,121 @@
+"""One request and its response on a connection of uvicorn."""
+
+from collections import deque
+from typing import Any, Protocol
+
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from tightship.driver.oip.http.message import head_of
+
+HELD_BYTES_MAX = 64 << 10
+"""Bytes of a body that wait for the application before no more are read."""
+
+
+class Channel(Protocol):
+    """Connection as its cycles use it."""
+
+    def read_on(self) -> None:
+        """Read further bytes of the client, if they may come now."""
+
+    def watch(self) -> None:
+        """Notice from now on that the client disconnects, even if nothing is read."""
+
+    def is_kept(self) -> bool:
+        """Whether it may stay open after the current response."""
+
+
+class Cycle(RequestResponseCycle):
+    """Request that passes the parts of its body on as they came, and answers in one write.
+
+    The response has the names of headers as the application writes them.
+    """
+
+    def __init__(self, channel: Channel, **given: Any) -> None:  # noqa: ANN401  of uvicorn
+        """Begin a request of a channel."""
+        super().__init__(**given)
+        self._channel = channel
+        self._parts: deque[bytes] = deque()
+        self._head: list[bytes] = []
+        self.held_bytes = 0
+        self._has_passed_end = False
+
+    def add(self, part: bytes) -> None:
+        """Append a part of the body."""
+        self._parts.append(part)
+        self.held_bytes += len(part)
+        self.message_event.set()
+
+    def end_body(self) -> None:
+        """Note that the body is complete."""
+        self.more_body = False
+        self.message_event.set()
+
+    def is_all(self, data: bytes) -> bool:
+        """Whether bytes are those of this request alone, on a connection that stays open."""
+        head, end, _ = data.partition(b"\r\n\r\n")
+        is_whole = bool(end) and len(head) + len(end) + self.held_bytes == len(data)
+        return is_whole and bool(self.keep_alive)
+
+    def disconnect(self) -> None:
+        """Tell the application that its response will not be sent."""
+        self.disconnected = True
+        self._parts.clear()
+        self.message_event.set()
+
+    async def receive(self) -> Any:  # noqa: ANN401  an event of ASGI
+        """Return the next part of the body, and then the end of the connection."""
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        while not (self._parts or self._has_end() or self._is_over()):
+            self.message_event.clear()
+            if self.more_body:
+                self._channel.read_on()
+            else:
+                self._channel.watch()
+            await self.message_event.wait()
+        if self._is_over():
+            return {"type": "http.disconnect"}
+        part = self._parts.popleft() if self._parts else b""
+        self.held_bytes -= len(part)
+        more = bool(self._parts) or self.more_body
+        self._has_passed_end = not more
+        return {"type": "http.request", "body": part, "more_body": more}
+
+    def _has_end(self) -> bool:
+        """Whether the end of the body is to be passed on."""
+        return not (self.more_body or self._has_passed_end)
+
+    def _is_over(self) -> bool:
+        return self.disconnected or self.response_complete
+
+    async def send(self, message: Any) -> None:  # noqa: ANN401  an event of ASGI
+        """Send the next part of the response; its head goes together with the first part."""
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if message["type"] == "http.response.start":
+            self._begin(message["status"], list(message.get("headers", ())))
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        parts = [*self._head, *([body] if len(body) and self.scope["method"] != "HEAD" else [])]
+        self._head = []
+        if len(parts) == 2 and len(body) <= HELD_BYTES_MAX:
+            parts = [b"".join(parts)]
+        for part in parts:
+            self.transport.write(part)
+        if not more:
+            self.response_complete = True
+            self.message_event.set()
+            self.on_response()
+
+    def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.response_started = True
+        self.waiting_for_100_continue = False
+        if (b"Connection", b"close") in headers:
+            self.keep_alive = False
+        elif not (self.keep_alive and self._channel.is_kept()):
+            self.keep_alive = False
+            headers.append((b"Connection", b"close"))
+        self._head = [head_of(status, headers) + b"\r\n"]
