@@ -1,4 +1,4 @@
-"""What a connection asks of its transport and its socket beyond what uvicorn does."""
+"""Transport and socket of a connection, beyond what uvicorn asks of them."""
 
 import asyncio
 import socket
