@@ -116,6 +116,7 @@ ELSEWHERE = {
     "expand_lp_pool": "test_expand_lp_pool",
     "expand_quantized": "test_quantized",
     "fuse_depthwise": "test_fuse_depthwise",
+    "read_stored_rows": "test_read_stored_rows",
     "recognize_group_norm": "test_recognize_group_norm",
     "recognize_quantized": "test_recognize_quantized",
     "scale_weights": "test_scale_weights",
