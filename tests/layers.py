@@ -200,6 +200,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " engine.plan engine.program engine.run engine.weights engine.stored"
     ),
     "prepared_cache": "errors quantity prepared_cache",
+    "engine.stored.steps": "graph engine.compile engine.state engine.stored engine.weights",
     "model": "model",
     "model.feeds": "errors graph engine",
     "model.bound_run": "_core errors engine model.feeds",
@@ -213,7 +214,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " model.session_pool model.session_tokens model.step_programs"
     ),
     "model.sessions": (
-        "errors engine quantity model.feeds model.prefixes model.session model.session_pool"
+        "errors engine graph quantity model.feeds model.prefixes model.session model.session_pool"
         " model.step_programs"
     ),
     "model.whole_caches": "engine model.feeds model.step_programs",
@@ -237,6 +238,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.first_shapes": "graph engine loading.input_shapes loading.opening",
     "loading.model_specializer": "_core engine errors graph quantity",
     "loading.prepared_once": "errors engine frontend prepared_cache",
+    "loading.step_files": (
+        "errors engine loading.model_specializer loading.preparing loading.prepared_once"
+        " prepared_cache"
+    ),
     "loading.opening": (
         "errors graph frontend engine loading.budget loading.decoder_shapes loading.input_shapes"
         " loading.tuning"
@@ -250,7 +255,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "loading.shared": (
         "errors engine model prepared_cache loading.model_specializer loading.opening"
-        " loading.preparing loading.prepared_once loading.restoring loading.unprepared"
+        " loading.preparing loading.prepared_once loading.restoring loading.step_files"
+        " loading.unprepared"
     ),
     "loading.entry": (
         "deprecated errors quantity graph resource engine model loading.restoring loading.shared"

@@ -14,7 +14,7 @@ SIZES = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 1}
     ("context", "chunk", "steps"), [(4096, 128, 128), (4096, 100, 64), (20, 128, 8), (8, 128, 4)]
 )
 def test_a_program_takes_at_most_half_the_context(context: int, chunk: int, steps: int) -> None:
-    assert SessionOptions(context, chunk=chunk).steps == steps
+    assert SessionOptions(context, chunk=chunk).choices().chunk == steps
 
 
 def test_sessions_of_equal_choices_share_programs() -> None:

@@ -20,6 +20,8 @@ from tightship.graph.constant import Computed
 from tightship.quantity import format_bytes
 
 if TYPE_CHECKING:
+    from tightship.engine.state.step_choices import StepChoices
+    from tightship.engine.stored.steps import StoredSteps
     from tightship.engine.template.variants import Variants
     from tightship.graph import Graph
 
@@ -56,10 +58,12 @@ class ModelSpecializer:
     Attributes:
         stored: Programs of the prepared model.
         read: Function that reads the file; raises `InputError` if it has changed since.
+        steps: Function that returns stored programs of sessions; None if they cannot be stored.
     """
 
     stored: StoredShapes
     read: Callable[[], Original]
+    steps: "Callable[[ModelSpecializer, StepChoices], StoredSteps | None]"
     _original: Original | None = None
     _known: WeightStore = field(default_factory=lambda: WeightStore(HostResource()))
     _as_stored: dict[int, PackedWeight] = field(default_factory=dict)
@@ -81,14 +85,14 @@ class ModelSpecializer:
         if tuple(shapes.items()) in self.stored.model.keys:
             return self.stored.prepare(shapes, packed)
         with self._lock:
-            return self._over_stored(self._variants().prepare(shapes, self._known.by_name()))
+            return self.over_stored(self._variants().prepare(shapes, self._known.by_name()))
 
     def prepare_anew(self, shapes: InputShapes, packed: PackedBefore, /) -> CompiledModel:
         """Prepare without the template, which cannot produce a constant for these shapes."""
         if tuple(shapes.items()) in self.stored.model.keys:
             return self.stored.prepare_anew(shapes, packed)
         with self._lock:
-            return self._over_stored(self._variants().prepare_anew(shapes, self._known.by_name()))
+            return self.over_stored(self._variants().prepare_anew(shapes, self._known.by_name()))
 
     def unshared(self, key: Key, own: Sequence[PackedWeight]) -> str | None:
         """Warn once of weights that the process has beside the stored ones, and say why.
@@ -193,7 +197,21 @@ class ModelSpecializer:
             self._known.adopt([known])
             self._as_stored[id(known)] = same
 
-    def _over_stored(self, prepared: CompiledModel) -> CompiledModel:
+    def stored_steps(self, choices: "StepChoices") -> "StoredSteps | None":
+        """Return stored programs of sessions over the stored weights; None if there can be none.
+
+        Raises:
+            GraphError: The model cannot be planned for a whole context.
+            InputError: The model has no caches, or its file has changed since it was prepared.
+        """
+        return self.steps(self, choices)
+
+    def known_weights(self) -> dict[str, list[PackedWeight]]:
+        """Return the stored layouts of each constant of the file, which has been read."""
+        return self._known.by_name()
+
+    def over_stored(self, prepared: CompiledModel) -> CompiledModel:
+        """Return a program of the file over the stored weights, as far as these have its own."""
         placement = prepared.placement
         weights = tuple(map(self._stored_for, placement.lowered.weights))
         lowered = replace(placement.lowered, weights=weights)

@@ -108,12 +108,13 @@ class SessionPlanner:
         options = SessionOptions(context, self.batch, self.chunk, cache=self.cache)
         decoder = decoder_of(self.file.graph, self._declared, context, self.batch)
         decoder = decoder.with_cache_type(self.cache)
+        choices = options.choices()
         weights: list[PackedWeight] = []
         own = self._compiled(decoder, 0, weights)
-        steps = [self._compiled(decoder, count, weights) for count in {options.steps: 0, 1: 0}]
+        steps = [self._compiled(decoder, count, weights) for count in {choices.chunk: 0, 1: 0}]
         arena = own.placement.arena_bytes + max(each.placement.arena_bytes for each in steps)
         largest = max(program_bytes(each.placement.lowered) for each in steps)
-        runtime = own.runtime_bytes + session_bytes(largest, options.steps.bit_length())
+        runtime = own.runtime_bytes + session_bytes(largest, choices.chunk.bit_length())
         caches = 2 * decoder.state_bytes
         return SessionPlan(
             context,

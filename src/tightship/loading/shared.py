@@ -17,6 +17,7 @@ from tightship.loading.model_specializer import ModelSpecializer, Original
 from tightship.loading.prepared_once import shared
 from tightship.loading.preparing import prepare
 from tightship.loading.restoring import Asked, load_prepared
+from tightship.loading.step_files import StepFiles
 from tightship.model import Model
 
 if TYPE_CHECKING:
@@ -55,8 +56,11 @@ def load_shared(
         prepare(model, path, shapes=shapes, threads=threads, without=without, progress=progress)
 
     def read(path: "Path", identity: "Identity") -> Model:
+        steps = StepFiles(identity, settings, name_of(model))
         further = partial(
-            ModelSpecializer, read=lambda: _original(model, settings, bounds, identity)
+            ModelSpecializer,
+            read=lambda: _original(model, settings, bounds, identity),
+            steps=steps.read,
         )
         return load_prepared(path, Asked(shapes, threads, without), bounds, further)
 

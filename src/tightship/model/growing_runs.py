@@ -5,15 +5,14 @@ programs of sessions run any length up to a context.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tightship.engine.run.limits import Limits
-from tightship.engine.state.decoder import CONTEXT_MIN, Declared, Decoder, decoder_of
-from tightship.engine.weights.weight_store import PackedCopy
+from tightship.engine.state.decoder import CONTEXT_MIN, Decoder, decoder_of
 from tightship.errors import CapacityError, GraphError, InputError
 from tightship.model.feeds import Array
 from tightship.model.sessions import SessionOptions, Sessions
@@ -147,17 +146,16 @@ class GrowingRuns:
         self._rows = None
 
 
-def growing_runs_of(
-    sessions: Sessions, declared: Declared, packed: Sequence[PackedCopy]
-) -> GrowingRuns | None:
+def growing_runs_of(sessions: Sessions) -> GrowingRuns | None:
     """Return the runs of a decoder's loops; None for models without caches that can grow."""
-    read, copies = sessions.source.read, 3  # rows of programs, and the caller's before and after
+    file, copies = sessions.file(), 3  # rows of programs, and the caller's before and after
+    declared = file.declared
 
     def decoder(batch: int) -> Decoder:
-        return decoder_of(read, declared, CONTEXT_MIN, batch)
+        return decoder_of(file.graphs.read, declared, CONTEXT_MIN, batch)
 
     def programs(options: SessionOptions) -> StepPrograms:
-        return sessions.programs_for(options, declared, packed, copies)
+        return sessions.programs_for(options, copies)
 
     try:
         found = decoder(1)

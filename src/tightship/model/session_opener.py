@@ -1,7 +1,7 @@
 """Part of `Model` that opens sessions."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from numpy.typing import ArrayLike
@@ -11,19 +11,17 @@ from tightship.engine.compile.input_shapes import Key
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.run.limits import Limits
-from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
 from tightship.graph import DType, Shape
 from tightship.public_calls import explains_memory, public_methods
 
 if TYPE_CHECKING:
-    from tightship.engine.state.decoder import Declared
     from tightship.engine.state.stored_caches import CacheType
     from tightship.model.feeds import Array
     from tightship.model.growing_runs import GrowingRuns
     from tightship.model.session import Session
     from tightship.model.session_pool import SessionPool
-    from tightship.model.sessions import Sessions
+    from tightship.model.sessions import DecoderFile, Sessions
 
 
 @public_methods
@@ -97,32 +95,42 @@ class SessionOpener:
             context, batch, chunk, rows, state, inputs, pool, share_prefix, cache=cache
         )
         with self._closing:
-            sessions, declared, packed = self._sources()
-            return sessions.open(options, declared, packed)
+            return self._opened().open(options)
 
-    def _sources(self) -> "tuple[Sessions, Declared, Sequence[PackedCopy]]":
-        """Return the model's sessions, with its inputs and outputs and its packed weights.
+    def _opened(self) -> "Sessions":
+        """Return the model's sessions.
 
         Raises:
             InputError: The model is closed or has fixed shapes.
         """
-        from tightship.engine.state.decoder import Declared  # few models have sessions
-        from tightship.model.sessions import Sessions
+        from tightship.model.sessions import Sessions, StepSource  # few models have sessions
 
-        programs = self._open()
+        self._open()
         if self._variants is None:
             raise InputError(
                 f"All shapes of `{self.plan.model}` are fixed; a session needs a decoder whose "
                 "number of tokens is open."
             )
         if self._sessions is None:
-            self._sessions = Sessions(
-                self._variants.source(), self.plan.model, self._limit_bytes, self.plan.peak_bytes
-            )
+            stored = self._variants if isinstance(self._variants, StepSource) else None
+            name, limit, used = self.plan.model, self._limit_bytes, self.plan.peak_bytes
+            self._sessions = Sessions(self._decoder_file, stored, name, limit, used)
+        return self._sessions
+
+    def _decoder_file(self) -> "DecoderFile":
+        """Open the model's file, with its inputs and outputs and its packed weights.
+
+        Raises:
+            InputError: The model is a prepared file.
+        """
+        from tightship.engine.state.decoder import Declared
+        from tightship.model.sessions import DecoderFile
+
+        assert self._variants is not None, "sessions have a model with symbolic lengths"
+        source = self._variants.source()
         types = {name: dtype for name, (dtype, _) in self.input_types.items()}
-        source = self._sessions.source
         declared = Declared(source.declared, self.known_output_shapes, types)
-        return self._sessions, declared, source.packed or programs.packed_weights
+        return DecoderFile(source, declared, source.packed or self._open().packed_weights)
 
     def _run_growing(
         self, key: Key, inputs: Mapping[str, ArrayLike], outputs: "Mapping[str, Array]",
@@ -147,7 +155,7 @@ class SessionOpener:
         from tightship.model.growing_runs import growing_runs_of
 
         with self._closing:
-            return growing_runs_of(*self._sources())
+            return growing_runs_of(self._opened())
 
     def _release_rows(self) -> None:
         """Release rows that runs of other lengths have used."""

@@ -1,16 +1,19 @@
 """Opens sessions of a model: programs by context, and a check of the model's limit."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tightship.engine.compile.shape_specializer import GraphSource
-from tightship.engine.state.decoder import Declared, decoder_of
+from tightship.engine.state.decoder import Declared
+from tightship.engine.state.step_choices import StepChoices
 from tightship.engine.state.stored_caches import CacheType, check_cache_type
+from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import CapacityError, InputError
 from tightship.model.feeds import Array
@@ -19,11 +22,42 @@ from tightship.model.session_pool import SessionPool
 from tightship.model.step_programs import StepPrograms
 from tightship.quantity import format_bytes
 
+if TYPE_CHECKING:
+    from tightship.graph import Graph
+
 CHUNK = 128
 """Most tokens of a program, unless the caller chooses."""
 
 IDLE_MAX = 4
 """Programs without a session that are kept, by the context and other choices of their sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderFile:
+    """File of a decoder, read for its graphs.
+
+    Attributes:
+        graphs: Source of its graphs.
+        declared: Its inputs and outputs.
+        packed: Weights of the graphs that are packed already.
+    """
+
+    graphs: GraphSource
+    declared: Declared
+    packed: Sequence[PackedCopy]
+
+
+@runtime_checkable
+class StepSource(Protocol):
+    """Specializer of a model whose sessions may have stored programs."""
+
+    def stored_steps(self, choices: StepChoices) -> StoredSteps | None:
+        """Return the programs of sessions, stored first if they are not; None if they cannot be.
+
+        Raises:
+            GraphError: The model cannot be planned for a whole context.
+            InputError: The model has no caches, or its file has changed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +99,15 @@ class SessionOptions:
         if self.chunk < 1:
             raise InputError(f"`chunk` is {self.chunk}; it must be at least 1.")
 
-    @property
-    def steps(self) -> int:
-        """Most tokens of a program, a power of two."""
-        return 1 << (min(self.chunk, max(self.context // 2, 1)).bit_length() - 1)
+    def choices(self) -> StepChoices:
+        """Return what programs depend on."""
+        chunk = 1 << (min(self.chunk, max(self.context // 2, 1)).bit_length() - 1)
+        state = None if self.state is None else tuple(sorted(self.state.items()))
+        extra = tuple(sorted((name, array.shape) for name, array in self.arrays().items()))
+        last = self.rows == "last"
+        return StepChoices(
+            self.context, self.batch, chunk, last, self.grows, state, extra, self.cache
+        )
 
     def arrays(self) -> dict[str, Array]:
         """Return the constant inputs as arrays."""
@@ -80,25 +119,25 @@ class Sessions:
     """Sessions of a model.
 
     Attributes:
-        source: Source of the model's graphs.
+        file: Function that opens the model's file for its graphs.
+        stored: Source of stored programs; None if there are none.
         name: Name of the model in errors.
         limit_bytes: Limit of loading; None for none.
         used_bytes: Bytes of the model's own plan.
     """
 
-    source: GraphSource
+    file: Callable[[], DecoderFile]
+    stored: StepSource | None
     name: str
     limit_bytes: int | None
     used_bytes: int
-    _programs: dict[object, StepPrograms] = field(default_factory=dict)
+    _programs: dict[StepChoices, StepPrograms] = field(default_factory=dict)
     _open: "WeakSet[Session]" = field(default_factory=WeakSet)
     _opening: threading.Lock = field(default_factory=threading.Lock)
 
-    def open(
-        self, options: SessionOptions, declared: Declared, packed: Sequence[PackedCopy]
-    ) -> Session:
-        """Open a session; the arguments and errors are those of `programs_for`."""
-        programs, arrays = self.programs_for(options, declared, packed), options.arrays()
+    def open(self, options: SessionOptions) -> Session:
+        """Open a session; the errors are those of `programs_for`."""
+        programs, arrays = self.programs_for(options), options.arrays()
         if not options.share_prefix:
             return self.over(programs, arrays, options.pool)
         from tightship.model.prefixes import Prefixes  # few sessions need what it loads
@@ -108,47 +147,44 @@ class Sessions:
         session._share_prefix(prefixes)
         return session
 
-    def programs_for(
-        self,
-        options: SessionOptions,
-        declared: Declared,
-        packed: Sequence[PackedCopy],
-        copies: int = 1,
-    ) -> StepPrograms:
+    def programs_for(self, options: SessionOptions, copies: int = 1) -> StepPrograms:
         """Return programs that those of equal choices share, those for a chunk and a token made.
 
         Args:
             options: Choices of the caller.
-            declared: Inputs and outputs of the model.
-            packed: Weights that the model has packed.
             copies: Copies of the caches that the limit of loading has to hold.
 
         Raises:
             CapacityError: The limit of loading does not hold the caches and programs.
             GraphError: The model cannot be planned for a whole context.
         """
-        arrays = options.arrays()
-        shapes = {name: array.shape for name, array in arrays.items()}
-        told = tuple(sorted((options.state or {}).items()))
-        key = (options.context, options.batch, options.steps, options.rows, options.grows, told,
-               tuple(sorted(shapes.items())), options.cache)  # fmt: skip
-        programs = self._programs.get(key)
-        if programs is None:
-            decoder = decoder_of(
-                self.source.read, declared, options.context, options.batch, options.state, shapes
-            ).with_cache_type(options.cache)
-            decoder = decoder if options.grows else decoder.with_fixed_caches()
-            programs = StepPrograms(
-                decoder, self.name, self.source.settings, options.steps, options.rows == "last",
-                list(packed),
-            )  # fmt: skip
+        choices = options.choices()
+        programs = self._programs.get(choices) or self._programs_of(choices)
         with self._opening:
             self._check(programs, options.pool, copies)
         programs.program(programs.chunk)
         programs.program(1)
-        self._programs[key] = programs
+        self._programs[choices] = programs
         self._forget_idle()
         return programs
+
+    def _programs_of(self, choices: StepChoices) -> StepPrograms:
+        """Return programs for choices, none of which has been made in this process."""
+        stored = None if self.stored is None else self.stored.stored_steps(choices)
+        if stored is not None:
+            decoder = choices.decoder(self._read, stored.declared)
+            settings, packed = stored.settings, stored.copies
+        else:
+            file = self.file()
+            decoder = choices.decoder(file.graphs.read, file.declared)
+            settings, packed = file.graphs.settings, tuple(file.packed)
+        return StepPrograms(
+            decoder, self.name, settings, choices.chunk, choices.last, list(packed), stored
+        )
+
+    def _read(self, shapes: Mapping[str, tuple[int, ...]]) -> "Graph":
+        """Read the graph of the file, which stored programs leave closed."""
+        return self.file().graphs.read(shapes)
 
     def _forget_idle(self) -> None:
         """Forget programs of contexts that were opened first and have no session any more."""

@@ -20,6 +20,7 @@ from tightship.engine.run.limits import Limits
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.run.overwriting import SlotUses
 from tightship.engine.state.decoder import Decoder
+from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
 from tightship.model import feeds
@@ -39,6 +40,7 @@ class StepPrograms:
         chunk: Most tokens of a program, a power of two.
         last: Whether programs compute the logits of their last token alone.
         packed: Weights that are packed already.
+        stored: Programs that are stored for all processes; None to make them of the graphs.
     """
 
     decoder: Decoder
@@ -47,6 +49,7 @@ class StepPrograms:
     chunk: int
     last: bool
     packed: list[PackedCopy]
+    stored: StoredSteps | None = None
     _programs: dict[int, ProgramCache] = field(default_factory=dict)
     _prepared: CompiledModel | None = None
     """The largest program, from when its bytes were asked for until it is made."""
@@ -78,6 +81,8 @@ class StepPrograms:
     @property
     def digest(self) -> str:
         """Digest of the model, whatever the context."""
+        if self.stored is not None:
+            return self.stored.digest
         if not self._digest:
             from tightship.engine.state.digest import digest_of  # few sessions are stored
 
@@ -118,6 +123,8 @@ class StepPrograms:
             return self._planned_bytes
 
     def _compiled(self, steps: int) -> CompiledModel:
+        if self.stored is not None:
+            return self.stored.compiled(steps)
         before: dict[str, list[Any]] = {}
         for copy in self.packed:
             before.setdefault(copy.weight.name, []).append(copy.weight)

@@ -6,11 +6,9 @@ caches, which are empty at first.
 
 from dataclasses import replace
 
+from tightship.engine.state.pairs import FLAG
 from tightship.errors import GraphError
 from tightship.graph import Graph, Node
-
-FLAG = "use_cache_branch"
-"""Input that says whether an If takes the branch with caches."""
 
 
 def cached_branch(graph: Graph) -> Graph:

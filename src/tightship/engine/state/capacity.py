@@ -6,13 +6,13 @@ an input with P, and no shape that depends on it. An axis of P or P + S rows is 
 rules by operator (`rules`) see to it that the rows beyond have no influence on the others.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.engine.state.follow import FollowedGraph, Linear, OddLengthError
+from tightship.engine.state.following_input import FollowingInput
 from tightship.engine.state.writer import Axes, Extent, Writer
 from tightship.errors import GraphError
 from tightship.graph import DType, Graph, Node, Value
@@ -162,35 +162,22 @@ class Rewriter:
             self.indices.add(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """Input of the file that follows from the past length.
-
-    Attributes:
-        write: Writes the input, by its name, into a rewritten graph.
-        value: Returns its elements from the past length and the number of new tokens, as an array
-            that broadcasts to its shape.
-    """
-
-    write: Callable[[Rewriter, str], None]
-    value: Callable[[int, int], NDArray[np.int64]]
-
-
 def with_capacity(
     followed: FollowedGraph,
     caches: Mapping[str, Extent | None],
-    generated: Mapping[str, Generated],
+    following: Mapping[str, FollowingInput],
 ) -> Graph:
     """Return the graph with caches of `followed.capacity` rows.
 
     Args:
         followed: The file's graph.
         caches: Extent of the rows by cache input; None for caches that have the capacity already.
-        generated: Inputs that follow from the past length.
+        following: Inputs that follow from the past length.
 
     Raises:
         GraphError: An operator has no rule for rows that are not in use.
     """
+    from tightship.engine.state.generation import write_following
     from tightship.engine.state.rules import visit
 
     graph = followed.graph
@@ -206,14 +193,14 @@ def with_capacity(
             rewriter.axes[name] = {
                 axis: Extent(added, extent.beyond) for axis, added in rewriter.added(name).items()
             }
-    for name, each in generated.items():
-        each.write(rewriter, name)
+    for name, each in following.items():
+        write_following(rewriter, name, each)
     for node in graph.nodes:
         try:
             visit(rewriter, node)
         except OddLengthError as error:
             raise rewriter.refusal(node, str(error)) from None
-    kept = tuple(name for name in graph.inputs if name not in generated)
+    kept = tuple(name for name in graph.inputs if name not in following)
     outputs = tuple(map(rewriter.operand, graph.outputs))
     defined = {name for node in writer.nodes for name in node.writes}
     known = {n: c for n, c in graph.known.items() if n in defined and not rewriter.is_touched(n)}

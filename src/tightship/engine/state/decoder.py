@@ -2,36 +2,36 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.state.cached_branch import FLAG, cached_branch
-from tightship.engine.state.capacity import Generated, with_capacity
-from tightship.engine.state.file_graphs import FileGraphs, Read
-from tightship.engine.state.follow import PAST, follow
-from tightship.engine.state.generation import NEW_POSITIONS, ROWS_IN_USE, count
-from tightship.engine.state.last_row import last_row
-from tightship.engine.state.pairs import CachePair, names_of_pairs
-from tightship.engine.state.stored_caches import SCALE_BYTES, CacheType, store_caches, with_type
-from tightship.engine.state.writer import Beyond, Extent
+from tightship.engine.state import following_input
+from tightship.engine.state.file_graphs import PAST, FileGraphs, Read
+from tightship.engine.state.following_input import NEW_POSITIONS, ROWS_IN_USE, FollowingInput
+from tightship.engine.state.pairs import FLAG, CachePair, names_of_pairs
+from tightship.engine.state.stored_caches import SCALE_BYTES, CacheType, with_type
 from tightship.errors import GraphError, InputError
-from tightship.graph import DType, Graph, Shape
+from tightship.graph import DType, Shape
+
+if TYPE_CHECKING:
+    from tightship.graph import Graph
+
 
 CONTEXT_MIN = 8
 """Least context: twice the most tokens of a program, with room for `PAST` rows."""
 TOKENS = ("input_ids", "inputs_embeds", "decoder_input_ids", "tokens", "ids")
 MASKS = frozenset({"attention_mask", "mask"})
 POSITIONS = frozenset({"position_ids", "cache_position", "positions", "input_pos"})
-COUNTS: Mapping[str, Generated] = {
-    "past_length": count(is_total=False),
-    "past_sequence_length": count(is_total=False),
-    "past_seq_len": count(is_total=False),
-    "write_indices": count(is_total=False),
-    "seqlens_k": count(is_total=True, less=1),
-    "total_sequence_length": count(is_total=True),
-    "nonpad_kv_seqlen": count(is_total=True),
+COUNTS: Mapping[str, FollowingInput] = {
+    "past_length": following_input.PAST,
+    "past_sequence_length": following_input.PAST,
+    "past_seq_len": following_input.PAST,
+    "write_indices": following_input.PAST,
+    "seqlens_k": following_input.LAST,
+    "total_sequence_length": following_input.TOTAL,
+    "nonpad_kv_seqlen": following_input.TOTAL,
 }
 """Inputs with numbers of rows, by their names."""
 
@@ -51,7 +51,7 @@ class Declared:
     types: Mapping[str, DType]
 
     @staticmethod
-    def of(graph: Graph) -> "Declared":
+    def of(graph: "Graph") -> "Declared":
         """Return what a graph with symbolic lengths declares."""
         inputs, outputs = (
             {name: graph.value(name).shape for name in names}
@@ -90,7 +90,7 @@ class Decoder:
         declared: Inputs as the file declares them.
         tokens: Input of the new tokens.
         caches: The caches.
-        generated: Inputs that follow from the past length.
+        following: Inputs that follow from the past length.
         extra: Shapes of inputs that a caller gives.
         context: Rows of the caches.
         batch: Rows of the batch.
@@ -102,7 +102,7 @@ class Decoder:
     declared: Mapping[str, Shape | None]
     tokens: str
     caches: tuple[Cache, ...]
-    generated: Mapping[str, Generated]
+    following: Mapping[str, FollowingInput]
     extra: Mapping[str, tuple[int, ...]]
     context: int
     batch: int
@@ -123,13 +123,13 @@ class Decoder:
 
     def file_shapes(self, steps: int, past: int = PAST) -> dict[str, tuple[int, ...]]:
         """Return the file's shapes of all inputs for a past length and a number of new tokens."""
-        shapes = {name: self._shape(name, steps) for name in self.declared}
+        shapes = self.open_shapes(steps)
         return {name: tuple(a * past + b for a, b in shape) for name, shape in shapes.items()}
 
     @property
     def masks(self) -> tuple[str, ...]:
         """Inputs that mark the rows in use, `[batch, rows]`."""
-        return tuple(name for name, given in self.generated.items() if given is ROWS_IN_USE)
+        return tuple(name for name, given in self.following.items() if given is ROWS_IN_USE)
 
     def with_fixed_caches(self) -> "Decoder":
         """Return the decoder over caches whose rows are those of the context before a step, too."""
@@ -161,14 +161,14 @@ class Decoder:
             wanted[cache.pair.past] = tuple(shape)
         return all(arrays[name].shape == shape for name, shape in wanted.items()) and all(
             np.array_equal(arrays[name], np.broadcast_to(each.value(past, steps), wanted[name]))
-            for name, each in self.generated.items()
+            for name, each in self.following.items()
         )
 
-    def file_graph(self, steps: int) -> Graph:
+    def file_graph(self, steps: int) -> "Graph":
         """Return the file's graph for `PAST` rows and a number of new tokens."""
         return self.read(self.file_shapes(steps))
 
-    def graph(self, steps: int, *, last: bool) -> Graph:
+    def graph(self, steps: int, *, last: bool) -> "Graph":
         """Return the graph for a number of new tokens.
 
         Args:
@@ -178,37 +178,13 @@ class Decoder:
         Raises:
             GraphError: The graph cannot be rewritten for a whole context.
         """
-        try:
-            read = self.file_graph(steps)
-        except GraphError as error:
-            raise GraphError(
-                f"{error} The graph was read for {PAST} tokens and {steps} new ones; a table of "
-                f"the file may have fewer rows than the context of {self.context}: ask for a "
-                "smaller one."
-            ) from None
-        shapes = {name: self._shape(name, steps) for name in self.declared}
-        grown = {n: shape for n, shape in shapes.items() if any(a for a, _ in shape)}
-        followed = follow(read, grown, self.context, steps)
-        extents = {
-            cache.pair.past: Extent(0, Beyond.ZERO) if cache.grows else None
-            for cache in self.caches
-        }
-        whole = store_caches(with_capacity(followed, extents, self.generated), self.caches)
-        presents = {cache.pair.present for cache in self.caches}
-        kept = tuple(n for n in whole.outputs if n in presents or n == self.logits)
-        made = replace(whole, outputs=kept)
-        self._check(made)
-        return last_row(made, self.logits) if last and steps > 1 else made
+        from tightship.engine.state.decoder_graph import decoder_graph  # stored programs need none
 
-    def _check(self, made: Graph) -> None:
-        for cache in self.caches:
-            found = made.value(cache.pair.present)
-            if found.shape != cache.shape or found.dtype is not cache.dtype:
-                raise GraphError(
-                    f"Output `{cache.pair.present}` has the shape {found.shape} for a context of "
-                    f"{self.context}, and the cache `{cache.pair.past}` {cache.shape}; they are "
-                    "not one cache."
-                )
+        return decoder_graph(self, steps, last=last)
+
+    def open_shapes(self, steps: int) -> dict[str, tuple[tuple[int, int], ...]]:
+        """Return the file's shapes of all inputs, each length as `a * past + b`."""
+        return {name: self._shape(name, steps) for name in self.declared}
 
     def _shape(self, name: str, steps: int) -> tuple[tuple[int, int], ...]:
         """Return the shape of an input, each length as `a * past + b`."""
@@ -223,7 +199,7 @@ class Decoder:
             return tuple(plain)
         if name == self.tokens:
             return ((0, self.batch), (0, steps), *((0, int(str(d))) for d in declared[2:]))
-        given = self.generated[name]
+        given = self.following[name]
         if given is ROWS_IN_USE:
             grows = any(cache.grows for cache in self.caches)
             return (0, self.batch), (1, steps) if grows else (0, self.context)
@@ -275,7 +251,7 @@ def decoder_of(
     if not tokens:
         raise GraphError(f"The model has no input of tokens; known names are {', '.join(TOKENS)}.")
     others = {n: d for n, d in declared.items() if n not in (tokens, *pairs, *extra)}
-    generated = {name: _generated(name, shape) for name, shape in others.items()}
+    following = {name: _following(name, shape) for name, shape in others.items()}
     rest = [name for name in outputs if name not in named.values()]
     if not rest:
         raise GraphError("The model has no output besides its caches.")
@@ -285,17 +261,19 @@ def decoder_of(
     )
     return Decoder(
         FileGraphs(read, declared),
-        *(declared, tokens, caches, generated, extra, context, batch, rest[0], model.types),
+        *(declared, tokens, caches, following, extra, context, batch, rest[0], model.types),
     )
 
 
 def _without_flag(read: Read, model: Declared) -> tuple[Read, Declared]:
     """Return a decoder that always takes the branch with caches of its file."""
+    from tightship.engine.state.cached_branch import cached_branch  # few decoders are merged
+
     flag = model.inputs[FLAG] or ()
     shape = tuple(1 for _ in flag)
     inputs = {name: each for name, each in model.inputs.items() if name != FLAG}
 
-    def read_branch(shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    def read_branch(shapes: Mapping[str, tuple[int, ...]]) -> "Graph":
         return cached_branch(read({**shapes, FLAG: shape}))
 
     return read_branch, replace(model, inputs=inputs)
@@ -329,7 +307,7 @@ def _cache(
     return Cache(CachePair(past, present, axis), model.types[past], tuple(rows), grows)
 
 
-def _generated(name: str, shape: Shape | None) -> Generated:
+def _following(name: str, shape: Shape | None) -> FollowingInput:
     """Return how an input follows from the past length.
 
     Raises:

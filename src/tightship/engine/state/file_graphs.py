@@ -2,13 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from tightship.engine.template.template import Template, template_of
-from tightship.graph import Graph, Shape
+from tightship.graph import Shape
 
-Read = Callable[[Mapping[str, tuple[int, ...]]], Graph]
+if TYPE_CHECKING:
+    from tightship.engine.template.template import Template
+    from tightship.graph import Graph
+
+Read = Callable[[Mapping[str, tuple[int, ...]]], "Graph"]
 """Reads the file's graph for shapes of all inputs."""
 
+PAST = 3
+"""Past length that a decoder's graph is read with; what is found holds for all."""
 TEMPLATES_MAX = 2
 """Templates kept: a single token has less to broadcast than several."""
 
@@ -24,12 +30,14 @@ class FileGraphs:
 
     read: Read
     declared: Mapping[str, Shape | None]
-    _templates: list[Template] = field(default_factory=list)
+    _templates: "list[Template]" = field(default_factory=list)
     _has_rules: bool = True
     """Whether no operator without a rule for symbolic lengths was met."""
 
-    def __call__(self, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    def __call__(self, shapes: Mapping[str, tuple[int, ...]]) -> "Graph":
         """Return the graph for shapes of all inputs."""
+        from tightship.engine.template.template import template_of  # stored programs need none
+
         for template in self._templates:
             bound = template.graph(shapes)
             if bound is not None:

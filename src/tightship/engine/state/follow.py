@@ -4,6 +4,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tightship.engine.state.file_graphs import PAST
 from tightship.engine.template.retype import Retyper
 from tightship.errors import GraphError
 from tightship.graph import Graph, Node, Value
@@ -13,8 +14,6 @@ from tightship.graph.symbolic import SymbolicConstant
 
 Linear = tuple[int, int]
 """`a` and `b` of `a * past + b`."""
-PAST = 3
-"""Past length that the graph is read with; the result holds for all."""
 
 
 class OddLengthError(Exception):

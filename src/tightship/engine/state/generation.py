@@ -1,9 +1,9 @@
-"""Rules of operators that make values from lengths, and values of inputs that follow from them."""
+"""Rules of operators that make values from lengths, and writing of inputs that follow from them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tightship.engine.state.capacity import Generated, Rewriter
+from tightship.engine.state.capacity import Rewriter
+from tightship.engine.state.following_input import FollowingInput, Meaning
 from tightship.engine.state.rules import rule
 from tightship.engine.state.writer import Beyond, Extent
 from tightship.graph import DType, Fill, Inline, Node, Value
@@ -83,29 +83,16 @@ def _write_positions(r: Rewriter, name: str) -> None:
     r.indices.add(name)
 
 
-ROWS_IN_USE = Generated(_write_mask, lambda _past, _steps: np.ones((), np.int64))
-"""Mask of ones for the rows in use."""
-NEW_POSITIONS = Generated(_write_positions, lambda past, steps: np.arange(past, past + steps))
-"""Positions of the new rows."""
-
-
-def count(*, is_total: bool, less: int = 0) -> Generated:
-    """Return an input whose every element is a number of rows.
-
-    Args:
-        is_total: Whether to count the new rows as well as the past ones.
-        less: Number to subtract.
-    """
-
-    def write(r: Rewriter, name: str) -> None:
-        added = (r.followed.steps if is_total else 0) - less
+def write_following(r: Rewriter, name: str, given: FollowingInput) -> None:
+    """Write an input of the file that follows from the past length."""
+    if given.meaning is Meaning.ROWS_IN_USE:
+        _write_mask(r, name)
+    elif given.meaning is Meaning.NEW_POSITIONS:
+        _write_positions(r, name)
+    else:
+        added = given.added(r.followed.steps)
         write_count(r, name, added)
         r.counts[name] = added
-
-    def value(past: int, steps: int) -> NDArray[np.int64]:
-        return np.array(past + (steps if is_total else 0) - less, np.int64)
-
-    return Generated(write, value)
 
 
 def write_count(r: Rewriter, name: str, added: int) -> None:

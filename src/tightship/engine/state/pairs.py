@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from tightship.errors import GraphError
 from tightship.graph import Shape
 
+FLAG = "use_cache_branch"
+"""Input that says whether an If takes the branch with caches."""
+
 _WORDS = re.compile(r"[A-Za-z]+|\d+")
 _BEFORE = frozenset({"past", "in", "input", "old", "before", "prev"})
 _AFTER = frozenset({"present", "out", "output", "new", "after", "next", "updated"})

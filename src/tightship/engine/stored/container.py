@@ -72,6 +72,12 @@ class Container:
     sections: Sections
 
     @property
+    def checksum(self) -> str:
+        """Checksum of the header as hexadecimal digits; it covers that of the program section."""
+        first = bytes(self.file.bytes_at(0, FIELDS.size))
+        return first[CHECKED:].hex()
+
+    @property
     def text(self) -> bytes:
         """JSON of the program section."""
         return bytes(self.file.bytes_at(self.sections.text_start, self.sections.text_bytes))

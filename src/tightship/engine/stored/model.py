@@ -80,10 +80,15 @@ class StoredModel:
         compatibility: Environment that its programs need.
         copies: Packed weights.
         keys: Input shapes of each program.
+        steps: What sessions have to know of the programs, as JSON values; None if there are none.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], base: Sequence[PackedCopy] = ()) -> None:
         """Map the file.
+
+        Args:
+            path: Path of the file.
+            base: Weights of another file over which the programs were made.
 
         Raises:
             FormatError: The file is not a prepared model, or is damaged.
@@ -91,7 +96,7 @@ class StoredModel:
         """
         self._path = os.fspath(path)
         self._container = open_container(self._path)
-        self._made: Made | None = None
+        self.copies = tuple(base)
         with self._reading():
             self._read(json.loads(self._container.text))
 
@@ -118,7 +123,13 @@ class StoredModel:
         ]
         return " ".join(["tightship prepare", self.name, "-o", self._path, *options])
 
+    @property
+    def checksum(self) -> str:
+        """Checksum of the header, which covers the program section and has that of each weight."""
+        return self._container.checksum
+
     def _read(self, text: object) -> None:
+        self.steps = text.pop("steps", None) if isinstance(text, dict) else None
         values = dict(zip(MEMBERS, fields.record(text, *MEMBERS), strict=True))
         self.name = fields.text(values["model"])
         self.compatibility = Compatibility(
@@ -130,7 +141,7 @@ class StoredModel:
         self._key = fields.texts(values["key"])
         room = MappedBacking(np.frombuffer(self._container.weights(), np.uint8))
         self._checksums: list[int] = []
-        self.copies = tuple([self._copy(row, room) for row in fields.items(values["weights"])])
+        self.copies += tuple([self._copy(row, room) for row in fields.items(values["weights"])])
         self._recipes = [fields.items(values[name]) for name in MEMBERS[-3:]]
         programs = [fields.record(each, "shapes", "program")
                     for each in fields.items(values["programs"])]  # fmt: skip
@@ -181,10 +192,8 @@ class StoredModel:
                 here.
         """
         with self._reading():
-            if self._made is None:
-                with library_threads(self.compatibility.threads):
-                    self._made = reconstruct(self._container, self._recipes)
-            stored = self._program(index, self._made)
+            with library_threads(self.compatibility.threads):
+                stored = self._program(index, reconstruct(self._container, self._recipes))
             check_bounds(stored.placement)
         if key_of(stored.placement.lowered) != self.keys[index]:
             raise damaged(self._path, "a program is for other shapes than it says")
@@ -202,13 +211,24 @@ class StoredModel:
             for name, operand in outputs.items()
         }
 
+    def input_types(self, index: int) -> dict[str, DType]:
+        """Return the element types of a program's inputs.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        inputs = self._program(index, None).placement.lowered.inputs
+        return {name: operand.dtype for name, operand in inputs.items()}
+
     def _program(self, index: int, made: Made | None) -> StoredProgram:
         weights = [copy.weight for copy in self.copies]
         size = self._container.sections.weights_bytes
         with self._reading():
-            return read_program(
-                self._programs[index], made, weights, self.compatibility.threads, total=size
-            )
+            program = self._programs[index]
+            if isinstance(program, list):  # text among the recipes
+                start, count = map(fields.integer, fields.items(program, 2))
+                program = json.loads(self._container.recipe(start, count))
+            return read_program(program, made, weights, self.compatibility.threads, total=size)
 
     def verify(self) -> None:
         """Check every weight's checksum and verify every plan; reads the whole file.
@@ -219,7 +239,8 @@ class StoredModel:
         for index in range(len(self.keys)):
             with self._reading():
                 verify(self._program(index, None).placement.schedule_plan.plan)
-        for copy, checksum in zip(self.copies, self._checksums, strict=True):
+        own = self.copies[-len(self._checksums) :] if self._checksums else ()
+        for copy, checksum in zip(own, self._checksums, strict=True):
             if zlib.crc32(copy.array().data) != checksum:
                 name = copy.weight.name
                 raise damaged(self._path, f"weight `{name}` does not match its checksum")

@@ -53,6 +53,11 @@ class RecipeWriter:
         """
         return self._place(self.kernels, kernel.recipe, f"kernel {name}")
 
+    def text(self, content: bytes) -> list[int]:
+        """Write the text of a program among the recipes; return its start and size."""
+        self.content += content
+        return [len(self.content) - len(content), len(content)]
+
     def _of(self, desc: MemoryDesc) -> int:
         """Return the index of a layout that a primitive written before has, the last one first."""
         for primitive, made in reversed(self._made.items()):

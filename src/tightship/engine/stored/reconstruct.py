@@ -1,6 +1,8 @@
 """Reconstructs layouts, primitives and kernels from the recipes of a file."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar, overload
 
 from tightship._core import (
     MemoryDesc,
@@ -20,26 +22,55 @@ OF_PRIMITIVE = "of_primitive"
 
 SKIPPED_MAX = 64
 
+Result = TypeVar("Result")
 
-def reconstruct(container: Container, recipes: Sequence[Sequence[object]]) -> Made:
-    """Reconstruct layouts, primitives and kernels.
+
+class Recipes(Sequence[Result]):
+    """Objects that recipes describe, each reconstructed when it is first used.
+
+    Reading one raises:
 
     Raises:
-        FormatError: A recipe is outside the section.
-        MalformedError: A recipe cannot be followed here, or yields another implementation.
+        FormatError: Its recipe is outside the section.
+        MalformedError: Its recipe cannot be followed here, or yields another implementation.
     """
+
+    def __init__(self, rows: Sequence[object], make: Callable[[object], Result]) -> None:
+        self._rows, self._make = rows, make
+        self._made: dict[int, Result] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Result: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Result]: ...
+    def __getitem__(self, place: int | slice) -> Result | Sequence[Result]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(len(self))[place]]
+        if place not in self._made:
+            self._made[place] = self._followed(place)
+        return self._made[place]
+
+    def _followed(self, place: int) -> Result:
+        try:
+            return self._make(self._rows[place])
+        except (RecipeError, OneDnnError, ValueError, IndexError) as error:
+            if isinstance(error, FormatError | MalformedError):
+                raise
+            raise MalformedError(f"a recipe cannot be followed: {error}") from None
+
+
+def reconstruct(container: Container, recipes: Sequence[Sequence[object]]) -> Made:
+    """Return the layouts, primitives and kernels of a file, which are made as they are used."""
     layouts, primitives, kernels = recipes
-    try:
-        made = [_primitive(container, row) for row in primitives]
-        return Made(
-            [_layout(container, row, made) for row in layouts],
-            made,
-            [_kernel(container, row) for row in kernels],
-        )
-    except (RecipeError, OneDnnError, ValueError, IndexError) as error:
-        if isinstance(error, FormatError):
-            raise
-        raise MalformedError(f"a recipe cannot be followed: {error}") from None
+    made = Recipes(primitives, partial(_primitive, container))
+    return Made(
+        Recipes(layouts, lambda row: _layout(container, row, made)),
+        made,
+        Recipes(kernels, partial(_kernel, container)),
+    )
 
 
 def _bytes(container: Container, row: object, count: int) -> bytes:

@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -21,7 +21,7 @@ from tightship.engine.stored.recipes import RecipeWriter
 from tightship.engine.stored.write_program import program_json
 from tightship.engine.weights.allocation import allocate
 from tightship.engine.weights.pack import Bytes, Packer, staging_bytes
-from tightship.engine.weights.weight_store import Progress
+from tightship.engine.weights.weight_store import PackedCopy, Progress
 
 PIECE_BYTES = 1 << 20
 
@@ -65,6 +65,42 @@ def save_into(
     file.flush()
 
 
+def save_steps(
+    path: Path,
+    programs: Iterable[CompiledModel],
+    compatibility: Compatibility,
+    base: Sequence[PackedCopy],
+    about: Mapping[str, object],
+) -> None:
+    """Write programs of a decoder's sessions over the packed weights of another file.
+
+    The programs are read one by one, and each is written before the next is made. Weights that the
+    other file lacks are written too.
+
+    Args:
+        path: Path of the file, which is written whole or not at all.
+        programs: Programs, whose weights of the other file are those of `base`.
+        compatibility: Environment that they need.
+        base: All weights of the other file, in its order.
+        about: What a session has to know of them, as JSON values.
+
+    Raises:
+        InputError: A program cannot be stored; names its step.
+        OSError: The file cannot be written; a previous one is untouched.
+        OutOfMemoryError: Memory to pack a weight cannot be allocated.
+    """
+    with draft(path) as file:
+        file.write(bytes(PAGE_BYTES))
+        weights, recipes = _Weights(file, base), RecipeWriter()
+        stored: list[dict[str, object]] = []
+        for prepared in programs:
+            weights.write([prepared.placement.lowered.weights], None)
+            stored.append(_stored(prepared, weights, recipes, apart=True))
+            name, key = prepared.name, dict(prepared.key)
+        said = _text((name, key), stored, compatibility, weights, recipes) | {"steps": about}
+        _finish(file, said, recipes)
+
+
 def _check(programs: Sequence[CompiledModel]) -> None:
     """Check that programs can be stored, before anything is packed."""
     for prepared in programs:
@@ -78,39 +114,52 @@ def _write(
     progress: Progress | None,
 ) -> None:
     file.write(bytes(PAGE_BYTES))
-    weights = _Weights(file)
+    weights, recipes = _Weights(file), RecipeWriter()
     weights.write([prepared.placement.lowered.weights for prepared in programs], progress)
-    recipes = RecipeWriter()
-    text = json.dumps(_text(programs, compatibility, weights, recipes), separators=(",", ":"))
-    program = text.encode() + recipes.content
+    stored = [_stored(prepared, weights, recipes) for prepared in programs]
+    first = programs[0]
+    said = _text((first.name, dict(first.key)), stored, compatibility, weights, recipes)
+    _finish(file, said, recipes)
+
+
+def _finish(file: BinaryIO, said: Mapping[str, object], recipes: RecipeWriter) -> None:
+    """Write the program section after the weights, and the header."""
+    text = json.dumps(said, separators=(",", ":")).encode()
+    program = text + recipes.content
     size = file.tell() - PAGE_BYTES
     file.write(program)
     file.seek(0)
-    file.write(header(Sections(size, len(program) - len(recipes.content), len(recipes.content)),
-                      program))  # fmt: skip
+    file.write(header(Sections(size, len(text), len(recipes.content)), program))
+
+
+def _stored(
+    prepared: CompiledModel, weights: "_Weights", recipes: RecipeWriter, *, apart: bool = False
+) -> dict[str, object]:
+    """Describe a program; `apart` writes it among the recipes, to be read when it is used."""
+    places = [weights.places[id(weight)] for weight in prepared.placement.lowered.weights]
+    shapes = [[name, list(shape)] for name, shape in key_of(prepared.placement.lowered)]
+    program: object = _program(prepared, places, recipes)
+    if apart:
+        program = recipes.text(json.dumps(program, separators=(",", ":")).encode())
+    return {"shapes": shapes, "program": program}
 
 
 def _text(
-    programs: Sequence[CompiledModel],
+    named: tuple[str, Mapping[str, str]],
+    stored: Sequence[Mapping[str, object]],
     compatibility: Compatibility,
     weights: "_Weights",
     recipes: RecipeWriter,
 ) -> dict[str, object]:
-    stored = []
-    for prepared in programs:
-        places = [weights.places[id(weight)] for weight in prepared.placement.lowered.weights]
-        shapes = [[name, list(shape)] for name, shape in key_of(prepared.placement.lowered)]
-        program = _program(prepared, places, recipes)
-        stored.append({"shapes": shapes, "program": program})
     if not recipes.layouts and not recipes.primitives:
         compatibility = compatibility.without_library()
     return {
-        "model": programs[0].name,
+        "model": named[0],
         "version": compatibility.version,
         "library": dict(compatibility.library),
         "threads": compatibility.threads,
         "without": list(compatibility.without),
-        "key": dict(programs[0].key),
+        "key": named[1],
         "weights": weights.rows,
         "programs": stored,
         "layouts": recipes.layouts,
@@ -132,20 +181,26 @@ class _Weights:
     """Packed weights of a file that is being written; equal bytes are written once.
 
     Attributes:
+        base: Weights of another file, which count first and are not written.
         rows: Name, offset in the file, size and checksum of each; weights of equal bytes have rows
             of their own names at one offset.
-        places: Row of each weight, by its identity.
+        places: Place of each weight among those of `base` and the rows, by its identity.
     """
 
     file: BinaryIO
+    base: Sequence[PackedCopy] = ()
     rows: list[tuple[str, int, int, int]] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)
     _known: dict[tuple[str, int, int, int], int] = field(default_factory=dict)
     _offsets: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.places.update((id(copy.weight), place) for place, copy in enumerate(self.base))
+
     def write(self, programs: Sequence[Sequence[PackedWeight]], progress: Progress | None) -> None:
         """Pack the weights of programs, each object once."""
-        distinct = list({id(weight): weight for used in programs for weight in used}.values())
+        used = {id(weight): weight for weights in programs for weight in weights}
+        distinct = [weight for place, weight in used.items() if place not in self.places]
         resource = HostResource()
         needed = staging_bytes(distinct)
         staging = allocate(resource, needed, "a piece of a weight while it is packed")
@@ -166,7 +221,7 @@ class _Weights:
         checksum = zlib.crc32(packed.data)
         row = name, self._offset(packed, checksum), len(packed), checksum
         if row not in self._known:
-            self._known[row] = len(self.rows)
+            self._known[row] = len(self.base) + len(self.rows)
             self.rows.append(row)
         return self._known[row]
 

@@ -1,0 +1,121 @@
+"""Stored programs of a decoder's sessions, over the packed weights of the decoder's own file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+from tightship.engine.compile.compile_graph import Settings
+from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.state.decoder import Declared
+from tightship.engine.stored import fields
+from tightship.engine.stored.container import damaged
+from tightship.engine.stored.fields import MalformedError
+from tightship.engine.stored.model import StoredModel
+from tightship.engine.stored.read_program import DTYPES
+from tightship.engine.weights.weight_store import PackedCopy
+from tightship.graph import DType, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSteps:
+    """Programs for 1, 2, 4, ... new tokens.
+
+    Attributes:
+        model: The programs.
+        declared: Inputs and outputs of the decoder's file.
+        sizes: New tokens of each program.
+        digest: Digest of the decoder, whatever the context.
+    """
+
+    model: StoredModel
+    declared: Declared
+    sizes: tuple[int, ...]
+    digest: str
+
+    @property
+    def settings(self) -> Settings:
+        """Settings that the programs were made with."""
+        made = self.model.compatibility
+        return Settings(threads=made.threads, without=made.without)
+
+    @property
+    def copies(self) -> tuple[PackedCopy, ...]:
+        """Packed weights that the programs use, those of the decoder's own file first."""
+        return self.model.copies
+
+    def compiled(self, steps: int) -> CompiledModel:
+        """Return the program for a number of new tokens, ready to be built.
+
+        Raises:
+            FormatError: The file is damaged, or stale.
+        """
+        return self.model.prepared(self.sizes.index(steps))
+
+
+def read_steps(path: str | PathLike[str], base: StoredModel) -> StoredSteps:
+    """Open stored programs of sessions.
+
+    Args:
+        path: File of `save_steps`.
+        base: The decoder's own prepared file.
+
+    Raises:
+        FormatError: The file is damaged.
+        OSError: The file cannot be read.
+    """
+    model = StoredModel(path, base.copies)
+    try:
+        return _steps(model)
+    except MalformedError as error:
+        raise damaged(path, str(error).rstrip(".")) from None
+
+
+def _steps(model: StoredModel) -> StoredSteps:
+    inputs, outputs, types, sizes, digest = fields.record(
+        model.steps, "inputs", "outputs", "types", "sizes", "digest"
+    )
+    declared = Declared(_shapes(inputs), _shapes(outputs), _types(types))
+    found = StoredSteps(model, declared, fields.integers(sizes), fields.text(digest))
+    if len(found.sizes) != len(model.keys):
+        raise MalformedError("its programs are not those for its numbers of tokens")
+    return found
+
+
+def steps_json(declared: Declared, sizes: Sequence[int], digest: str) -> dict[str, object]:
+    """Describe what a session has to know of its programs."""
+    return {
+        "inputs": _shapes_json(declared.inputs),
+        "outputs": _shapes_json(declared.outputs),
+        "types": [[name, dtype.value] for name, dtype in declared.types.items()],
+        "sizes": list(sizes),
+        "digest": digest,
+    }
+
+
+def _shapes_json(shapes: Mapping[str, Shape | None]) -> list[object]:
+    """Describe shapes; a symbolic length is its text."""
+    return [
+        [name, None if shape is None else
+         [d if d is None or isinstance(d, int) else str(d) for d in shape]]
+        for name, shape in shapes.items()
+    ]  # fmt: skip
+
+
+def _shapes(value: object) -> dict[str, Shape | None]:
+    rows = [fields.items(row, 2) for row in fields.items(value)]
+    return {fields.text(name): _shape(shape) for name, shape in rows}
+
+
+def _shape(value: object) -> Shape | None:
+    if value is None:
+        return None
+    return tuple([d if d is None or isinstance(d, str) else fields.integer(d)
+                  for d in fields.items(value)])  # fmt: skip
+
+
+def _types(value: object) -> dict[str, DType]:
+    rows = [fields.items(row, 2) for row in fields.items(value)]
+    named = {fields.text(name): fields.text(dtype) for name, dtype in rows}
+    if not DTYPES.keys() >= set(named.values()):
+        raise MalformedError("an input has no known type")
+    return {name: DTYPES[dtype] for name, dtype in named.items()}

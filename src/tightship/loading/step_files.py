@@ -1,0 +1,96 @@
+"""Stores the programs of a shared decoder's sessions once for a user, and reads them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tightship.engine.compile.compile_graph import Settings
+from tightship.engine.state.step_choices import StepChoices
+from tightship.engine.stored.steps import StoredSteps, read_steps
+from tightship.errors import InputError
+from tightship.loading.prepared_once import about_of, open_cache
+from tightship.prepared_cache import Identity, UnusableCacheError
+
+if TYPE_CHECKING:
+    from tightship.engine.compile.compiled_model import CompiledModel
+    from tightship.engine.state.decoder import Decoder
+    from tightship.loading.model_specializer import ModelSpecializer
+
+
+@dataclass(frozen=True, slots=True)
+class StepFiles:
+    """Stored programs of sessions of a model that processes share.
+
+    Attributes:
+        identity: Identity of the model's file.
+        settings: Settings of the model's own programs.
+        name: Path of the model, shown to users.
+    """
+
+    identity: Identity
+    settings: Settings
+    name: str
+
+    def read(self, specializer: "ModelSpecializer", choices: StepChoices) -> StoredSteps | None:
+        """Return the stored programs, which are made if there are none; None if they cannot be.
+
+        Raises:
+            GraphError: The model cannot be planned for a whole context.
+            InputError: The model has no caches, or its file has changed.
+        """
+        base = specializer.stored.model
+        about = about_of(self.identity.digest, 0, self.settings, self.name)
+        facts = {**about.facts, "session": repr(choices), "over": base.checksum}
+        try:
+            return open_cache().read(
+                replace(about, facts=facts),
+                lambda path: _write(path, specializer, choices),
+                lambda path: read_steps(path, base),
+            )
+        except UnusableCacheError:
+            return None
+
+
+def _write(path: Path, specializer: "ModelSpecializer", choices: StepChoices) -> None:
+    """Make the programs, largest first, and write each before the next is made.
+
+    Raises:
+        UnusableCacheError: A program cannot be stored.
+    """
+    from tightship.engine.state.decoder import Declared
+    from tightship.engine.state.digest import digest_of
+    from tightship.engine.stored.compatibility import Compatibility
+    from tightship.engine.stored.save import save_steps
+    from tightship.engine.stored.steps import steps_json
+    from tightship.loading.preparing import recording
+
+    source, stored = specializer.source(), specializer.stored.model
+    declared = Declared(source.declared, specializer.output_shapes(), stored.input_types(0))
+    decoder = choices.decoder(source.read, declared)
+    digest = digest_of(decoder.file_graph(1))
+    made = Compatibility.here(source.settings.threads, source.settings.without)
+    with recording():
+        programs = _programs(specializer, choices, decoder, source.settings)
+        try:
+            save_steps(path, programs, made, stored.copies,
+                       steps_json(declared, choices.sizes, digest))  # fmt: skip
+        except InputError as error:
+            raise UnusableCacheError(str(error)) from None
+
+
+def _programs(
+    specializer: "ModelSpecializer", choices: StepChoices, decoder: "Decoder", settings: Settings
+) -> "Iterator[CompiledModel]":
+    from tightship.engine.compile.compile_graph import prepare
+
+    plain = replace(settings, shapes=None, choice=None)
+    known = specializer.known_weights()
+    for steps in choices.sizes:
+        graph = decoder.graph(steps, last=choices.last)
+        compiled = prepare(graph, specializer.stored.model.name, plain, known)
+        for weight in compiled.placement.lowered.weights:
+            layouts = known.setdefault(weight.name, [])
+            if not any(weight is each for each in layouts):
+                layouts.append(weight)
+        yield specializer.over_stored(compiled)
