@@ -7,6 +7,7 @@ import pytest
 from benchmarks import (
     bench_block_product,
     bench_cache,
+    bench_cache_types,
     bench_decode,
     bench_large,
     bench_planner,
@@ -19,6 +20,7 @@ from benchmarks import (
 from benchmarks.buffers import GENERATORS, short
 from benchmarks.models import Stored
 
+from tests import decoders
 from tests.planner.planted import planted
 from tests.training.nets import mlp
 from tests.zoo.attention import Heads
@@ -170,6 +172,18 @@ def test_a_decoder_is_measured_against_its_peer(monkeypatch, capsys):
     ]  # fmt: skip
     assert all(row["tightship_step_tokens_per_s"] > 0 for row in rows)
     assert rows[0]["onnxruntime_gained_bytes"] > 0
+
+
+def test_caches_of_all_types_are_measured(monkeypatch, capsys):
+    size = decoders.Size(layers=1, vocabulary=5000, positions=128)
+    monkeypatch.setattr(bench_cache_types, "SIZE", size)
+    monkeypatch.setattr(bench_cache_types, "STEPS", 2)
+    monkeypatch.setattr(bench_cache_types, "TYPES", (None, "int8"))
+    rows = run(monkeypatch, capsys, bench_cache_types)["rows"]
+    assert [row["cache"] for row in rows] == ["model's", "int8"]
+    assert [row["state_bytes_per_token"] for row in rows] == [128, 48]
+    assert 0 < rows[1]["logits_rms_error"] < 0.1
+    assert all(row["step_ms"] > 0 and row["gained_bytes"] > 0 for row in rows)
 
 
 def test_products_by_blocks_are_those_of_the_peer(monkeypatch, capsys):
