@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 from benchmarks import driver_leaks, driver_native, record
 
-NEEDED = ("httptools", "grpc", "tritonclient")
+NEEDED = ("uvicorn", "grpc", "tritonclient")
 """Modules without which HTTP and gRPC are not measured."""
 
 

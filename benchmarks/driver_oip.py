@@ -4,7 +4,8 @@
 
 An identity model is given a tensor and gives it back: through shared memory, or within the message.
 Triton runs its own in its Python backend; `python -m tests.driver.oip.triton_models FOLDER` writes
-the model for it. Without `--triton` our endpoints are measured alone.
+the model for it. Without `--triton` our endpoints are measured alone. `--before PYTHON` measures an
+earlier version as well, which that interpreter has.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from statistics import median
 
 import numpy as np
 import onnx
+from benchmarks import record
 from onnx import TensorProto, helper
 
 SIZES = (4 << 10, 1 << 20, 16 << 20, 64 << 20)
@@ -46,25 +48,34 @@ class Place:
 Call = Callable[[], object]
 
 
-def rows(*, quick: bool, triton: str = "") -> list[dict[str, object]]:
-    """Times of both endpoints for every size; of Triton as well where it is.
+def rows(
+    *, quick: bool, triton: str = "", before: str = "", endpoints: Sequence[str] = ("http", "grpc")
+) -> Iterator[dict[str, object]]:
+    """Times of endpoints for every size; of Triton and an earlier version as well if given.
 
     Args:
         quick: Whether a few calls are enough.
         triton: `HTTP,GRPC`, the addresses of a server with the model `identity`; empty for none.
+        before: Interpreter that has an earlier version; empty for none.
+        endpoints: Which endpoints.
     """
     theirs = dict(zip(("http", "grpc"), filter(None, triton.split(",")), strict=False))
-    found = []
-    with server() as ours:
-        for endpoint in ("http", "grpc"):
+    with ExitStack() as opened:
+        ours = {"tightship": opened.enter_context(server())}
+        if before:
+            ours["before"] = opened.enter_context(server(before))
+        yield {f"{name}_idle_kib": each["idle_kib"] for name, each in ours.items()}
+        for endpoint in endpoints:
             for size in SIZES:
                 for is_shared in (True, False) if size in RAW_SIZES else (True,):
-                    places = {"tightship": Place(ours[endpoint], f"identity{size}")}
+                    places = {
+                        name: Place(str(each[endpoint]), f"identity{size}")
+                        for name, each in ours.items()
+                    }
                     if endpoint in theirs:
                         places["triton"] = Place(theirs[endpoint], "identity")
                     times = measured(endpoint, size, places, is_shared=is_shared, quick=quick)
-                    found.append(row(endpoint, size, times, is_shared=is_shared))
-    return found
+                    yield row(endpoint, size, times, is_shared=is_shared)
 
 
 def row(
@@ -79,6 +90,9 @@ def row(
     for name, taken in times.items():
         said[f"{name}_us"] = round(median(taken) * 1e6)
         said[f"{name}_least_us"] = round(min(taken) * 1e6)
+    if "before" in times:
+        said["over_before"] = round(median(times["tightship"]) / median(times["before"]), 3)
+        said["over_before_least"] = round(min(times["tightship"]) / min(times["before"]), 3)
     if "triton" in times:
         said["ratio"] = round(median(times["tightship"]) / median(times["triton"]), 3)
         said["ratio_least"] = round(min(times["tightship"]) / min(times["triton"]), 3)
@@ -151,22 +165,33 @@ def region(client: object, size: int) -> Iterator[tuple[str, object]]:
 
 
 @contextmanager
-def server() -> Iterator[dict[str, str]]:
-    """`tightship serve` in a process of its own: where its endpoints listen."""
+def server(python: str = sys.executable) -> Iterator[dict[str, object]]:
+    """`tightship serve` in a process of its own: where it listens, and its memory when idle."""
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
             onnx.save(identity(size), Path(folder) / f"identity{size}.onnx")
         command = [
-            sys.executable, "-m", "tightship.cli", "serve", folder, "--socket", f"{folder}/socket",
+            python, "-m", "tightship.cli", "serve", folder, "--socket", f"{folder}/socket",
             "--http", "0", "--grpc", "0", "--allow-client-shm",
         ]  # fmt: skip
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             *_, http, grpc = process.stdout.readline().split("//")
             try:
-                yield {"http": http.partition(",")[0], "grpc": grpc.strip()}
+                time.sleep(1.0)
+                yield {
+                    "http": http.partition(",")[0],
+                    "grpc": grpc.strip(),
+                    "idle_kib": resident_kib(process.pid),
+                }
             finally:
                 process.terminate()
+
+
+def resident_kib(process: int) -> int:
+    """Resident memory of a process in KiB."""
+    text = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    return int(text.partition("VmRSS:")[2].split()[0])
 
 
 def identity(size: int) -> onnx.ModelProto:
@@ -182,12 +207,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--triton", default="", metavar="HTTP,GRPC", help="a real server's places")
     parser.add_argument("--quick", action="store_true", help="a few calls of each")
+    parser.add_argument("--before", default="", metavar="PYTHON", help="has an earlier version")
+    parser.add_argument("--only", choices=("http", "grpc"), help="one endpoint")
+    parser.add_argument("--record", action="store_true", help="add a line to the results")
     options = parser.parse_args(arguments)
     if not options.triton:
         print("No Triton server was given (--triton HTTP,GRPC): our endpoints alone.")
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    for each in rows(quick=options.quick, triton=options.triton):
+    line = record.begin("driver_oip") if options.record else None
+    endpoints = (options.only,) if options.only else ("http", "grpc")
+    found = []
+    for each in rows(
+        quick=options.quick, triton=options.triton, before=options.before, endpoints=endpoints
+    ):
         print("  ".join(f"{key} {value}" for key, value in each.items()), flush=True)
+        found.append(each)
+    if line is not None:
+        line.write({"endpoints": found})
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """One inference: inputs from the request or from regions, the run, and delivery of outputs."""
 
 import itertools
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,26 +91,40 @@ def run(bound: Bound, asked_ns: int, stop: StopFlag) -> dict[str, Array]:
         return bound.model.run(bound.arrays, outputs=bound.direct, timeout_s=timeout_s, stop=stop)
 
 
-@contextmanager
-def refusing(model: Model) -> Iterator[None]:
-    """Convert errors of a run to those of the protocol.
+class refusing:  # noqa: N801  used as a function; cheaper than a generator
+    """Block that converts errors of a run to those of the protocol.
 
     Raises:
         OipError: The run fails.
     """
-    try:
-        yield
-    except DeadlineError:
-        raise OipError("Request timeout expired", Code.UNAVAILABLE) from None
-    except StoppedError:
-        raise OipError("the call was cancelled", Code.UNAVAILABLE) from None
-    except InputError as error:
-        code = Code.UNAVAILABLE if model.is_closed else Code.INVALID_ARGUMENT
-        raise OipError(str(error), code) from error
-    except MemoryError as error:
-        raise OipError(str(error), Code.UNAVAILABLE) from error
-    except TightshipError as error:
-        raise OipError(str(error), Code.INTERNAL) from error
+
+    __slots__ = ("_model",)
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __enter__(self) -> None:
+        """Begin the run."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Convert the error of the run, if it failed."""
+        if error is not None:
+            self._convert(error)
+
+    def _convert(self, error: BaseException) -> None:
+        match error:
+            case DeadlineError():
+                raise OipError("Request timeout expired", Code.UNAVAILABLE) from None
+            case StoppedError():
+                raise OipError("the call was cancelled", Code.UNAVAILABLE) from None
+            case InputError():
+                is_closed = self._model.is_closed
+                code = Code.UNAVAILABLE if is_closed else Code.INVALID_ARGUMENT
+                raise OipError(str(error), code) from error
+            case MemoryError():
+                raise OipError(str(error), Code.UNAVAILABLE) from error
+            case TightshipError():
+                raise OipError(str(error), Code.INTERNAL) from error
 
 
 def outputs_of(bound: Bound, results: dict[str, Array]) -> tuple[OutputTensor, ...]:

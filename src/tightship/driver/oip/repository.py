@@ -3,8 +3,8 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -263,9 +263,16 @@ class Repository:
         if not is_held:
             model.close()
 
-    @contextmanager
-    def used(self, name: str, version: str | None = None) -> Iterator[ServedModel]:
+    def used(self, name: str, version: str | None = None) -> "Use":
         """Return a version and keep it open within a block, even if it is reloaded.
+
+        Raises:
+            OipError: As from `served`, when the block begins.
+        """
+        return Use(self, name, version)
+
+    def begin_use(self, name: str, version: str | None) -> ServedModel:
+        """Return a version and keep it open until `end_use`.
 
         Raises:
             OipError: As from `served`.
@@ -273,14 +280,15 @@ class Repository:
         with self._holding:
             served = self.served(name, version)
             self._uses[served.model] += 1
-        try:
-            yield served
-        finally:
-            with self._holding:
-                self._uses[served.model] -= 1
-                if not self._uses[served.model]:
-                    del self._uses[served.model]
-                    self._unused.notify_all()
+        return served
+
+    def end_use(self, served: ServedModel) -> None:
+        """End a use that `begin_use` began."""
+        with self._holding:
+            self._uses[served.model] -= 1
+            if not self._uses[served.model]:
+                del self._uses[served.model]
+                self._unused.notify_all()
 
     def is_ready(self, name: str, version: str | None = None) -> bool:
         """Whether the model exists and can be run."""
@@ -368,3 +376,21 @@ def _discard(entry: ModelEntry, made: Mapping[str, ServedModel]) -> None:
         if state.served is None or state.served.model is not served.model:
             state.fail("another version could not be loaded")
             served.model.close()
+
+
+class Use:
+    """Block in which a version of a model stays open; cheaper than a generator."""
+
+    __slots__ = ("_name", "_repository", "_served", "_version")
+
+    def __init__(self, repository: Repository, name: str, version: str | None) -> None:
+        self._repository, self._name, self._version = repository, name, version
+
+    def __enter__(self) -> ServedModel:
+        """Begin the use, and return the version."""
+        self._served = self._repository.begin_use(self._name, self._version)
+        return self._served
+
+    def __exit__(self, *_: object) -> None:
+        """End the use."""
+        self._repository.end_use(self._served)
