@@ -222,8 +222,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ):
         print("  ".join(f"{key} {value}" for key, value in each.items()), flush=True)
         found.append(each)
-    if line is not None:
-        line.write({"endpoints": found})
+        if line is not None:
+            line.write({"endpoints": found})
 
 
 if __name__ == "__main__":
