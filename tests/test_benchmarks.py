@@ -22,12 +22,12 @@ from benchmarks.models import Stored
 
 from tests import decoders
 from tests.planner.planted import planted
+from tests.processor import needs_avx512
 from tests.training.nets import mlp
 from tests.zoo.attention import Heads
 from tests.zoo.bert import bert
 from tests.zoo.gpt2 import Size, gpt2
 from tests.zoo.networks import STATIC
-from tightship import _core
 from tightship.cost.squeeze import priced
 from tightship.cost.training import updating_graph
 from tightship.frontend.onnx import read_bytes
@@ -103,7 +103,7 @@ def test_reuse_is_measured_and_its_rule_checked(monkeypatch, capsys, tmp_path):
         bench_reuse.row(tmp_path / "tiny.json.gz", 10)
 
 
-@pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
+@needs_avx512  # a product that runs on NumPy does not run step by step
 def test_patterns_of_use_alternate_and_agree(monkeypatch, tmp_path):
     case = STATIC["residual"]()
     file = Stored(tmp_path / "net.onnx", tmp_path / "net.npz")

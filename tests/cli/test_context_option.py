@@ -26,7 +26,7 @@ def test_a_table(file: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_and_the_largest_contexts(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", file, "--context", "1k", "--max-memory", "64MiB", "--json"]) == 0
+    assert main(["plan", file, "--context", "1k", "--max-memory", "128MiB", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     (plan,) = found["contexts"]
     assert plan["state_bytes"] == 1024 * plan["state_bytes_per_token"]
@@ -41,7 +41,7 @@ def test_what_fits_no_limit_ends_with_1(file: str, capsys: pytest.CaptureFixture
 
 
 def test_the_largest_contexts_alone(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", file, "--sessions", "1,4", "--max-memory", "64MiB"]) == 0
+    assert main(["plan", file, "--sessions", "1,4", "--max-memory", "128MiB"]) == 0
     shown = capsys.readouterr().out
     assert "256 B of state for each token" in shown
     assert "peak" not in shown

@@ -5,6 +5,7 @@ import pytest
 
 from tests.cost.test_squeeze import BY_ROWS, results, training
 from tests.engine.graphs import graph_of
+from tests.processor import needs_avx512
 from tests.zoo.arena import LARGE, NOT_A_NUMBER
 from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
@@ -20,6 +21,7 @@ def operations(graph):
     return sum(count for count in counts if count != NEVER)
 
 
+@needs_avx512  # NumPy's BLAS sums in another order for another number of rows
 @pytest.mark.parametrize("optimizer", [Sgd(), Sgd(momentum=0.9), Adam()])
 @pytest.mark.parametrize("name", ["bert", "gpt2 of many words"])
 def test_a_training_step_in_tiles_gives_the_same_bits(name, optimizer):

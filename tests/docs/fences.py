@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"(?:<!-- (not run: |needs )([^\n]+) -->\n)?```(\w+)\n(.*?)\n```", re.DOTALL)
 SIZE = re.compile(r"(?<![\w.-])(\d[\d,]*(?:\.\d+)?) ?(bytes|[KMG]iB|B)\b")
 FRACTION = re.compile(r"(?<![\w.-])\d+\.\d+")
-TOLERANCE = 0.1 if "avx512f" in Path("/proc/cpuinfo").read_text(encoding="utf-8") else 0.5
+HAS_AVX512 = "avx512f" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+TOLERANCE = 0.1 if HAS_AVX512 else 0.5
 """Sizes vary by processor, because each instruction set uses other kernels and layouts. Pages show
 those of one with AVX-512; without it the planned runtime is larger by some 25 MiB."""
 UNIT = {"bytes": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -44,15 +45,18 @@ def fences(page: Path, *languages: str) -> list[Fence]:
 
 
 def reason(found: re.Match[str]) -> str:
-    """Return why a block is not run: its page says so, or a module that it needs is missing."""
-    if found[1] == "needs " and find_spec(found[2]) is not None:
+    """Return why a block is not run: its page says so, or what it needs is missing."""
+    needs = found[2] if found[1] == "needs " else None
+    if needs is not None and (HAS_AVX512 if needs == "AVX-512" else find_spec(needs)):
         return ""
     return found[2] or ""
 
 
 def sessions(page: Path) -> Iterator[tuple[str, str]]:
-    """Commands of the `console` blocks of a page, each with the output shown for it."""
+    """Commands of the `console` blocks that run here, each with the output shown for it."""
     for fence in fences(page, "console"):
+        if fence.reason:
+            continue
         for part in re.split(r"^\$ ", fence.text, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             yield command, output.rstrip("\n")

@@ -9,6 +9,7 @@ import pytest
 
 import tightship
 from tests import decoders
+from tests.processor import HAS_AVX512
 from tightship.engine.compile.compile_graph import Settings
 from tightship.loading.session_plan import SessionPlanner, session_planner
 
@@ -79,7 +80,9 @@ def test_a_process_that_fills_its_contexts_stays_within_the_plan(
     planner.chunk = chunk
     planned = planner.plan(context).peak_bytes(count)
     found = run(file, context, count, planned, context, chunk=chunk)
-    assert found["gained"] <= planned <= 1.15 * found["gained"]
+    assert found["gained"] <= planned
+    if HAS_AVX512:  # products run on NumPy's BLAS otherwise, which reserves more than it touches
+        assert planned <= 1.15 * found["gained"]
 
 
 def test_caches_of_fewer_bits_are_planned_as_exactly(file: Path) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.processor import HAS_AVX512
 from tests.training.nets import NETS
 from tightship import Adam, Sgd, train
 
@@ -48,7 +49,7 @@ def test_a_step_in_tiles_is_the_whole_one_in_less_memory(name, accumulate, how):
         np.testing.assert_allclose(others[key], array, 1e-5, 1e-6, err_msg=key)
     assert less.peak_bytes < memory.peak_bytes
     assert less.block_bytes - less.arena_bytes == memory.block_bytes - memory.arena_bytes
-    assert less.arena_bytes < memory.arena_bytes / 3
+    assert less.arena_bytes < memory.arena_bytes / (3 if HAS_AVX512 else 1.7)
     assert less.given_arena_bytes == memory.given_arena_bytes
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.frontend.torch.case import OF_TORCH, Function, torch
 from tests.frontend.torch.test_models import Language, resnet
+from tests.processor import HAS_AVX512
 from tightship import torch_compile
 from tightship.errors import InputError
 from tightship.torch_compile import compile_graph
@@ -147,7 +148,10 @@ def saved_bytes(module, given):
     return sum(size for pointer, size in found.items() if pointer not in known)
 
 
-@pytest.mark.parametrize("name", ["resnet", "language"])
+NEEDS_AVX512 = pytest.mark.skipif(not HAS_AVX512, reason="NumPy's products are not fused")
+
+
+@pytest.mark.parametrize("name", ["resnet", pytest.param("language", marks=NEEDS_AVX512)])
 def test_what_lies_between_both_paths_is_less_than_autograd_saves(name, monkeypatch):
     steps = []
     make = torch_compile.SplitStep

@@ -8,6 +8,7 @@ import onnxruntime
 import pytest
 
 import tightship
+from tests.processor import HAS_AVX512
 from tests.zoo import quantized
 from tests.zoo.catalogue import SMALL
 from tests.zoo.oracle import assert_near
@@ -48,7 +49,8 @@ def test_a_network_quantized_whole_computes_with_integers(monkeypatch: pytest.Mo
     with tightship.load(case.model) as model:
         (found,) = model.run(case.feeds).values()
         steps = {(step.operator, step.kernel) for step in model.plan.steps}
-    assert {("Conv+QuantizeLinear", "onednn"), ("Gemm+QuantizeLinear", "onednn")} <= steps
+    assert ("Conv+QuantizeLinear", "onednn") in steps
+    assert (("Gemm+QuantizeLinear", "onednn") in steps) == HAS_AVX512
     assert ("Add+QuantizeLinear", "onednn") in steps or (
         "Add+Relu+QuantizeLinear",
         "onednn",
