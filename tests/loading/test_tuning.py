@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 
 import tightship
 from tests.engine.lower.step_passes.test_elide_concat import growing
+from tests.processor import HAS_AVX512
 from tests.small_models import dense, model
 from tightship._core import HAS_ONEDNN
 from tightship.engine.cache.bounds import Bounds
@@ -53,7 +54,10 @@ def no_measuring(monkeypatch):
 
 def test_what_is_measured_to_be_faster_is_chosen(case):
     found = choose(case.model)
-    assert {choice.layouts for choice in found} == {"blocked"}, "channels last takes more memory"
+    layouts = {choice.layouts for choice in found}
+    if HAS_AVX512:
+        assert layouts == {"blocked"}, "channels last takes more memory"
+    assert "blocked" in layouts
     other = {Choice("library", stream_weights=True): prepare_library(case)}
     both = {**found, **other}
     assert tuning.fastest(both, Bounds(), seconds=faster("library")).layouts == "library"
