@@ -164,7 +164,8 @@ def _errors(path: str, count: int, threads: int) -> dict[Any, dict[str, float]]:
         found: dict[Any, dict[str, float]] = {}
         wanted = model.session(count + 8, rows="all").step(text)[0].astype(np.float64)
         for kind in TYPES[1:]:
-            given = model.session(count + 8, rows="all", cache=kind).step(text)[0]  # type: ignore[arg-type]
+            session = model.session(count + 8, rows="all", cache=kind)  # type: ignore[arg-type]
+            given = session.step(text)[0]
             off = given - wanted
             found[kind] = {
                 "logits_rms_error": float(np.sqrt(np.mean(off**2))),
