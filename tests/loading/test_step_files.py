@@ -10,6 +10,7 @@ import pytest
 
 import tightship
 from tests import decoders
+from tightship.cli import main
 from tightship.prepared_cache import entries, identity
 
 TOKENS = np.arange(13)[None] % 50
@@ -65,12 +66,17 @@ def test_another_process_runs_what_the_first_stored_without_onnx(
         assert session.length == TOKENS.size
 
 
-def test_programs_of_other_contexts_are_entries_of_their_own(model: Path, folder: Path) -> None:
+def test_programs_of_other_contexts_are_entries_of_their_own(
+    model: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for context in (64, 32, 64):
         logits(model, context, share=True)
     assert len(entries(folder)) == 3
     about = [str(entry.about.get("session")) for entry in entries(folder)]
     assert sorted("context=64" in each for each in about) == [False, False, True]
+    assert main(["cache", "list"]) == 0
+    shown = capsys.readouterr().out
+    assert all(shown.count(f"sessions of {context} tokens") == 1 for context in (32, 64)), shown
 
 
 def test_programs_that_are_damaged_are_made_again(model: Path, folder: Path) -> None:

@@ -76,8 +76,7 @@ def read_prepared(
         if not identity.is_current():
             raise UnusableCacheError("its file changed while it was prepared")
 
-    name = str(Path(model).absolute()) if isinstance(model, str | PathLike) else name_of(model)
-    about = about_of(identity.digest, identity.size_bytes, settings, name)
+    about = about_of(identity.digest, identity.size_bytes, settings, place_of(model))
     return cache.read(about, make_unchanged, lambda path: read(path, identity))
 
 
@@ -90,6 +89,11 @@ def open_cache() -> PreparedCache:
     cache = PreparedCache(cache_folder(), cache_size_bytes())
     cache.open()
     return cache
+
+
+def place_of(model: ModelSource) -> str:
+    """Return where a model is, as shown to users."""
+    return str(Path(model).absolute()) if isinstance(model, str | PathLike) else name_of(model)
 
 
 def about_of(digest: str, size_bytes: int, settings: Settings, name: str) -> About:

@@ -14,7 +14,7 @@ from tightship.engine.library import open_library
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
 from tightship.loading.model_specializer import ModelSpecializer, Original
-from tightship.loading.prepared_once import shared
+from tightship.loading.prepared_once import place_of, shared
 from tightship.loading.preparing import prepare
 from tightship.loading.restoring import Asked, load_prepared
 from tightship.loading.step_files import StepFiles
@@ -56,7 +56,7 @@ def load_shared(
         prepare(model, path, shapes=shapes, threads=threads, without=without, progress=progress)
 
     def read(path: "Path", identity: "Identity") -> Model:
-        steps = StepFiles(identity, settings, name_of(model))
+        steps = StepFiles(identity, settings, place_of(model))
         further = partial(
             ModelSpecializer,
             read=lambda: _original(model, settings, bounds, identity),

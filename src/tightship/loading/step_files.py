@@ -41,10 +41,10 @@ class StepFiles:
         """
         base = specializer.stored.model
         about = about_of(self.identity.digest, 0, self.settings, self.name)
-        facts = {**about.facts, "session": repr(choices), "over": base.checksum}
+        said = {"context": str(choices.context), "session": repr(choices), "over": base.checksum}
         try:
             return open_cache().read(
-                replace(about, facts=facts),
+                replace(about, facts={**about.facts, **said}),
                 lambda path: _write(path, specializer, choices),
                 lambda path: read_steps(path, base),
             )
