@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import decoders
+from tests.processor import needs_avx512
 from tightship.cli.main import main
 from tightship.quantity import format_bytes
 
@@ -40,6 +41,7 @@ def test_a_picture_has_the_peaks_of_the_table(
     assert [len(points) for points in lines] == [3, 3]
 
 
+@needs_avx512  # the limit has no room for the buffer of NumPy's BLAS
 def test_a_picture_of_the_largest_contexts(file: str, tmp_path: Path) -> None:
     limit = ["--sessions", "1,4", "--max-memory", "64MiB"]
     page = tmp_path / "sessions.html"

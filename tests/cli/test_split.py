@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from tests.processor import needs_avx512
 from tests.zoo import light
 from tightship.cli import main
 
@@ -15,6 +16,7 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+@needs_avx512  # the limit has no room for the buffer of NumPy's BLAS
 def test_stages_are_printed_with_their_plans(capsys):
     code, out, _ = run(capsys, MODEL, "--split", "110MiB,90MiB")
     assert code == 0
@@ -24,6 +26,7 @@ def test_stages_are_printed_with_their_plans(capsys):
     assert re.search(r"^  1 +0 to \d+ ", out, re.MULTILINE)
 
 
+@needs_avx512  # the limit has no room for the buffer of NumPy's BLAS
 def test_json_has_the_bytes_of_each_stage(capsys):
     code, out, _ = run(capsys, MODEL, "--split", "110MiB,90MiB", "--json")
     values = json.loads(out)
