@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
+from tightship.cli.admission_options import add_admission
 from tightship.cli.argument_types import address, count, host_name, pause, shape, size
 from tightship.cli.control_options import add_control
 from tightship.driver.oip.limits import LIMITS
@@ -72,7 +73,7 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
             type=address,
             metavar="[HOST:]PORT",
             help=f"serve the Open Inference Protocol by {name} as well, at 127.0.0.1 unless HOST "
-            "says otherwise; every client that can connect may use it",
+            "says otherwise; without --token-file every client that can connect may use it",
         )
     command.add_argument(
         "--allow-client-shm",
@@ -88,6 +89,7 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
         help="accept this name as Host of HTTP requests as well, such as that of a reverse proxy; "
         "by default a server at 127.0.0.1 accepts only addresses and localhost; may be repeated",
     )
+    add_admission(command)
     command.add_argument(
         "--grace",
         type=pause,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tightship._core import use_one_heap
+from tightship.cli.admission_options import entry_of
 from tightship.cli.control_options import POLL_S
 from tightship.cli.output import show
 from tightship.cli.served_sources import ServedSources
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         allow_client_shm=options.allow_client_shm,
         limits=_limits(options.max_connections, options.max_body, options.grace),
         access=_access(options.allow, options.trust, options.socket),
-        host_names=frozenset(options.host_name),
+        entry=entry_of(options),
     )
     threads = options.threads or sources.instance_count()
     driver = Driver(sources, where, threads=threads, secret=_secret(), control=control)

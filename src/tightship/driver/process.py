@@ -12,6 +12,7 @@ from typing import Protocol
 
 from tightship._core import RunPermits
 from tightship.driver.client.client import Client
+from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.limits import LIMITS, EndpointLimits
 from tightship.driver.oip.model_control import FREE_CONTROL, ModelControl, Poller
@@ -48,8 +49,7 @@ class Listening:
         allow_client_shm: Whether clients of the inference protocol may name shared memory of this
             user.
         limits: Limits on clients of the inference protocol.
-        host_names: Names under which HTTP clients reach the server, besides addresses and
-            `localhost`.
+        entry: Rules for clients of the inference protocol: names, certificate, admission.
         access: Users who may connect to the socket, and folders whose files are mapped without
             seals.
     """
@@ -60,7 +60,7 @@ class Listening:
     allow_client_shm: bool = False
     limits: EndpointLimits = LIMITS
     access: Access = NO_ACCESS
-    host_names: frozenset[str] = frozenset()
+    entry: Entry = OPEN_ENTRY
 
 
 class EndpointServer(Protocol):
@@ -129,9 +129,7 @@ class Driver:
                 http = self._endpoints["http"] = _http_server(self._endpoint, where, monitor)
                 undo.callback(http.discard)
             if where.grpc is not None:
-                grpc = self._endpoints["grpc"] = _grpc_server(
-                    self._endpoint, where.limits, *where.grpc
-                )
+                grpc = self._endpoints["grpc"] = _grpc_server(self._endpoint, where, *where.grpc)
                 undo.callback(grpc.discard)
             self._native = Server(
                 where.socket,
@@ -241,17 +239,17 @@ def _http_server(endpoint: InferenceEndpoint, where: Listening, monitor: Monitor
         from tightship.driver.oip.http.serving import HttpServer
     except ModuleNotFoundError as error:
         raise _missing("HTTP", error) from None
-    return HttpServer(endpoint, where.limits, where.http, monitor, where.host_names)
+    return HttpServer(endpoint, where.limits, where.http, monitor, where.entry)
 
 
 def _grpc_server(
-    endpoint: InferenceEndpoint, limits: EndpointLimits, host: str, port: int
+    endpoint: InferenceEndpoint, where: Listening, host: str, port: int
 ) -> EndpointServer:
     try:
         from tightship.driver.oip.grpc.serving import GrpcServer
     except ModuleNotFoundError as error:
         raise _missing("gRPC", error) from None
-    return GrpcServer(endpoint, limits, host, port)
+    return GrpcServer(endpoint, where.limits, host, port, where.entry)
 
 
 def _missing(endpoint: str, error: ModuleNotFoundError) -> InputError:

@@ -6,6 +6,7 @@ import socket
 import threading
 
 from tests.driver.oip.endpoint_setting import Setting
+from tightship.driver.oip.admission.gate import OPEN_ENTRY
 from tightship.driver.oip.http.application import HttpApplication
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.connection import Shared
@@ -36,7 +37,7 @@ class Endless:
 class Serving(Setting):
     """An endpoint behind a server in this process; `asked` are the calls that came to Python."""
 
-    def __init__(self, folder, monkeypatch, limits=LIMITS):
+    def __init__(self, folder, monkeypatch, limits=LIMITS, entry=OPEN_ENTRY):
         super().__init__(folder)
         self.asked = []
         respond = HttpCalls.respond
@@ -47,7 +48,7 @@ class Serving(Setting):
 
         monkeypatch.setattr(HttpCalls, "respond", seen)
         monitor = Monitor(self.endpoint, folder / "no.sock")
-        self.server = HttpServer(self.endpoint, limits, ("127.0.0.1", 0), monitor)
+        self.server = HttpServer(self.endpoint, limits, ("127.0.0.1", 0), monitor, entry)
         self.server.start()
 
     def connected(self):
@@ -71,7 +72,7 @@ def reserving_server(calls, limits=LIMITS):
     """A server that listens nowhere, within a running loop, for connections of a test."""
     app = HttpApplication(calls, limits.body_bytes_max, None, None)
     places = Places(limits)
-    return ReservingServer(app, limits, None, places, Shared(app, limits, places))
+    return ReservingServer(app, limits, None, Shared(app, limits, places))
 
 
 def ask(connection, request):

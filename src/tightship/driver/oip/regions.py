@@ -28,6 +28,7 @@ class Code(enum.Enum):
     UNIMPLEMENTED = enum.auto()
     UNAVAILABLE = enum.auto()
     RESOURCE_EXHAUSTED = enum.auto()
+    UNAUTHENTICATED = enum.auto()
 
     @property
     def http_status(self) -> int:
@@ -38,6 +39,7 @@ class Code(enum.Enum):
             Code.UNIMPLEMENTED: 501,
             Code.UNAVAILABLE: 503,
             Code.RESOURCE_EXHAUSTED: 503,
+            Code.UNAUTHENTICATED: 401,
         }
         return statuses.get(self, 400)
 

@@ -47,9 +47,9 @@ class GrpcCalls:
             **{name: self._answering(name, call) for name, call in _CALLS.items()},
         }
 
-    def caller(self, peer: str) -> Caller:
-        """Return the caller of one call, by its address in gRPC's form."""
-        return Caller(self._endpoint.permits, account_of(peer), peer)
+    def caller(self, account: str, peer: str) -> Caller:
+        """Return the caller of one call, by its account and its address in gRPC's form."""
+        return Caller(self._endpoint.permits, account, peer)
 
     def stream(
         self, requests: Iterator[bytes], caller: Caller, refused: Callable[[str], None]

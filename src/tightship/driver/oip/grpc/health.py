@@ -15,6 +15,7 @@ from tightship.driver.oip.schema import HEALTH, message_classes, parsed
 HEALTH_SERVICE = "grpc.health.v1.Health"
 SERVICE = "inference.GRPCInferenceService"
 
+_OF_SERVER = frozenset({"", SERVICE})
 UNKNOWN_SERVICE = "SERVICE_UNKNOWN"
 
 
@@ -27,6 +28,14 @@ class Health:
         self._watchers_max = watchers_max
         self._watcher_count = 0
         self._messages = message_classes(HEALTH)
+
+    def is_about_server(self, data: bytes) -> bool:
+        """Whether a request asks for the server, and not for a model.
+
+        Raises:
+            OipError: The bytes are not a request.
+        """
+        return self._service(data) in _OF_SERVER
 
     def check(self, data: bytes) -> bytes:
         """Return whether a service accepts requests.
@@ -113,7 +122,7 @@ class Health:
 
     def _status(self, service: str) -> str:
         endpoint = self._endpoint
-        if service in {"", SERVICE}:
+        if service in _OF_SERVER:
             return "SERVING" if endpoint.is_ready else "NOT_SERVING"
         if service not in endpoint.repository.names:
             return UNKNOWN_SERVICE

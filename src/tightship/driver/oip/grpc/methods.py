@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import grpc
 
+from tightship.driver.oip.admission.gate import Gate
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.grpc.calls import GrpcCalls, account_of
 from tightship.driver.oip.grpc.health import Health
@@ -22,6 +23,9 @@ from tightship.driver.oip.regions import Code, RegionError
 
 STREAM = "ModelStreamInfer"
 
+_OPEN = frozenset({"ServerLive", "ServerReady", "Check"})
+"""Methods that need no token; `Check` only about the server."""
+
 _Unary = Callable[[bytes, OpenCall, grpc.ServicerContext], bytes]
 _Stream = Callable[[Iterator[bytes], OpenCall, grpc.ServicerContext], Iterator[bytes]]
 _Handlers = Mapping[str, grpc.RpcMethodHandler]
@@ -30,9 +34,9 @@ _Handlers = Mapping[str, grpc.RpcMethodHandler]
 class Methods:
     """Makes the handlers that grpcio calls, each in a thread for as long as its call lasts."""
 
-    def __init__(self, slots: CallSlots, log: RefusalLog) -> None:
-        """Handle as many calls at once as there are slots."""
-        self._slots, self._log = slots, log
+    def __init__(self, slots: CallSlots, log: RefusalLog, gate: Gate | None = None) -> None:
+        """Handle as many calls at once as there are slots; a gate admits them, if there is one."""
+        self._slots, self._log, self._gate = slots, log, gate
 
     def inference(self, calls: GrpcCalls) -> _Handlers:
         """Make the handlers of the inference service, by the names of its methods."""
@@ -60,8 +64,13 @@ class Methods:
             context.add_callback(health.notify)
             return health.watch(message, context.is_active)
 
+        def check(message: bytes, _: OpenCall, context: grpc.ServicerContext) -> bytes:
+            if not health.is_about_server(message):
+                self._account(context, is_open=False)
+            return health.check(message)
+
         return {
-            "Check": self._unary("Check", lambda message, _, __: health.check(message)),
+            "Check": self._unary("Check", check),
             "List": self._unary("List", lambda message, _, __: health.list(message)),
             "Watch": self._stream("Watch", watch),
         }
@@ -95,6 +104,7 @@ class Methods:
         if not context.add_callback(partial(self._slots.leave, call)):
             self._slots.leave(call)
         try:
+            call.account = self._account(context, is_open=name in _OPEN)
             self._slots.take(call)
             yield call
         except grpc.RpcError as gone:
@@ -111,10 +121,22 @@ class Methods:
             self._log.failed(peer, name)
             _abort(context, grpc.StatusCode.INTERNAL, "internal error")
 
+    def _account(self, context: grpc.ServicerContext, *, is_open: bool) -> str:
+        """Return the account of a call's client, which may depend on its token.
+
+        Raises:
+            AdmissionError: The call is not admitted.
+        """
+        address = account_of(context.peer())
+        if self._gate is None:
+            return address
+        headers = {key: value for key, value in context.invocation_metadata() if value is not None}
+        return self._gate.admit(address, headers, is_open=is_open)
+
 
 def _caller(calls: GrpcCalls, call: OpenCall, context: grpc.ServicerContext) -> Caller:
     """Return the caller of a call; it leaves when the call is cancelled or its deadline passes."""
-    caller = calls.caller(call.peer)
+    caller = calls.caller(call.account, call.peer)
     if not context.add_callback(caller.leave):
         caller.leave()
     return caller

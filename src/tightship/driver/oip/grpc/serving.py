@@ -1,7 +1,10 @@
 """Server of gRPC: threads that answer, started and ended with the driver."""
 
+from typing import TYPE_CHECKING
+
 import grpc
 
+from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.grpc.calls import GrpcCalls
 from tightship.driver.oip.grpc.connections import GrpcConnections, options_for, room_for
@@ -12,6 +15,9 @@ from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.threads import Threads
 from tightship.errors import InputError
+
+if TYPE_CHECKING:
+    from tightship.driver.oip.admission.certificate import Certificate
 
 MESSAGE_MORE_BYTES = 1 << 20
 """Bytes of names and headers that a message may have in addition to its tensors."""
@@ -29,9 +35,21 @@ class GrpcServer:
     """
 
     def __init__(
-        self, endpoint: InferenceEndpoint, limits: EndpointLimits, host: str, port: int
+        self,
+        endpoint: InferenceEndpoint,
+        limits: EndpointLimits,
+        host: str,
+        port: int,
+        entry: Entry = OPEN_ENTRY,
     ) -> None:
-        """Listen on an address; port 0 takes any free port.
+        """Listen on an address.
+
+        Args:
+            endpoint: Inference endpoint.
+            limits: Limits on clients.
+            host: Address.
+            port: Port; 0 takes any free one.
+            entry: Rules for clients.
 
         Raises:
             InputError: The address cannot be listened on.
@@ -53,7 +71,7 @@ class GrpcServer:
         log = RefusalLog()
         self._slots = CallSlots(limits, log)
         self._connections = GrpcConnections(limits, self._slots)
-        methods = Methods(self._slots, log)
+        methods = Methods(self._slots, log, entry.gate)
         health = Health(endpoint, max(1, limits.connections_max // 4))
         self._server.add_generic_rpc_handlers(
             (
@@ -65,7 +83,10 @@ class GrpcServer:
         )
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            self.port = self._server.add_insecure_port(where)
+            if entry.certificate is None:
+                self.port = self._server.add_insecure_port(where)
+            else:
+                self.port = self._server.add_secure_port(where, _credentials(entry.certificate))
         except RuntimeError:
             raise InputError(
                 f"The gRPC endpoint cannot listen at `{where}`; name another port."
@@ -98,3 +119,20 @@ class GrpcServer:
             was_quiet = self._slots.is_quiet
         self._threads.shutdown()
         self._connections.stop()
+
+
+def _credentials(certificate: "Certificate") -> grpc.ServerCredentials:
+    """Return credentials of TLS that follow the files of a certificate."""
+
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration([certificate.pem()])
+
+    used = -1
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal used
+        pem = certificate.pem()
+        before, used = used, certificate.number
+        return None if before == used else grpc.ssl_server_certificate_configuration([pem])
+
+    return grpc.dynamic_ssl_server_credentials(configuration(), fetch)

@@ -9,7 +9,9 @@ from time import monotonic_ns
 from typing import Any
 from urllib.parse import quote
 
+from tightship.driver.oip.admission.gate import Gate
 from tightship.driver.oip.caller import Caller
+from tightship.driver.oip.http.admitting import Refused, account_of
 from tightship.driver.oip.http.body import (
     SMALL_BYTES,
     Body,
@@ -46,7 +48,12 @@ class HttpApplication:
     """
 
     def __init__(
-        self, calls: HttpCalls, body_bytes_max: int, executor: Executor, loaders: Executor
+        self,
+        calls: HttpCalls,
+        body_bytes_max: int,
+        executor: Executor,
+        loaders: Executor,
+        gate: Gate | None = None,
     ) -> None:
         """Answer by calls.
 
@@ -55,9 +62,10 @@ class HttpApplication:
             body_bytes_max: Largest body.
             executor: Threads that run models, or wait for a permit: one for each connection.
             loaders: Threads that load and unload models, apart so that runs need not wait.
+            gate: Admission of requests, before their bodies are read; None to admit all.
         """
         self._calls, self._body_bytes_max = calls, body_bytes_max
-        self._executor, self._loaders = executor, loaders
+        self._executor, self._loaders, self._gate = executor, loaders, gate
         self._known: dict[bytes, HttpRequest] = {}
         self.log = RefusalLog()
 
@@ -73,8 +81,17 @@ class HttpApplication:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         host, port = scope.get("client") or ("gone", 0)
         client = f"http:{host}:{port}"
-        caller = self._calls.caller(host, client)
-        request, is_last = await self._request(scope, receive, caller), False
+        headers = _headers(scope)
+        account = host
+        if self._gate is not None:
+            found = account_of(self._gate, host, scope["method"], _target(scope), headers)
+            if isinstance(found, Refused):
+                self.log.refused(client, _said(scope), found.reason)
+                await _send(found.response, send, is_last=found.is_last, takes_views=False)
+                return
+            account = found
+        caller = self._calls.caller(account, client)
+        request, is_last = await self._request(scope, headers, receive, caller), False
         if request is None:
             return
         if isinstance(request, HttpResponse):
@@ -115,19 +132,16 @@ class HttpApplication:
     def _remember(self, request: HttpRequest, scope: Scope) -> None:
         """Know a quick inference again by its bytes."""
         whole = (scope.get("extensions") or {}).get(WHOLE)
-        if whole is None or not is_work(request):
-            return
+        if whole is None or self._gate is not None or not is_work(request):
+            return  # with a gate, every request is admitted by its headers
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
         self._known[whole["bytes"]] = replace(request, caller=None)
 
     async def _request(
-        self, scope: Scope, receive: Receive, caller: Caller
+        self, scope: Scope, headers: Mapping[str, str], receive: Receive, caller: Caller
     ) -> HttpRequest | HttpResponse | None:
         """Return the request; a refusal if its body is too large, None if the client has gone."""
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
         try:
             body = await self._body(headers, receive)
         except TooLargeError:
@@ -217,6 +231,10 @@ async def _live(receive: Receive, send: Send) -> None:
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":
                 return
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def _takes_views(scope: Scope) -> bool:

@@ -72,6 +72,7 @@ class HttpResponse:
     Attributes:
         has_body: Whether to send the body, not only its length.
         allowed: Methods of the path, in the response to another method.
+        more_headers: Names and values of further headers.
     """
 
     status: int = 200
@@ -80,6 +81,7 @@ class HttpResponse:
     header_bytes: int | None = None
     has_body: bool = True
     allowed: tuple[str, ...] = ()
+    more_headers: tuple[tuple[bytes, bytes], ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -96,7 +98,7 @@ class HttpResponse:
             found.append((b"Inference-Header-Content-Length", b"%d" % self.header_bytes))
         if self.allowed:
             found.append((b"Allow", ", ".join(self.allowed).encode()))
-        return found
+        return [*found, *self.more_headers]
 
     @property
     def head(self) -> bytes:
@@ -124,6 +126,7 @@ def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 REASONS: Mapping[int, bytes] = {
     200: b"OK",
     400: b"Bad Request",
+    401: b"Unauthorized",
     403: b"Forbidden",
     404: b"Not Found",
     405: b"Method Not Allowed",

@@ -7,95 +7,26 @@ import threading
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.application import HttpApplication
 from tightship.driver.oip.http.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.connection import HttpConnection, Shared
-from tightship.driver.oip.http.message import error_response
+from tightship.driver.oip.http.entrance import HttpEntrance
 from tightship.driver.oip.http.places import Places
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
-from tightship.driver.server.accepting import Acceptor, Shortage
+from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.threads import Threads
 from tightship.errors import InputError
 
-AT_ONCE = 64
-"""Connections accepted in one step of the event loop."""
-STUCK_S = 0.05
-"""Seconds between attempts to accept a client for which no descriptor is left."""
-EXTRA = 64
-"""Connections beyond those with places, which wait for one or are being refused."""
-
-
-class HttpEntrance:
-    """Accepts connections on the event loop.
-
-    Servers of asyncio and uvloop know no reserve of descriptors, and log a traceback for each
-    attempt to accept without one.
-    """
-
-    def __init__(self, listener: socket.socket, server: "ReservingServer") -> None:
-        """Take over a listening socket."""
-        listener.settimeout(0)
-        self._server = server
-        self._open_max = 2 * server.connections_max + EXTRA
-        full = error_response(503, "too many connections are open or ending; try again later")
-        self._farewell = full.last_words
-        self._acceptor = Acceptor(listener, "HTTP", farewell=self._farewell)
-        self._crowd = Shortage(f"{self._open_max} connections by HTTP are open, waiting or ending")
-        self._loop = asyncio.get_running_loop()
-        self._arriving = set[asyncio.Task[Any]]()
-
-    def open(self) -> None:
-        """Begin to accept."""
-        self._loop.add_reader(self._acceptor.fileno(), self._accept)
-
-    def close(self) -> None:
-        """Stop accepting."""
-        self._crowd.end()
-        if self._acceptor.fileno() >= 0:
-            self._loop.remove_reader(self._acceptor.fileno())
-            self._acceptor.close()
-
-    def _accept(self) -> None:
-        for _ in range(AT_ONCE):
-            accepted = self._acceptor.admit()
-            if accepted is None:
-                break
-            if self._server.connection_count + len(self._arriving) >= self._open_max:
-                self._refuse(accepted)
-            else:
-                self._crowd.end_if_calm()
-                self._begin(accepted)
-        if self._acceptor.is_stuck:
-            self._loop.remove_reader(self._acceptor.fileno())
-            self._loop.call_later(STUCK_S, self._open_again)
-
-    def _open_again(self) -> None:
-        if self._acceptor.fileno() >= 0:
-            self.open()
-
-    def _begin(self, accepted: socket.socket) -> None:
-        accepted.settimeout(0)
-        task = self._loop.create_task(
-            self._loop.connect_accepted_socket(self._server.connection, accepted)
-        )
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
-
-    def _refuse(self, accepted: socket.socket) -> None:
-        self._crowd.refused()
-        with accepted:
-            try:
-                accepted.send(self._farewell, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-            except OSError:
-                return
-
+if TYPE_CHECKING:
+    from tightship.driver.oip.admission.certificate import Certificate
 
 IDLE_CHECK_S = 60.0
 """Most seconds between checks for idle connections."""
@@ -116,10 +47,18 @@ class ReservingServer(uvicorn.Server):
         app: HttpApplication,
         limits: EndpointLimits,
         listener: socket.socket,
-        places: Places,
         shared: Shared,
+        certificate: "Certificate | None" = None,
     ) -> None:
-        """Serve an application at a listening socket, within the running loop."""
+        """Serve an application at a listening socket, within the running loop.
+
+        Args:
+            app: The application.
+            limits: Limits on clients.
+            listener: The socket.
+            shared: State of the connections.
+            certificate: Certificate of TLS; None for plain text.
+        """
         config = uvicorn.Config(
             app,
             http=partial(HttpConnection, shared),  # type: ignore[arg-type]
@@ -136,7 +75,8 @@ class ReservingServer(uvicorn.Server):
         super().__init__(config)
         self.servers = []
         self.ended = asyncio.Event()
-        self._limits, self._listener, self._places = limits, listener, places
+        self._limits, self._listener, self._places = limits, listener, shared.places
+        self._certificate, self._log = certificate, app.log
 
     @property
     def connections_max(self) -> int:
@@ -148,6 +88,16 @@ class ReservingServer(uvicorn.Server):
         """Connections that are open, waiting for a place, or ending."""
         return len(self.server_state.connections)
 
+    @property
+    def handshake_s(self) -> float:
+        """Seconds in which the handshake of TLS must end."""
+        return self._limits.head_s
+
+    @property
+    def log(self) -> RefusalLog:
+        """Log of refused clients."""
+        return self._log
+
     def connection(self) -> asyncio.Protocol:
         """Return the protocol of a new connection."""
         found: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
@@ -157,7 +107,7 @@ class ReservingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         """Begin to accept."""
-        self._entrance = HttpEntrance(self._listener, self)
+        self._entrance = HttpEntrance(self._listener, self, self._certificate)
         self._entrance.open()
         self.started = True
 
@@ -196,7 +146,7 @@ class HttpServer:
         limits: EndpointLimits,
         address: tuple[str, int],
         monitor: Monitor,
-        host_names: frozenset[str] = frozenset(),
+        entry: Entry = OPEN_ENTRY,
     ) -> None:
         """Listen at an address.
 
@@ -205,16 +155,15 @@ class HttpServer:
             limits: Limits on clients.
             address: Host and port; port 0 is any free one.
             monitor: Contents of the page.
-            host_names: Names by which browsers may reach the server, besides addresses and
-                `localhost`.
+            entry: Rules for clients.
 
         Raises:
             InputError: The address is not available.
         """
         host, port = address
-        origins = AllowedOrigins(is_loopback(host), host_names)
+        origins = AllowedOrigins(is_loopback(host), entry.host_names)
         self._calls = HttpCalls(endpoint, limits.body_bytes_max, monitor, origins=origins)
-        self._monitor, self._limits = monitor, limits
+        self._monitor, self._limits, self._entry = monitor, limits, entry
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             self._listener = socket.create_server((host, port), family=family)
@@ -252,15 +201,15 @@ class HttpServer:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        limits = self._limits
+        limits, entry = self._limits, self._entry
         with (
             Threads(limits.connections_max, "tightship-http") as executor,
             Threads(LOADS_MAX, "tightship-load") as loaders,
         ):
-            app = HttpApplication(self._calls, limits.body_bytes_max, executor, loaders)
-            places = Places(limits)
-            shared = Shared(app, limits, places)
-            server = ReservingServer(app, limits, self._listener, places, shared)
+            calls, bytes_max = self._calls, limits.body_bytes_max
+            app = HttpApplication(calls, bytes_max, executor, loaders, entry.gate)
+            shared = Shared(app, limits, Places(limits))
+            server = ReservingServer(app, limits, self._listener, shared, entry.certificate)
             server.ended = self._ended
             await server.serve()
             shared.hang_ups.close()

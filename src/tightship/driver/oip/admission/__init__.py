@@ -1,0 +1,1 @@
+"""Admission of clients by HTTP and gRPC: tokens, and certificates of TLS."""

@@ -1,0 +1,69 @@
+"""Admission of calls, the same for HTTP and gRPC."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.regions import Code
+
+if TYPE_CHECKING:
+    from tightship.driver.oip.admission.certificate import Certificate
+    from tightship.driver.oip.admission.tokens import TokenFile
+
+AUTHORIZATION = "authorization"
+
+
+class AdmissionError(OipError):
+    """A client may not make a call."""
+
+
+class Gate:
+    """Admits the calls of clients. May be used from several threads."""
+
+    def __init__(self, tokens: "TokenFile | None" = None) -> None:
+        """Admit clients with one of these tokens; without tokens, all."""
+        self._tokens = tokens
+
+    def admit(self, address: str, headers: Mapping[str, str], *, is_open: bool) -> str:
+        """Return the account of a client that makes a call: its address, or the one of its token.
+
+        Args:
+            address: Address of the client, without a port.
+            headers: Headers of the call, by names in lower case.
+            is_open: Whether the call needs no token: whether the server is alive, and ready.
+
+        Raises:
+            AdmissionError: The call needs a token, and has none that is valid.
+        """
+        if self._tokens is None or is_open:
+            return address
+        given = headers.get(AUTHORIZATION)
+        name = None if given is None else self._tokens.client_of(given)
+        if name is None:
+            said = "has no token" if given is None else "has a token that is not valid"
+            raise AdmissionError(
+                f"the call {said}; send the header `Authorization: Bearer TOKEN`",
+                Code.UNAUTHENTICATED,
+            )
+        return f"token:{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Rules of connections and calls.
+
+    Attributes:
+        host_names: Names under which HTTP clients reach the server, besides addresses and
+            `localhost`.
+        certificate: Certificate of TLS; None for connections in plain text.
+        gate: Admission of calls; None to admit all.
+    """
+
+    host_names: frozenset[str] = frozenset()
+    certificate: "Certificate | None" = None
+    gate: Gate | None = None
+
+
+OPEN_ENTRY = Entry()
+"""Rules that admit every client."""
