@@ -36,6 +36,8 @@ def test_without_options_every_client_of_this_machine_is_admitted(caplog):
         (("--http", "0", "--tls-key", "none"), "`--tls-key` needs `--tls-cert` as well"),
         (("--token-file", "none"), "`--token-file` is for HTTP and gRPC; give `--http`"),
         (("--tls-cert", "no", "--tls-key", "no"), "`--tls-cert` is for HTTP and gRPC"),
+        (("--http", "0", "--trusted-proxy", "nginx"), "`nginx` is not an address or a network"),
+        (("--trusted-proxy", "::/0"), "`--trusted-proxy` is for HTTP and gRPC"),
         (("--http", "0", "--token-file", "none"), "`none` cannot be read"),
         (("--grpc", "0", "--tls-cert", "no", "--tls-key", "no"), "`no` cannot be read"),
     ],

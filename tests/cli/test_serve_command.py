@@ -310,6 +310,8 @@ def test_a_time_of_grace_is_given_by_default():
     [
         ("--grace", "-1", "`-1` is not a time"),
         ("--grace", "soon", "`soon` is not a time"),
+        ("--drain", "-0.5", "`-0.5` is not a time"),
+        ("--drain", "nan", "`nan` is not a time"),
         ("--host-name", "https://a.example", "without scheme and port"),
         ("--host-name", "a.example:80", "without scheme and port"),
         ("--host-name", "", "is not a host name"),

@@ -4,6 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
+from tightship.cli.argument_types import host_name
 from tightship.driver.oip.admission.gate import Entry, Gate
 from tightship.driver.oip.http.browsers import is_loopback
 from tightship.errors import InputError
@@ -13,6 +14,23 @@ _LOG = logging.getLogger(__name__)
 
 def add_admission(command: argparse.ArgumentParser) -> None:
     """Add the options."""
+    command.add_argument(
+        "--host-name",
+        type=host_name,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept this name as Host of HTTP requests as well, such as that of a reverse proxy; "
+        "by default a server at 127.0.0.1 accepts only addresses and localhost; may be repeated",
+    )
+    command.add_argument(
+        "--trusted-proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS|NETWORK",
+        help="believe X-Forwarded-For of calls from here, such as 10.0.0.7 or 10.1.0.0/16, so that "
+        "the clients of a proxy are told apart; may be repeated",
+    )
     command.add_argument(
         "--tls-cert",
         type=Path,
@@ -44,26 +62,40 @@ def entry_of(options: argparse.Namespace) -> Entry:
     """
     cert, key, tokens = options.tls_cert, options.tls_key, options.token_file
     if (cert is None) != (key is None):
-        given, other = ("cert", "key") if key is None else ("key", "cert")
-        raise InputError(f"`--tls-{given}` needs `--tls-{other}` as well.")
+        has, other = ("cert", "key") if key is None else ("key", "cert")
+        raise InputError(f"`--tls-{has}` needs `--tls-{other}` as well.")
     hosts = {"http": options.http, "grpc": options.grpc}
     used = {name: where for name, where in hosts.items() if where is not None}
-    if not used and (cert or tokens):
-        option = "--token-file" if tokens else "--tls-cert"
-        raise InputError(f"`{option}` is for HTTP and gRPC; give `--http` or `--grpc` as well.")
+    given = {"token-file": tokens, "tls-cert": cert, "trusted-proxy": options.trusted_proxy}
+    for option in () if used else [name for name, value in given.items() if value]:
+        raise InputError(f"`--{option}` is for HTTP and gRPC; give `--http` or `--grpc` as well.")
     for name, (host, _) in used.items():
         if not is_loopback(host):
             _warn(f"--{name} {host}", has_tokens=tokens is not None, has_tls=cert is not None)
-    certificate = gate = None
+    certificate = None
     if cert is not None:
         from tightship.driver.oip.admission.certificate import Certificate
 
         certificate = Certificate(cert, key)
-    if tokens is not None:
+    return Entry(frozenset(options.host_name), certificate, _gate(options))
+
+
+def _gate(options: argparse.Namespace) -> Gate | None:
+    """Return the gate that the options ask for; what they do not is not imported.
+
+    Raises:
+        InputError: A file or an address is not valid.
+    """
+    tokens = proxies = None
+    if options.token_file is not None:
         from tightship.driver.oip.admission.tokens import TokenFile
 
-        gate = Gate(TokenFile(tokens))
-    return Entry(frozenset(options.host_name), certificate, gate)
+        tokens = TokenFile(options.token_file)
+    if options.trusted_proxy:
+        from tightship.driver.oip.admission.proxies import Proxies
+
+        proxies = Proxies(options.trusted_proxy)
+    return Gate(tokens, proxies) if tokens or proxies else None
 
 
 def _warn(where: str, *, has_tokens: bool, has_tls: bool) -> None:

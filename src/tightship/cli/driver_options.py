@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 
 from tightship.cli.admission_options import add_admission
-from tightship.cli.argument_types import address, count, host_name, pause, shape, size
+from tightship.cli.argument_types import address, count, pause, shape, size
 from tightship.cli.control_options import add_control
 from tightship.driver.oip.limits import LIMITS
 
@@ -80,15 +80,6 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let clients of the protocol read and write this user's shared memory by name",
     )
-    command.add_argument(
-        "--host-name",
-        type=host_name,
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="accept this name as Host of HTTP requests as well, such as that of a reverse proxy; "
-        "by default a server at 127.0.0.1 accepts only addresses and localhost; may be repeated",
-    )
     add_admission(command)
     command.add_argument(
         "--grace",
@@ -98,6 +89,14 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
         help="time after SIGTERM in which requests are answered while `ready` is false, before "
         f"connections are refused (default {GRACE_S:g}); a second SIGTERM ends it at once, and "
         "SIGINT skips it",
+    )
+    command.add_argument(
+        "--drain",
+        type=pause,
+        default=LIMITS.drain_s,
+        metavar="SECONDS",
+        help="time after that in which requests that have begun may end; then their runs end "
+        f"after the current step (default {LIMITS.drain_s:g})",
     )
     command.add_argument(
         "--max-connections",

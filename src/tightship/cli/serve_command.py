@@ -49,7 +49,11 @@ def run(options: argparse.Namespace) -> int:
         options.http,
         options.grpc,
         allow_client_shm=options.allow_client_shm,
-        limits=_limits(options.max_connections, options.max_body, options.grace),
+        limits=replace(
+            _limits(options.max_connections, options.max_body),
+            grace_s=options.grace,
+            drain_s=options.drain,
+        ),
         access=_access(options.allow, options.trust, options.socket),
         entry=entry_of(options),
     )
@@ -98,7 +102,7 @@ def _access(users: Sequence[str], folders: Sequence[str], socket: str | None) ->
     return Access(frozenset(map(_user, users)), trusted(map(Path, folders)))
 
 
-def _limits(connections: int | None, body_bytes: int | None, grace_s: float) -> EndpointLimits:
+def _limits(connections: int | None, body_bytes: int | None) -> EndpointLimits:
     """Make the limits of clients of the protocol from the options and defaults."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     usual = max(1, min(LIMITS.connections_max, files // FILES_PER_CONNECTION))
@@ -114,7 +118,6 @@ def _limits(connections: int | None, body_bytes: int | None, grace_s: float) -> 
         LIMITS,
         connections_max=count,
         body_bytes_max=body_bytes or LIMITS.body_bytes_max,
-        grace_s=grace_s,
     )
 
 

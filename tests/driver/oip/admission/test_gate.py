@@ -2,7 +2,8 @@
 
 import pytest
 
-from tightship.driver.oip.admission.gate import AdmissionError, Gate
+from tightship.driver.oip.admission.gate import AdmissionError, Gate, joined
+from tightship.driver.oip.admission.proxies import Proxies
 from tightship.driver.oip.admission.tokens import TokenFile
 from tightship.driver.oip.regions import Code
 
@@ -35,3 +36,15 @@ def test_without_a_valid_token_only_open_calls_are_admitted(gate, headers, said)
 
 def test_without_tokens_the_account_is_the_address():
     assert Gate().admit("10.1.2.3", {}, is_open=False) == "10.1.2.3"
+
+
+def test_a_repeated_header_hides_no_other(gate):
+    headers = joined([("authorization", "Bearer wrong"), ("authorization", f"Bearer {TOKEN}")])
+    with pytest.raises(AdmissionError, match="is not valid"):
+        gate.admit("10.1.2.3", headers, is_open=False)
+    lines = [("x-forwarded-for", "192.0.2.66"), ("x-forwarded-for", "192.0.2.1"), ("a", "b")]
+    behind = Gate(proxies=Proxies(["10.1.2.3"]))
+    assert behind.client_of("10.1.2.3", joined(lines)) == "192.0.2.1"
+    assert behind.client_of("10.1.2.4", joined(lines)) == "10.1.2.4"
+    assert behind.client_of("10.1.2.3", {}) == "10.1.2.3"
+    assert Gate().client_of("10.1.2.3", joined(lines)) == "10.1.2.3"

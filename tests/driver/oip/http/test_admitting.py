@@ -3,7 +3,7 @@
 import pytest
 
 from tightship.driver.oip.admission.gate import AdmissionError, Gate
-from tightship.driver.oip.http.admitting import Refused, account_of
+from tightship.driver.oip.http.admitting import Admitted, Refused, admitted
 from tightship.driver.oip.regions import Code
 
 INFER = ("POST", "/v2/models/m/infer")
@@ -22,7 +22,8 @@ class Shut(Gate):
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_whether_the_server_lives_and_is_ready_is_open(method, target):
     for headers in ({}, {"content-length": "0"}):
-        assert account_of(Shut(), "10.1.2.3", method, target, headers) == "10.1.2.3"
+        found = admitted(Shut(), "10.1.2.3", method, target, headers.items())
+        assert found == Admitted("10.1.2.3", "10.1.2.3")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_whether_the_server_lives_and_is_ready_is_open(method, target):
     ],
 )
 def test_nothing_else_is_open(method, target, headers):
-    assert isinstance(account_of(Shut(), "10.1.2.3", method, target, headers), Refused)
+    assert isinstance(admitted(Shut(), "10.1.2.3", method, target, headers.items()), Refused)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_nothing_else_is_open(method, target, headers):
     ],
 )
 def test_the_connection_ends_if_a_body_may_still_come(headers, is_last):
-    found = account_of(Shut(), "10.1.2.3", *INFER, headers)
+    found = admitted(Shut(), "10.1.2.3", *INFER, headers.items())
     assert found.is_last is is_last
     assert found.response.status == 401
     assert (b"WWW-Authenticate", b'Bearer realm="tightship"') in found.response.headers

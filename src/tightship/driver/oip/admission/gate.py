@@ -1,6 +1,6 @@
 """Admission of calls, the same for HTTP and gRPC."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,9 +9,24 @@ from tightship.driver.oip.regions import Code
 
 if TYPE_CHECKING:
     from tightship.driver.oip.admission.certificate import Certificate
+    from tightship.driver.oip.admission.proxies import Proxies
     from tightship.driver.oip.admission.tokens import TokenFile
 
-AUTHORIZATION = "authorization"
+AUTHORIZATION, FORWARDED = "authorization", "x-forwarded-for"
+
+Headers = Mapping[str, str]
+"""Headers by names in lower case."""
+
+
+def joined(headers: Iterable[tuple[str, str]]) -> Headers:
+    """Return headers by name; the values of a repeated one are joined by commas.
+
+    So a second token makes the first one invalid, and no header hides another.
+    """
+    found: dict[str, str] = {}
+    for name, value in headers:
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
 
 
 class AdmissionError(OipError):
@@ -21,16 +36,33 @@ class AdmissionError(OipError):
 class Gate:
     """Admits the calls of clients. May be used from several threads."""
 
-    def __init__(self, tokens: "TokenFile | None" = None) -> None:
-        """Admit clients with one of these tokens; without tokens, all."""
-        self._tokens = tokens
+    def __init__(self, tokens: "TokenFile | None" = None, proxies: "Proxies | None" = None) -> None:
+        """Admit clients.
 
-    def admit(self, address: str, headers: Mapping[str, str], *, is_open: bool) -> str:
+        Args:
+            tokens: Tokens, of which calls need one; None if they need none.
+            proxies: Proxies that are believed who their clients are; None for no proxies.
+        """
+        self._tokens, self._proxies = tokens, proxies
+
+    def client_of(self, address: str, headers: Headers) -> str:
+        """Return the address of a call's client, which may be behind a proxy.
+
+        Args:
+            address: Address that the connection comes from, without a port.
+            headers: Headers of the call, as `joined` makes them.
+        """
+        forwarded = headers.get(FORWARDED)
+        if self._proxies is None or forwarded is None:
+            return address
+        return self._proxies.client_of(address, forwarded)
+
+    def admit(self, address: str, headers: Headers, *, is_open: bool) -> str:
         """Return the account of a client that makes a call: its address, or the one of its token.
 
         Args:
             address: Address of the client, without a port.
-            headers: Headers of the call, by names in lower case.
+            headers: Headers of the call, as `joined` makes them.
             is_open: Whether the call needs no token: whether the server is alive, and ready.
 
         Raises:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import grpc
 
-from tightship.driver.oip.admission.gate import Gate
+from tightship.driver.oip.admission.gate import Gate, joined
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.grpc.calls import GrpcCalls, account_of
 from tightship.driver.oip.grpc.health import Health
@@ -130,7 +130,9 @@ class Methods:
         address = account_of(context.peer())
         if self._gate is None:
             return address
-        headers = {key: value for key, value in context.invocation_metadata() if value is not None}
+        pairs = context.invocation_metadata()
+        headers = joined((key, value) for key, value in pairs if isinstance(value, str))
+        address = self._gate.client_of(address, headers)
         return self._gate.admit(address, headers, is_open=is_open)
 
 

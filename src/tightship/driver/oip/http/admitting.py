@@ -1,9 +1,9 @@
 """Admission of HTTP requests by their heads, before anything of their bodies is used."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tightship.driver.oip.admission.gate import AdmissionError, Gate
+from tightship.driver.oip.admission.gate import AdmissionError, Gate, Headers, joined
 from tightship.driver.oip.http.body import SMALL_BYTES
 from tightship.driver.oip.http.message import HttpResponse, error_response
 
@@ -13,45 +13,58 @@ _CHALLENGE = (b"WWW-Authenticate", b'Bearer realm="tightship"')
 
 
 @dataclass(frozen=True, slots=True)
+class Admitted:
+    """Client of a request that is admitted: its address, and the account that it counts for."""
+
+    address: str
+    account: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """Refusal of a request.
 
     Attributes:
+        address: Address of the client.
         is_last: Whether the connection then ends, because a large body may still come.
     """
 
+    address: str
     reason: str
     response: HttpResponse
     is_last: bool
 
 
-def account_of(
-    gate: Gate, host: str, method: str, target: str, headers: Mapping[str, str]
-) -> str | Refused:
-    """Return the account of a request's client, or the refusal of the request.
+def admitted(
+    gate: Gate, host: str, method: str, target: str, pairs: Iterable[tuple[str, str]]
+) -> Admitted | Refused:
+    """Return the client of a request, or the refusal of the request.
 
     Args:
         gate: Admission.
-        host: Address of the client.
+        host: Address that the connection comes from.
         method: Method of the request.
         target: Path and query of the request.
-        headers: Headers by names in lower case.
+        pairs: Names, in lower case, and values of its headers.
     """
+    headers = joined(pairs)
+    address = gate.client_of(host, headers)
     has_body = _has_body(headers)
     is_open = method in {"GET", "HEAD"} and target in OPEN_TARGETS and not has_body
     try:
-        return gate.admit(host, headers, is_open=is_open)
+        return Admitted(address, gate.admit(address, headers, is_open=is_open))
     except AdmissionError as error:
         response = error_response(error.code.http_status, str(error))
         challenged = replace(response, more_headers=(_CHALLENGE,))
-        return Refused(str(error), challenged, is_last=has_body and not _is_small(headers))
+        is_last = has_body and not _is_small(headers)
+        return Refused(address, str(error), challenged, is_last)
 
 
-def _has_body(headers: Mapping[str, str]) -> bool:
+def _has_body(headers: Headers) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
-def _is_small(headers: Mapping[str, str]) -> bool:
+def _is_small(headers: Headers) -> bool:
     """Whether a body was read whole before the request is answered."""
     if "expect" in headers:
         return False  # the client may or may not send it once it has the response

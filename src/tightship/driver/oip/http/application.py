@@ -1,7 +1,7 @@
 """ASGI application of the inference protocol: requests and responses, on any server of ASGI."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from tightship.driver.oip.admission.gate import Gate
 from tightship.driver.oip.caller import Caller
-from tightship.driver.oip.http.admitting import Refused, account_of
+from tightship.driver.oip.http.admitting import Refused, admitted
 from tightship.driver.oip.http.body import (
     SMALL_BYTES,
     Body,
@@ -80,16 +80,15 @@ class HttpApplication:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         host, port = scope.get("client") or ("gone", 0)
-        client = f"http:{host}:{port}"
-        headers = _headers(scope)
-        account = host
+        client, account, headers = f"http:{host}:{port}", host, _headers(scope)
         if self._gate is not None:
-            found = account_of(self._gate, host, scope["method"], _target(scope), headers)
+            found = admitted(self._gate, host, scope["method"], _target(scope), _pairs(scope))
+            client = client if found.address == host else f"http:{found.address}:0"
             if isinstance(found, Refused):
                 self.log.refused(client, _said(scope), found.reason)
                 await _send(found.response, send, is_last=found.is_last, takes_views=False)
                 return
-            account = found
+            account = found.account
         caller = self._calls.caller(account, client)
         request, is_last = await self._request(scope, headers, receive, caller), False
         if request is None:
@@ -233,8 +232,12 @@ async def _live(receive: Receive, send: Send) -> None:
                 return
 
 
+def _pairs(scope: Scope) -> Iterator[tuple[str, str]]:
+    return ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+
+
 def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    return dict(_pairs(scope))
 
 
 def _takes_views(scope: Scope) -> bool:
