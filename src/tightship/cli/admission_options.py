@@ -77,7 +77,8 @@ def entry_of(options: argparse.Namespace) -> Entry:
         from tightship.driver.oip.admission.certificate import Certificate
 
         certificate = Certificate(cert, key)
-    return Entry(frozenset(options.host_name), certificate, _gate(options))
+    has_log = options.log_format == "json"
+    return Entry(frozenset(options.host_name), certificate, _gate(options), has_log)
 
 
 def _gate(options: argparse.Namespace) -> Gate | None:

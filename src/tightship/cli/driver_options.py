@@ -63,6 +63,14 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         help="level of messages on standard error (default warning); info adds refused requests "
         "with their clients",
     )
+    command.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="form of these messages (default text); json writes an object a line, at level info "
+        "one for each call of the protocol, and gives calls ids: that of X-Request-ID, or a new "
+        "one, which the response has too",
+    )
 
 
 def _add_protocol(command: argparse.ArgumentParser) -> None:

@@ -39,7 +39,7 @@ while connecting and closing, and as many for clients of the socket."""
 def run(options: argparse.Namespace) -> int:
     """Load models, listen and serve; SIGTERM drains the server, SIGINT ends it at once."""
     use_one_heap()
-    logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
+    _log_as(options.log_format, options.log)
     given, repositories = map(_paths, (options.models, options.model_repository))
     sources = ServedSources.of(given, repositories, options.shape)
     control = _control(options)
@@ -66,6 +66,16 @@ def run(options: argparse.Namespace) -> int:
     gc.set_threshold(COLLECT_AFTER)
     driver.serve()
     return 0
+
+
+def _log_as(kind: str, level: str) -> None:
+    """Log to standard error, as lines of text or of JSON."""
+    logging.basicConfig(format="%(asctime)s %(message)s", level=level.upper())
+    if kind == "json":
+        from tightship.cli.log_format import JsonLines
+
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonLines())
 
 
 def _paths(texts: Sequence[str]) -> list[Path]:

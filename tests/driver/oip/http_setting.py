@@ -72,7 +72,7 @@ def reserving_server(calls, limits=LIMITS):
     """A server that listens nowhere, within a running loop, for connections of a test."""
     app = HttpApplication(calls, limits.body_bytes_max, None, None)
     places = Places(limits)
-    return ReservingServer(app, limits, None, Shared(app, limits, places))
+    return ReservingServer(OPEN_ENTRY, limits, None, Shared(app, limits, places))
 
 
 def ask(connection, request):

@@ -16,11 +16,12 @@ class Caller:
         account: Clients that share permits: an address without a port.
         client: Distinguishes clients of an account.
         stop: Flag set once the client is gone or the server ends.
+        request_id: Id of its request in the log; empty for none.
     """
 
     def __init__(self, permits: RunPermits, account: str = "", client: str = "") -> None:
         self.account, self.client = account, client
-        self.stop = StopFlag()
+        self.stop, self.request_id = StopFlag(), ""
         self._permits = permits
         self._place: Place | None = None
         self._on_leave: Callable[[], None] | None = None

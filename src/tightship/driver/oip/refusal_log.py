@@ -9,6 +9,8 @@ from tightship.driver.types.quota import LINES_MAX
 
 CLIENTS_MAX = 1024
 """Clients whose refusals are counted; the least recently refused is forgotten first."""
+FIELDS = "fields"
+"""Attribute of log records: names and values besides the text."""
 TEXT_MAX = 200
 """Most characters of a call or a reason in a line: a client may send 64 KiB of target."""
 
@@ -26,15 +28,19 @@ class RefusalLog:
         self._counts = OrderedDict[str, int]()
         self._lock = threading.Lock()
 
-    def refused(self, client: str, call: str, reason: str) -> None:
-        """Log a refused call."""
+    def refused(self, client: str, call: str, reason: str, request_id: str = "") -> None:
+        """Log a refused call, which may have an id."""
         if self._counted(client) <= LINES_MAX:
-            _LOG.info("%s: %s is refused: %s", client, _line(call), _line(reason))
+            more = _fields(client, request_id)
+            _LOG.info("%s: %s is refused: %s", client, _line(call), _line(reason), extra=more)
 
-    def failed(self, client: str, call: str) -> None:
+    def failed(self, client: str, call: str, request_id: str = "") -> None:
         """Log the current exception, an error of the driver."""
         if self._counted(client) <= LINES_MAX:
-            _LOG.exception("%s: %s failed with an unexpected error.", client, _line(call))
+            more = _fields(client, request_id)
+            _LOG.exception(
+                "%s: %s failed with an unexpected error.", client, _line(call), extra=more
+            )
 
     def _counted(self, client: str) -> int:
         address, _, _ = client.rpartition(":")
@@ -46,6 +52,11 @@ class RefusalLog:
         if count == LINES_MAX + 1:
             _LOG.info("%s: further refusals are not logged.", address)
         return count
+
+
+def _fields(client: str, request_id: str) -> dict[str, dict[str, str]]:
+    """Return the fields of a record, besides its text."""
+    return {FIELDS: {"client": client, **({"request_id": request_id} if request_id else {})}}
 
 
 def _line(text: str) -> str:

@@ -90,11 +90,13 @@ class Entry:
             `localhost`.
         certificate: Certificate of TLS; None for connections in plain text.
         gate: Admission of calls; None to admit all.
+        has_request_log: Whether each call is logged, and has an id.
     """
 
     host_names: frozenset[str] = frozenset()
     certificate: "Certificate | None" = None
     gate: Gate | None = None
+    has_request_log: bool = False
 
 
 OPEN_ENTRY = Entry()

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import grpc
 
-from tightship.driver.oip.admission.gate import Gate, joined
+from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry, Headers, joined
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.grpc.calls import GrpcCalls, account_of
 from tightship.driver.oip.grpc.health import Health
@@ -20,6 +20,7 @@ from tightship.driver.oip.grpc.slots import CallSlots, OpenCall, Stage
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.oip.regions import Code, RegionError
+from tightship.driver.oip.request_log import REQUEST_ID, begin
 
 STREAM = "ModelStreamInfer"
 
@@ -34,9 +35,10 @@ _Handlers = Mapping[str, grpc.RpcMethodHandler]
 class Methods:
     """Makes the handlers that grpcio calls, each in a thread for as long as its call lasts."""
 
-    def __init__(self, slots: CallSlots, log: RefusalLog, gate: Gate | None = None) -> None:
-        """Handle as many calls at once as there are slots; a gate admits them, if there is one."""
-        self._slots, self._log, self._gate = slots, log, gate
+    def __init__(self, slots: CallSlots, log: RefusalLog, entry: Entry = OPEN_ENTRY) -> None:
+        """Handle as many calls at once as there are slots, by the rules for clients."""
+        self._slots, self._log, self._gate = slots, log, entry.gate
+        self._has_request_log = entry.has_request_log
 
     def inference(self, calls: GrpcCalls) -> _Handlers:
         """Make the handlers of the inference service, by the names of its methods."""
@@ -47,7 +49,7 @@ class Methods:
         def stream(
             messages: Iterator[bytes], call: OpenCall, context: grpc.ServicerContext
         ) -> Iterator[bytes]:
-            refused = partial(self._log.refused, call.peer, STREAM)
+            refused = partial(self._log.refused, call.client, STREAM)
             caller = _caller(calls, call, context)
             return calls.stream(_received(messages, call), caller, refused)
 
@@ -64,9 +66,10 @@ class Methods:
             context.add_callback(health.notify)
             return health.watch(message, context.is_active)
 
-        def check(message: bytes, _: OpenCall, context: grpc.ServicerContext) -> bytes:
-            if not health.is_about_server(message):
-                self._account(context, is_open=False)
+        def check(message: bytes, call: OpenCall, context: grpc.ServicerContext) -> bytes:
+            if self._gate is not None and not health.is_about_server(message):
+                # The call keeps its account, because its slot is counted for that.
+                self._gate.admit(call.account, _headers(context), is_open=False)
             return health.check(message)
 
         return {
@@ -79,7 +82,7 @@ class Methods:
         def handle(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
             with self._opened(name, context) as call:
                 try:
-                    return respond(_only(messages, call), call, context)
+                    return call.sent(respond(_only(messages, call), call, context))
                 finally:
                     call.enter(Stage.READ)
             return b""  # gRPC discards it, because the call was cancelled
@@ -91,7 +94,7 @@ class Methods:
             with self._opened(name, context) as call:
                 for response in respond(messages, call, context):
                     call.enter(Stage.READ)
-                    yield response
+                    yield call.sent(response)
                     call.enter(Stage.ANSWER)
 
         return grpc.stream_stream_rpc_method_handler(handle)
@@ -103,37 +106,62 @@ class Methods:
         call = OpenCall(name, peer, account_of(peer), context.cancel)
         if not context.add_callback(partial(self._slots.leave, call)):
             self._slots.leave(call)
-        try:
-            call.account = self._account(context, is_open=name in _OPEN)
-            self._slots.take(call)
-            yield call
-        except grpc.RpcError as gone:
-            # The call was cancelled. grpcio keeps the error in the state of the call, so its
-            # traceback, which refers to the last message, would be a reference cycle.
-            gone.with_traceback(None)
-        except (OipError, RegionError) as error:
-            self._log.refused(peer, name, str(error))
-            _abort(context, grpc.StatusCode[error.code.name], str(error))
-        except MemoryError:
-            self._log.refused(peer, name, OUT_OF_MEMORY)
-            _abort(context, grpc.StatusCode.UNAVAILABLE, OUT_OF_MEMORY)
-        except Exception:  # noqa: BLE001 - an error of ours; clients get no details
-            self._log.failed(peer, name)
-            _abort(context, grpc.StatusCode.INTERNAL, "internal error")
+        with self._logged(call, context) as request_id:
+            try:
+                self._admit(call, context, is_open=name in _OPEN)
+                self._slots.take(call)
+                yield call
+            except grpc.RpcError as gone:
+                # The call was cancelled. grpcio keeps the error in the state of the call, so its
+                # traceback, which refers to the last message, would be a reference cycle.
+                gone.with_traceback(None)
+            except (OipError, RegionError) as error:
+                self._log.refused(call.client, name, str(error), request_id)
+                _abort(context, grpc.StatusCode[error.code.name], str(error))
+            except MemoryError:
+                self._log.refused(call.client, name, OUT_OF_MEMORY, request_id)
+                _abort(context, grpc.StatusCode.UNAVAILABLE, OUT_OF_MEMORY)
+            except Exception:  # noqa: BLE001 - an error of ours; clients get no details
+                self._log.failed(call.client, name, request_id)
+                _abort(context, grpc.StatusCode.INTERNAL, "internal error")
 
-    def _account(self, context: grpc.ServicerContext, *, is_open: bool) -> str:
-        """Return the account of a call's client, which may depend on its token.
+    def _admit(self, call: OpenCall, context: grpc.ServicerContext, *, is_open: bool) -> None:
+        """Admit a call, and find its client, which may be behind a proxy, and its account.
 
         Raises:
             AdmissionError: The call is not admitted.
         """
-        address = account_of(context.peer())
         if self._gate is None:
-            return address
-        pairs = context.invocation_metadata()
-        headers = joined((key, value) for key, value in pairs if isinstance(value, str))
-        address = self._gate.client_of(address, headers)
-        return self._gate.admit(address, headers, is_open=is_open)
+            return
+        headers, address = _headers(context), account_of(call.peer)
+        client = self._gate.client_of(address, headers)
+        if client != address:
+            call.client = f"grpc:{client}:0"
+        call.account = client
+        call.account = self._gate.admit(client, headers, is_open=is_open)
+
+    @contextmanager
+    def _logged(self, call: OpenCall, context: grpc.ServicerContext) -> Iterator[str]:
+        """Log a call once it has ended; the block gets the id of the call, empty without a log."""
+        if not self._has_request_log:
+            yield ""
+            return
+        exchange = call.exchange = begin(call.name, _headers(context).get(REQUEST_ID))
+        context.set_trailing_metadata(((REQUEST_ID, exchange.request_id),))
+        try:
+            yield exchange.request_id
+        finally:
+            exchange.client, exchange.account = call.client, call.account
+            code = context.code()
+            is_over = call.is_over and code is None
+            exchange.status = "CANCELLED" if is_over else "OK" if code is None else code.name
+            exchange.end()
+
+
+def _headers(context: grpc.ServicerContext) -> Headers:
+    """Return the headers of a call, except those that are not text."""
+    pairs = context.invocation_metadata()
+    return joined((key, value) for key, value in pairs if isinstance(value, str))
 
 
 def _caller(calls: GrpcCalls, call: OpenCall, context: grpc.ServicerContext) -> Caller:
@@ -155,7 +183,7 @@ def _only(messages: Iterator[bytes], call: OpenCall) -> bytes:
     if message is None:
         raise OipError(f"{call.name} takes one message, and none came", Code.UNIMPLEMENTED)
     call.enter(Stage.ANSWER)
-    return message
+    return call.received(message)
 
 
 def _received(messages: Iterator[bytes], call: OpenCall) -> Iterator[bytes]:
@@ -163,7 +191,7 @@ def _received(messages: Iterator[bytes], call: OpenCall) -> Iterator[bytes]:
     call.enter(Stage.NEXT)
     for message in messages:
         call.enter(Stage.ANSWER)
-        yield message
+        yield call.received(message)
         call.enter(Stage.NEXT)
 
 

@@ -71,7 +71,7 @@ class GrpcServer:
         log = RefusalLog()
         self._slots = CallSlots(limits, log)
         self._connections = GrpcConnections(limits, self._slots)
-        methods = Methods(self._slots, log, entry.gate)
+        methods = Methods(self._slots, log, entry)
         health = Health(endpoint, max(1, limits.connections_max // 4))
         self._server.add_generic_rpc_handlers(
             (

@@ -10,6 +10,7 @@ from tightship.driver.oip.limits import RECENT_NS, UNREAD_NS, WAIT_S, EndpointLi
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.oip.regions import Code
+from tightship.driver.oip.request_log import Exchange
 
 
 class Stage(enum.Enum):
@@ -38,10 +39,13 @@ class OpenCall:
     Attributes:
         name: Name of the method.
         peer: The client's address, as gRPC names it.
-        account: The client's address without a port; empty if it is gone.
+        account: What the call counts for: the client's address without a port, empty if it is gone,
+            or the name of its token.
         cancel: Function that ends the call with the status CANCELLED.
         state: Its stage, and when that began, by `monotonic_ns`.
         is_over: Whether its status has been sent or it has been cancelled.
+        client: Name of the client in the log: `peer`, or the one behind a proxy.
+        exchange: What is logged of the call; None without a log of calls.
     """
 
     name: str
@@ -50,10 +54,28 @@ class OpenCall:
     cancel: Callable[[], object]
     state: tuple[Stage, int] = field(default_factory=lambda: (Stage.MESSAGE, monotonic_ns()))
     is_over: bool = False
+    client: str = ""
+    exchange: Exchange | None = None
+
+    def __post_init__(self) -> None:
+        """Name the client as the library does, unless it is behind a proxy."""
+        self.client = self.client or self.peer
 
     def enter(self, stage: Stage) -> None:
         """Enter a stage now."""
         self.state = (stage, monotonic_ns())
+
+    def received(self, message: bytes) -> bytes:
+        """Count a message of the client, and return it."""
+        if self.exchange is not None:
+            self.exchange.received_bytes += len(message)
+        return message
+
+    def sent(self, message: bytes) -> bytes:
+        """Count a message to the client, and return it."""
+        if self.exchange is not None:
+            self.exchange.sent_bytes += len(message)
+        return message
 
 
 class CallSlots:
@@ -167,6 +189,6 @@ class CallSlots:
             del self._counts[call.account]
 
     def _end(self, call: OpenCall, stage: Stage) -> None:
-        self._log.refused(call.peer, call.name, stage.value)
+        self._log.refused(call.client, call.name, stage.value)
         self._remove(call)
         call.cancel()

@@ -22,6 +22,7 @@ from tightship.driver.oip.http.body import (
 from tightship.driver.oip.http.calls import HttpCalls, changes_models, is_work
 from tightship.driver.oip.http.message import HttpRequest, HttpResponse, error_response
 from tightship.driver.oip.refusal_log import RefusalLog
+from tightship.driver.oip.request_log import Exchange
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -33,6 +34,8 @@ VIEWS = "tightship.views"
 """Extension of a server whose `send` takes views of memory as bodies."""
 WHOLE = "tightship.whole"
 """Extension with all bytes of a request under `bytes`, for `HttpApplication.again`."""
+EXCHANGE = "tightship.exchange"
+"""Key in the scope of a request that is logged: the exchange to complete."""
 KNOWN_MAX = 256
 """Requests that `again` knows."""
 CLOSES = (b"Connection", b"close")
@@ -85,16 +88,19 @@ class HttpApplication:
             found = admitted(self._gate, host, scope["method"], _target(scope), _pairs(scope))
             client = client if found.address == host else f"http:{found.address}:0"
             if isinstance(found, Refused):
-                self.log.refused(client, _said(scope), found.reason)
+                request_id = _noted(scope, client, found.address)
+                self.log.refused(client, _said(scope), found.reason, request_id)
                 await _send(found.response, send, is_last=found.is_last, takes_views=False)
                 return
             account = found.account
+        request_id = _noted(scope, client, account)
         caller = self._calls.caller(account, client)
+        caller.request_id = request_id
         request, is_last = await self._request(scope, headers, receive, caller), False
         if request is None:
             return
         if isinstance(request, HttpResponse):
-            self.log.refused(client, _said(scope), str(request.parts[0], "utf-8"))
+            self.log.refused(client, _said(scope), str(request.parts[0], "utf-8"), request_id)
             response, is_last = request, True  # the rest of the body is not read
         elif self._calls.is_long(request, caller):
             response = await self._beside(request, caller, receive)
@@ -131,8 +137,8 @@ class HttpApplication:
     def _remember(self, request: HttpRequest, scope: Scope) -> None:
         """Know a quick inference again by its bytes."""
         whole = (scope.get("extensions") or {}).get(WHOLE)
-        if whole is None or self._gate is not None or not is_work(request):
-            return  # with a gate, every request is admitted by its headers
+        if whole is None or self._gate is not None or EXCHANGE in scope or not is_work(request):
+            return  # with a gate, every request is admitted by its headers; a log has every one
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
         self._known[whole["bytes"]] = replace(request, caller=None)
@@ -196,10 +202,10 @@ class HttpApplication:
         try:
             response = self._calls.respond(request, caller)
         except Exception:  # noqa: BLE001 - an error of ours; clients get no details
-            self.log.failed(*said)
+            self.log.failed(*said, caller.request_id)
             return error_response(500, "internal error")
         if response.status >= 400 and response.parts:
-            self.log.refused(*said, str(response.parts[0], "utf-8"))
+            self.log.refused(*said, str(response.parts[0], "utf-8"), caller.request_id)
         return response
 
 
@@ -230,6 +236,15 @@ async def _live(receive: Receive, send: Send) -> None:
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":
                 return
+
+
+def _noted(scope: Scope, client: str, account: str) -> str:
+    """Note the client of a request that is logged; return the id of the request, or nothing."""
+    exchange: Exchange | None = scope.get(EXCHANGE)
+    if exchange is None:
+        return ""
+    exchange.client, exchange.account = client, account
+    return exchange.request_id
 
 
 def _pairs(scope: Scope) -> Iterator[tuple[str, str]]:

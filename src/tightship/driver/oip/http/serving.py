@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
 
@@ -18,15 +18,13 @@ from tightship.driver.oip.http.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.connection import HttpConnection, Shared
 from tightship.driver.oip.http.entrance import HttpEntrance
+from tightship.driver.oip.http.logged import LoggedApplication
 from tightship.driver.oip.http.places import Places
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.threads import Threads
 from tightship.errors import InputError
-
-if TYPE_CHECKING:
-    from tightship.driver.oip.admission.certificate import Certificate
 
 IDLE_CHECK_S = 60.0
 """Most seconds between checks for idle connections."""
@@ -44,23 +42,21 @@ class ReservingServer(uvicorn.Server):
 
     def __init__(
         self,
-        app: HttpApplication,
+        entry: Entry,
         limits: EndpointLimits,
         listener: socket.socket,
         shared: Shared,
-        certificate: "Certificate | None" = None,
     ) -> None:
         """Serve an application at a listening socket, within the running loop.
 
         Args:
-            app: The application.
+            entry: Rules for clients.
             limits: Limits on clients.
             listener: The socket.
-            shared: State of the connections.
-            certificate: Certificate of TLS; None for plain text.
+            shared: State of the connections, with the application.
         """
         config = uvicorn.Config(
-            app,
+            LoggedApplication(shared.app) if entry.has_request_log else shared.app,
             http=partial(HttpConnection, shared),  # type: ignore[arg-type]
             interface="asgi3",
             lifespan="off",
@@ -76,7 +72,7 @@ class ReservingServer(uvicorn.Server):
         self.servers = []
         self.ended = asyncio.Event()
         self._limits, self._listener, self._places = limits, listener, shared.places
-        self._certificate, self._log = certificate, app.log
+        self._certificate, self._log = entry.certificate, shared.app.log
 
     @property
     def connections_max(self) -> int:
@@ -209,7 +205,7 @@ class HttpServer:
             calls, bytes_max = self._calls, limits.body_bytes_max
             app = HttpApplication(calls, bytes_max, executor, loaders, entry.gate)
             shared = Shared(app, limits, Places(limits))
-            server = ReservingServer(app, limits, self._listener, shared, entry.certificate)
+            server = ReservingServer(entry, limits, self._listener, shared)
             server.ended = self._ended
             await server.serve()
             shared.hang_ups.close()
