@@ -4,7 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from tightship.cli.argument_types import host_name
+from tightship.cli.argument_types import host_name, rate
 from tightship.driver.oip.admission.gate import Entry, Gate
 from tightship.driver.oip.http.browsers import is_loopback
 from tightship.errors import InputError
@@ -52,6 +52,16 @@ def add_admission(command: argparse.ArgumentParser) -> None:
         "whether the server is live and ready; a line is a token or a client's name and its "
         "token; the file is read again when it changes",
     )
+    command.add_argument(
+        "--rate-limit",
+        type=rate,
+        action="append",
+        default=[],
+        metavar="N/s|m|h|d",
+        help="answer at most N calls a second, minute, hour or day of each client, by its token or "
+        "its address, and others with 429 and the time to wait; may be repeated, such as 100/s and "
+        "1000000/d",
+    )
 
 
 def entry_of(options: argparse.Namespace) -> Entry:
@@ -66,7 +76,12 @@ def entry_of(options: argparse.Namespace) -> Entry:
         raise InputError(f"`--tls-{has}` needs `--tls-{other}` as well.")
     hosts = {"http": options.http, "grpc": options.grpc}
     used = {name: where for name, where in hosts.items() if where is not None}
-    given = {"token-file": tokens, "tls-cert": cert, "trusted-proxy": options.trusted_proxy}
+    given = {
+        "token-file": tokens,
+        "tls-cert": cert,
+        "trusted-proxy": options.trusted_proxy,
+        "rate-limit": options.rate_limit,
+    }
     for option in () if used else [name for name, value in given.items() if value]:
         raise InputError(f"`--{option}` is for HTTP and gRPC; give `--http` or `--grpc` as well.")
     for name, (host, _) in used.items():
@@ -87,7 +102,7 @@ def _gate(options: argparse.Namespace) -> Gate | None:
     Raises:
         InputError: A file or an address is not valid.
     """
-    tokens = proxies = None
+    tokens = proxies = rates = None
     if options.token_file is not None:
         from tightship.driver.oip.admission.tokens import TokenFile
 
@@ -96,7 +111,11 @@ def _gate(options: argparse.Namespace) -> Gate | None:
         from tightship.driver.oip.admission.proxies import Proxies
 
         proxies = Proxies(options.trusted_proxy)
-    return Gate(tokens, proxies) if tokens or proxies else None
+    if options.rate_limit:
+        from tightship.driver.oip.admission.rates import RateLimits
+
+        rates = RateLimits(options.rate_limit)
+    return Gate(tokens, proxies, rates) if tokens or proxies or rates else None
 
 
 def _warn(where: str, *, has_tokens: bool, has_tls: bool) -> None:

@@ -51,6 +51,16 @@ def host_name(text: str) -> str:
     return text.lower()
 
 
+def rate(text: str) -> tuple[int, int]:
+    """Read a number of calls in a time, such as `100/s`; return it and the time in seconds."""
+    found = re.fullmatch(r"([0-9]{1,9})/([smhd])", text)
+    if found is None or int(found[1]) < 1:
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is not a rate; write 1 to 999999999 calls and s, m, h or d, as 100/s."
+        )
+    return int(found[1]), {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]]
+
+
 def count(text: str) -> int:
     """Read an integer from 1."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:

@@ -4,6 +4,7 @@ import pytest
 
 from tightship.driver.oip.admission.gate import AdmissionError, Gate, joined
 from tightship.driver.oip.admission.proxies import Proxies
+from tightship.driver.oip.admission.rates import RateLimits
 from tightship.driver.oip.admission.tokens import TokenFile
 from tightship.driver.oip.regions import Code
 
@@ -48,3 +49,29 @@ def test_a_repeated_header_hides_no_other(gate):
     assert behind.client_of("10.1.2.4", joined(lines)) == "10.1.2.4"
     assert behind.client_of("10.1.2.3", {}) == "10.1.2.3"
     assert Gate().client_of("10.1.2.3", joined(lines)) == "10.1.2.3"
+
+
+def test_wrong_tokens_count_for_the_address_and_right_ones_for_the_client(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text(f"alice {TOKEN}\n")
+    path.chmod(0o600)
+    gate = Gate(TokenFile(path), rates=RateLimits([(2, 3600)]))
+    given = {"authorization": f"Bearer {TOKEN}"}
+    for address, headers, codes in (
+        ("10.1.2.3", {}, (401, 401, 429)),
+        ("10.1.2.3", {"authorization": "Bearer wrong"}, (429,)),
+        ("10.1.2.4", {"authorization": "Bearer wrong"}, (401, 401, 429)),
+        ("10.1.2.3", given, (200, 200, 429)),
+        ("10.1.2.5", given, (429,)),
+    ):
+        for code in codes:
+            assert outcome(gate, address, headers) == code
+    assert gate.admit("10.1.2.3", {}, is_open=True) == "10.1.2.3"
+
+
+def outcome(gate, address, headers):
+    try:
+        gate.admit(address, headers, is_open=False)
+    except AdmissionError as error:
+        return 401 if error.retry_s is None else 429
+    return 200

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 from tightship.driver.oip.refusal import OipError
@@ -10,6 +11,7 @@ from tightship.driver.oip.regions import Code
 if TYPE_CHECKING:
     from tightship.driver.oip.admission.certificate import Certificate
     from tightship.driver.oip.admission.proxies import Proxies
+    from tightship.driver.oip.admission.rates import RateLimits
     from tightship.driver.oip.admission.tokens import TokenFile
 
 AUTHORIZATION, FORWARDED = "authorization", "x-forwarded-for"
@@ -30,20 +32,34 @@ def joined(headers: Iterable[tuple[str, str]]) -> Headers:
 
 
 class AdmissionError(OipError):
-    """A client may not make a call."""
+    """A client may not make a call.
+
+    Attributes:
+        retry_s: Seconds after which it may call again, if it has called too often; otherwise None.
+    """
+
+    def __init__(self, message: str, code: Code, retry_s: float | None = None) -> None:
+        super().__init__(message, code)
+        self.retry_s = retry_s
 
 
 class Gate:
     """Admits the calls of clients. May be used from several threads."""
 
-    def __init__(self, tokens: "TokenFile | None" = None, proxies: "Proxies | None" = None) -> None:
+    def __init__(
+        self,
+        tokens: "TokenFile | None" = None,
+        proxies: "Proxies | None" = None,
+        rates: "RateLimits | None" = None,
+    ) -> None:
         """Admit clients.
 
         Args:
             tokens: Tokens, of which calls need one; None if they need none.
             proxies: Proxies that are believed who their clients are; None for no proxies.
+            rates: Limits on the calls of each client; None for no limits.
         """
-        self._tokens, self._proxies = tokens, proxies
+        self._tokens, self._proxies, self._rates = tokens, proxies, rates
 
     def client_of(self, address: str, headers: Headers) -> str:
         """Return the address of a call's client, which may be behind a proxy.
@@ -58,6 +74,28 @@ class Gate:
         return self._proxies.client_of(address, forwarded)
 
     def admit(self, address: str, headers: Headers, *, is_open: bool) -> str:
+        """Admit and count a call, as `identify` and `count`; one that is open does not count."""
+        account = self.identify(address, headers, is_open=is_open)
+        if not is_open:
+            self.count(account)
+        return account
+
+    def count(self, account: str) -> None:
+        """Count a call of an account.
+
+        Raises:
+            AdmissionError: The account has made too many calls.
+        """
+        wait = None if self._rates is None else self._rates.take(account)
+        if wait is not None:
+            after_s = max(1, ceil(wait.seconds))
+            raise AdmissionError(
+                f"the client makes {wait.reason}; try again in {after_s} s",
+                Code.RESOURCE_EXHAUSTED,
+                wait.seconds,
+            )
+
+    def identify(self, address: str, headers: Headers, *, is_open: bool) -> str:
         """Return the account of a client that makes a call: its address, or the one of its token.
 
         Args:
@@ -66,19 +104,24 @@ class Gate:
             is_open: Whether the call needs no token: whether the server is alive, and ready.
 
         Raises:
-            AdmissionError: The call needs a token, and has none that is valid.
+            AdmissionError: The call needs a token, and has none that is valid. Such calls count for
+                the address, so that tokens cannot be tried out quickly.
         """
         if self._tokens is None or is_open:
-            return address
+            return self._account_of(address)
         given = headers.get(AUTHORIZATION)
         name = None if given is None else self._tokens.client_of(given)
         if name is None:
+            self.count(self._account_of(address))
             said = "has no token" if given is None else "has a token that is not valid"
             raise AdmissionError(
                 f"the call {said}; send the header `Authorization: Bearer TOKEN`",
                 Code.UNAUTHENTICATED,
             )
         return f"token:{name}"
+
+    def _account_of(self, address: str) -> str:
+        return address if self._rates is None else self._rates.account_of(address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,17 +52,23 @@ class GrpcCalls:
         return Caller(self._endpoint.permits, account, peer)
 
     def stream(
-        self, requests: Iterator[bytes], caller: Caller, refused: Callable[[str], None]
+        self,
+        requests: Iterator[bytes],
+        caller: Caller,
+        count: Callable[[], None],
+        refused: Callable[[str], None],
     ) -> Iterator[bytes]:
         """Answer the inference requests of a stream in order; an error does not end it.
 
         Args:
             requests: Encoded requests.
             caller: Client of the stream.
+            count: Called for each request; raises an error of the protocol to refuse it.
             refused: Called with the reason for each refused request.
         """
         for request in requests:
             try:
+                count()
                 yield joined(b"", STREAMED, [self._infer(request, caller, is_streamed=True)])
             except (OipError, RegionError, MemoryError) as error:
                 reason = OUT_OF_MEMORY if isinstance(error, MemoryError) else str(error)

@@ -8,11 +8,18 @@ kinds look the same on the wire.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from math import ceil
 from typing import NoReturn
 
 import grpc
 
-from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry, Headers, joined
+from tightship.driver.oip.admission.gate import (
+    OPEN_ENTRY,
+    AdmissionError,
+    Entry,
+    Headers,
+    joined,
+)
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.grpc.calls import GrpcCalls, account_of
 from tightship.driver.oip.grpc.health import Health
@@ -24,6 +31,8 @@ from tightship.driver.oip.request_log import REQUEST_ID, begin
 
 STREAM = "ModelStreamInfer"
 
+PUSHBACK = "grpc-retry-pushback-ms"
+"""Trailer of gRPC with the time after which a client may try again."""
 _OPEN = frozenset({"ServerLive", "ServerReady", "Check"})
 """Methods that need no token; `Check` only about the server."""
 
@@ -51,7 +60,9 @@ class Methods:
         ) -> Iterator[bytes]:
             refused = partial(self._log.refused, call.client, STREAM)
             caller = _caller(calls, call, context)
-            return calls.stream(_received(messages, call), caller, refused)
+            return calls.stream(
+                _received(messages, call), caller, partial(self._count, call), refused
+            )
 
         unary_calls = {name: self._unary(name, unary(call)) for name, call in calls.unary.items()}
         return {**unary_calls, STREAM: self._stream(STREAM, stream)}
@@ -116,6 +127,8 @@ class Methods:
                 # traceback, which refers to the last message, would be a reference cycle.
                 gone.with_traceback(None)
             except (OipError, RegionError) as error:
+                if isinstance(error, AdmissionError) and error.retry_s is not None:
+                    _tell_when(context, error.retry_s, request_id)
                 self._log.refused(call.client, name, str(error), request_id)
                 _abort(context, grpc.StatusCode[error.code.name], str(error))
             except MemoryError:
@@ -138,7 +151,18 @@ class Methods:
         if client != address:
             call.client = f"grpc:{client}:0"
         call.account = client
-        call.account = self._gate.admit(client, headers, is_open=is_open)
+        call.account = self._gate.identify(client, headers, is_open=is_open)
+        if not is_open and call.name != STREAM:  # of a stream, each request counts
+            self._count(call)
+
+    def _count(self, call: OpenCall) -> None:
+        """Count a request of a call.
+
+        Raises:
+            AdmissionError: The client has made too many.
+        """
+        if self._gate is not None:
+            self._gate.count(call.account)
 
     @contextmanager
     def _logged(self, call: OpenCall, context: grpc.ServicerContext) -> Iterator[str]:
@@ -156,6 +180,13 @@ class Methods:
             is_over = call.is_over and code is None
             exchange.status = "CANCELLED" if is_over else "OK" if code is None else code.name
             exchange.end()
+
+
+def _tell_when(context: grpc.ServicerContext, retry_s: float, request_id: str) -> None:
+    """Tell a client, as gRPC's retries expect it, when it may call again."""
+    trailers = [(PUSHBACK, str(ceil(retry_s * 1000)))]
+    trailers += [(REQUEST_ID, request_id)] if request_id else []
+    context.set_trailing_metadata(tuple(trailers))
 
 
 def _headers(context: grpc.ServicerContext) -> Headers:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import ceil
 
 from tightship.driver.oip.admission.gate import AdmissionError, Gate, Headers, joined
 from tightship.driver.oip.http.body import SMALL_BYTES
@@ -54,10 +55,16 @@ def admitted(
     try:
         return Admitted(address, gate.admit(address, headers, is_open=is_open))
     except AdmissionError as error:
-        response = error_response(error.code.http_status, str(error))
-        challenged = replace(response, more_headers=(_CHALLENGE,))
         is_last = has_body and not _is_small(headers)
-        return Refused(address, str(error), challenged, is_last)
+        return Refused(address, str(error), _response(error), is_last)
+
+
+def _response(error: AdmissionError) -> HttpResponse:
+    if error.retry_s is None:
+        found = error_response(error.code.http_status, str(error))
+        return replace(found, more_headers=(_CHALLENGE,))
+    retry = b"Retry-After", b"%d" % max(1, ceil(error.retry_s))
+    return replace(error_response(429, str(error)), more_headers=(retry,))
 
 
 def _has_body(headers: Headers) -> bool:

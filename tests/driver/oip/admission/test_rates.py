@@ -1,0 +1,95 @@
+"""Limits on the calls of clients: how many in a time, and when again."""
+
+import threading
+
+import pytest
+
+from tightship.driver.oip.admission import rates as module
+from tightship.driver.oip.admission.rates import RateLimits
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that the limits see; a test adds to them."""
+    found = [1000.0]
+    monkeypatch.setattr(module, "monotonic", lambda: found[0])
+    return found
+
+
+def admitted(limits, client, count):
+    return sum(limits.take(client) is None for _ in range(count))
+
+
+def test_a_client_may_make_so_many_calls_at_once_and_then_each_after_its_time(clock):
+    limits = RateLimits([(4, 1)])
+    assert admitted(limits, "one", 10) == 4
+    assert admitted(limits, "two", 10) == 4
+    wait = limits.take("one")
+    assert wait.reason == "more than 4 calls a second"
+    assert wait.seconds == pytest.approx(0.25)
+    clock[0] += 0.25
+    assert admitted(limits, "one", 10) == 1
+    clock[0] += 0.5
+    assert admitted(limits, "one", 10) == 2
+    clock[0] += 3600
+    assert admitted(limits, "one", 10) == 4  # unused time is not saved
+
+
+def test_of_several_rates_each_holds_and_refused_calls_count_for_none(clock):
+    limits = RateLimits([(2, 1), (5, 3600)])
+    assert admitted(limits, "one", 10) == 2
+    clock[0] += 1
+    assert admitted(limits, "one", 100) == 2
+    clock[0] += 1
+    assert admitted(limits, "one", 100) == 1
+    wait = limits.take("one")
+    assert wait.reason == "more than 5 calls an hour"
+    assert wait.seconds == pytest.approx(720 - 2)
+    clock[0] += wait.seconds
+    assert admitted(limits, "one", 10) == 1
+
+
+@pytest.mark.parametrize("rate", [(999_999_999, 1), (999_999_999, 86_400), (1, 86_400)])
+def test_extreme_rates_hold(clock, rate):
+    limits = RateLimits([rate])
+    clock[0] += 1e8
+    assert admitted(limits, "one", 3) == min(rate[0], 3)
+
+
+def test_memory_is_bounded_and_the_client_of_long_ago_is_forgotten(clock, monkeypatch):
+    monkeypatch.setattr(module, "CLIENTS_MAX", 10)
+    limits = RateLimits([(1, 3600)])
+    for number in range(100):
+        assert admitted(limits, f"client-{number}", 2) == 1
+    assert len(limits._full_s) == 10
+    assert admitted(limits, "client-99", 1) == 0
+    assert clock == [1000.0]
+
+
+def test_threads_together_get_no_more_calls(clock):
+    limits, counts = RateLimits([(50, 3600)]), []
+    threads = [
+        threading.Thread(target=lambda: counts.append(admitted(limits, "one", 40)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(counts) == 50
+    assert clock == [1000.0]
+
+
+@pytest.mark.parametrize(
+    ("address", "account"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:ffff:ffff:ffff", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.1"),
+        ("gone", "gone"),
+    ],
+)
+def test_a_client_counts_by_its_address_or_its_network(address, account):
+    assert RateLimits([(1, 1)]).account_of(address) == account
