@@ -1967,6 +1967,20 @@ class RequestMetrics:
     def fail(self, duration_ns: int) -> None:
         """Count a failed request."""
 
+    def transfer(self, received_bytes: int, sent_bytes: int) -> None:
+        """Count the messages of a successful request, beside `succeed`."""
+
+    def histograms(self) -> tuple[tuple[tuple[int, ...], int], ...]:
+        """
+        Return counts by bucket, and the sum, of the time in the queue, the time of computing, the bytes of requests and those of responses; the last bucket has no bound.
+        """
+
+    @staticmethod
+    def bounds() -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """
+        Return the upper bounds of the buckets, of durations in nanoseconds and of sizes.
+        """
+
     def now(self) -> tuple[int, int, int, int, tuple[int, int, int, int], int]:
         """
         Return successes, failures, waiting requests, duration of failures, durations of the four phases of successes, and the end of the last success in ms since 1970.

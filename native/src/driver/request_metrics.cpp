@@ -19,6 +19,17 @@ Counts RequestMetrics::now() const {
     return counts_;
 }
 
+Histograms RequestMetrics::histograms() const {
+    const std::lock_guard lock(lock_);
+    return histograms_;
+}
+
+void RequestMetrics::transfer(int64_t received_bytes, int64_t sent_bytes) {
+    const std::lock_guard lock(lock_);
+    histograms_.received.add(SIZE_BOUNDS, received_bytes);
+    histograms_.sent.add(SIZE_BOUNDS, sent_bytes);
+}
+
 void RequestMetrics::enqueue() {
     const std::lock_guard lock(lock_);
     counts_.pending += 1;
@@ -36,6 +47,8 @@ void RequestMetrics::succeed(const Phases &phase_ns) {
     for (size_t phase = 0; phase < phase_ns.size(); ++phase)
         counts_.phase_ns[phase] += phase_ns[phase];
     counts_.last_ms = ended_ms;
+    histograms_.queue.add(DURATION_BOUNDS, phase_ns[0]);
+    histograms_.compute.add(DURATION_BOUNDS, phase_ns[1] + phase_ns[2] + phase_ns[3]);
 }
 
 void RequestMetrics::fail(int64_t duration_ns) {

@@ -12,6 +12,7 @@ from tightship import __version__
 from tightship._core import RunPermits, StopFlag
 from tightship.driver.oip.cached_inference import Inferences
 from tightship.driver.oip.caller import Caller
+from tightship.driver.oip.histograms import distributions_of, histogram_text
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import Outputs
 from tightship.driver.oip.load_parameters import check_unload, config_given
@@ -21,7 +22,7 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.regions import Code
 from tightship.driver.oip.repository import Repository
-from tightship.driver.oip.request_counts import prometheus_text, statistics_of
+from tightship.driver.oip.request_counts import labels_of, prometheus_text, statistics_of
 from tightship.driver.oip.served_model import ServedModel
 
 Said = dict[str, Any]
@@ -174,15 +175,18 @@ class InferenceEndpoint:
     def metrics(self) -> str:
         """Return the metrics of all models by endpoint for Prometheus."""
         repository = self.repository
-        rows = []
+        rows, distributions = [], []
         for name in repository.names:
             for version in repository.versions(name):
                 counts = repository.counts(name, version)
                 native = repository.native_counts(name, version)
                 rows.append((name, version, "protocol", counts))
                 rows.append((name, version, "native", native))
+                state = repository.state(name, version)
+                for endpoint, found in distributions_of(state).items():
+                    distributions.append((labels_of(name, version, endpoint), found))
         rows.append(("", "", "native", repository.native_counts(None)))
-        return prometheus_text(rows)
+        return prometheus_text(rows) + histogram_text(distributions)
 
     def load(self, name: str, parameters: Mapping[str, object]) -> None:
         """Load or reload a model, as `Repository.load`.

@@ -323,6 +323,10 @@ class Repository:
             for state in tuple(entry.states.values())
         )
 
+    def state(self, name: str, version: str | None = None) -> VersionState:
+        """Return the state of a version, by default of the latest."""
+        return self._named(name).state(version)
+
     def counts(self, name: str, version: str | None = None) -> Counts:
         """Return the counts of a version's requests since the start; by default the latest's."""
         state = self._named(name).state(version)

@@ -109,8 +109,7 @@ def prometheus_text(models: Iterable[tuple[str, str, str, Counts]]) -> str:
         kind = "gauge" if metric == PENDING else "counter"
         lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}"]
         lines += [
-            f'{metric}{{model="{_escaped(name)}",version="{version}",face="{endpoint}"}} '
-            f"{values(counts)}"
+            f"{metric}{{{labels_of(name, version, endpoint)}}} {values(counts)}"
             for name, version, endpoint, counts in known
         ]
     return "\n".join(lines) + "\n"
@@ -150,6 +149,11 @@ _METRICS: tuple[tuple[str, str, Callable[[Counts], int]], ...] = (
         lambda c: c.phase_ns[3] // 1000,
     ),
 )
+
+
+def labels_of(name: str, version: str, endpoint: str) -> str:
+    """Return the labels of a model's metrics in Prometheus' text format."""
+    return f'model="{_escaped(name)}",version="{version}",face="{endpoint}"'
 
 
 def _escaped(label: str) -> str:

@@ -99,6 +99,7 @@ class GrpcCalls:
             answer = self._answer(call, found, is_final=not is_plain)
             if is_plain:
                 self._answers.keep(outputs, answer)
+        found.served.metrics.transfer(len(data), len(answer))
         return answer
 
     def _read(self, header: bytes, raw: Sequence[memoryview]) -> "_InferCall":

@@ -125,6 +125,7 @@ class HttpCalls:
             version = found.served.version
             response = _response(encode(name, version, asked.identifier, found.outputs))
             self._answers.keep(found.outputs, response)
+        found.served.metrics.transfer(len(request.body), response.size_bytes)
         return response
 
     def _note(self, target: str, served: ServedModel, duration_ns: int) -> None:
