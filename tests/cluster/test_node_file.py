@@ -152,11 +152,12 @@ def test_an_anchor_receives_what_its_node_lacks(shared_cluster, source, tmp_path
 
     first, second = (shared_cluster.nodes[index].node_id for index in (1, 2))
     elsewhere = replace(source, path=str(tmp_path / "elsewhere.onnx"))
-    (has,) = hold_on({first: MIB}, [Holding(source, MIB)])
-    (lacks,) = hold_on({second: MIB}, [Holding(elsewhere, MIB)])
     user = subprocess.Popen(["sleep", "600"])
     process = Process("replica", user.pid, "dense", 0)
-    ray.get([each.register.remote(process, [source.key]) for each in (has, lacks)])
+    (has,) = hold_on({first: MIB}, [Holding(source, MIB)])
+    ray.get(has.register.remote(process, [source.key]))  # before the second anchor has started
+    (lacks,) = hold_on({second: MIB}, [Holding(elsewhere, MIB)])
+    ray.get(lacks.register.remote(process, [source.key]))
     sent, found = ray.get([has.file.remote(source), lacks.file.remote(elsewhere)])
     assert sent.path != found.path
     assert ray.get(has.digest.remote(source)) == ray.get(lacks.digest.remote(elsewhere))

@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests import small_models
+from tests.processor import HAS_AVX512, needs_avx512
 from tests.zoo import light
 from tightship import cluster
 from tightship.cluster.cut_table import lifetimes_of, slots_of, weights_of
@@ -65,6 +66,7 @@ def best_of_two(found, budget):
     return min(ways, default=None)
 
 
+@needs_avx512  # other kernels read the weights as they lie, and those of this model are all equal
 def test_stages_cover_the_steps_and_receive_what_was_sent():
     plan = light.path_of("resnet50")
     found = cluster.split(plan, ["110MiB", 90 << 20])
@@ -109,7 +111,8 @@ def test_what_crosses_is_alive_on_both_sides():
 
 
 def test_a_step_that_no_node_holds_is_named():
-    with pytest.raises(CapacityError, match=r"`.*` \(Gemm\+Relu\) needs 1.*alone") as raised:
+    step = r"Gemm\+Relu" if HAS_AVX512 else "Gemm"
+    with pytest.raises(CapacityError, match=rf"`.*` \({step}\) needs 1.*alone") as raised:
         cluster.split(light.path_of("bvlc_alexnet"), ["120MiB", "120MiB"])
     assert raised.value.needed_bytes > 120 << 20
     assert raised.value.limit_bytes == 120 << 20
