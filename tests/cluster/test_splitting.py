@@ -7,12 +7,13 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests import small_models
-from tests.processor import HAS_AVX512, needs_avx512
+from tests.processor import HAS_AVX512
 from tests.zoo import light
 from tightship import cluster
 from tightship.cluster.cut_table import lifetimes_of, slots_of, weights_of
 from tightship.cluster.splitting import Splitter
 from tightship.errors import CapacityError, InputError
+from tightship.planner import AliasKind
 
 KIB = 1 << 10
 
@@ -66,7 +67,6 @@ def best_of_two(found, budget):
     return min(ways, default=None)
 
 
-@needs_avx512  # other kernels read the weights as they lie, and those of this model are all equal
 def test_stages_cover_the_steps_and_receive_what_was_sent():
     plan = light.path_of("resnet50")
     found = cluster.split(plan, ["110MiB", 90 << 20])
@@ -77,6 +77,12 @@ def test_stages_cover_the_steps_and_receive_what_was_sent():
         assert stage.plan.peak_bytes <= stage.budget_bytes
     assert first.received_bytes == 0
     assert second.received_bytes == found.crossing_bytes > 0
+
+
+def test_sums_in_place_can_be_cut_apart():
+    found = Splitter.of(light.path_of("resnet50"), None, 1)
+    kinds = [{each.kind for each in step.sharing} for step in found.lowered.steps]
+    assert {i for i, kind in enumerate(kinds) if AliasKind.TIED in kind} <= {*found.table.cuts}
 
 
 def test_tied_weights_are_in_both_stages():

@@ -28,8 +28,8 @@ def test_the_fewest_stages_are_those_of_a_split():
     assert found([node(110)], WORKER) is None
     with pytest.raises(CapacityError):
         cluster.split(path, ["110MiB"])
-    fewest = found([node(50, count=9)], WORKER)
-    assert len(cluster.split(path, ["50MiB"] * fewest).stages) == fewest
+    fewest = found([node(70, count=9)], WORKER)
+    assert len(cluster.split(path, ["70MiB"] * fewest).stages) == fewest
     with pytest.raises(CapacityError):
         cluster.split(path, ["50MiB"] * (fewest - 1))
     assert found([node(50, count=9, cpus=0.0)], WORKER) is None

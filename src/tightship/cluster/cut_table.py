@@ -3,8 +3,8 @@
     step      0    1    2    3        a value written in step 1 and read in step 3 crosses the
     cut    0    1    2    3    4      cuts 2 and 3; a stage [1, 3) sends it, [3, 4) receives it
 
-Cut t lies before step t. A cut is left out if a value is written on both sides of it, or if values
-that must lie in the same bytes are alive there, because no stage would then have them whole.
+Cut t lies before step t. A cut is left out if a value is written on both sides of it, or if a view
+or its source is alive there, because no stage would then have them whole.
 """
 
 from collections.abc import Iterable, Iterator
@@ -105,7 +105,7 @@ def _allowed(lowered: Lowered, found: Lifetimes) -> NDArray[np.bool_]:
             allowed[first + 1 : last + 1] = False
     for step in lowered.steps:
         for sharing in step.sharing:
-            if sharing.kind in (AliasKind.VIEW, AliasKind.TIED):
+            if sharing.kind is AliasKind.VIEW:
                 pair = [sharing.output, sharing.input]
                 start = int(found.first_write[pair].min())
                 stop = int(found.last_read[pair].max())

@@ -134,7 +134,7 @@ def write_stage(origin: Origin, part: Part, path: Path) -> None:
     """
     with recording():
         whole = compiled(origin)
-    placement, _ = StagePrograms(whole.placement.lowered).placed(part.steps)
+        placement, _ = StagePrograms(whole.placement.lowered).placed(part.steps)
     found = CompiledModel(placement, part.name, 0, whole.key)
     if _signature(found.plan) != part.signature:
         raise InputError(

@@ -3,12 +3,17 @@
 Steps of a stage keep their kernels and layouts; slots and weights are numbered anew. A value that
 crosses a cut is an output of the stage that writes it and an input of those that read it. Its name
 and type are the same in all of them, because both follow from the whole program.
+
+A value that is written over another, as a sum in place is, cannot lie in the caller's memory, nor
+what it is written over. Where one of them crosses a cut, each stage copies it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tightship.cluster.cut_table import lifetimes_of, slots_of, weights_of
+from tightship.cluster.stage_ports import ports
+from tightship.engine.lower.steps.copy_step import copy_step
 from tightship.engine.plan.footprint import stored_runtime_bytes
 from tightship.engine.plan.placement import Placement, place
 from tightship.engine.program.program import (
@@ -25,7 +30,7 @@ from tightship.engine.program.program import (
     Work,
 )
 from tightship.engine.stored.container import PAGE_BYTES
-from tightship.graph import DType
+from tightship.planner import AliasKind
 
 Interval = tuple[int, int]
 
@@ -37,7 +42,7 @@ class StagePrograms:
         """Find what may cross cuts of a program."""
         self.lowered = lowered
         self._found = lifetimes_of(lowered)
-        self._ports = _ports(lowered)
+        self._ports = ports(lowered)
 
     def stage(self, steps: Interval) -> Lowered:
         """Return the steps `[start, stop)` as a program of its own."""
@@ -48,26 +53,47 @@ class StagePrograms:
         )
         received = {slot for slot in touched if not start <= found.first_write[slot] < stop}
         sent = {slot for slot in touched if slot not in received and found.last_read[slot] >= stop}
+        crossing = sorted(received | sent)
+        copied = [slot for slot in crossing if slot in _tied(own) and self._is_inside(slot)]
         moved = _Moved(
             {slot: index for index, slot in enumerate(touched)},
             {
                 weight: index
                 for index, weight in enumerate(sorted(frozenset().union(*map(weights_of, own))))
             },
-            frozenset(received | sent),
+            frozenset(crossing) - frozenset(copied),
         )
-        ports = {slot: self._ports[slot] for slot in sorted(received | sent)}
+        places = moved.slots | {slot: len(touched) + each for each, slot in enumerate(copied)}
+        crossed = {
+            slot: self._ports[slot]._replace(space=Space.EXTERNAL, slot=places[slot])
+            for slot in crossing
+        }
+        copies = {}
+        for slot in copied:
+            ends = crossed[slot], moved.operand(self._ports[slot])
+            name = f"{crossed[slot].name}.copy"
+            copies[slot] = copy_step(name, *(ends if slot in received else reversed(ends)))
         return replace(
             self.lowered,
-            steps=tuple([moved.step(step) for step in own]),
-            slots=tuple([
-                Slot(name, self.lowered.slots[slot].size_bytes, slot in moved.external)
-                for slot, name in ((slot, self.lowered.slots[slot].name) for slot in touched)
-            ]),
+            steps=(
+                *[copies[slot] for slot in copied if slot in received],
+                *[moved.step(step) for step in own],
+                *[copies[slot] for slot in copied if slot in sent],
+            ),
+            slots=(
+                *[self._slot(slot, external=slot in moved.external) for slot in touched],
+                *[self._slot(slot, external=True) for slot in copied],
+            ),
             weights=tuple([self.lowered.weights[index] for index in moved.weights]),
-            inputs={p.name: moved.operand(p) for slot, p in ports.items() if slot in received},
-            outputs={p.name: moved.operand(p) for slot, p in ports.items() if slot in sent},
+            inputs={each.name: each for slot, each in crossed.items() if slot in received},
+            outputs={each.name: each for slot, each in crossed.items() if slot in sent},
         )  # fmt: skip
+
+    def _is_inside(self, slot: int) -> bool:
+        return not self.lowered.slots[slot].external
+
+    def _slot(self, slot: int, *, external: bool) -> Slot:
+        return replace(self.lowered.slots[slot], external=external)
 
     def placed(self, steps: Interval) -> tuple[Placement, int]:
         """Place a stage; return it with the bytes of its plan: tensors, weights and runtime.
@@ -125,51 +151,7 @@ class _Moved:
         return work
 
 
-def _ports(lowered: Lowered) -> dict[int, Operand]:
-    """Return an operand of its own name for each slot, as which it crosses a cut.
-
-    Inputs and outputs of the program are themselves. Other values have their type and shape if they
-    are row-major wherever they are used, and are bytes otherwise: blocks of channels, or parts.
-    """
-    own = {each.slot: each._replace(name=name)
-           for name, each in (*lowered.inputs.items(), *lowered.outputs.items())}  # fmt: skip
-    plain: dict[int, Operand | None] = {}
-    for step in lowered.steps:
-        for each in (*step.writes, *step.reads):
-            if each.space is Space.ARENA:
-                first = plain.setdefault(each.slot, each)
-                if first is not None and (each.dtype is not first.dtype or not _is_plain(each)):
-                    plain[each.slot] = None
-    taken = {each.name for each in own.values()}
-    for slot, found in plain.items():
-        size, name = lowered.slots[slot].size_bytes, lowered.slots[slot].name
-        while name in taken:
-            name = f"{name}#{slot}"
-        taken.add(name)
-        if found is not None and found._replace(desc=None).size_bytes == size:
-            port = found._replace(name=name, desc=None)
-        else:
-            port = Operand(name, Space.ARENA, slot, DType.UINT8, (size,))
-        own.setdefault(slot, port)
-    return own
-
-
-def _is_plain(operand: Operand) -> bool:
-    desc = operand.desc
-    if operand.offset_bytes:
-        return False
-    return desc is None or (desc.is_plain and not desc.offset_bytes and _is_row_major(operand))
-
-
-def _is_row_major(operand: Operand) -> bool:
-    assert operand.desc is not None
-    length, expected = 1, []
-    for dimension in reversed(operand.desc.dims):
-        expected.append(length)
-        length *= dimension
-    return all(
-        stride == wanted or dimension == 1
-        for stride, wanted, dimension in zip(
-            operand.desc.strides, reversed(expected), operand.desc.dims, strict=True
-        )
-    )
+def _tied(steps: Iterable[LoweredStep]) -> frozenset[int]:
+    """Return the slots that steps write over others, or that are written over."""
+    ties = [each for step in steps for each in step.sharing if each.kind is AliasKind.TIED]
+    return frozenset(slot for each in ties for slot in (each.output, each.input))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tightship._core import Attributes, MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.lower.passes.dequantized import Measured, Quantization
+from tightship.engine.lower.steps.copy_step import copy_step
 from tightship.engine.lower.steps.descriptions import Descriptions
 from tightship.engine.lower.steps.layouts import (
     DESCRIBABLE,
@@ -387,9 +388,7 @@ class Builder:
             return target
         source = self.dense(name)
         target = self._external(self.value(name))
-        node = Node(f"{name}.copy", "Copy", (), ())
-        item = [source.size_bytes], [1], [1]
-        self.native(node, ("copy", NativeKernel.copy(1, *item)), [source], [target])
+        self.records.steps.append(copy_step(f"{name}.copy", source, target))
         return target
 
 
