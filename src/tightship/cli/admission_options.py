@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 
 from tightship.cli.argument_types import host_name, rate
+from tightship.cli.service_manager import host_of
 from tightship.driver.oip.admission.gate import Entry, Gate
 from tightship.driver.oip.http.browsers import is_loopback
 from tightship.errors import InputError
@@ -84,9 +85,13 @@ def entry_of(options: argparse.Namespace) -> Entry:
     }
     for option in () if used else [name for name, value in given.items() if value]:
         raise InputError(f"`--{option}` is for HTTP and gRPC; give `--http` or `--grpc` as well.")
-    for name, (host, _) in used.items():
-        if not is_loopback(host):
-            _warn(f"--{name} {host}", has_tokens=tokens is not None, has_tls=cert is not None)
+    for name, where in used.items():
+        if not is_loopback(host_of(where)):
+            _warn(
+                f"--{name} {host_of(where)}",
+                has_tokens=tokens is not None,
+                has_tls=cert is not None,
+            )
     certificate = None
     if cert is not None:
         from tightship.driver.oip.admission.certificate import Certificate

@@ -93,6 +93,15 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(length) for length in lengths)
 
 
+def address_or_systemd(text: str) -> tuple[str, int] | str:
+    """Read an address, or the word `systemd` for a socket that systemd passes.
+
+    Raises:
+        argparse.ArgumentTypeError: The text is neither.
+    """
+    return text if text == "systemd" else address(text)
+
+
 def address(text: str) -> tuple[str, int]:
     """Read `HOST:PORT`, `[HOST]:PORT` for IPv6, or `PORT` at 127.0.0.1; port 0 means any free port.
 

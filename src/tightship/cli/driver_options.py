@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 
 from tightship.cli.admission_options import add_admission
-from tightship.cli.argument_types import address, count, pause, shape, size
+from tightship.cli.argument_types import address, address_or_systemd, count, pause, shape, size
 from tightship.cli.control_options import add_control
 from tightship.driver.oip.limits import LIMITS
 
@@ -78,10 +78,11 @@ def _add_protocol(command: argparse.ArgumentParser) -> None:
     for endpoint, name in ENDPOINTS.items():
         command.add_argument(
             f"--{endpoint}",
-            type=address,
+            type=address_or_systemd if endpoint == "http" else address,
             metavar="[HOST:]PORT",
             help=f"serve the Open Inference Protocol by {name} as well, at 127.0.0.1 unless HOST "
-            "says otherwise; without --token-file every client that can connect may use it",
+            "says otherwise; without --token-file every client that can connect may use it"
+            + ("; `systemd` takes the socket that systemd passes" if endpoint == "http" else ""),
         )
     command.add_argument(
         "--allow-client-shm",

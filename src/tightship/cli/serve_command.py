@@ -16,6 +16,7 @@ from tightship.cli.admission_options import entry_of
 from tightship.cli.control_options import POLL_S
 from tightship.cli.output import show
 from tightship.cli.served_sources import ServedSources
+from tightship.cli.service_manager import SYSTEMD, host_of, listening_socket, tell
 from tightship.driver.memory.trusted import trusted
 from tightship.driver.oip.limits import LIMITS, EndpointLimits
 from tightship.driver.oip.model_control import ALL, FREE_CONTROL, ModelControl
@@ -43,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
     given, repositories = map(_paths, (options.models, options.model_repository))
     sources = ServedSources.of(given, repositories, options.shape)
     control = _control(options)
+    if options.http == SYSTEMD:
+        options.http = listening_socket()
     path = socket_path() if options.socket is None else Path(options.socket)
     where = Listening(
         path,
@@ -60,12 +63,18 @@ def run(options: argparse.Namespace) -> int:
     threads = options.threads or sources.instance_count()
     driver = Driver(sources, where, threads=threads, secret=_secret(), control=control)
     signal.signal(signal.SIGINT, lambda *_: driver.stop())
-    signal.signal(signal.SIGTERM, lambda *_: driver.drain())
+    signal.signal(signal.SIGTERM, lambda *_: _drain(driver))
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")
     sys.stdout.flush()  # the parent process may be waiting for this line
     gc.set_threshold(COLLECT_AFTER)
+    tell("READY=1")
     driver.serve()
     return 0
+
+
+def _drain(driver: Driver) -> None:
+    tell("STOPPING=1")
+    driver.drain()
 
 
 def _log_as(kind: str, level: str) -> None:
@@ -144,11 +153,11 @@ def _user(name: str) -> int:
 
 
 def _places(where: Listening, driver: Driver) -> str:
-    hosts = {"http": where.http, "grpc": where.grpc}
+    places = {"http": where.http, "grpc": where.grpc}
     said = [
-        f"{endpoint}://{_bracketed(host[0])}:{driver.ports[endpoint]}"
-        for endpoint, host in hosts.items()
-        if host is not None
+        f"{endpoint}://{_bracketed(host_of(place))}:{driver.ports[endpoint]}"
+        for endpoint, place in places.items()
+        if place is not None
     ]
     return ", ".join([str(where.socket), *said])
 

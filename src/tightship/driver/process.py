@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from socket import socket as tcp_socket
 from threading import Thread, Timer
 from typing import Protocol
 
@@ -45,7 +46,8 @@ class Listening:
 
     Attributes:
         socket: Path of the socket of its own protocol.
-        http, grpc: Addresses of the inference protocol; None for no endpoint.
+        http, grpc: Addresses of the inference protocol, of HTTP perhaps a socket that listens; None
+            for no endpoint.
         allow_client_shm: Whether clients of the inference protocol may name shared memory of this
             user.
         limits: Limits on clients of the inference protocol.
@@ -55,7 +57,7 @@ class Listening:
     """
 
     socket: Path
-    http: Address | None = None
+    http: Address | tcp_socket | None = None
     grpc: Address | None = None
     allow_client_shm: bool = False
     limits: EndpointLimits = LIMITS

@@ -140,7 +140,7 @@ class HttpServer:
         self,
         endpoint: InferenceEndpoint,
         limits: EndpointLimits,
-        address: tuple[str, int],
+        address: tuple[str, int] | socket.socket,
         monitor: Monitor,
         entry: Entry = OPEN_ENTRY,
     ) -> None:
@@ -149,26 +149,19 @@ class HttpServer:
         Args:
             endpoint: Inference endpoint.
             limits: Limits on clients.
-            address: Host and port; port 0 is any free one.
+            address: Host and port, where port 0 is any free one; or a socket that listens.
             monitor: Contents of the page.
             entry: Rules for clients.
 
         Raises:
             InputError: The address is not available.
         """
-        host, port = address
+        self._listener = address if isinstance(address, socket.socket) else _listener(*address)
+        host: str = self._listener.getsockname()[0]
+        self.port: int = self._listener.getsockname()[1]
         origins = AllowedOrigins(is_loopback(host), entry.host_names)
         self._calls = HttpCalls(endpoint, limits.body_bytes_max, monitor, origins=origins)
         self._monitor, self._limits, self._entry = monitor, limits, entry
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            self._listener = socket.create_server((host, port), family=family)
-        except OSError as error:
-            where, why = f"{host}:{port}", error.strerror
-            raise InputError(
-                f"The HTTP endpoint cannot listen at `{where}`: {why}; name another."
-            ) from None
-        self.port: int = self._listener.getsockname()[1]
         self._loop = new_event_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="tightship-http")
@@ -211,6 +204,22 @@ class HttpServer:
             shared.hang_ups.close()
             executor.shutdown(cancel_futures=True)
             loaders.shutdown(cancel_futures=True)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """Listen at an address.
+
+    Raises:
+        InputError: The address is not available.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        where, why = f"{host}:{port}", error.strerror
+        raise InputError(
+            f"The HTTP endpoint cannot listen at `{where}`: {why}; name another."
+        ) from None
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
