@@ -34,6 +34,7 @@ OF_OTHERS = {
     **dict.fromkeys(("--http-port", "--http-address", "--grpc-port", "--grpc-address"), "Triton"),
     **dict.fromkeys(("--metrics-port", "--exit-on-error", "--strict-readiness"), "Triton"),
     "--exit-timeout-secs": "Triton",
+    "--cacert": "curl",
     **dict.fromkeys(("--grpc-use-ssl", "--grpc-server-cert", "--grpc-server-key"), "Triton"),
 }
 """Names that no file of this repository defines, and the programs that do."""

@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 
 from tightship.cli.argument_types import host_name, rate
-from tightship.cli.service_manager import host_of
+from tightship.cli.systemd import host_of
 from tightship.driver.oip.admission.gate import Entry, Gate
 from tightship.driver.oip.http.browsers import is_loopback
 from tightship.errors import InputError

@@ -16,7 +16,7 @@ from tightship.cli.admission_options import entry_of
 from tightship.cli.control_options import POLL_S
 from tightship.cli.output import show
 from tightship.cli.served_sources import ServedSources
-from tightship.cli.service_manager import SYSTEMD, host_of, listening_socket, tell
+from tightship.cli.systemd import SYSTEMD, host_of, listening_socket, tell
 from tightship.driver.memory.trusted import trusted
 from tightship.driver.oip.limits import LIMITS, EndpointLimits
 from tightship.driver.oip.model_control import ALL, FREE_CONTROL, ModelControl

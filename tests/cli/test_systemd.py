@@ -17,9 +17,9 @@ import pytest
 
 from tests.driver.oip.serve_process import COMMAND, MODEL
 from tests.models import parse
-from tightship.cli import service_manager as module
+from tightship.cli import systemd as module
 from tightship.cli.argument_types import address_or_systemd
-from tightship.cli.service_manager import host_of, listening_socket, tell
+from tightship.cli.systemd import host_of, listening_socket, tell
 from tightship.errors import InputError
 
 ACTIVATE = shutil.which("systemd-socket-activate")
