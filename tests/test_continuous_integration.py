@@ -10,7 +10,13 @@ ROOT = Path(__file__).parents[1]
 CI = ROOT / ".ci"
 PARTS = ("tests", "wheel", "frontends", "docs")
 SKIPPING = re.compile(r"importorskip\(\s*\"(\w+)|find_spec\(\"(\w+)")
-PACKAGES = {"grpc": "grpcio", "PIL": "pillow"}
+PACKAGES = {
+    "grpc": "grpcio",
+    "PIL": "pillow",
+    "kubernetes_validate": "kubernetes-validate",
+    "prometheus_client": "prometheus-client",
+    "yaml": "pyyaml",
+}
 """Names of packages by what is imported of them, where these differ."""
 SLOW = {
     "tests/loading/test_shared_exports.py": "slow, with a package that no extra brings",
