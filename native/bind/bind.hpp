@@ -52,6 +52,7 @@ void numpy_resource(nanobind::module_ &module);
 void replaying(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);
+void sha256(nanobind::module_ &module);
 void guarded_mapping(nanobind::module_ &module);
 void repeats(nanobind::module_ &module);
 void permits(nanobind::module_ &module);

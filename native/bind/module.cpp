@@ -46,6 +46,7 @@ NB_MODULE(_core, module) {
     tightship::bind::numpy_resource(module);
     tightship::bind::replaying(module);
     tightship::bind::stop_flag(module);
+    tightship::bind::sha256(module);
     tightship::bind::guarded_mapping(module);
     tightship::bind::onednn(module);
     tightship::bind::kernels(module);

@@ -1163,6 +1163,17 @@ class StopFlag:
 
     def is_set(self) -> bool: ...
 
+class Sha256:
+    """SHA-256 of bytes that come in parts."""
+
+    def __init__(self) -> None: ...
+
+    def update(self, content: bytes | bytearray | memoryview | NDArray[numpy.uint8]) -> None:
+        """Add bytes to those before."""
+
+    def digest(self) -> bytes:
+        """Return the 32 bytes of the digest of all bytes so far."""
+
 class GuardedMapping:
     """Mapped part of a file that another process may truncate."""
 

@@ -1,6 +1,5 @@
 """Prepares a model once for a user, so that all processes share its weights."""
 
-import hashlib
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -18,6 +17,7 @@ from tightship.prepared_cache import (
     cache_size_bytes,
     identify,
 )
+from tightship.sha256 import hexdigest
 
 Loaded = TypeVar("Loaded")
 
@@ -108,7 +108,7 @@ def identity_of(model: ModelSource, folder: Path) -> Identity:
         InputError: The model is not a file or bytes, or cannot be read.
     """
     if isinstance(model, bytes):
-        return Identity(hashlib.sha256(model).hexdigest(), len(model))
+        return Identity(hexdigest(model), len(model))
     if not isinstance(model, str | PathLike):
         raise InputError(
             "An exported program has no file by which other processes find it; leave `share` out, "

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import threading
 import weakref
@@ -23,6 +22,7 @@ from tightship.errors import CapacityError, InputError, OutOfMemoryError
 from tightship.model.feeds import Array
 from tightship.model.step_programs import StepPrograms
 from tightship.resource.private_folder import private, runtime_folder
+from tightship.sha256 import sha256
 
 FOLDER = "prefixes"
 _opened: "weakref.WeakValueDictionary[object, SharedRows]" = weakref.WeakValueDictionary()
@@ -84,7 +84,7 @@ class Prefixes:
         found, digest = [], self.start
         for index in range(count):
             part = tokens[:, index * self.block : (index + 1) * self.block]
-            digest = hashlib.sha256(digest + np.ascontiguousarray(part).tobytes()).digest()
+            digest = sha256(digest, np.ascontiguousarray(part).tobytes()).digest()
             found.append(digest.hex())
         return found
 
@@ -197,7 +197,7 @@ def _place(file: int, giver: PageGiver | None) -> object:
 
 def _digest(programs: StepPrograms, runs: CacheRuns, inputs: Mapping[str, Array]) -> bytes:
     """Return a digest of all that rows depend on besides tokens."""
-    found = hashlib.sha256(programs.digest.encode())
+    found = sha256(programs.digest.encode())
     made = programs.program(programs.chunk).first_lowered
     steps = [(step.name, step.implementation) for step in made.steps]
     layout = runs.row_bytes.tolist(), [c.dtype.value for c in programs.decoder.caches]

@@ -1,6 +1,5 @@
 """Makes each entry of the cache once, in the first process that needs it; others read it."""
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from tightship.prepared_cache.trust import (
     check_trusted,
 )
 from tightship.quantity import format_bytes
+from tightship.sha256 import hexdigest
 
 ATTEMPTS = 4
 """Attempts to read an entry, which may be evicted, or found corrupt, after it was made."""
@@ -46,7 +46,7 @@ class About:
     def key(self) -> str:
         """Name of the entry."""
         facts = json.dumps([self.content, sorted(self.facts.items())])
-        return hashlib.sha256(facts.encode()).hexdigest()
+        return hexdigest(facts.encode())
 
 
 @dataclass(frozen=True, slots=True)

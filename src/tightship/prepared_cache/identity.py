@@ -1,7 +1,6 @@
 """Identifies a model by a digest of its files, which is reused while the files stay the same."""
 
 import contextlib
-import hashlib
 import json
 import os
 import time
@@ -17,6 +16,7 @@ from tightship.prepared_cache.trust import (
     UnusableCacheError,
     check_trusted,
 )
+from tightship.sha256 import file_digest, hexdigest, sha256
 
 FORMAT = "tightship.known.v1"
 SETTLED_NS = 2_000_000_000
@@ -59,7 +59,7 @@ def identify(model: Path, data_files: Callable[[], Iterable[Path]], folder: Path
         OSError: A file of the model cannot be read.
     """
     model = Path(os.path.realpath(model))
-    note = folder / KNOWN / f"{hashlib.sha256(os.fsencode(model)).hexdigest()}.json"
+    note = folder / KNOWN / f"{hexdigest(os.fsencode(model))}.json"
     known = _noted(note)
     if known is not None:
         return known
@@ -76,11 +76,11 @@ def identify(model: Path, data_files: Callable[[], Iterable[Path]], folder: Path
 def _computed(model: Path, data_files: Callable[[], Iterable[Path]], note: Path | None) -> Identity:
     started_ns = time.time_ns()
     files = tuple((path, _facts(path)) for path in (model, *data_files()))
-    digest = hashlib.sha256()
+    digest = sha256()
     for path, _ in files:
         with path.open("rb", buffering=0) as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    identity = Identity(digest.hexdigest(), _size(files), files)
+            digest.update(file_digest(file))
+    identity = Identity(digest.digest().hex(), _size(files), files)
     # A file that changed just now may change again within the resolution of its time stamps, and
     # the note would then vouch for other bytes.
     settled = all(max(facts[3:]) + SETTLED_NS < started_ns for _, facts in files)

@@ -1,7 +1,10 @@
 """Digests of decoders."""
 
+import pytest
+
 from tests import decoders
 from tests.engine.state.loops import decoder
+from tightship.engine.state import digest as module
 from tightship.engine.state.digest import digest_of
 
 
@@ -13,6 +16,12 @@ def test_a_digest_tells_models_apart_and_not_contexts() -> None:
     model = decoders.llama()
     assert digest(model) == digest(model, 64)
     assert len({digest(make()) for make in (decoders.llama, decoders.qwen2, decoders.gpt2)}) == 3
+
+
+def test_constants_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = digest(decoders.llama())
+    monkeypatch.setattr(module, "PIECE_BYTES", 1000)
+    assert digest(decoders.llama()) == whole
 
 
 def test_one_weight_makes_another_digest() -> None:
