@@ -10,7 +10,8 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     memory | loading.entry | training | cost
     loading.shared
     loading.unprepared
-    loading.preparing | loading.first_shapes | loading.session_plan
+    loading.preparing | loading.first_shapes | loading.session_plan | loading.stored_session_plan
+    loading.session_programs | loading.planned_session
     loading.opening
     loading.decoder_shapes
     loading: tuning | restoring | prepared_once | model_specializer | input_shapes
@@ -28,7 +29,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     prepared_cache
     late_names, for packages
     deprecated, for all who have renamed something
-    quantity | forks | atomic_file
+    quantity | forks | atomic_file | sha256
     trace.rmm_log | trace.torch_snapshot | safetensors
     trace.events
     public_calls, for all above it | wrong_arguments
@@ -49,6 +50,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "forks": "",
     "safetensors": "errors",
     "atomic_file": "",
+    "sha256": "_core",
     "late_names": "deprecated",
     "deprecated": "errors",
     "trace": "",
@@ -59,7 +61,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "trace.workload": "errors quantity trace.events trace.replay resource",
     "graph": "deprecated errors late_names graph",
     "resource": "_core deprecated errors forks late_names quantity resource",
-    "frontend": "_core deprecated errors graph late_names frontend",
+    "frontend": "_core deprecated errors graph late_names sha256 frontend",
     "planner": "late_names planner",
     "planner.constraints": "errors quantity",
     "planner.constraint_checks": "errors planner.constraints",
@@ -188,6 +190,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " engine.template"
     ),
     "engine.state": "errors graph engine.template engine.state",
+    "engine.state.digest": "graph sha256",
     "engine.state.cache_rows": "_core errors graph engine.state",
     "engine.state.shared_rows": "_core errors engine.state",
     "engine.state.page_pool": "errors quantity engine.state",
@@ -199,8 +202,12 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core atomic_file errors graph planner engine.compile engine.kernels engine.library"
         " engine.plan engine.program engine.run engine.weights engine.stored"
     ),
-    "prepared_cache": "errors quantity prepared_cache",
+    "prepared_cache": "errors quantity sha256 prepared_cache",
     "engine.stored.steps": "graph engine.compile engine.state engine.stored engine.weights",
+    "engine.stored.shapes": (
+        "errors graph engine.compile engine.plan engine.program engine.state engine.stored"
+    ),
+    "engine.stored.sessions": "errors engine.state engine.stored",
     "model": "model",
     "model.feeds": "errors graph engine",
     "model.bound_run": "_core errors engine model.feeds",
@@ -208,7 +215,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.session_file": "atomic_file errors engine safetensors",
     "model.session_pool": "errors public_calls quantity engine",
     "model.session_tokens": "errors engine model.feeds",
-    "model.prefixes": ("_core errors resource engine model.feeds model.step_programs"),
+    "model.prefixes": ("_core errors resource sha256 engine model.feeds model.step_programs"),
     "model.session": (
         "_core errors public_calls engine model.feeds model.prefixes model.session_file"
         " model.session_pool model.session_tokens model.step_programs"
@@ -237,10 +244,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.decoder_shapes": "errors engine.state frontend.onnx graph loading.input_shapes",
     "loading.first_shapes": "graph engine loading.input_shapes loading.opening",
     "loading.model_specializer": "_core engine errors graph quantity",
-    "loading.prepared_once": "errors engine frontend prepared_cache",
+    "loading.prepared_once": "errors engine frontend prepared_cache sha256",
     "loading.step_files": (
         "errors engine loading.model_specializer loading.preparing loading.prepared_once"
-        " prepared_cache"
+        " loading.session_programs prepared_cache"
     ),
     "loading.opening": (
         "errors graph frontend engine loading.budget loading.decoder_shapes loading.input_shapes"
@@ -248,10 +255,17 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "loading.preparing": (
         "_core deprecated errors graph engine loading.input_shapes loading.opening"
+        " loading.session_programs"
+    ),
+    "loading.session_programs": "errors engine frontend.onnx loading.opening model.sessions",
+    "loading.planned_session": "errors engine.plan loading.input_shapes",
+    "loading.stored_session_plan": (
+        "errors engine graph loading.input_shapes loading.planned_session loading.restoring"
     ),
     "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
     "loading.session_plan": (
         "errors engine frontend.onnx model.sessions loading.input_shapes loading.opening"
+        " loading.planned_session"
     ),
     "loading.shared": (
         "errors engine model prepared_cache loading.model_specializer loading.opening"

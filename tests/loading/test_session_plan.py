@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tightship.loading.session_plan import SessionPlanner, session_planner
 
 SIZE = decoders.Size(layers=2, heads=8, shared=4, length=32, vocabulary=500, positions=8192)
 
+STEP = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 3}
 SCRIPT = """
 import json, resource, sys
 import numpy as np
@@ -25,13 +27,14 @@ def status(field):
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
 
-path, context, count, data_limit, tokens, pool_bytes, chunk, cache = json.loads(sys.argv[1])
+path, context, count, data_limit, tokens, pool_bytes, chunk, cache, share, shapes = json.loads(
+    sys.argv[1]
+)
 before = {"resident": status("VmRSS"), "data": status("VmData")}
 if data_limit:
     limit = before["data"] + data_limit
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-shapes = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 3}
-with tightship.load(path, shapes=shapes) as model:
+with tightship.load(path, shapes=shapes, share=share) as model:
     pool = tightship.SessionPool(pool_bytes, at_cap="evict") if pool_bytes else None
     sessions = [model.session(context, pool=pool, chunk=chunk, cache=cache) for _ in range(count)]
     for session in sessions:
@@ -42,6 +45,7 @@ with tightship.load(path, shapes=shapes) as model:
         "gained": status("VmHWM") - before["resident"],
         "resident": status("VmRSS") - before["resident"],
         "finite": bool(np.isfinite(logits).all()),
+        "openssl": "_hashlib" in sys.modules,
     }))
 """
 
@@ -59,9 +63,11 @@ def planner_of(file: Path) -> SessionPlanner:
 
 def run(
     file: Path, context: int, count: int, limit: int | None, tokens: int, pool: int = 0, *,
-    chunk: int = 128, cache: str | None = None,
+    chunk: int = 128, cache: str | None = None, share: bool = False,
+    shapes: dict[str, int] | None = STEP,
 ) -> dict[str, int]:  # fmt: skip
-    given = json.dumps([str(file), context, count, limit, tokens, pool, chunk, cache])
+    numbers = context, count, limit, tokens, pool, chunk
+    given = json.dumps([str(file), *numbers, cache, share, shapes])
     command = [sys.executable, "-c", SCRIPT, given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -83,6 +89,20 @@ def test_a_process_that_fills_its_contexts_stays_within_the_plan(
     assert found["gained"] <= planned
     if HAS_AVX512:  # products run on NumPy's BLAS otherwise, which reserves more than it touches
         assert planned <= 1.15 * found["gained"]
+
+
+def test_a_process_that_prepares_for_others_has_no_more_than_one_that_does_not(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process stores programs as well, and leaves nothing of that behind."""
+    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path))
+    planned = planner_of(file).plan(1024).peak_bytes(2)
+    first = run(file, 1024, 2, planned, 1024, share=True)
+    alone, later = (run(file, 1024, 2, planned, 1024, share=share) for share in (False, True))
+    assert first["gained"] <= planned
+    assert first["gained"] <= alone["gained"] + (1 << 19)
+    assert later["gained"] <= alone["gained"] - (5 << 20)  # neither onnx nor lowering
+    assert not any(found["openssl"] for found in (first, alone, later))
 
 
 def test_caches_of_fewer_bits_are_planned_as_exactly(file: Path) -> None:
@@ -135,6 +155,22 @@ def test_plans_between_two_that_differ_in_caches_alone_are_not_made_again(file: 
         patch.setattr(SessionPlanner, "_planned", None)
         found = [planner.plan(context) for context in (513, 1000, 2047)]
     assert found == [other.plan(context) for context in (513, 1000, 2047)]
+
+
+@pytest.mark.parametrize("make", [decoders.llama, decoders.gpt2, decoders.genai])
+def test_a_model_of_equal_layers_is_planned_by_few_of_them(make: Callable[..., bytes]) -> None:
+    """The plan is that of the whole model, to the byte."""
+    data = make(decoders.Size(layers=7))
+    few, whole = (session_planner(data, None, Settings()) for _ in range(2))
+    whole._few = ()
+    with pytest.MonkeyPatch.context() as patch:
+        lowered, own = [], SessionPlanner._parts
+        patch.setattr(
+            SessionPlanner, "_parts", lambda *given: lowered.append(given[1]) or own(*given)
+        )
+        found = few.plan(64)
+    assert few.file not in lowered
+    assert found == whole.plan(64)
 
 
 def test_a_table_of_the_file_limits_the_context() -> None:

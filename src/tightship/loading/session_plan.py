@@ -1,20 +1,21 @@
 """Plans the memory of a decoder's sessions, from its file, for contexts and numbers of sessions."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of, prepare
 from tightship.engine.compile.compiled_model import CompiledModel
-from tightship.engine.plan.footprint import program_bytes, session_bytes
+from tightship.engine.plan.footprint import NODE_BYTES, counted, node_kinds
 from tightship.engine.program.program import PackedWeight
-from tightship.engine.state.decoder import CONTEXT_MIN, Declared, Decoder, decoder_of
+from tightship.engine.state.decoder import CONTEXT_MIN, Declared, Decoder
+from tightship.engine.state.step_choices import StepChoices
 from tightship.engine.state.stored_caches import CacheType
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.errors import GraphError, InputError
 from tightship.frontend.onnx import OnnxFile
-from tightship.loading.input_shapes import Given, divided
+from tightship.loading.input_shapes import Given
 from tightship.loading.opening import is_onnx, open_model
+from tightship.loading.planned_session import SessionParts, SessionPlan, StepParts, batch_of
 from tightship.model.sessions import CHUNK, SessionOptions
 
 CONTEXT_MAX = 1 << 18
@@ -23,36 +24,10 @@ FIRST = 4096
 """Context that is planned first: its largest program is that of longer ones."""
 GUESSES = 4
 """Contexts tried by the growth of the caches, before halving finds the answer."""
+LAYERS_MIN = 6
+"""Fewest layers of a model that is planned by few of them."""
 PRECISION = 64
 """Rows to which it is exact, up to 4096; above that to 1 in 64."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPlan:
-    """Bytes of a loaded decoder and its sessions, for one context.
-
-    Attributes:
-        context: Most tokens of a session.
-        weights_bytes: Packed weights, which all sessions share.
-        arena_bytes: Arenas of the model's own program and of the steps', for one step at a time.
-        io_bytes: Tokens, logits and other inputs and outputs but caches.
-        runtime_bytes: Libraries, generated code and programs.
-        state_bytes: Caches of one session.
-        bytes_per_token: Bytes of these for one token.
-    """
-
-    context: int
-    weights_bytes: int
-    arena_bytes: int
-    io_bytes: int
-    runtime_bytes: int
-    state_bytes: int
-    bytes_per_token: int
-
-    def peak_bytes(self, sessions: int) -> int:
-        """Return the bytes with a number of sessions whose contexts are full."""
-        fixed = self.weights_bytes + self.arena_bytes + self.io_bytes + self.runtime_bytes
-        return fixed + sessions * self.state_bytes
 
 
 @dataclass(slots=True)
@@ -74,8 +49,15 @@ class SessionPlanner:
     batch: int
     chunk: int = CHUNK
     cache: CacheType | None = None
-    _declared: Declared | None = None
+    _declared: dict[OnnxFile, Declared] = field(default_factory=dict)
+    _few: "tuple[OnnxFile, OnnxFile, int] | tuple[()] | None" = None
+    """The model with two and three of its layers, and how many more it has; empty if not equal."""
     _plans: dict[int, SessionPlan] = field(default_factory=dict)
+
+    @property
+    def least_context(self) -> int:
+        """Shortest context that can be planned."""
+        return CONTEXT_MIN
 
     def plan(self, context: int) -> SessionPlan:
         """Plan sessions of a context.
@@ -103,27 +85,40 @@ class SessionPlanner:
         return replace(less, context=context, state_bytes=context * less.bytes_per_token)
 
     def _planned(self, context: int) -> SessionPlan:
-        if self._declared is None:
-            self._declared = Declared.of(self.file.graph(None, allow_symbolic=True))
         options = SessionOptions(context, self.batch, self.chunk, cache=self.cache)
-        decoder = decoder_of(self.file.graph, self._declared, context, self.batch)
-        decoder = decoder.with_cache_type(self.cache)
         choices = options.choices()
+        parts = self._of_few_layers(choices) or self._parts(self.file, choices)
+        return parts.plan(context, choices.chunk.bit_length())
+
+    def _of_few_layers(self, choices: StepChoices) -> SessionParts | None:
+        """Tell the whole model's parts from two and three of its layers, if they are equal."""
+        if self._few is None:
+            self._few = few_layers(self.file)
+        if not self._few:
+            return None
+        fewer, more, others = self._few
+        try:
+            less, known = self._parts(fewer, choices), self._parts(more, choices)
+        except GraphError:  # it names a node of the whole model below, or is none of it
+            return None
+        return known.with_more_layers(less, others)
+
+    def _parts(self, file: OnnxFile, choices: StepChoices) -> SessionParts:
+        """Lower the model's own program and two of its sessions."""
+        if file not in self._declared:
+            self._declared[file] = Declared.of(file.graph(None, allow_symbolic=True))
+        decoder = choices.decoder(file.graph, self._declared[file])
         weights: list[PackedWeight] = []
         own = self._compiled(decoder, 0, weights)
         steps = [self._compiled(decoder, count, weights) for count in {choices.chunk: 0, 1: 0}]
-        arena = own.placement.arena_bytes + max(each.placement.arena_bytes for each in steps)
-        largest = max(program_bytes(each.placement.lowered) for each in steps)
-        runtime = own.runtime_bytes + session_bytes(largest, choices.chunk.bit_length())
-        caches = 2 * decoder.state_bytes
-        return SessionPlan(
-            context,
+        nodes = node_kinds(decoder.file_graph(1))
+        return SessionParts(
             aligned_offsets(weights)[1],
-            arena,
-            max(each.placement.io_bytes for each in steps) - caches,
-            runtime,
+            own.placement.arena_bytes,
+            nodes,
+            own.runtime_bytes - counted(*nodes) * NODE_BYTES,
             decoder.state_bytes,
-            decoder.bytes_per_token,
+            tuple(StepParts.of(each.placement) for each in steps),
         )
 
     def _compiled(self, decoder: Decoder, steps: int, weights: list[PackedWeight]) -> CompiledModel:
@@ -178,6 +173,12 @@ class SessionPlanner:
             return False  # a table of the file ends before this context
 
 
+def few_layers(file: OnnxFile) -> tuple[OnnxFile, OnnxFile, int] | tuple[()]:
+    """Return a model with two and three of its layers, and how many more it has; empty if few."""
+    count = file.layer_count()
+    return (file.with_layers(2), file.with_layers(3), count - 3) if count >= LAYERS_MIN else ()
+
+
 def session_planner(
     model: ModelSource,
     given: Given | None,
@@ -204,19 +205,7 @@ def session_planner(
     file = open_model(model)
     if not isinstance(file, OnnxFile):
         raise InputError("Sessions are planned for ONNX files; a program has no caches.")
-    lengths = _lengths(file.declared, given or {})
+    lengths = batch_of(file.declared, given or {})
     return SessionPlanner(
         file, name_of(model), replace(settings, shapes=None), lengths, cache=cache
     )
-
-
-def _lengths(declared: Mapping[str, Sequence[object] | None], given: Given) -> int:
-    """Return the batch that is given, 1 by default."""
-    batches = {shape[0] for shape in declared.values() if shape and isinstance(shape[0], str)}
-    shapes, named = divided({}, given)
-    for name in [*shapes, *(name for name in named if name not in batches)]:
-        raise InputError(
-            f"`{name}` was given a length; with a context only the batch may be, by its name: "
-            f"{', '.join(sorted(map(str, batches))) or 'the file fixes it'}."
-        )
-    return next(iter(named.values()), 1)

@@ -76,8 +76,18 @@ MANY_PIXELS, MANY_CHANNELS = 28 * 28, 1024
 
 def counted_nodes(graph: "Graph") -> int:
     """Count the nodes of a graph as it was read, for `runtime_bytes`."""
+    return counted(*node_kinds(graph))
+
+
+def node_kinds(graph: "Graph") -> tuple[int, int]:
+    """Count the nodes whose results depend on data, and those that shapes determine."""
     known = sum(bool(n.writes) and all(w in graph.known for w in n.writes) for n in graph.nodes)
-    return len(graph.nodes) - known + -(-known // NODES_AS_ONE)
+    return len(graph.nodes) - known, known
+
+
+def counted(others: int, known: int) -> int:
+    """Return the nodes that the two kinds of `node_kinds` count as."""
+    return others + -(-known // NODES_AS_ONE)
 
 
 def runtime_bytes(lowered: Lowered, node_count: int) -> int:

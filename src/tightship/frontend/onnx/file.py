@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
     from tightship.frontend.onnx.functions import Functions
+    from tightship.frontend.onnx.layers import Layers
     from tightship.frontend.onnx.schema import Opsets
     from tightship.frontend.onnx.tensor import Tensors
 
@@ -39,7 +40,7 @@ class OnnxFile:
 
     The bytes of its weights stay in the file, mapped. What was parsed is dropped once a graph was
     made of it, and parsed again for the next one: few models need a second graph, and its messages
-    would stay as long as the model is loaded.
+    would stay as long as the model is loaded. A part of a model keeps it, which is small.
     """
 
     def __init__(
@@ -54,10 +55,15 @@ class OnnxFile:
 
         self._file = file
         self._external = ExternalFiles(path, given)
+        self._is_part = False
+        self._layers: Layers | None = None
         with self._named():
-            self._kept: _Parsed | None = self._parse()
-            self._declared = _declared(self._kept.model)
-            self._declared_outputs = _shapes_of(self._kept.model.graph.output)
+            self._keep(self._parse())
+
+    def _keep(self, parsed: _Parsed) -> None:
+        self._kept: _Parsed | None = parsed
+        self._declared = _declared(parsed.model)
+        self._declared_outputs = _shapes_of(parsed.model.graph.output)
 
     @property
     def declared(self) -> dict[str, Shape | None]:
@@ -90,6 +96,34 @@ class OnnxFile:
         with self._named():
             return self._external.named_files_of(self._parsed().model)
 
+    def layer_count(self) -> int:
+        """Return how many equal layers the model has; 0 if fewer than four."""
+        from tightship.frontend.onnx.layers import layers_of  # for plans of sessions alone
+
+        with self._named():
+            parsed = self._parsed()
+            self._layers = layers_of(parsed.model.graph, parsed.tensors)
+        return 0 if self._layers is None else self._layers.count
+
+    def with_layers(self, count: int) -> "OnnxFile":
+        """Return the model with fewer of the layers that `layer_count` found.
+
+        Args:
+            count: Layers that are left, two at least.
+        """
+        from tightship.frontend.onnx.layers import leave_out
+
+        assert self._layers is not None, "layers have not been found"
+        found = OnnxFile.__new__(OnnxFile)
+        found._file, found._external, found._is_part = self._file, self._external, True
+        parsed = self._parsed()
+        model = type(parsed.model)()
+        model.CopyFrom(parsed.model)
+        leave_out(model.graph, self._layers, count)
+        with found._named():
+            found._keep(replace(parsed, model=model))
+        return found
+
     def graph(
         self,
         shapes: Mapping[str, Sequence[int]] | None = None,
@@ -108,7 +142,8 @@ class OnnxFile:
 
         bind = partial(bind_inputs, shapes=shapes or {}, allow_symbolic=allow_symbolic)
         with self._named():
-            parsed, self._kept = self._parsed(), None
+            parsed = self._parsed()
+            self._kept = parsed if self._is_part else None
             inference = Inference(parsed.model.ir_version)
             reader = Reader(parsed.tensors, parsed.functions, inference)
             return reader.model_graph(parsed.model.graph, Origin(parsed.opsets), bind)

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.engine.lower.passes.affine import Scaled
 from tightship.engine.lower.passes.blocks import BlockWeights
@@ -21,10 +20,9 @@ from tightship.graph import (
     Node,
     element_count,
 )
+from tightship.graph.equal_runs import RUNS_MIN, longest_run
 from tightship.graph.symbolic import constant_key, length_key
 
-LAYERS_MIN = 3
-"""Fewest layers that are worth the comparison."""
 WEIGHTED = frozenset(
     {"Add", "Gemm", "LayerNormalization", "MatMul", "Mul", "RMSNormalization", "Sub"}
 )
@@ -68,7 +66,7 @@ def alike_layers(graph: Graph) -> tuple[LayerRun, ...]:
     pending = [(0, len(numbers))]
     while pending:
         start, stop = pending.pop()
-        run = _longest(np.array(numbers[start:stop]))
+        run = longest_run(np.array(numbers[start:stop]))
         if run is None:
             continue
         first, period, count = start + run[0], run[1], run[2]
@@ -77,21 +75,6 @@ def alike_layers(graph: Graph) -> tuple[LayerRun, ...]:
             found.append(repeat)
         pending += [(start, first), (first + period * count, stop)]
     return tuple(sorted(found, key=lambda repeat: repeat.start))
-
-
-def _longest(kinds: NDArray[np.int64]) -> tuple[int, int, int] | None:
-    """Find start, period and count of the equal runs that cover most of a sequence."""
-    best: tuple[int, int, int] | None = None
-    for period in range(1, len(kinds) // LAYERS_MIN + 1):
-        differs = np.flatnonzero(kinds[:-period] != kinds[period:])
-        edges = np.concatenate([[-1], differs, [len(kinds) - period]])
-        lengths = np.diff(edges) - 1
-        longest = int(lengths.argmax())
-        count = int(lengths[longest]) // period + 1
-        covered = 0 if best is None else best[1] * best[2]
-        if count >= LAYERS_MIN and count * period > covered:
-            best = int(edges[longest]) + 1, period, count
-    return best
 
 
 def _alike(graph: Graph, start: int, period: int, count: int) -> LayerRun | None:
@@ -103,7 +86,7 @@ def _alike(graph: Graph, start: int, period: int, count: int) -> LayerRun | None
             first = index
         if index + 1 - first > len(run):
             run = layers[first : index + 1]
-    if len(run) < LAYERS_MIN - 1:
+    if len(run) < RUNS_MIN - 1:
         return None
     return LayerRun(
         run[0].start,

@@ -1,0 +1,211 @@
+"""Repeated layers of a model's file, of which a few may stand for all when memory is planned."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto
+
+from tightship.frontend.onnx.tensor import Tensors
+from tightship.graph import Constant, DType, size_bytes
+from tightship.graph.equal_runs import longest_run
+from tightship.sha256 import sha256
+
+KEPT = 1
+"""Layers before those that are left out."""
+WEIGHTED = frozenset(
+    {
+        "Add", "Gemm", "LayerNormalization", "MatMul", "MatMulNBits", "Mul", "RMSNormalization",
+        "SimplifiedLayerNormalization", "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization", "Sub",
+    }
+)  # fmt: skip
+"""Operators whose kernels do not depend on the elements of a real vector or matrix."""
+BLOCKS = "MatMulNBits"
+"""Operator of these whose weights are integers."""
+FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+COMPARED_BYTES_MAX = 4 << 20
+"""Largest constant, a causal table for instance, that is compared by its elements."""
+
+Place = tuple[int, int]
+"""Node and output that has a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Nodes `[start, start + period * count)` of a graph: equal layers, one after another."""
+
+    start: int
+    period: int
+    count: int
+
+    @property
+    def stop(self) -> int:
+        """First node after the layers."""
+        return self.start + self.period * self.count
+
+
+def layers_of(graph: GraphProto, tensors: Tensors) -> Layers | None:
+    """Find layers that differ in nothing but weights, and caches among inputs and outputs.
+
+    Each reads values of its own, of the layer before, and of nodes before all layers. None if there
+    are fewer than four, or if a node has a graph of its own.
+
+    Args:
+        graph: The graph.
+        tensors: Reader of its constants; few elements are read.
+    """
+    if any(attribute.HasField("g") or attribute.graphs
+           for node in graph.node for attribute in node.attribute):  # fmt: skip
+        return None
+    found = _Names.of(graph, tensors)
+    kinds: dict[Hashable, int] = {}
+    numbers = [kinds.setdefault(found.kind(node), len(kinds)) for node in graph.node]
+    run = longest_run(np.array(numbers))
+    if run is None:
+        return None
+    start, period, count = run
+    for skipped in range(2):  # the first of all may compute what the others share
+        layers = Layers(start + skipped * period, period, count - skipped)
+        if layers.count > KEPT + 2 and found.is_alike(graph, layers):
+            return layers
+    return None
+
+
+def leave_out(graph: GraphProto, layers: Layers, count: int) -> None:
+    """Remove layers from a graph, so that `count` are left, two at least."""
+    removed = (layers.count - count) * layers.period
+    first = layers.start + KEPT * layers.period
+    gone = graph.node[first : first + removed]
+    renamed = {
+        name: other
+        for node, stands in zip(graph.node[layers.start + removed : first + removed],
+                                graph.node[layers.start : first], strict=True)
+        for name, other in zip(node.output, stands.output, strict=True)
+    }  # fmt: skip
+    made = {name for node in gone for name in node.output}
+    read = {name for node in gone for name in node.input}
+    del graph.node[first : first + removed]
+    for node in graph.node[first:]:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+    unused = read.difference(*(node.input for node in graph.node))
+    for values, names in ((graph.input, unused), (graph.output, made),
+                          (graph.initializer, unused), (graph.value_info, made)):  # fmt: skip
+        kept = [value for value in values if value.name not in names]
+        del values[:]
+        values.extend(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Meaning of the names of a graph."""
+
+    tensors: Mapping[str, TensorProto]
+    inputs: Mapping[str, bytes]
+    outputs: frozenset[str]
+    makers: Mapping[str, Place]
+    read: Callable[[TensorProto, str], Constant]
+    digests: dict[str, bytes] = field(default_factory=dict)
+
+    @staticmethod
+    def of(graph: GraphProto, tensors: Tensors) -> "_Names":
+        return _Names(
+            {tensor.name: tensor for tensor in graph.initializer},
+            {value.name: value.type.SerializeToString(deterministic=True) for value in graph.input},
+            frozenset(value.name for value in graph.output),
+            {name: (index, place) for index, node in enumerate(graph.node)
+             for place, name in enumerate(node.output)},
+            tensors.constant,
+        )  # fmt: skip
+
+    def kind(self, node: NodeProto) -> Hashable:
+        """Return what layers must have in common at a node, but for what its inputs are named."""
+        attributes = [each.SerializeToString(deterministic=True) for each in node.attribute]
+        return (
+            node.op_type,
+            node.domain,
+            tuple(sorted(attributes)),
+            tuple([self._form(node, name) for name in node.input]),
+            tuple([name in self.outputs for name in node.output]),
+        )
+
+    def _form(self, node: NodeProto, name: str) -> Hashable:
+        """Return what a kernel may depend on of an operand before it runs."""
+        tensor = self.tensors.get(name)
+        if tensor is None:
+            return self.inputs.get(name, self.makers.get(name, (0, -1))[1])
+        is_weight = int(np.prod(tensor.dims)) > 1 and node.op_type in WEIGHTED
+        form = tensor.data_type, tuple(tensor.dims)
+        if is_weight and (tensor.data_type in FLOATS or node.op_type == BLOCKS):
+            return form
+        constant = self.read(tensor, name)
+        size = size_bytes(constant.dtype, constant.shape)
+        if size > COMPARED_BYTES_MAX or constant.dtype is DType.STRING:
+            return name
+        if name not in self.digests:
+            self.digests[name] = sha256(constant.array().tobytes()).digest()
+            constant.release()
+        return form, self.digests[name]
+
+    def is_alike(self, graph: GraphProto, layers: Layers) -> bool:
+        """Whether layers read the same, or what corresponds, and nothing else reads their weights.
+
+        Nodes after the layers may read the last of them.
+        """
+        own: list[dict[str, int]] = []
+        for index in range(layers.count):
+            weights: dict[str, int] = {}
+            for name in self._weights(graph, layers, index):
+                weights.setdefault(name, len(weights))
+            own.append(weights)
+        patterns = {tuple(map(each.get, self._weights(graph, layers, index)))
+                    for index, each in enumerate(own)}  # fmt: skip
+        names = {name for each in own for name in each}
+        inside = graph.node[layers.start : layers.stop]
+        outside = [*graph.node[: layers.start], *graph.node[layers.stop :]]
+        return (
+            len(patterns) == 1
+            and len(names) == sum(map(len, own))
+            and names.isdisjoint(name for node in outside for name in node.input)
+            and all(map(self._reads_alike, inside, inside[layers.period :], _places(layers)))
+            and all(self._ends(name, layers) for node in graph.node[layers.stop :]
+                    for name in node.input)
+        )  # fmt: skip
+
+    def _weights(self, graph: GraphProto, layers: Layers, index: int) -> Iterator[str]:
+        """Yield weights and caches of a layer, as often as it reads them."""
+        first = layers.start + index * layers.period
+        other = first - layers.period if index else first + layers.period
+        for node, twin in zip(graph.node[first : first + layers.period],
+                              graph.node[other : other + layers.period], strict=True):  # fmt: skip
+            yield from (a for a, b in zip(node.input, twin.input, strict=True)
+                        if a != b and a not in self.makers)  # fmt: skip
+
+    def _reads_alike(self, node: NodeProto, twin: NodeProto, place: tuple[int, Layers]) -> bool:
+        index, layers = place
+        layer = (index - layers.start) // layers.period
+        for name, other in zip(node.input, twin.input, strict=True):
+            maker, of_twin = self.makers.get(name), self.makers.get(other)
+            if (maker is None) != (of_twin is None):
+                return False
+            if maker is None or of_twin is None or name == other:
+                if maker is not None and maker[0] >= layers.start:
+                    return False
+                continue
+            if of_twin[0] - maker[0] != layers.period or of_twin[0] < layers.start:
+                return False
+            if (of_twin[0] - layers.start) // layers.period < layer:  # the twin's layer is the next
+                return False
+        return True
+
+    def _ends(self, name: str, layers: Layers) -> bool:
+        """Whether a node after the layers may read a value."""
+        maker = self.makers.get(name)
+        last = layers.stop - layers.period
+        return maker is None or not layers.start <= maker[0] < last
+
+
+def _places(layers: Layers) -> Iterator[tuple[int, Layers]]:
+    for index in range(layers.start, layers.stop):
+        yield index, layers

@@ -1,0 +1,150 @@
+"""Memory of a decoder and its sessions, for one context."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tightship.engine.plan.footprint import (
+    NODE_BYTES,
+    counted,
+    program_bytes,
+    session_bytes,
+)
+from tightship.engine.plan.placement import Placement
+from tightship.errors import InputError
+from tightship.loading.input_shapes import Given, divided
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """Bytes of a loaded decoder and its sessions, for one context.
+
+    Attributes:
+        context: Most tokens of a session.
+        weights_bytes: Packed weights, which all sessions share.
+        arena_bytes: Arenas of the model's own program and of the steps', for one step at a time.
+        io_bytes: Tokens, logits and other inputs and outputs but caches.
+        runtime_bytes: Libraries, generated code and programs.
+        state_bytes: Caches of one session.
+        bytes_per_token: Bytes of these for one token.
+    """
+
+    context: int
+    weights_bytes: int
+    arena_bytes: int
+    io_bytes: int
+    runtime_bytes: int
+    state_bytes: int
+    bytes_per_token: int
+
+    def peak_bytes(self, sessions: int) -> int:
+        """Return the bytes with a number of sessions whose contexts are full."""
+        fixed = self.weights_bytes + self.arena_bytes + self.io_bytes + self.runtime_bytes
+        return fixed + sessions * self.state_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StepParts:
+    """Bytes of a program of sessions.
+
+    Attributes:
+        arena_bytes: Its arena.
+        io_bytes: Its inputs and outputs, caches included.
+        program_bytes: Its steps and generated code.
+    """
+
+    arena_bytes: int
+    io_bytes: int
+    program_bytes: int
+
+    @staticmethod
+    def of(placement: Placement) -> "StepParts":
+        """Measure a program."""
+        program = program_bytes(placement.lowered)
+        return StepParts(placement.arena_bytes, placement.io_bytes, program)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """Bytes that a plan of sessions consists of.
+
+    Attributes:
+        weights_bytes: Packed weights.
+        arena_bytes: Arena of the model's own program.
+        nodes: Nodes of its graph, as `node_kinds` counts them.
+        runtime_bytes: Libraries, generated code and the program without its nodes.
+        state_bytes: Caches of one session.
+        steps: Programs of sessions.
+    """
+
+    weights_bytes: int
+    arena_bytes: int
+    nodes: tuple[int, int]
+    runtime_bytes: int
+    state_bytes: int
+    steps: tuple[StepParts, ...]
+
+    def plan(self, context: int, programs: int) -> SessionPlan:
+        """Return the plan of sessions.
+
+        Args:
+            context: Most tokens of a session.
+            programs: Most programs of sessions.
+        """
+        largest = max(each.program_bytes for each in self.steps)
+        return SessionPlan(
+            context,
+            self.weights_bytes,
+            self.arena_bytes + max(each.arena_bytes for each in self.steps),
+            max(each.io_bytes for each in self.steps) - 2 * self.state_bytes,
+            self.runtime_bytes
+            + counted(*self.nodes) * NODE_BYTES
+            + session_bytes(largest, programs),
+            self.state_bytes,
+            self.state_bytes // context,
+        )
+
+    def with_more_layers(self, less: "SessionParts", count: int) -> "SessionParts | None":
+        """Return the parts of a model that has more layers; None if these two do not tell them.
+
+        A layer adds weights, caches and steps of its own. It adds nothing to arenas, because the
+        layers run one after another.
+
+        Args:
+            less: Parts of the same model with one layer less.
+            count: Layers to add.
+        """
+        arenas, others = ([parts.arena_bytes, *(each.arena_bytes for each in parts.steps)]
+                          for parts in (self, less))  # fmt: skip
+        if arenas != others:
+            return None
+
+        def more(known: int, before: int) -> int:
+            return known + count * (known - before)
+
+        return SessionParts(
+            more(self.weights_bytes, less.weights_bytes),
+            self.arena_bytes,
+            (more(self.nodes[0], less.nodes[0]), more(self.nodes[1], less.nodes[1])),
+            more(self.runtime_bytes, less.runtime_bytes),
+            more(self.state_bytes, less.state_bytes),
+            tuple(
+                StepParts(
+                    each.arena_bytes,
+                    more(each.io_bytes, before.io_bytes),
+                    more(each.program_bytes, before.program_bytes),
+                )
+                for each, before in zip(self.steps, less.steps, strict=True)
+            ),
+        )
+
+
+def batch_of(declared: Mapping[str, Sequence[object] | None], given: Given) -> int:
+    """Return the batch that is given, 1 by default."""
+    batches = {shape[0] for shape in declared.values() if shape and isinstance(shape[0], str)}
+    shapes, named = divided({}, given)
+    for name in [*shapes, *(name for name in named if name not in batches)]:
+        raise InputError(
+            f"`{name}` was given a length; with a context only the batch may be, by its name: "
+            f"{', '.join(sorted(map(str, batches))) or 'the file fixes it'}."
+        )
+    return next(iter(named.values()), 1)
