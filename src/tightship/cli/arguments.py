@@ -7,6 +7,7 @@ from tightship import __version__
 from tightship.cli.argument_types import count, lengths, pass_name, seconds, shape, size, sizes
 from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place, add_verify
 from tightship.cli.cluster_options import add_cluster
+from tightship.cli.context_arguments import add_context
 from tightship.cli.driver_options import add_pools, add_serve
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
@@ -110,11 +111,9 @@ def _plan(command: argparse.ArgumentParser) -> None:
         metavar="N,N,...",
         help="cut the model into stages for nodes of this memory, with least bytes across cuts",
     )
-    command.add_argument(
-        "--context",
-        type=lengths,
-        metavar="4k,...",
-        help="plan sessions of a decoder with caches of so many tokens; `-o` then draws peaks "
+    add_context(
+        command,
+        "plan sessions of a decoder with caches of so many tokens; `-o` then draws peaks "
         "(.html, .svg)",
     )
     command.add_argument(
@@ -123,12 +122,6 @@ def _plan(command: argparse.ArgumentParser) -> None:
         metavar="N,N,...",
         help="numbers of sessions to plan for, with `--context` (default: 1); with `--max-memory` "
         "alone, their largest contexts",
-    )
-    command.add_argument(
-        "--cache",
-        metavar="TYPE",
-        help="type that sessions round their caches to, float16, bfloat16 or int8 (default: the "
-        "model's)",
     )
     command.add_argument(
         "-o",
@@ -242,6 +235,9 @@ def _cost(command: argparse.ArgumentParser) -> None:
 def _prepare(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", metavar="MODEL", help="an ONNX model")
     _model_options(command, "; may be repeated, to prepare for several shapes")
+    add_context(
+        command, "write programs for sessions of a decoder with caches of so many tokens too"
+    )
     command.add_argument(
         "-o", "--output", required=True, metavar="OUT.tship", help="the prepared model to write"
     )

@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tightship.atomic_file import write_text
-from tightship.engine.state.decoder import CONTEXT_MIN
-from tightship.loading.session_plan import SessionPlan, SessionPlanner
+from tightship.loading.planned_session import SessionPlan
+from tightship.loading.session_plan import SessionPlanner
+from tightship.loading.stored_session_plan import StoredSessionPlanner
 from tightship.view.session_page import session_page
 from tightship.view.session_picture import PlannedContext, SessionPicture
 from tightship.view.session_svg import session_svg
+
+Planner = SessionPlanner | StoredSessionPlanner
 
 BEYOND = 2
 """A largest context up to this multiple of the contexts that are given is in the picture too."""
@@ -16,7 +19,7 @@ BEYOND = 2
 
 def draw_sessions(
     path: Path,
-    planner: SessionPlanner,
+    planner: Planner,
     plans: Sequence[SessionPlan],
     counts: Sequence[int],
     limit_bytes: int | None,
@@ -37,7 +40,7 @@ def draw_sessions(
     """
     asked = frozenset(plan.context for plan in plans)
     near = {c for c in largest.values() if c and (not asked or c <= BEYOND * max(asked))}
-    contexts = sorted(asked | near) or [CONTEXT_MIN]
+    contexts = sorted(asked | near) or [planner.least_context]
     picture = SessionPicture(
         planner.name,
         tuple(_planned(planner.plan(context)) for context in contexts),

@@ -3,13 +3,16 @@
 import argparse
 from pathlib import Path
 
-from tightship.cli.context_drawing import draw_sessions
+from tightship.cli.context_drawing import Planner, draw_sessions
 from tightship.cli.drawing import check_drawing
 from tightship.cli.output import show, show_json
 from tightship.engine.compile.compile_graph import Settings
-from tightship.engine.state.decoder import CONTEXT_MIN
+from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
-from tightship.loading.session_plan import SessionPlan, SessionPlanner, session_planner
+from tightship.loading.planned_session import SessionPlan
+from tightship.loading.restoring import Asked
+from tightship.loading.session_plan import session_planner
+from tightship.loading.stored_session_plan import stored_planner
 from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
 from tightship.view.text import printable
@@ -38,8 +41,7 @@ def run_context(options: argparse.Namespace, limit: int | None) -> int:
         )
     if options.output is not None:
         check_drawing(Path(options.output))
-    settings = Settings(None, options.threads or 1, options.without)
-    planner = session_planner(options.file, dict(options.shape), settings, options.cache)
+    planner = _planner(options)
     counts = options.sessions or [1]
     plans = [planner.plan(context) for context in options.context or ()]
     largest = {}
@@ -56,8 +58,18 @@ def run_context(options: argparse.Namespace, limit: int | None) -> int:
     return 0 if fits or (not peaks and any(largest.values())) else 1
 
 
+def _planner(options: argparse.Namespace) -> Planner:
+    """Return the planner of a model's file, or of programs that a prepared model has."""
+    given = dict(options.shape)
+    if holds_prepared(options.file):
+        asked = Asked(None, options.threads, options.without)
+        return stored_planner(options.file, asked, given, options.cache)
+    settings = Settings(None, options.threads or 1, options.without)
+    return session_planner(options.file, given, settings, options.cache)
+
+
 def _json(
-    planner: SessionPlanner, plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
+    planner: Planner, plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
 ) -> dict[str, object]:
     found: dict[str, object] = {
         "model": planner.name,
@@ -87,7 +99,7 @@ def _json(
 
 
 def _text(
-    planner: SessionPlanner, plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
+    planner: Planner, plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
 ) -> str:
     rows = [
         (
@@ -101,7 +113,7 @@ def _text(
     titles = ("context", "weights", "arena", "in and out", "runtime", "state",
               *(f"peak x{count}" for count in counts))  # fmt: skip
     columns = [Column(title, number=True) for title in titles]
-    some = plans[0] if plans else planner.plan(max(CONTEXT_MIN, *largest.values()))
+    some = plans[0] if plans else planner.plan(max(planner.least_context, *largest.values()))
     lines = [
         f"{printable(planner.name)}: {format_bytes(some.bytes_per_token)} of state for each token "
         f"of a session{f', as {planner.cache}' if planner.cache else ''}",

@@ -15,10 +15,13 @@ Shape = tuple[int, ...]
 def run(options: argparse.Namespace) -> int:
     """Write a prepared model; print its size on disk and in memory."""
     output = Path(options.output)
+    if options.cache is not None and not options.context:
+        raise InputError("`--cache` is for sessions; give `--context`, the tokens of one.")
     with Progress("packing weights") as progress:
         plan = prepare(
             options.file, output, shapes=shape_sets(options.shape), threads=options.threads or 1,
-            without=options.without, progress=progress,
+            without=options.without, progress=progress, context=options.context or (),
+            cache=options.cache,
         )  # fmt: skip
     size = output.stat().st_size
     if options.json:

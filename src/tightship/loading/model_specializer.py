@@ -12,7 +12,7 @@ from tightship.engine.compile.input_shapes import Key
 from tightship.engine.compile.shape_specializer import GraphSource, InputShapes
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
-from tightship.engine.stored.model import StoredShapes, shown
+from tightship.engine.stored.shapes import StoredShapes, shown
 from tightship.engine.weights.weight_store import PackedCopy, WeightStore
 from tightship.errors import InputError
 from tightship.graph import Constant, Mapped, Shape

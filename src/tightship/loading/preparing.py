@@ -3,11 +3,11 @@
 Modules that read, lower and write are imported when a model is prepared.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from tightship import _core
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
@@ -21,7 +21,9 @@ from tightship.public_calls import explains_memory
 
 if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource, Settings, Shapes
+    from tightship.engine.stored.save import Steps
     from tightship.graph import Graph
+    from tightship.loading.opening import OpenedModel
 
 
 @explains_memory("preparing a model")
@@ -34,6 +36,9 @@ def prepare(
     without: Collection[str] = (),
     tune: str | PathLike[str] | None = None,
     progress: Progress | None = None,
+    context: int | Sequence[int] = (),
+    chunk: int = 128,
+    cache: Literal["float16", "bfloat16", "int8"] | None = None,
 ) -> MemoryPlan:
     """Write a model's program, plan and packed weights into a file that `load` maps and shares.
 
@@ -51,12 +56,16 @@ def prepare(
         tune: File of measured choices, as for `load`; the choice is for the first set of shapes
             only.
         progress: Function called with the bytes of weights packed so far and in all.
+        context: Most tokens of sessions that `Model.session` opens from the file, or several such
+            numbers. Without them, the file opens no session.
+        chunk: Most tokens of these sessions that run at once, as for `Model.session`.
+        cache: Type that the caches of these sessions are rounded to, as for `Model.session`.
 
     Returns:
         Plan of a process that loads the file, for the first set of shapes.
 
     Raises:
-        FormatError, GraphError: The errors of `plan`.
+        FormatError, GraphError: The errors of `plan`, and of `Model.session` with a context.
         InputError: An error of `plan`; or only `onnx.reference` runs a step, a shape depends on
             data, or `output` is the model's own file.
         OSError: The file cannot be written.
@@ -69,7 +78,7 @@ def prepare(
     from tightship.engine.stored.compatibility import Compatibility
     from tightship.engine.stored.model import StoredModel
     from tightship.engine.stored.save import save
-    from tightship.loading.opening import measure
+    from tightship.loading.opening import measure, open_model
 
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
@@ -84,7 +93,18 @@ def prepare(
         open_library()
     if tune is not None:
         settings[0] = measure(model, settings[0], tune)
-    save(path, _programs(model, settings), Compatibility.here(threads, without), progress)
+    made = Compatibility.here(threads, without)
+    source, packed = open_model(model), dict[str, list[PackedWeight]]()
+    programs = _programs(source, name_of(model), settings, packed)
+    sessions: Iterable[Steps] = ()
+    if context:
+        from tightship.loading.session_programs import session_steps  # few models have sessions
+
+        contexts = (context,) if isinstance(context, int) else context
+        sessions = session_steps(source, settings[0], programs[0], packed, (contexts, chunk, cache))
+    with recording():
+        save(path, programs, made, progress, sessions)
+    del programs, packed, sessions, source
     release_unused()
     return StoredModel(path).plan()
 
@@ -133,23 +153,23 @@ def recording() -> Iterator[None]:
         _core.record_recipes(wanted=was)
 
 
-def _programs(model: "ModelSource", settings: "Sequence[Settings]") -> list[CompiledModel]:
-    """Lower each set of shapes, reusing packed layouts of the sets before."""
-    from tightship.engine.compile.compile_graph import name_of
+def _programs(
+    source: "OpenedModel",
+    name: str,
+    settings: "Sequence[Settings]",
+    packed: dict[str, list[PackedWeight]],
+) -> list[CompiledModel]:
+    """Lower each set of shapes, reusing packed layouts of the sets before, which are added."""
     from tightship.engine.compile.compile_graph import prepare as prepare_graph
-    from tightship.loading.opening import is_open, open_model, shapes_for
+    from tightship.loading.opening import is_open, shapes_for
+    from tightship.loading.session_programs import add_known
 
-    source = open_model(model)
-    packed: dict[str, list[PackedWeight]] = {}
     programs: list[CompiledModel] = []
     with recording():
         for each in settings:
             shapes = shapes_for(source, each.shapes)
             known: PackedBefore | None = packed if is_open(source.declared) else None
-            prepared = prepare_graph(source.graph(shapes), name_of(model), each, known)
+            prepared = prepare_graph(source.graph(shapes), name, each, known)
             programs.append(prepared)
-            for weight in prepared.placement.lowered.weights:
-                held = packed.setdefault(weight.name, [])
-                if not any(weight is other for other in held):
-                    held.append(weight)
+            add_known(packed, prepared)
     return programs

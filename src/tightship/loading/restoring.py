@@ -10,7 +10,8 @@ from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.stored.compatibility import VERSION
-from tightship.engine.stored.model import StoredModel, StoredShapes
+from tightship.engine.stored.model import StoredModel
+from tightship.engine.stored.shapes import StoredShapes
 from tightship.errors import FormatError, InputError
 from tightship.model import Model
 
@@ -60,11 +61,7 @@ def load_prepared(
         FormatError: The file is damaged, or was made for another environment.
         InputError: It has no program for the shapes.
     """
-    stored = StoredModel(path)
-    _check_asked(path, stored, asked)
-    if stored.compatibility.needs_library:
-        open_library()
-    _check_library(path, stored)
+    stored = open_prepared(path, asked)
     index = program_index(stored, asked)
     limit, dynamic = bounds.limit_bytes, bounds.dynamic_bytes
     if limit is not None:
@@ -83,6 +80,20 @@ def load_prepared(
     loaded = Model(stored.prepared(index), bounds, others, packed=stored.copies)
     release_unused()
     return loaded
+
+
+def open_prepared(path: FilePath, asked: Asked) -> StoredModel:
+    """Open a prepared model whose kernels can be reconstructed here.
+
+    Raises:
+        FormatError: The file is damaged, or was made for another environment.
+    """
+    stored = StoredModel(path)
+    _check_asked(path, stored, asked)
+    if stored.compatibility.needs_library:
+        open_library()
+    _check_library(path, stored)
+    return stored
 
 
 def verify_prepared(path: FilePath) -> int:

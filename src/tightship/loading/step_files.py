@@ -1,6 +1,5 @@
 """Stores the programs of a shared decoder's sessions once for a user, and reads them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +12,6 @@ from tightship.loading.prepared_once import about_of, open_cache
 from tightship.prepared_cache import Identity, UnusableCacheError
 
 if TYPE_CHECKING:
-    from tightship.engine.compile.compiled_model import CompiledModel
-    from tightship.engine.state.decoder import Decoder
     from tightship.loading.model_specializer import ModelSpecializer
 
 
@@ -64,33 +61,18 @@ def _write(path: Path, specializer: "ModelSpecializer", choices: StepChoices) ->
     from tightship.engine.stored.save import save_steps
     from tightship.engine.stored.steps import steps_json
     from tightship.loading.preparing import recording
+    from tightship.loading.session_programs import session_programs
 
     source, stored = specializer.source(), specializer.stored.model
     declared = Declared(source.declared, specializer.output_shapes(), stored.input_types(0))
     decoder = choices.decoder(source.read, declared)
     digest = digest_of(decoder.file_graph(1))
     made = Compatibility.here(source.settings.threads, source.settings.without)
+    known = specializer.known_weights()
     with recording():
-        programs = _programs(specializer, choices, decoder, source.settings)
+        programs = session_programs(decoder, choices, stored.name, source.settings, known)
         try:
-            save_steps(path, programs, made, stored.copies,
+            save_steps(path, map(specializer.over_stored, programs), made, stored.copies,
                        steps_json(declared, choices.sizes, digest))  # fmt: skip
         except InputError as error:
             raise UnusableCacheError(str(error)) from None
-
-
-def _programs(
-    specializer: "ModelSpecializer", choices: StepChoices, decoder: "Decoder", settings: Settings
-) -> "Iterator[CompiledModel]":
-    from tightship.engine.compile.compile_graph import prepare
-
-    plain = replace(settings, shapes=None, choice=None)
-    known = specializer.known_weights()
-    for steps in choices.sizes:
-        graph = decoder.graph(steps, last=choices.last)
-        compiled = prepare(graph, specializer.stored.model.name, plain, known)
-        for weight in compiled.placement.lowered.weights:
-            layouts = known.setdefault(weight.name, [])
-            if not any(weight is each for each in layouts):
-                layouts.append(weight)
-        yield specializer.over_stored(compiled)

@@ -171,16 +171,16 @@ class Sessions:
     def _programs_of(self, choices: StepChoices) -> StepPrograms:
         """Return programs for choices, none of which has been made in this process."""
         stored = None if self.stored is None else self.stored.stored_steps(choices)
+        chunk = choices.chunk
         if stored is not None:
             decoder = choices.decoder(self._read, stored.declared)
             settings, packed = stored.settings, stored.copies
+            chunk = min(chunk, max(stored.sizes))
         else:
             file = self.file()
             decoder = choices.decoder(file.graphs.read, file.declared)
             settings, packed = file.graphs.settings, tuple(file.packed)
-        return StepPrograms(
-            decoder, self.name, settings, choices.chunk, choices.last, list(packed), stored
-        )
+        return StepPrograms(decoder, self.name, settings, chunk, choices.last, list(packed), stored)
 
     def _read(self, shapes: Mapping[str, tuple[int, ...]]) -> "Graph":
         """Read the graph of the file, which stored programs leave closed."""

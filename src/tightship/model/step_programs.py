@@ -124,7 +124,7 @@ class StepPrograms:
 
     def _compiled(self, steps: int) -> CompiledModel:
         if self.stored is not None:
-            return self.stored.compiled(steps)
+            return self.stored.compiled(steps, self.decoder)
         before: dict[str, list[Any]] = {}
         for copy in self.packed:
             before.setdefault(copy.weight.name, []).append(copy.weight)

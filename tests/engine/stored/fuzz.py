@@ -6,6 +6,7 @@ Prints how the children ended: `refused` and `ran` are right, a signal never is.
 """
 
 import collections
+import contextlib
 import json
 import os
 import random
@@ -19,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import tightship
-from tests.engine.stored.files import Parts, parts_of
+from tests.engine.stored.files import Parts, changed_part, parts_of
 from tightship.errors import TightshipError
 
 NUMBERS = [0, 1, 2, 3, 7, 15, 16, 63, 64, 65, 255, 4096, 1 << 20, 1 << 31, (1 << 31) - 1, 1 << 40]
@@ -47,11 +48,33 @@ def mutated(parts: Parts, random: random.Random) -> Parts:
     """The same with one to three values wrong."""
     changed = Parts(parts.weights, json.loads(json.dumps(parts.text)), parts.recipes)
     for _ in range(random.choice([1, 1, 1, 2, 3])):
-        if random.random() < 0.5 and changed.recipes:
+        if parts.text.get("sessions") and random.random() < 0.8:
+            changed = wrong_session(changed, random)
+        elif random.random() < 0.5 and changed.recipes:
             changed.recipes = wrong_recipes(changed.recipes, random)
         else:
             make_value_wrong(changed.text, random)
     return changed
+
+
+def wrong_session(parts: Parts, random: random.Random) -> Parts:
+    """Another value in the description of programs of sessions, or in one of these programs."""
+
+    def change(described: Any) -> None:
+        if random.random() < 0.5:
+            make_value_wrong(described, random)
+            return
+        row = random.choice(described["programs"])
+        start, size = row["program"]
+        program = json.loads(parts.recipes[start : start + size])
+        make_value_wrong(program, random)
+        text = json.dumps(program).encode()
+        row["program"] = [len(parts.recipes), len(text)]
+        parts.recipes += text
+
+    with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):  # wrong already
+        return changed_part(parts, 0, change)
+    return parts
 
 
 def wrong_recipes(recipes: bytes, random: random.Random) -> bytes:
@@ -87,15 +110,24 @@ def make_value_wrong(text: Any, random: random.Random) -> None:
         holder[last] = random.choice(["", None, "float64", -1, [], {}])
 
 
+def run(path: Path) -> None:
+    """Load and run a file, and a session if it is a decoder."""
+    with tightship.load(path) as model:
+        feeds = {n: np.ones(s, d.numpy) for n, (d, s) in model.input_types.items()}
+        model.run(feeds, timeout_s=CPU_SECONDS)
+        if "input_ids" in feeds:
+            session = model.session(16, chunk=4)
+            for tokens in ([[1, 2, 3, 4, 5, 6, 7]], [[1]], [[2]]):
+                session.step(np.array(tokens))
+
+
 def attempt(path: Path) -> NoReturn:
     """Load and run a file in this process, which ends by it."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_BYTES, ADDRESS_BYTES))
     code = OTHER
     try:
-        with tightship.load(path) as model:
-            feeds = {n: np.ones(s, d.numpy) for n, (d, s) in model.input_types.items()}
-            model.run(feeds, timeout_s=CPU_SECONDS)
+        run(path)
         code = RAN
     except (TightshipError, MemoryError):
         code = REFUSED
@@ -106,6 +138,7 @@ def attempt(path: Path) -> NoReturn:
 def main(source: Path, count: int, seed: int) -> None:
     """Print how many children ended how."""
     generator, parts = random.Random(seed), parts_of(source.read_bytes())
+    run(source)  # so that children have the modules
     path, ends = source.with_suffix(".fuzzed"), collections.Counter[str]()
     for _ in range(count):
         path.write_bytes(mutated(parts, generator).assembled())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tightship
-from tests.engine.stored.files import dense_file
+from tests.engine.stored.files import decoder_file, dense_file
 from tests.models import conv_net
 
 
@@ -26,10 +26,14 @@ def test_wrong_values_are_refused_or_harmless(tmp_path: Path) -> None:
     assert ends(dense_file(tmp_path), 60, 0).keys() == {"ran", "refused"}
 
 
+def test_wrong_values_of_sessions_are_refused_or_harmless(tmp_path: Path) -> None:
+    assert ends(decoder_file(tmp_path, (16,)), 30, 0).keys() == {"ran", "refused"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_many_wrong_values_are_refused_or_harmless(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "conv.tship"
     tightship.prepare(conv_net().SerializeToString(), path)
-    for each in (dense_file(tmp_path), path):
+    for each in (dense_file(tmp_path), path, decoder_file(tmp_path, (16,))):
         assert ends(each, 400, seed).keys() == {"ran", "refused"}

@@ -18,7 +18,9 @@ from tightship.graph import DType
 from tightship.loading.preparing import recording
 
 DECLARED = Declared(
-    {"ids": (1, "length"), "past": None}, {"logits": (1, "length", 50)}, {"ids": DType.INT64}
+    {"ids": (1, "length"), "past": None},
+    {"logits": (1, "length", 50)},
+    {"ids": DType.INT64, "past": DType.FLOAT32},
 )
 
 
@@ -39,8 +41,9 @@ def test_programs_are_read_with_what_was_said_of_them(tmp_path: Path) -> None:
     found = stored(tmp_path)
     assert (found.declared, found.sizes, found.digest) == (DECLARED, (2, 1), "digest")
     assert found.settings == Settings()
+    whole = decoder(decoders.llama(), 32)
     for steps in found.sizes:
-        tokens = found.compiled(steps).placement.lowered.inputs["input_ids"]
+        tokens = found.compiled(steps, whole).placement.lowered.inputs["input_ids"]
         assert tokens.shape == (1, steps)
 
 

@@ -296,6 +296,8 @@ def _cache(
     (past, present), (context, batch) = names, lengths
     before, after = model.inputs[past] or (), model.outputs[present] or ()
     axis = _axis(past, before, symbol)
+    if axis >= len(before):
+        raise GraphError(f"The cache `{past}` has no rows: the shape of the file is {before}.")
     grows = len(after) != len(before) or before[axis] != after[axis] or before[axis] is None
     rows = [d if isinstance(d, int) else batch for d in before]
     if not grows and isinstance(before[axis], int) and before[axis] != context:

@@ -44,6 +44,11 @@ class Compatibility:
         """Return a copy for programs whose steps are all run by our kernels."""
         return replace(self, library={"kernels": NATIVE, "cpu": kernel_cpu()})
 
+    def is_part_of(self, other: "Compatibility") -> bool:
+        """Whether what another preparation needs suffices for programs of this one."""
+        library = self.library if self.needs_library else other.library
+        return other == replace(self, library=library)
+
     def as_here(self) -> "Compatibility":
         """Describe the same preparation in this process; the library must be open if needed."""
         here = Compatibility.here(self.threads, self.without)

@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -11,9 +11,8 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.compile.input_shapes import Key, key_of
-from tightship.engine.compile.shape_specializer import GraphSource, InputShapes
 from tightship.engine.library import THREADS_MAX, library_threads
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.plan.placement import memory_plan
@@ -27,8 +26,8 @@ from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
 from tightship.engine.stored.reconstruct import reconstruct
 from tightship.engine.weights.weight_store import PackedCopy
-from tightship.errors import InputError, PlanError
-from tightship.graph import DType, Shape
+from tightship.errors import PlanError
+from tightship.graph import DType
 from tightship.planner import verify
 
 SHOWN_MAX = 8
@@ -80,7 +79,11 @@ class StoredModel:
         compatibility: Environment that its programs need.
         copies: Packed weights.
         keys: Input shapes of each program.
+        path: Path of the file.
         steps: What sessions have to know of the programs, as JSON values; None if there are none.
+        sessions: Choices of sessions as JSON values, each with start and size of a part that has
+            their programs.
+        weights_bytes: Bytes of the file that its own weights take.
     """
 
     def __init__(self, path: str | PathLike[str], base: Sequence[PackedCopy] = ()) -> None:
@@ -94,11 +97,30 @@ class StoredModel:
             FormatError: The file is not a prepared model, or is damaged.
             OSError: The file cannot be read.
         """
-        self._path = os.fspath(path)
-        self._container = open_container(self._path)
-        self.copies = tuple(base)
+        self.path = os.fspath(path)
+        self._container = open_container(self.path)
+        self.copies, self.weights_bytes = tuple(base), 0
         with self._reading():
             self._read(json.loads(self._container.text))
+
+    def part(self, start: int, size: int) -> "StoredModel":
+        """Return further programs over the weights of this model, with what weights they add.
+
+        Args:
+            start: Start of their description among the recipes.
+            size: Size of the description in bytes.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        found = StoredModel.__new__(StoredModel)
+        found.path, found._container = self.path, self._container
+        found.copies, found.weights_bytes = self.copies, self.weights_bytes
+        with self._reading():
+            found._read(json.loads(self._container.recipe(start, size)))
+            if found.sessions or not found.compatibility.is_part_of(self.compatibility):
+                raise MalformedError("programs of sessions are not for the model's environment")
+        return found
 
     def command(
         self,
@@ -106,22 +128,30 @@ class StoredModel:
         *,
         threads: int | None = None,
         without: Collection[str] | None = None,
+        contexts: Sequence[int] | None = None,
+        cache: str | None = None,
     ) -> str:
         """Word the command that makes the file again for these sets of input shapes.
 
-        Threads and omitted passes default to those of the file.
+        Threads, omitted passes and contexts of sessions default to those of the file.
         """
         count = self.compatibility.threads if threads is None else threads
         left_out = self.compatibility.without if without is None else without
         shapes = [
             f"--shape {name}={'x'.join(map(str, shape))}" for key in keys for name, shape in key
         ]
+        texts = sorted({count for count, *_ in self._contexts} if contexts is None
+                       else set(contexts))  # fmt: skip
+        if contexts is None and self._contexts:
+            cache = self._contexts[0][1]
         options = [
             *([*shapes[:SHOWN_MAX], "...", shapes[-1]] if len(shapes) > SHOWN_MAX + 1 else shapes),
             *([f"--threads {count}"] if count != 1 else []),
             *[f"--without {name}" for name in left_out],
+            *([f"--context {','.join(map(str, texts))}"] if texts else []),
+            *([f"--cache {cache}"] if cache else []),
         ]
-        return " ".join(["tightship prepare", self.name, "-o", self._path, *options])
+        return " ".join(["tightship prepare", self.name, "-o", self.path, *options])
 
     @property
     def checksum(self) -> str:
@@ -129,7 +159,10 @@ class StoredModel:
         return self._container.checksum
 
     def _read(self, text: object) -> None:
-        self.steps = text.pop("steps", None) if isinstance(text, dict) else None
+        more = text if isinstance(text, dict) else {}
+        self.steps = more.pop("steps", None)
+        self.sessions = [_session(row) for row in fields.items(more.pop("sessions", []))]
+        self._contexts = [_context(said) for said, _, _ in self.sessions]
         values = dict(zip(MEMBERS, fields.record(text, *MEMBERS), strict=True))
         self.name = fields.text(values["model"])
         self.compatibility = Compatibility(
@@ -159,6 +192,8 @@ class StoredModel:
         if start < 0 or start % ALIGNMENT or start + count > len(room.content):
             raise MalformedError(f"a weight at {start} of {count} bytes is not among the weights")
         self._checksums.append(fields.integer(checksum))
+        end = -(-(start + count) // PAGE_BYTES) * PAGE_BYTES
+        self.weights_bytes = max(self.weights_bytes, end)
         return PackedCopy(PackedWeight(fields.text(name), Unread((count,)), count), room, start)
 
     @contextmanager
@@ -167,9 +202,9 @@ class StoredModel:
         try:
             yield
         except (MalformedError, PlanError, RecursionError, json.JSONDecodeError) as error:
-            raise damaged(self._path, str(error).rstrip(".")) from None
+            raise damaged(self.path, str(error).rstrip(".")) from None
         except UnicodeDecodeError:
-            raise damaged(self._path, "its text is not UTF-8") from None
+            raise damaged(self.path, "its text is not UTF-8") from None
 
     def plan(self, index: int = 0) -> MemoryPlan:
         """Return the stored plan of a program.
@@ -184,6 +219,15 @@ class StoredModel:
         key = self._key | {"weights": "mapped from the prepared model"}
         return memory_plan(placement, self.name, stored.runtime_bytes, key, strategies)
 
+    def arenas(self) -> list[int]:
+        """Return the bytes of each program's arena.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        every = range(len(self.keys))
+        return [self._program(index, None).placement.arena_bytes for index in every]
+
     def prepared(self, index: int) -> CompiledModel:
         """Return a program with its kernels reconstructed, ready to be built.
 
@@ -196,7 +240,7 @@ class StoredModel:
                 stored = self._program(index, reconstruct(self._container, self._recipes))
             check_bounds(stored.placement)
         if key_of(stored.placement.lowered) != self.keys[index]:
-            raise damaged(self._path, "a program is for other shapes than it says")
+            raise damaged(self.path, "a program is for other shapes than it says")
         return CompiledModel(stored.placement, self.name, 0, self._key, self._stated(stored))
 
     def output_shapes(self, index: int) -> dict[str, tuple[int, ...] | None]:
@@ -222,13 +266,14 @@ class StoredModel:
 
     def _program(self, index: int, made: Made | None) -> StoredProgram:
         weights = [copy.weight for copy in self.copies]
-        size = self._container.sections.weights_bytes
         with self._reading():
             program = self._programs[index]
             if isinstance(program, list):  # text among the recipes
                 start, count = map(fields.integer, fields.items(program, 2))
                 program = json.loads(self._container.recipe(start, count))
-            return read_program(program, made, weights, self.compatibility.threads, total=size)
+            return read_program(
+                program, made, weights, self.compatibility.threads, total=self.weights_bytes
+            )
 
     def verify(self) -> None:
         """Check every weight's checksum and verify every plan; reads the whole file.
@@ -243,7 +288,23 @@ class StoredModel:
         for copy, checksum in zip(own, self._checksums, strict=True):
             if zlib.crc32(copy.array().data) != checksum:
                 name = copy.weight.name
-                raise damaged(self._path, f"weight `{name}` does not match its checksum")
+                raise damaged(self.path, f"weight `{name}` does not match its checksum")
+        for _, start, size in self.sessions:
+            self.part(start, size).verify()
+
+
+def _session(value: object) -> tuple[dict[str, object], int, int]:
+    """Read choices of sessions, and the place of a part."""
+    said, start, size = fields.items(value, 3)
+    if type(said) is not dict:
+        raise MalformedError("choices of sessions are not an object")
+    return said, fields.integer(start), fields.integer(size)
+
+
+def _context(said: dict[str, object]) -> tuple[int, str | None]:
+    """Read context and type of the caches, for the command that makes the file again."""
+    cache = said.get("cache")
+    return fields.integer(said.get("context")), None if cache is None else fields.text(cache)
 
 
 def _key(value: object) -> Key:
@@ -252,95 +313,3 @@ def _key(value: object) -> Key:
         name, shape = fields.items(row, 2)
         key.append((fields.text(name), fields.integers(shape)))
     return tuple(key)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredShapes:
-    """Programs of a prepared model behind the interface of a model with symbolic lengths.
-
-    Attributes:
-        model: Prepared model.
-        check: Function that raises if a plan for some shapes exceeds the limit of loading.
-    """
-
-    model: StoredModel
-    check: Callable[[MemoryPlan, InputShapes], None]
-
-    def prepare(self, shapes: InputShapes, _packed: PackedBefore) -> CompiledModel:
-        """Return the program for these shapes, whose weights are packed already.
-
-        Raises:
-            FormatError: The file is damaged.
-        """
-        return self.model.prepared(self.model.keys.index(tuple(shapes.items())))
-
-    def prepare_anew(self, shapes: InputShapes, packed: PackedBefore) -> CompiledModel:
-        """Return the program for these shapes, as `prepare` does."""
-        return self.prepare(shapes, packed)
-
-    def unshared(self, _key: Key, _own: Sequence[PackedWeight]) -> None:
-        """Return None, because all weights are in the file."""
-
-    def open_lengths(self) -> dict[str, tuple[bool, ...] | None]:
-        """Tell in which lengths of each input the programs differ; None if in rank."""
-        found: dict[str, tuple[bool, ...] | None] = {}
-        for rows in zip(*self.model.keys, strict=True):
-            shapes = [shape for _, shape in rows]
-            is_one_rank = len({len(shape) for shape in shapes}) == 1
-            lengths = zip(*shapes, strict=True) if is_one_rank else ()
-            open_ones = tuple(len(set(row)) > 1 for row in lengths)
-            found[rows[0][0]] = open_ones if is_one_rank else None
-        return found
-
-    def output_shapes(self) -> dict[str, Shape | None]:
-        """Return the lengths of each output that all programs share; None if ranks differ.
-
-        Raises:
-            FormatError: The file is damaged.
-        """
-        found: dict[str, Shape | None] = {}
-        rows = [self.model.output_shapes(index) for index in range(len(self.model.keys))]
-        for name in rows[0]:
-            shapes = [row[name] for row in rows]
-            ranks = {None if shape is None else len(shape) for shape in shapes}
-            known = [shape for shape in shapes if shape is not None]
-            found[name] = None if len(ranks) > 1 or not known else _common(known)
-        return found
-
-    def source(self) -> GraphSource:
-        """Refuse: graphs are in the file that the model was prepared from.
-
-        Raises:
-            InputError: Always.
-        """
-        raise InputError(
-            f"`{self.model.name}` is a prepared file, and a session reads the ONNX file: load "
-            "that with `share=True`, which shares the weights as well."
-        )
-
-    def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
-        """Whether there is a program for these shapes.
-
-        Raises:
-            InputError: There is none; the message lists the shapes that have one.
-        """
-        if tuple(shapes) in self.model.keys:
-            return True
-        keys, name = self.model.keys, self.model.name
-        there_are = "; or ".join(map(shown, keys[:SHOWN_MAX]))
-        more = f"; or {len(keys) - SHOWN_MAX} other sets of shapes" if len(keys) > SHOWN_MAX else ""
-        raise InputError(
-            f"`{name}` was prepared for {there_are}{more}; not for {shown(shapes)}. Prepare it for "
-            f"these too: `{self.model.command((*keys, tuple(shapes)))}`; or load `{name}` itself, "
-            "which takes every length that it leaves open."
-        )
-
-
-def _common(shapes: Sequence[tuple[int, ...]]) -> Shape:
-    """Return the lengths that shapes of one rank share; None where they differ."""
-    return tuple(row[0] if len(set(row)) == 1 else None for row in zip(*shapes, strict=True))
-
-
-def shown(key: Sequence[tuple[str, tuple[int, ...]]]) -> str:
-    """Format shapes for a message."""
-    return ", ".join(f"`{name}` {list(shape)}" for name, shape in key)

@@ -26,11 +26,27 @@ from tightship.engine.weights.weight_store import PackedCopy, Progress
 PIECE_BYTES = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Programs of a decoder's sessions that are to be written.
+
+    Attributes:
+        choices: Choices of the sessions, as JSON values.
+        about: What a session has to know of the programs, as JSON values.
+        programs: The programs, each of which is written before the next is made.
+    """
+
+    choices: Mapping[str, object]
+    about: Mapping[str, object]
+    programs: Iterable[CompiledModel]
+
+
 def save(
     path: Path,
     programs: Sequence[CompiledModel],
     compatibility: Compatibility,
     progress: Progress | None = None,
+    sessions: Iterable[Steps] = (),
 ) -> None:
     """Write programs of one model and their packed weights, each weight once.
 
@@ -44,7 +60,7 @@ def save(
     """
     _check(programs)
     with draft(path) as file:
-        _write(file, programs, compatibility, progress)
+        _write(file, programs, compatibility, progress, sessions)
 
 
 def save_into(
@@ -92,13 +108,9 @@ def save_steps(
     with draft(path) as file:
         file.write(bytes(PAGE_BYTES))
         weights, recipes = _Weights(file, base), RecipeWriter()
-        stored: list[dict[str, object]] = []
-        for prepared in programs:
-            weights.write([prepared.placement.lowered.weights], None)
-            stored.append(_stored(prepared, weights, recipes, apart=True))
-            name, key = prepared.name, dict(prepared.key)
-        said = _text((name, key), stored, compatibility, weights, recipes) | {"steps": about}
-        _finish(file, said, recipes)
+        _finish(
+            file, _steps_text(Steps({}, about, programs), compatibility, weights, recipes), recipes
+        )
 
 
 def _check(programs: Sequence[CompiledModel]) -> None:
@@ -112,14 +124,59 @@ def _write(
     programs: Sequence[CompiledModel],
     compatibility: Compatibility,
     progress: Progress | None,
+    sessions: Iterable[Steps] = (),
 ) -> None:
     file.write(bytes(PAGE_BYTES))
     weights, recipes = _Weights(file), RecipeWriter()
     weights.write([prepared.placement.lowered.weights for prepared in programs], progress)
     stored = [_stored(prepared, weights, recipes) for prepared in programs]
-    first = programs[0]
-    said = _text((first.name, dict(first.key)), stored, compatibility, weights, recipes)
+    first, rows = programs[0], tuple(weights.rows)
+    parts = [_part(steps, compatibility, weights, recipes, len(rows)) for steps in sessions]
+    needs = _needs_library(recipes) or any(need for need, _ in parts)
+    said = _text((first.name, dict(first.key)), stored, compatibility, rows, recipes, needs=needs)
+    if parts:
+        said["sessions"] = [row for _, row in parts]
     _finish(file, said, recipes)
+
+
+def _part(
+    steps: Steps,
+    compatibility: Compatibility,
+    weights: "_Weights",
+    recipes: RecipeWriter,
+    count: int,
+) -> tuple[bool, list[object]]:
+    """Write programs of sessions among the recipes, over the first `count` weights of the file.
+
+    Returns:
+        Whether they need the library, and the choices with the place of their description.
+    """
+    own = RecipeWriter(recipes.content)
+    text = _steps_text(steps, compatibility, weights, own, count)
+    place = recipes.text(json.dumps(text, separators=(",", ":")).encode())
+    return _needs_library(own), [steps.choices, *place]
+
+
+def _steps_text(
+    steps: Steps,
+    compatibility: Compatibility,
+    weights: "_Weights",
+    recipes: RecipeWriter,
+    before: int = 0,
+) -> dict[str, object]:
+    """Write programs of sessions, and describe them with the weights from the row `before` on."""
+    stored: list[dict[str, object]] = []
+    for prepared in steps.programs:
+        weights.write([prepared.placement.lowered.weights], None)
+        stored.append(_stored(prepared, weights, recipes, apart=True))
+        named = prepared.name, dict(prepared.key)
+    rows = weights.rows[before:]
+    said = _text(named, stored, compatibility, rows, recipes, needs=_needs_library(recipes))
+    return said | {"steps": steps.about}
+
+
+def _needs_library(recipes: RecipeWriter) -> bool:
+    return bool(recipes.layouts or recipes.primitives)
 
 
 def _finish(file: BinaryIO, said: Mapping[str, object], recipes: RecipeWriter) -> None:
@@ -148,10 +205,12 @@ def _text(
     named: tuple[str, Mapping[str, str]],
     stored: Sequence[Mapping[str, object]],
     compatibility: Compatibility,
-    weights: "_Weights",
+    rows: Sequence[tuple[str, int, int, int]],
     recipes: RecipeWriter,
+    *,
+    needs: bool,
 ) -> dict[str, object]:
-    if not recipes.layouts and not recipes.primitives:
+    if not needs:
         compatibility = compatibility.without_library()
     return {
         "model": named[0],
@@ -160,7 +219,7 @@ def _text(
         "threads": compatibility.threads,
         "without": list(compatibility.without),
         "key": named[1],
-        "weights": weights.rows,
+        "weights": rows,
         "programs": stored,
         "layouts": recipes.layouts,
         "primitives": recipes.primitives,

@@ -6,7 +6,7 @@ from os import PathLike
 
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.compile.compiled_model import CompiledModel
-from tightship.engine.state.decoder import Declared
+from tightship.engine.state.decoder import Declared, Decoder
 from tightship.engine.stored import fields
 from tightship.engine.stored.container import damaged
 from tightship.engine.stored.fields import MalformedError
@@ -43,13 +43,27 @@ class StoredSteps:
         """Packed weights that the programs use, those of the decoder's own file first."""
         return self.model.copies
 
-    def compiled(self, steps: int) -> CompiledModel:
+    def compiled(self, steps: int, decoder: Decoder) -> CompiledModel:
         """Return the program for a number of new tokens, ready to be built.
+
+        Args:
+            steps: New tokens.
+            decoder: The decoder, whose caches the program is run on.
 
         Raises:
             FormatError: The file is damaged, or stale.
         """
-        return self.model.prepared(self.sizes.index(steps))
+        found = self.model.prepared(self.sizes.index(steps))
+        lowered = found.placement.lowered
+        inputs, outputs = ({n: (o.dtype, o.shape) for n, o in ports.items()}
+                           for ports in (lowered.inputs, lowered.outputs))  # fmt: skip
+        wanted = {cache.pair: (cache.dtype, cache.shape) for cache in decoder.caches}
+        if decoder.logits not in outputs or any(
+            not inputs.get(pair.past) == outputs.get(pair.present) == cache
+            for pair, cache in wanted.items()
+        ):
+            raise damaged(self.model.path, "a program of sessions does not have their caches")
+        return found
 
 
 def read_steps(path: str | PathLike[str], base: StoredModel) -> StoredSteps:
@@ -63,11 +77,19 @@ def read_steps(path: str | PathLike[str], base: StoredModel) -> StoredSteps:
         FormatError: The file is damaged.
         OSError: The file cannot be read.
     """
-    model = StoredModel(path, base.copies)
+    return steps_within(StoredModel(path, base.copies))
+
+
+def steps_within(model: StoredModel) -> StoredSteps:
+    """Return the programs of sessions that are those of a file, or of a part.
+
+    Raises:
+        FormatError: The file is damaged.
+    """
     try:
         return _steps(model)
     except MalformedError as error:
-        raise damaged(path, str(error).rstrip(".")) from None
+        raise damaged(model.path, str(error).rstrip(".")) from None
 
 
 def _steps(model: StoredModel) -> StoredSteps:
@@ -76,6 +98,8 @@ def _steps(model: StoredModel) -> StoredSteps:
     )
     declared = Declared(_shapes(inputs), _shapes(outputs), _types(types))
     found = StoredSteps(model, declared, fields.integers(sizes), fields.text(digest))
+    if declared.types.keys() != declared.inputs.keys():
+        raise MalformedError("its inputs do not have a type each")
     if len(found.sizes) != len(model.keys):
         raise MalformedError("its programs are not those for its numbers of tokens")
     return found
