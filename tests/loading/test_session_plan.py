@@ -96,9 +96,12 @@ def test_a_process_that_prepares_for_others_has_no_more_than_one_that_does_not(
 ) -> None:
     """The first process stores programs as well, and leaves nothing of that behind."""
     monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path))
-    planned = planner_of(file).plan(1024).peak_bytes(2)
-    first = run(file, 1024, 2, planned, 1024, share=True)
-    alone, later = (run(file, 1024, 2, planned, 1024, share=share) for share in (False, True))
+    planner = planner_of(file)
+    planner.chunk = 32
+    planned = planner.plan(512).peak_bytes(2)
+    first, alone, later = (
+        run(file, 512, 2, planned, 512, chunk=32, share=share) for share in (True, False, True)
+    )
     assert first["gained"] <= planned
     assert first["gained"] <= alone["gained"] + (1 << 19)
     assert later["gained"] <= alone["gained"] - (5 << 20)  # neither onnx nor lowering

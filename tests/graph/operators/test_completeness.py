@@ -238,7 +238,8 @@ PATTERNS: Mapping[str, str] = {
     " engine/state/joined_masks graph/cut",
     "what emitters of products, and of these alone, can do": "engine/lower/native/split"
     " engine/lower/native/streamed engine/lower/onednn/elementwise engine/lower/selection"
-    " engine/lower/replay engine/lower/steps/cost engine/lower/steps/alike_layers",
+    " engine/lower/replay engine/lower/steps/cost engine/lower/steps/alike_layers"
+    " frontend/onnx/layers",
     "where operands have their dimensions": "cost/operations engine/plan/ordered_program"
     " graph/recurrent_shapes engine/run/profile",
     "which elements stay zero, or finite, where rows are not in use": "engine/state/rules",
