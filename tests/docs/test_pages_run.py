@@ -112,10 +112,10 @@ def commands() -> list[list[str]]:
         line
         for page in PAGES[1:]
         for fence in fences(page, "sh")
-        for line in fence.text.splitlines()
+        for line in fence.text.replace("\\\n", " ").splitlines()
     ]
-    words = [shlex.split(line, comments=True) for line in lines]
-    return [each[1:] for each in words if each[:1] == ["tightship"]]
+    own = [line for line in lines if line.startswith("tightship ")]
+    return [shlex.split(line, comments=True)[1:] for line in own]
 
 
 def of_the_folder(arguments: list[str]) -> bool:
