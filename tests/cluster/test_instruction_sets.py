@@ -5,17 +5,18 @@ import pytest
 
 import tightship
 from tests.cluster.test_losses import alive, until
+from tests.processor import HAS_AVX512
 from tests.zoo import light
 from tightship import cluster
 from tightship.errors import InputError
 
 CPUS, MANY = 8, 16
-OLDER = "AVX2"
+OLDER = "AVX2" if HAS_AVX512 else "SSE41"
 
 
 @pytest.fixture(scope="module")
 def older(shared_cluster):
-    """A node without AVX-512, and with more processors than the others."""
+    """A node with fewer instructions, and with more processors than the others."""
     added = shared_cluster.add(400, MANY, ONEDNN_MAX_CPU_ISA=OLDER)
     until(lambda: added.node_id in {node.node_id for node in alive()})
     yield added

@@ -7,8 +7,10 @@ from typing import Any
 from tightship.cluster.nodes import Node
 from tightship.errors import CapacityError
 
-PLACED_S, STARTED_S = 10.0, 600.0
-"""Seconds until a booking on running nodes, or on nodes that must start first, is given up."""
+PLACED_S, STARTED_S = 30.0, 600.0
+"""Seconds until a booking on running nodes, or on nodes that must start first, is given up.
+
+Ray answers within a second unless the processors have other work, as tests of two processes do."""
 RESTARTS_ENDLESS = -1
 
 
