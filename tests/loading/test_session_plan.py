@@ -12,6 +12,7 @@ import tightship
 from tests import decoders
 from tests.processor import HAS_AVX512
 from tightship.engine.compile.compile_graph import Settings
+from tightship.loading import session_plan
 from tightship.loading.session_plan import SessionPlanner, session_planner
 
 SIZE = decoders.Size(layers=2, heads=8, shared=4, length=32, vocabulary=500, positions=8192)
@@ -167,6 +168,7 @@ def test_a_model_of_equal_layers_is_planned_by_few_of_them(make: Callable[..., b
     few, whole = (session_planner(data, None, Settings()) for _ in range(2))
     whole._few = ()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session_plan, "LAYERS_MIN", 4)
         lowered, own = [], SessionPlanner._parts
         patch.setattr(
             SessionPlanner, "_parts", lambda *given: lowered.append(given[1]) or own(*given)

@@ -24,8 +24,8 @@ FIRST = 4096
 """Context that is planned first: its largest program is that of longer ones."""
 GUESSES = 4
 """Contexts tried by the growth of the caches, before halving finds the answer."""
-LAYERS_MIN = 6
-"""Fewest layers of a model that is planned by few of them."""
+LAYERS_MIN = 12
+"""Fewest layers of a model that is planned by few of them; what is around these counts twice."""
 PRECISION = 64
 """Rows to which it is exact, up to 4096; above that to 1 in 64."""
 
