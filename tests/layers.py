@@ -369,6 +369,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "tightship_start": "cli.__main__ cli.main",  # the process's first steps
     "httptools": "driver.oip.http.reading",
     "uvicorn": "driver.oip.http",
+    "opentelemetry": "driver.oip.tracing",
     "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods",
     "google": (  # protobuf
         "frontend.onnx driver.oip.schema driver.oip.config_text driver.oip.grpc.calls"

@@ -14,6 +14,7 @@ PACKAGES = {
     "grpc": "grpcio",
     "PIL": "pillow",
     "kubernetes_validate": "kubernetes-validate",
+    "opentelemetry": "opentelemetry-sdk",
     "prometheus_client": "prometheus-client",
     "yaml": "pyyaml",
 }

@@ -8,6 +8,7 @@ from tightship.cli.argument_types import host_name, rate
 from tightship.cli.systemd import host_of
 from tightship.driver.oip.admission.gate import Entry, Gate
 from tightship.driver.oip.http.browsers import is_loopback
+from tightship.driver.oip.request_log import Sinks, log_line
 from tightship.errors import InputError
 
 _LOG = logging.getLogger(__name__)
@@ -97,8 +98,27 @@ def entry_of(options: argparse.Namespace) -> Entry:
         from tightship.driver.oip.admission.certificate import Certificate
 
         certificate = Certificate(cert, key)
-    has_log = options.log_format == "json"
-    return Entry(frozenset(options.host_name), certificate, _gate(options), has_log)
+    return Entry(frozenset(options.host_name), certificate, _gate(options), _sinks(options))
+
+
+def _sinks(options: argparse.Namespace) -> Sinks:
+    """Return what takes the calls once they are over.
+
+    Raises:
+        InputError: The library of OpenTelemetry is not installed.
+    """
+    found: Sinks = (log_line,) if options.log_format == "json" else ()
+    if not options.otel:
+        return found
+    try:
+        from tightship.driver.oip.tracing import otlp
+
+        return (*found, otlp())
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"`--otel` needs the package `{error.name}`; pip install opentelemetry-sdk "
+            "opentelemetry-exporter-otlp-proto-http."
+        ) from None
 
 
 def _gate(options: argparse.Namespace) -> Gate | None:

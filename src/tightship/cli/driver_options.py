@@ -71,6 +71,12 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         "one for each call of the protocol, and gives calls ids: that of X-Request-ID, or a new "
         "one, which the response has too",
     )
+    command.add_argument(
+        "--otel",
+        action="store_true",
+        help="send a span of each call of the protocol by OpenTelemetry's own library, which "
+        "variables such as OTEL_EXPORTER_OTLP_ENDPOINT direct",
+    )
 
 
 def _add_protocol(command: argparse.ArgumentParser) -> None:

@@ -10,20 +10,24 @@ import pytest
 pytest.importorskip("uvicorn")
 grpc = pytest.importorskip("grpc")
 from tests.driver.oip.serve_process import serve_neg  # noqa: E402
-from tightship.driver.oip.request_log import FIELDS, begin  # noqa: E402
+from tightship.driver.oip.request_log import FIELDS, begin, log_line  # noqa: E402
 
 TOKEN = "the-token-of-alice-0123456789"
 GIVEN = {"authorization": f"Bearer {TOKEN}"}
 
 
+def begun(given, call="call", sinks=()):
+    return begin(call, {} if given is None else {"x-request-id": given}, sinks)
+
+
 @pytest.mark.parametrize("given", ["seven", "A1._~+/=:@-", "x" * 128])
 def test_a_valid_id_is_taken(given):
-    assert begin("call", given).request_id == given
+    assert begun(given).request_id == given
 
 
 @pytest.mark.parametrize("given", [None, "", "x" * 129, "a b", 'a"b', "a\nb", "ä", "a\0", "{}"])
 def test_another_one_is_replaced_by_a_new_one(given):
-    first, second = begin("call", given).request_id, begin("call", given).request_id
+    first, second = (begun(given).request_id for _ in range(2))
     assert first != second
     assert len(first) == 32
     assert first.isalnum()
@@ -31,7 +35,7 @@ def test_another_one_is_replaced_by_a_new_one(given):
 
 def test_an_exchange_is_one_record(caplog):
     caplog.set_level(logging.INFO)
-    exchange = begin("GET /" + "x" * 1000, "seven")
+    exchange = begun("seven", "GET /" + "x" * 1000, (log_line,))
     exchange.client, exchange.account, exchange.status = "http:10.1.2.3:4", "token:alice", 200
     exchange.end()
     fields = getattr(caplog.records[0], FIELDS)

@@ -6,7 +6,7 @@ import pytest
 
 from tightship.driver.oip.http.application import EXCHANGE
 from tightship.driver.oip.http.logged import LoggedApplication
-from tightship.driver.oip.request_log import FIELDS
+from tightship.driver.oip.request_log import FIELDS, log_line
 
 
 async def _no_event():
@@ -26,7 +26,7 @@ def test_a_request_that_is_not_answered_is_logged_too(caplog):
     async def call(path):
         headers = [(b"x-request-id", b"seven")]
         scope = {"type": "http", "method": "GET", "path": path, "headers": headers}
-        await LoggedApplication(leave)(scope, _no_event, sent.append)
+        await LoggedApplication(leave, (log_line,))(scope, _no_event, sent.append)
 
     asyncio.run(call("/leaves"))
     with pytest.raises(ValueError, match="wrong"):
@@ -42,5 +42,5 @@ def test_other_events_are_passed_on():
     async def app(scope, receive, send):
         seen.append((scope["type"], receive, send))
 
-    asyncio.run(LoggedApplication(app)({"type": "lifespan"}, 1, 2))
+    asyncio.run(LoggedApplication(app, ())({"type": "lifespan"}, 1, 2))
     assert seen == [("lifespan", 1, 2)]

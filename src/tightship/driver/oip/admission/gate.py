@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
+from tightship.driver.oip.request_log import Sinks
 
 if TYPE_CHECKING:
     from tightship.driver.oip.admission.certificate import Certificate
@@ -133,13 +134,13 @@ class Entry:
             `localhost`.
         certificate: Certificate of TLS; None for connections in plain text.
         gate: Admission of calls; None to admit all.
-        has_request_log: Whether each call is logged, and has an id.
+        sinks: Functions that take each call once it is over; without any, calls have no ids.
     """
 
     host_names: frozenset[str] = frozenset()
     certificate: "Certificate | None" = None
     gate: Gate | None = None
-    has_request_log: bool = False
+    sinks: Sinks = ()
 
 
 OPEN_ENTRY = Entry()

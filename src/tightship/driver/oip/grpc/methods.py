@@ -47,7 +47,7 @@ class Methods:
     def __init__(self, slots: CallSlots, log: RefusalLog, entry: Entry = OPEN_ENTRY) -> None:
         """Handle as many calls at once as there are slots, by the rules for clients."""
         self._slots, self._log, self._gate = slots, log, entry.gate
-        self._has_request_log = entry.has_request_log
+        self._sinks = entry.sinks
 
     def inference(self, calls: GrpcCalls) -> _Handlers:
         """Make the handlers of the inference service, by the names of its methods."""
@@ -167,10 +167,10 @@ class Methods:
     @contextmanager
     def _logged(self, call: OpenCall, context: grpc.ServicerContext) -> Iterator[str]:
         """Log a call once it has ended; the block gets the id of the call, empty without a log."""
-        if not self._has_request_log:
+        if not self._sinks:
             yield ""
             return
-        exchange = call.exchange = begin(call.name, _headers(context).get(REQUEST_ID))
+        exchange = call.exchange = begin(call.name, _headers(context), self._sinks)
         context.set_trailing_metadata(((REQUEST_ID, exchange.request_id),))
         try:
             yield exchange.request_id

@@ -85,7 +85,7 @@ class HttpApplication:
         host, port = scope.get("client") or ("gone", 0)
         client, account, headers = f"http:{host}:{port}", host, _headers(scope)
         if self._gate is not None:
-            found = admitted(self._gate, host, scope["method"], _target(scope), _pairs(scope))
+            found = admitted(self._gate, host, scope["method"], _target(scope), pairs_of(scope))
             client = client if found.address == host else f"http:{found.address}:0"
             if isinstance(found, Refused):
                 request_id = _noted(scope, client, found.address)
@@ -247,12 +247,13 @@ def _noted(scope: Scope, client: str, account: str) -> str:
     return exchange.request_id
 
 
-def _pairs(scope: Scope) -> Iterator[tuple[str, str]]:
+def pairs_of(scope: Scope) -> Iterator[tuple[str, str]]:
+    """Return names and values of the headers of a request."""
     return ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    return dict(_pairs(scope))
+    return dict(pairs_of(scope))
 
 
 def _takes_views(scope: Scope) -> bool:

@@ -3,32 +3,34 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tightship.driver.oip.admission.gate import joined
 from tightship.driver.oip.http.application import (
     EXCHANGE,
     HttpApplication,
     Receive,
     Scope,
     Send,
+    pairs_of,
 )
-from tightship.driver.oip.request_log import REQUEST_ID, Exchange, begin
+from tightship.driver.oip.request_log import Exchange, Sinks, begin
 
 
 class LoggedApplication:
-    """Application that logs a line for each request, and returns its id in a header."""
+    """Application whose exchanges have ids, which it returns in a header, and go to sinks."""
 
-    def __init__(self, app: HttpApplication) -> None:
-        """Log the requests of an application."""
-        self._app = app
+    def __init__(self, app: HttpApplication, sinks: Sinks) -> None:
+        """Hand the exchanges of an application to sinks."""
+        self._app, self._sinks = app, sinks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request by the application."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = [value for name, value in scope["headers"] if name == REQUEST_ID.encode()]
-        said = given[0].decode("latin-1") if len(given) == 1 else None
+        headers = joined(pairs_of(scope))  # repeated ones are not valid any more
         # Without the query, where some clients have secrets.
-        exchange = scope[EXCHANGE] = begin(f"{scope['method']} {scope['path']}", said)
+        call = f"{scope['method']} {scope['path']}"
+        exchange = scope[EXCHANGE] = begin(call, headers, self._sinks)
         try:
             await self._app(scope, _counted(receive, exchange), _told(send, exchange))
         finally:

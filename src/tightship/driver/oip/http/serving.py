@@ -56,7 +56,7 @@ class ReservingServer(uvicorn.Server):
             shared: State of the connections, with the application.
         """
         config = uvicorn.Config(
-            LoggedApplication(shared.app) if entry.has_request_log else shared.app,
+            LoggedApplication(shared.app, entry.sinks) if entry.sinks else shared.app,
             http=partial(HttpConnection, shared),  # type: ignore[arg-type]
             interface="asgi3",
             lifespan="off",
