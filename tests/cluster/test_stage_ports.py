@@ -1,4 +1,4 @@
-"""What values are called when they cross a cut, and their types."""
+"""Names and types of values that cross a cut."""
 
 from tests.zoo import light
 from tightship.cluster.splitting import Splitter
