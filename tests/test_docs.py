@@ -33,7 +33,7 @@ OF_OTHERS = {
     "_memory_viz.py": "torch",
     **dict.fromkeys(("--http-port", "--http-address", "--grpc-port", "--grpc-address"), "Triton"),
     **dict.fromkeys(("--metrics-port", "--exit-on-error", "--strict-readiness"), "Triton"),
-    "--exit-timeout-secs": "Triton",
+    **dict.fromkeys(("--exit-timeout-secs", "--trace-config"), "Triton"),
     "--cacert": "curl",
     **dict.fromkeys(("--grpc-use-ssl", "--grpc-server-cert", "--grpc-server-key"), "Triton"),
 }
