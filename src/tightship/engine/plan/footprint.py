@@ -127,9 +127,13 @@ def _thread_bytes(lowered: Lowered) -> int:
     return (lowered.threads - 1) * (THREAD_BYTES + stack)
 
 
+def calls_blas(lowered: Lowered) -> bool:
+    """Return whether a step computes products by NumPy's BLAS."""
+    return any(step.implementation in BLAS_KERNELS for step in lowered.steps)
+
+
 def _blas_bytes(lowered: Lowered) -> int:
-    calls = any(step.implementation in BLAS_KERNELS for step in lowered.steps)
-    return BLAS_BYTES if calls else 0
+    return BLAS_BYTES if calls_blas(lowered) else 0
 
 
 def program_bytes(lowered: Lowered) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from tightship._core import NativeProgram
 from tightship.engine.library import library_threads
+from tightship.engine.plan.footprint import calls_blas
 from tightship.engine.plan.placement import Placement
 from tightship.engine.program.program import (
     CompiledWork,
@@ -16,6 +17,7 @@ from tightship.engine.program.program import (
     ReferenceWork,
     Space,
 )
+from tightship.engine.run.blas_buffer import reserve_blas_buffer
 from tightship.engine.weights.weight_store import PackedCopy, Progress, WeightStore
 
 SCRATCHPAD = 80
@@ -69,8 +71,10 @@ def build(placement: Placement, store: WeightStore, progress: Progress | None = 
     """Pack the weights that `store` lacks, and compile the primitives.
 
     Raises:
-        OutOfMemoryError: Memory for the weights cannot be allocated.
+        OutOfMemoryError: Memory for the weights, or a library's buffer, cannot be allocated.
     """
+    if calls_blas(placement.lowered):
+        reserve_blas_buffer()
     with library_threads(placement.lowered.threads):
         weights = store.copies(placement.lowered.weights, progress)
     native, segments = _segments(placement, weights)
