@@ -17,7 +17,6 @@ from tightship.engine.program.program import (
     ReferenceWork,
     Space,
 )
-from tightship.engine.run.blas_buffer import reserve_blas_buffer
 from tightship.engine.weights.weight_store import PackedCopy, Progress, WeightStore
 
 SCRATCHPAD = 80
@@ -74,6 +73,8 @@ def build(placement: Placement, store: WeightStore, progress: Progress | None = 
         OutOfMemoryError: Memory for the weights, or a library's buffer, cannot be allocated.
     """
     if calls_blas(placement.lowered):
+        from tightship.engine.run.blas import reserve_blas_buffer
+
         reserve_blas_buffer()
     with library_threads(placement.lowered.threads):
         weights = store.copies(placement.lowered.weights, progress)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from tightship._core import KernelError, NativeStepGraph, NumpyBound
 from tightship.engine.interruption import interrupted_by
+from tightship.engine.plan.footprint import BLAS_KERNELS
 from tightship.engine.program.program import KernelWork, Operand, ReferenceWork, Space
 from tightship.engine.run.arena import Arena
 from tightship.engine.run.executable import Executable, NativeSegment, PythonStep
@@ -47,7 +49,8 @@ def execute(
     if arena.context is not None:
         for slot, array in external.items():
             arena.context.bind_external(slot, array)
-    run = _Run(arena, external, objects, limits)
+    threads = executable.placement.lowered.threads
+    run = _Run(arena, external, objects, limits, threads)
     done = 0
     for segment in executable.segments:
         if isinstance(segment, NativeSegment):
@@ -94,18 +97,28 @@ class _Run:
     external: Mapping[int, Array]
     objects: dict[str, Any]
     limits: Limits
+    threads: int
 
     def step(self, segment: PythonStep) -> None:
         work = segment.work
         if isinstance(work, KernelWork):
             inputs = [None if operand is None else self.planned(operand) for operand in work.inputs]
             outputs = [None if o is None else self.planned(o) for o in work.outputs]
-            work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
+            with self._blas_threads(segment):
+                work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
         else:
             results = self.reference(segment, work)
             self.keep(segment, work, results)
             for name in segment.frees:
                 del self.objects[name]
+
+    def _blas_threads(self, segment: PythonStep) -> AbstractContextManager[None]:
+        if segment.step.implementation not in BLAS_KERNELS:
+            return nullcontext()
+        from tightship.engine.run.blas import thread_limit
+
+        limit = thread_limit()
+        return nullcontext() if limit is None else limit.at_most(self.threads)
 
     def reference(self, segment: PythonStep, work: ReferenceWork) -> Sequence[Any]:
         """Run a reference kernel; the arrays that it allocates count against the bound."""
