@@ -27,6 +27,7 @@ def main() -> None:
     suites = options.suites or SUITES
     with tempfile.TemporaryDirectory() as folder:
         place = options.folder or Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
         figures: dict[str, object] = {}
         if suites != ["split"]:
             figures["ray"] = record.version_of("ray")
