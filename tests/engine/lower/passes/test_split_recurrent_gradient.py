@@ -103,7 +103,7 @@ def test_the_kernel_gives_the_same_on_more_threads(operator, threads):
         with Model(prepared(graph, (), count), Bounds()) as model:
             found.append(model.run(feeds))
     for name, array in found[0].items():
-        np.testing.assert_allclose(array, found[1][name], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(array, found[1][name], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("operator", GATES)
