@@ -2,15 +2,14 @@
 
 import ast
 import re
-import shlex
 from pathlib import Path
 
 from docs.site import command_line, deprecated, modules
 
-from tests.docs.fences import ROOT, fences
+from tests.docs.fences import ROOT
 from tightship.cli.arguments import parser
 from tightship.cli.main import FAULT, INTERRUPTED
-from tightship.driver.oip import monitor, request_counts
+from tightship.driver.oip import histograms, monitor, request_counts
 from tightship.engine.lower.pipeline import pass_names
 
 SOURCE = ROOT / "src/tightship"
@@ -64,20 +63,13 @@ def test_every_pass_is_listed_once() -> None:
     assert rows(page("passes.md")) == list(pass_names())
 
 
-def test_the_unit_file_starts_a_driver_that_the_parser_accepts() -> None:
-    (unit,) = fences(ROOT / "docs/how-to/operate-a-driver.md", "ini")
-    lines = unit.text.replace("\\\n", "").splitlines()
-    settings = dict(line.split("=", 1) for line in lines if "=" in line)
-    program, *arguments = shlex.split(settings["ExecStart"])
-    assert Path(program).name == "tightship"
-    options = parser().parse_args(arguments)
-    assert int(settings["TimeoutStopSec"]) > options.grace + 30
-
-
 def test_the_metrics_of_a_driver_are_listed() -> None:
     text = (ROOT / "docs/how-to/operate-a-driver.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"`((?:nv|tightship)_\w+)`", text))
     counted = set(re.findall(r"nv_inference_\w+", Path(request_counts.__file__).read_text()))
+    counted |= set(
+        re.findall(r"tightship_\w+_(?:seconds|bytes)", Path(histograms.__file__).read_text())
+    )
     assert listed == counted | {f"tightship_{name}" for name in monitor.GAUGES}
 
 
