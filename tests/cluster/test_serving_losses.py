@@ -28,6 +28,7 @@ from tests.cluster.serve_clients import (
 )
 from tests.zoo import light
 from tightship import cluster
+from tightship.cluster.booked_nodes import PLACED_S
 from tightship.errors import CapacityError
 
 PORT = 8199
@@ -226,7 +227,7 @@ def test_what_no_node_holds_is_refused_at_once(pair):
     started = time.perf_counter()
     with pytest.raises(CapacityError) as refused:
         cluster.deployment(PATH, replicas=50)
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < PLACED_S / 3  # it has waited for nothing
     text = str(refused.value)
     assert "50 replica(s) do not fit; the nodes hold" in text
     assert text.count("free of 400.0 MiB") == 2
