@@ -44,6 +44,7 @@ def reserve_blas_buffer() -> None:
         ) from error
     square = np.ones((SIDE, SIDE), np.float32)
     np.dot(square, square)
+    thread_limit()  # opens the library now, and not in a run, when memory may be short
 
 
 class ThreadLimit:
