@@ -42,7 +42,7 @@ def session_steps(
 
     Raises:
         GraphError: The model cannot be planned for a whole context.
-        InputError: It is no decoder whose lengths are open, or a choice does not fit.
+        InputError: The model is not a decoder with open lengths, or `wanted` does not fit it.
     """
     if not isinstance(source, OnnxFile) or not is_open(source.declared):
         raise InputError(

@@ -69,13 +69,16 @@ class ThreadLimit:
             if not self._counts:
                 self._users = self._get()
             self._counts.append(count)
-            self._set(min(self._users, *self._counts))
+            self._apply()
         try:
             yield
         finally:
             with self._lock:
                 self._counts.remove(count)
-                self._set(min([self._users, *self._counts]))
+                self._apply()
+
+    def _apply(self) -> None:
+        self._set(min([self._users, *self._counts]))
 
 
 @cache
