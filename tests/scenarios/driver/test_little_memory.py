@@ -9,6 +9,7 @@ import pytest
 from tests.driver.native_driver import driver
 from tests.small_models import dense, dense_result
 from tightship._core import HAS_ONEDNN
+from tightship.driver.memory.reserve import RESERVE_BYTES
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import DriverError
 
@@ -29,12 +30,12 @@ def limit(pid, size_bytes):
 
 
 @pytest.mark.skipif(not HAS_ONEDNN, reason="built without oneDNN")
-@pytest.mark.parametrize("more_bytes", [0, 300 << 10, 1 << 20])
+@pytest.mark.parametrize("more_bytes", [-(1 << 19), 0, 300 << 10, 1 << 20])
 def test_a_driver_without_memory_refuses_and_goes_on(tmp_path, more_bytes):
     with driver(tmp_path) as running, running.client() as client:
         pid = running.process.pid
         model = client.prepare(MODEL)
-        limit(pid, data_bytes(pid) + more_bytes)
+        limit(pid, data_bytes(pid) + RESERVE_BYTES + more_bytes)
         refused = []
         for _ in range(CALLS_MAX):  # no thread starts, no primitive is described
             try:

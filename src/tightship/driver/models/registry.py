@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from tightship._core import RequestMetrics, StopFlag
 from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.reserve import reserved
 from tightship.driver.models.cached_sources import Sources
 from tightship.driver.models.loaded import Loaded, loaded, with_images
 from tightship.driver.models.loader import NAME, KeepingLoader, Loader
@@ -46,7 +47,8 @@ class Models:
     def prepare(self, asked: PrepareModel, stop: StopFlag) -> PrepareFinished:
         """Load a model; once `stop` is set it is abandoned at the next step."""
         try:
-            found = self._load(asked, stop)
+            with reserved():
+                found = self._load(asked, stop)
         except StoppedError as error:
             return _refused(asked, ErrorStatus.MISSED_DEADLINE_TRANSIENT, str(error))
         except DriverError as error:

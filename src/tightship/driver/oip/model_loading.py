@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tightship.driver.memory.reserve import reserved
 from tightship.driver.oip.model_config import (
     ANY,
     ConfigMismatchError,
@@ -103,14 +104,15 @@ def load_checked(source: ModelSource, arenas: ArenaGroup) -> Model:
         ConfigMismatchError: They differ.
         TightshipError: It cannot be loaded.
     """
-    model = load(
-        source.path,
-        shapes=source.shapes,
-        threads=source.threads,
-        max_memory=source.max_memory,
-        dynamic_memory=source.dynamic_memory,
-        arena_pool=arenas,
-    )
+    with reserved():
+        model = load(
+            source.path,
+            shapes=source.shapes,
+            threads=source.threads,
+            max_memory=source.max_memory,
+            dynamic_memory=source.dynamic_memory,
+            arena_pool=arenas,
+        )
     try:
         outputs = output_types(model)  # may read the file, so do it before any request waits
         if source.config is not None:

@@ -9,6 +9,7 @@ from functools import partial
 from tightship._core import QueuedRuns, RequestMetrics, RunPermits, StopFlag
 from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.mappings import Mappings
+from tightship.driver.memory.reserve import reserved
 from tightship.driver.models.device_buffers import DeviceBuffers
 from tightship.driver.models.model_cache import ModelCache
 from tightship.driver.models.named import Named
@@ -215,9 +216,10 @@ class EffectRunner:
 
     def _allocate(self, asked: fx.AllocateBuffer) -> Event:
         try:
-            self._buffers.room(asked.token, asked.value_type.size_bytes)
-            if self._models.take_image(asked):
-                self._buffers.have_channels_last(asked.token)
+            with reserved():
+                self._buffers.room(asked.token, asked.value_type.size_bytes)
+                if self._models.take_image(asked):
+                    self._buffers.have_channels_last(asked.token)
         except (MemoryError, OSError):
             return BufferAllocated(asked.token, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
         return BufferAllocated(asked.token, ErrorStatus.NONE)
