@@ -4,11 +4,9 @@
 #include "tightship/os/limits.hpp"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
-#include <string_view>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -16,6 +14,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #ifdef __linux__
+#include <link.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #endif
@@ -111,31 +110,60 @@ bool register_thread_barrier() {
 void thread_barrier() {}
 #endif
 
+#ifdef __linux__
+namespace {
+
+/// File whose code is wanted, by its canonical path.
+struct WantedFile {
+    const char *path;
+    const char *name;
+};
+
+const char *name_of(const char *path) {
+    const char *const slash = std::strrchr(path, '/');
+    return slash == nullptr ? path : slash + 1;
+}
+
+void release_segment(const dl_phdr_info &object, const ElfW(Phdr) & segment) {
+    const uintptr_t first = object.dlpi_addr + segment.p_vaddr;
+    const uintptr_t start = first / page_size() * page_size();
+    const uintptr_t stop = (first + segment.p_filesz + page_size() - 1) / page_size() * page_size();
+    madvise(reinterpret_cast<void *>(start), stop - start, MADV_DONTNEED);
+    if (stop - start > kFinePiece) // a smaller one needs no cut
+        map_finely(start, stop, segment.p_offset / page_size() * page_size());
+}
+
+/// Releases the code of a loaded object if its file is the wanted one; returns 1 then, which ends
+/// the walk.
+int release_if_wanted(dl_phdr_info *object, size_t, void *data) {
+    const auto &wanted = *static_cast<const WantedFile *>(data);
+    if (std::strcmp(name_of(object->dlpi_name), wanted.name) != 0)
+        return 0;
+    char *const canonical = realpath(object->dlpi_name, nullptr);
+    const bool is_same = canonical != nullptr && std::strcmp(canonical, wanted.path) == 0;
+    std::free(canonical);
+    if (!is_same)
+        return 0;
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+        const auto &segment = object->dlpi_phdr[i];
+        if (segment.p_type == PT_LOAD && segment.p_flags == (PF_R | PF_X))
+            release_segment(*object, segment);
+    }
+    return 1;
+}
+
+} // namespace
+#endif
+
 void release_code(const std::string &path) {
 #ifdef __linux__
-    // Uses the C library alone, because streams would bring in more code than some files have.
+    // The loader knows where code lies; to read /proc/self/maps takes milliseconds.
     char *const canonical = realpath(path.c_str(), nullptr);
-    std::FILE *const maps = canonical ? std::fopen("/proc/self/maps", "re") : nullptr;
-    const std::string end = canonical ? " " + std::string(canonical) + "\n" : "";
-    std::free(canonical);
-    if (maps == nullptr)
+    if (canonical == nullptr)
         return;
-    char *line = nullptr;
-    size_t room = 0;
-    while (getline(&line, &room, maps) > 0) {
-        uintptr_t start = 0, stop = 0, offset = 0;
-        char access[5] = {};
-        if (!std::string_view(line).ends_with(end) ||
-            std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR, &start, &stop, access,
-                        &offset) != 4 ||
-            std::string_view(access) != "r-xp")
-            continue;
-        madvise(reinterpret_cast<void *>(start), stop - start, MADV_DONTNEED);
-        if (stop - start > kFinePiece) // a smaller one needs no cut
-            map_finely(start, stop, offset);
-    }
-    std::free(line);
-    std::fclose(maps);
+    WantedFile wanted{canonical, name_of(path.c_str())};
+    dl_iterate_phdr(release_if_wanted, &wanted);
+    std::free(canonical);
 #else
     (void)path;
 #endif
