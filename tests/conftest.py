@@ -1,16 +1,21 @@
 """No test asserts how long anything takes, so neither does Hypothesis; nor does it cast dice.
 
-Each run tries the same examples; `--hypothesis-profile searching` tries others every time.
+Each run tries the same few examples; `--hypothesis-profile searching` tries others every time, and
+as many as Hypothesis does by default.
 """
 
+import gc
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+EXAMPLES = 30
+"""Examples of a test that names no number: more of the same would find no more in another run."""
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("searching", UNTIMED)
-settings.register_profile("repeated", UNTIMED, derandomize=True)
+settings.register_profile("repeated", UNTIMED, derandomize=True, max_examples=EXAMPLES)
 settings.load_profile("repeated")
 
 # A failing test shows where in the package it failed.
@@ -19,3 +24,23 @@ os.environ.setdefault("TIGHTSHIP_TRACEBACK", "full")
 # A shell that starts the tests in the background may ignore interrupts; processes that tests start
 # and interrupt must not inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """Leave what the files and pytest have made out of garbage collections.
+
+    They outlive all tests, and each collection of a worker with torch and 17,000 tests would walk
+    through them, which takes half a second.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Return the scheduler of workers that take files, which is the one that `pyproject` names."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.scheduling import RayFirst
+
+    return RayFirst(config, log)

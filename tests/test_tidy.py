@@ -3,6 +3,8 @@
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -81,10 +83,27 @@ def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function's name, its lines without its docstring and decorators, and its parameters."""
+
+    name: str
+    lines: int
+    parameters: int
+
+
+@cache
+def functions(path: Path) -> tuple[Function, ...]:
+    return tuple([
+        Function(node.name, body_lines(node), parameter_count(node))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ])  # fmt: skip
+
+
+def parameter_count(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return len([argument for argument in every if argument.arg not in {"self", "cls"}])
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -130,8 +149,8 @@ def test_functions_are_short() -> None:
             is_test = function.name.startswith("test_")
             limit = TEST_LINES_MAX if is_test else FUNCTION_LINES_MAX
             where = f"{named(path)}:{function.name}"
-            if body_lines(function) > limit and where not in LONG_FUNCTIONS:
-                found.append(f"{where} has {body_lines(function)} lines")
+            if function.lines > limit and where not in LONG_FUNCTIONS:
+                found.append(f"{where} has {function.lines} lines")
     for path in files(".cpp", ".hpp"):
         for first_line, count in native_functions(path.read_text()):
             if count > FUNCTION_LINES_MAX:
@@ -143,11 +162,9 @@ def test_functions_take_few_parameters() -> None:
     found = []
     for path in files(".py", folders=("src", "benchmarks")):
         for function in functions(path):
-            every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-            count = len([argument for argument in every if argument.arg not in {"self", "cls"}])
             where = f"{named(path)}:{function.name}"
-            if count > PARAMETERS_MAX and where not in MANY_PARAMETERS:
-                found.append(f"{where} has {count} parameters")
+            if function.parameters > PARAMETERS_MAX and where not in MANY_PARAMETERS:
+                found.append(f"{where} has {function.parameters} parameters")
     assert found == []
 
 
@@ -181,13 +198,30 @@ def test_the_environment_is_read_only_in_listed_modules() -> None:
     assert [n for n in found if "/cli/" not in n and n not in ENVIRONMENT_READERS] == []
 
 
+def is_printing(called: ast.expr) -> bool:
+    match called:
+        case ast.Name(id="print"):
+            return True
+        case ast.Attribute(attr="write"):
+            return ast.unparse(called) == "sys.stdout.write"
+    return False
+
+
+@pytest.mark.parametrize("code", ["print(1)", "sys.stdout.write('a')"])
+def test_printing_is_seen(code: str) -> None:
+    (statement,) = ast.parse(code).body
+    assert isinstance(statement, ast.Expr)
+    assert isinstance(statement.value, ast.Call)
+    assert is_printing(statement.value.func)
+
+
 def test_only_the_command_line_prints() -> None:
     found = [
         f"{named(path)}:{node.lineno}"
         for path in files(".py", folders=("src",))
         if "cli" not in path.parts
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "sys.stdout.write"}
+        if isinstance(node, ast.Call) and is_printing(node.func)
     ]
     assert found == []
 

@@ -22,7 +22,7 @@ def floats(*lengths: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(lengths).astype(np.float32)
 
 
-@given(lengths=st.lists(st.integers(1, 20), min_size=1, max_size=30))
+@given(lengths=st.lists(st.integers(1, 20), min_size=1, max_size=12))
 def test_one_preparation_serves_every_length(lengths: list[int]) -> None:
     rep = tightship.backend.prepare(model("(float[N] x) => (float[N] y) { y = Relu(x) }"))
     for length in lengths:
