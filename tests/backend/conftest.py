@@ -1,18 +1,14 @@
-"""ONNX's node suite, made once a session."""
+"""ONNX's node suite by name."""
 
-import warnings
 from collections.abc import Mapping
 
-import numpy as np
 import pytest
 from onnx.backend.test.case.test_case import TestCase
+
+from tests.onnx_node_suite import node_tests
 
 
 @pytest.fixture(scope="session")
 def node_cases() -> Mapping[str, TestCase]:
-    """Cases of the node suite by name; making them computes what is expected of each."""
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return {case.name: case for case in load_model_tests(kind="node")}
+    """Cases of the node suite by name."""
+    return {case.name: case for case in node_tests()}

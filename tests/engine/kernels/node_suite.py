@@ -2,7 +2,6 @@
 
 import functools
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, numpy_helper
 
+from tests.onnx_node_suite import node_tests
 from tightship.engine.kernels import Array, Kernel, numpy_kernel
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value
 
@@ -32,12 +32,7 @@ class Case:
 
 @functools.cache
 def cases() -> tuple[Case, ...]:
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        tests = load_model_tests(kind="node")
-    return tuple(case for test in tests if (case := _case(test)) is not None)
+    return tuple(case for test in node_tests() if (case := _case(test)) is not None)
 
 
 def _case(test: Any) -> Case | None:

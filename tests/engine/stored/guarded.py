@@ -11,8 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from onnx.backend.test.loader import load_model_tests
-
+from tests.onnx_node_suite import node_tests
 from tightship import _core
 from tightship._core import (
     GuardPageResource,
@@ -70,7 +69,7 @@ def main(part: int, parts: int) -> None:
     open_library()
     _core.record_recipes(wanted=True)
     count = 0
-    for case in load_model_tests(kind="node")[part::parts]:
+    for case in node_tests()[part::parts]:
         folder = Path(case.model_dir or "")
         found = kernels(case.model.SerializeToString() if case.model else folder / "model.onnx")
         for kernel in found:
