@@ -22,10 +22,10 @@ def read_mutants(kind: str, seed: int, count: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("kind", ["bytes", "fields"])
 def test_mutants_are_read_or_refused(kind: str) -> None:
-    outcomes = read_mutants(kind, 0, 2000)
-    assert outcomes["read"] > 50
-    assert outcomes["FormatError"] > 50
-    assert outcomes["GraphError"] > 50
+    outcomes = read_mutants(kind, 0, 700)
+    assert outcomes["read"] > 10
+    assert outcomes["FormatError"] > 10
+    assert outcomes["GraphError"] > 10
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Programs with lengths that `dynamic_shapes` leaves open."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,7 @@ class Sequences(nn.Module):
 SHAPES = [(3, 6), (2, 9), (5, 6), (3, 31)]
 
 
+@functools.cache
 def sequences():
     batch, time = Dim("batch", min=2, max=16), Dim("time", min=3, max=32)
     shapes = ({0: batch, 1: time}, None)
