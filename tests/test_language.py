@@ -7,7 +7,7 @@ says "not a" instead of "is no".
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,9 +56,9 @@ class Count:
         )
 
 
-def docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+def docstrings(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, str]]:
     """Docstrings with what they document; for an attribute its assignment."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         owner: ast.AST = node
@@ -79,9 +79,9 @@ def is_fragment(owner: ast.AST, text: str) -> bool:
     return isinstance(owner, ast.Module | ast.ClassDef)
 
 
-def messages(tree: ast.Module) -> Iterator[str]:
+def messages(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Texts of the exceptions that a module raises, with their parts in one string."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Raise) and node.exc is not None:
             parts = (each.value for each in ast.walk(node.exc) if isinstance(each, ast.Constant))
             yield "".join(part for part in parts if isinstance(part, str))
@@ -89,11 +89,11 @@ def messages(tree: ast.Module) -> Iterator[str]:
 
 def count_of(code: str) -> Count:
     """Count the sentences of a module that break each rule."""
-    tree = ast.parse(code)
+    nodes = list(ast.walk(ast.parse(code)))
     return Count(
-        sum(is_fragment(owner, text) for owner, text in docstrings(tree)),
+        sum(is_fragment(owner, text) for owner, text in docstrings(nodes)),
         len(RIDDLE.findall(code)),
-        sum(bool(IS_NO.search(text)) for text in messages(tree)),
+        sum(bool(IS_NO.search(text)) for text in messages(nodes)),
     )
 
 
