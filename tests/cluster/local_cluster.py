@@ -12,14 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.serve_clients import until
+
 LOCK = Path(tempfile.gettempdir()) / f"tightship-ray-tests-{os.getuid()}.lock"
 MIB = 1 << 20
 STORE_BYTES = 80 * MIB
 ENDING_S = 20
 STARTS = 3
 """Attempts to start a cluster: on a busy machine Ray gives a node up after 30 seconds."""
-SOON = {"health_check_period_ms": 500, "health_check_failure_threshold": 6}
-"""Settings by which a node counts as lost after some seconds."""
+SETTINGS = {
+    "health_check_period_ms": 500,
+    "health_check_failure_threshold": 6,
+    "worker_niceness": 0,
+}
+"""Settings by which a node counts as lost after some seconds, and workers run beside other tests.
+
+By default Ray leaves the processors to all other processes, such as a second worker of pytest."""
 
 
 @contextmanager
@@ -92,7 +100,7 @@ class LocalCluster:
     def add(self, size_mib: int, cpus: int | None = None, **environment: str):
         """Start a node whose models are cached in a folder of its own, with further variables."""
         cache = self.folder / f"cache{len(self.nodes)}"
-        first = {"include_dashboard": False, "_system_config": SOON}
+        first = {"include_dashboard": False, "_system_config": SETTINGS}
         head = {} if self.nodes else first
         node = self._cluster.add_node(
             num_cpus=cpus or self._cpus,
@@ -103,6 +111,37 @@ class LocalCluster:
         )
         self.nodes.append(node)
         return node
+
+    @contextmanager
+    def leaving(self, *free_mib: int) -> Iterator[list[str]]:
+        """Book memory as others do; the first nodes then have so many MiB free.
+
+        Yields:
+            Ids of these nodes, on which nothing else may be booked before.
+        """
+        from ray.util.placement_group import remove_placement_group
+
+        from tightship.cluster.booked_nodes import Bundle, granted
+        from tightship.cluster.ray_state import alive_nodes
+
+        known = {node.node_id: node for node in alive_nodes()}
+        wanted = {
+            node.node_id: size * MIB for node, size in zip(self.nodes, free_mib, strict=False)
+        }
+        bundles = [
+            Bundle(known[name], known[name].memory_bytes - size, 0) for name, size in wanted.items()
+        ]
+        others = granted([each for each in bundles if each.memory_bytes], "others")
+
+        def is_booked() -> bool:
+            free = {node.node_id: node.free_bytes for node in alive_nodes()}
+            return all(free[name] == size for name, size in wanted.items())
+
+        try:
+            until(is_booked)  # the head hears of bookings some moments later
+            yield list(wanted)
+        finally:
+            remove_placement_group(others)
 
     def kill(self, node) -> None:
         """End a node as a failing machine does."""

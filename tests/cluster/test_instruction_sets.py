@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tightship
-from tests.cluster.test_losses import alive, until
+from tests.cluster.serve_clients import until
+from tests.cluster.test_losses import alive
 from tests.processor import HAS_AVX512
 from tests.zoo import light
 from tightship import cluster
@@ -32,18 +33,20 @@ def test_each_node_prepares_for_its_own_processor(shared_cluster, older):
     with tightship.load(path, threads=CPUS) as model:
         (name,) = model.input_names
         expected = model.run({name: image})
-    with cluster.replicas(path, threads=CPUS) as group:
+    with (
+        shared_cluster.leaving(300, 250) as same,
+        cluster.replicas(path, threads=CPUS) as group,
+    ):
         located = ray.get([anchor.located.remote() for anchor in group.anchors])
         files = ray.get([anchor.file.remote(group.source) for anchor in group.anchors])
         facts = {node: file.facts for (node, _), file in zip(located, files, strict=True)}
-        assert facts.keys() == {node.node_id for node in alive()}
+        assert facts.keys() == {older.node_id, *same}
         own = facts.pop(older.node_id)
         assert len(set(facts.values())) == 1
         assert own not in facts.values()
         for result in ray.get([actor.run.remote({name: image}) for actor in group.actors]):
             for key, array in expected.items():
                 np.testing.assert_allclose(result[key], array, rtol=1e-3, atol=1e-4)
-    assert shared_cluster.nodes
 
 
 def test_a_stage_for_another_processor_is_refused_by_name(older):

@@ -5,18 +5,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tightship
+from tests.cluster.serve_clients import until
 from tests.cluster.test_stage_file import stages_of
 from tests.zoo import light
 from tightship import cluster
 
-WAIT_S = 40
+WAIT_S = 120
 CPUS = 8
 DRIVER = """
 import json, sys, time
@@ -33,35 +33,27 @@ time.sleep(600)
 """
 
 
-def until(condition):
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.2)
-
-
 def test_a_node_that_ends_takes_no_call_with_it(shared_cluster):
     path = light.path_of("squeezenet")
     image = np.ones(light.SHAPE, np.float32)
     with tightship.load(path, threads=CPUS) as model:
         (name,) = model.input_names
         expected = model.run({name: image})
-    added = added_node(shared_cluster)
     count = len(alive())
-    with cluster.replicas(path, threads=CPUS) as group:  # one on each node, by its processors
-        assert len(group.status()) == len(group.anchors) == count
+    added = added_node(shared_cluster)
+    with (
+        shared_cluster.leaving(300, 0),
+        cluster.replicas(path, threads=CPUS) as group,  # one on a node, by its processors
+    ):
+        assert len(group.status()) == len(group.anchors) == 2
+        cache = shared_cluster.folder / f"cache{len(shared_cluster.nodes) - 1}"
+        assert list(cache.rglob("model.tship"))  # the new node has prepared a file of its own
         shared_cluster.kill(added)
-        for _ in range(2 * count):
+        for _ in range(4):
             results = group.run({name: image})
             assert all(np.array_equal(results[key], expected[key]) for key in expected)
-        until(lambda: len(group.status()) == count - 1)
-    again = added_node(shared_cluster)
-    with cluster.replicas(path, threads=CPUS) as group:
-        assert len(group.status()) == count
-        caches = sorted(shared_cluster.folder.glob("cache*"))
-        assert list(caches[-1].rglob("model.tship"))  # the new node has prepared a file of its own
-    shared_cluster.kill(again)
-    until(lambda: len(alive()) == count - 1)
+        until(lambda: len(group.status()) == 1)
+    until(lambda: len(alive()) == count)
 
 
 def added_node(shared_cluster):

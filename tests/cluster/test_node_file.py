@@ -150,7 +150,7 @@ def test_an_anchor_receives_what_its_node_lacks(shared_cluster, source, tmp_path
     from tightship.cluster.ray_state import alive_nodes
     from tightship.cluster.weights_bookings import Holding
 
-    first, second = (shared_cluster.nodes[index].node_id for index in (1, 2))
+    first, second = (shared_cluster.nodes[index].node_id for index in (0, 1))
     elsewhere = replace(source, path=str(tmp_path / "elsewhere.onnx"))
     user = subprocess.Popen(["sleep", "600"])
     process = Process("replica", user.pid, "dense", 0)

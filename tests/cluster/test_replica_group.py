@@ -7,12 +7,12 @@ import pytest
 
 import tightship
 from tests.cluster.overruns import end_process, start_threads, too_much
+from tests.cluster.serve_clients import until
 from tests.zoo import light
 from tightship import cluster
 from tightship.errors import CapacityError, InputError, OutOfMemoryError
 
 MIB = 1 << 20
-WAIT_S = 30
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,9 @@ def expected(image):
         return model.run({model.input_names[0]: image})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def group(shared_cluster):
+    """Replicas that each test leaves alive; the last one closes them."""
     assert shared_cluster.nodes
     with cluster.replicas(light.path_of("squeezenet"), 2) as found:
         yield found
@@ -41,11 +42,62 @@ def check(group, image, expected, runs=4):
         assert all(np.array_equal(results[key], expected[key]) for key in expected)
 
 
-def until(condition):
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+def nodes_now(shared_cluster):
+    from tightship.cluster.ray_state import alive_nodes
+
+    assert shared_cluster.nodes
+    time.sleep(1)  # the head hears of bookings some moments later
+    return alive_nodes()
+
+
+def is_free(shared_cluster):
+    return all(n.free_bytes == n.memory_bytes for n in nodes_now(shared_cluster))
+
+
+def test_what_no_node_holds_is_refused(shared_cluster):
+    before = nodes_now(shared_cluster)
+    with pytest.raises(CapacityError, match=r"1 replica\(s\) do not fit; the nodes hold at most 0"):
+        cluster.replicas(light.path_of("squeezenet"), 1, threads=9)
+    with pytest.raises(CapacityError, match="500 replica"):
+        cluster.replicas(light.path_of("squeezenet"), 500)
+    with pytest.raises(InputError, match="`count` is `many`"):
+        cluster.replicas(light.path_of("squeezenet"), "many")
+    assert nodes_now(shared_cluster) == before
+
+
+def test_a_closed_group_says_so_and_books_nothing(shared_cluster, image):
+    group = cluster.replicas(light.path_of("squeezenet"), 1, share=False)
+    status = cluster.status()
+    assert sorted(each["kind"] for node in status for each in node["processes"]) == [
+        "anchor",
+        "replica",
+    ]
+    assert all(booked_weights(anchor) == [] for anchor in group.anchors)
+    group.close()
+    group.close()
+    with pytest.raises(InputError, match="are closed; start others"):
+        group.run({"x": image})
+    until(lambda: is_free(shared_cluster))
+
+
+def test_auto_fills_the_memory_of_each_node(shared_cluster):
+    import ray
+
+    with shared_cluster.leaving(350, 280):
+        before = nodes_now(shared_cluster)
+        with cluster.replicas(light.path_of("resnet50")) as group:
+            needs, worker = group.requirements, cluster.worker_bytes()
+            most = max(worker.by_node.values()) + needs.replica_bytes
+            after = nodes_now(shared_cluster)
+            assert (
+                max(node.free_bytes for node in after) < most + worker.on(None) + needs.node_bytes
+            )
+            status = group.status() + [ray.get(each.status.remote()) for each in group.anchors]
+            booked = sum(node.free_bytes for node in before) - sum(n.free_bytes for n in after)
+            taken = sum(each["pss_bytes"] for each in status)
+            assert len(group.anchors) == 2
+            assert taken <= booked
+    until(lambda: is_free(shared_cluster))
 
 
 def test_replicas_compute_what_the_model_computes(group, image, expected):
@@ -115,20 +167,6 @@ def test_an_anchor_that_ends_is_started_again(group, image, expected):
     check(group, image, expected)
 
 
-def test_auto_fills_the_memory_of_each_node(shared_cluster):
-    import ray
-
-    with cluster.replicas(light.path_of("resnet50")) as group:
-        needs, worker = group.requirements, cluster.worker_bytes()
-        most = max(worker.by_node.values()) + needs.replica_bytes
-        free = [node.free_bytes for node in nodes_now(shared_cluster)]
-        assert max(free) < most + worker.on(None) + needs.node_bytes
-        status = group.status() + [ray.get(each.status.remote()) for each in group.anchors]
-        booked = sum(node.memory_bytes - node.free_bytes for node in nodes_now(shared_cluster))
-        taken = sum(each["pss_bytes"] for each in status)
-        assert taken <= booked
-
-
 def test_groups_of_one_model_book_its_weights_once(shared_cluster, group, image, expected):
     before = nodes_now(shared_cluster)
     with cluster.replicas(light.path_of("squeezenet"), 1) as second:
@@ -150,44 +188,10 @@ def test_groups_of_one_model_book_its_weights_once(shared_cluster, group, image,
             assert len(booked_weights(other.anchors[0])) == 2
             anchor = other.anchors[0]
         until(lambda: booked_weights(anchor) == [second.source.key])
-    until(lambda: all(n.free_bytes == n.memory_bytes for n in nodes_now(shared_cluster)))
+    until(lambda: is_free(shared_cluster))
 
 
 def booked_weights(anchor):
     import ray
 
     return ray.get(anchor.status.remote())["keys"]
-
-
-def nodes_now(shared_cluster):
-    from tightship.cluster.ray_state import alive_nodes
-
-    assert shared_cluster.nodes
-    time.sleep(1)  # the head hears of bookings some moments later
-    return alive_nodes()
-
-
-def test_what_no_node_holds_is_refused(shared_cluster):
-    before = nodes_now(shared_cluster)
-    with pytest.raises(CapacityError, match=r"1 replica\(s\) do not fit; the nodes hold at most 0"):
-        cluster.replicas(light.path_of("squeezenet"), 1, threads=9)
-    with pytest.raises(CapacityError, match="500 replica"):
-        cluster.replicas(light.path_of("squeezenet"), 500)
-    with pytest.raises(InputError, match="`count` is `many`"):
-        cluster.replicas(light.path_of("squeezenet"), "many")
-    assert nodes_now(shared_cluster) == before
-
-
-def test_a_closed_group_says_so_and_books_nothing(shared_cluster, image):
-    group = cluster.replicas(light.path_of("squeezenet"), 1, share=False)
-    status = cluster.status()
-    assert sorted(each["kind"] for node in status for each in node["processes"]) == [
-        "anchor",
-        "replica",
-    ]
-    assert all(booked_weights(anchor) == [] for anchor in group.anchors)
-    group.close()
-    group.close()
-    with pytest.raises(InputError, match="are closed; start others"):
-        group.run({"x": image})
-    until(lambda: all(n.free_bytes == n.memory_bytes for n in nodes_now(shared_cluster)))

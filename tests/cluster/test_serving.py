@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import tightship
+from tests.cluster.conftest import SERVE_PORT
 from tests.cluster.overruns import end_process, too_much
 from tests.cluster.serve_clients import (
     WAIT_S,
@@ -29,8 +30,7 @@ from tests.zoo import light
 from tightship import cluster
 from tightship.errors import CapacityError, InputError, OutOfMemoryError
 
-PORT = 8197
-URL = f"http://127.0.0.1:{PORT}"
+URL = f"http://127.0.0.1:{SERVE_PORT}"
 MODEL = "light_squeezenet"
 
 
@@ -44,19 +44,6 @@ def expected(image):
     with tightship.load(light.path_of("squeezenet")) as model:
         (name,) = model.input_names
         return name, model.run({name: image})
-
-
-@pytest.fixture(scope="module")
-def served(shared_cluster):
-    pytest.importorskip("ray.serve", reason="Ray Serve is not installed: 'ray[serve]'")
-    from ray import serve
-
-    assert shared_cluster.nodes
-    serve.start(proxy_location="HeadOnly", http_options={"host": "127.0.0.1", "port": PORT})
-    yield serve
-    serve.shutdown()
-    until(is_free)
-    until(lambda: not anchors())
 
 
 def check_handle(handle, image, expected):
@@ -89,7 +76,7 @@ def check_http(name, outputs, image):
 def check_tritonclient(name, outputs, image):
     """Unmodified, by the path that the deployment has as Triton would have the root."""
     http = pytest.importorskip("tritonclient.http")
-    with http.InferenceServerClient(f"127.0.0.1:{PORT}/m") as client:
+    with http.InferenceServerClient(f"127.0.0.1:{SERVE_PORT}/m") as client:
         assert client.is_model_ready(MODEL)
         given = http.InferInput(name, list(image.shape), "FP32")
         given.set_data_from_numpy(image)
@@ -97,17 +84,18 @@ def check_tritonclient(name, outputs, image):
         assert all(np.array_equal(found.as_numpy(key), outputs[key]) for key in outputs)
 
 
-def test_auto_fills_each_node_and_serves_both_ways(served, image, expected):
+def test_auto_fills_each_node_and_serves_both_ways(served, shared_cluster, image, expected):
     name, outputs = expected
-    with running(served, light.path_of("squeezenet")) as handle:
+    with (
+        shared_cluster.leaving(450, 300),
+        running(served, light.path_of("squeezenet")) as handle,
+    ):
         check_handle(handle, image, expected)
         booked = handle.status.remote().result()["booked_bytes"]
         time.sleep(1)  # the head hears of bookings some moments later
-        used = [node for node in nodes() if node.free_bytes < node.memory_bytes]
-        assert used
-        assert all(node.free_bytes < booked for node in used)
+        assert all(node.free_bytes < booked for node in nodes())
         seen = {}
-        for _ in range(30):
+        for _ in range(12):
             each = handle.status.remote().result()
             seen[each["pid"]] = each
         assert all(each["pss_bytes"] <= each["booked_bytes"] for each in seen.values())
@@ -193,6 +181,7 @@ def test_a_config_file_deploys(served, image, expected):
     until(is_free)
 
 
+@pytest.mark.slow
 def test_a_file_of_serve_build_deploys(served, shared_cluster, tmp_path, image, expected):
     path = str(light.path_of("squeezenet"))
     code = f"from tightship import cluster\napp = cluster.deployment({path!r}, replicas=1)\n"
