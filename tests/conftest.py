@@ -36,6 +36,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_sessionfinish():
+    """Let the end of the process collect all, or nanobind reports what is left as leaks."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Return the scheduler of workers that take files, which is the one that `pyproject` names."""
