@@ -19,9 +19,9 @@ def _has(bits: int) -> bool:
 
 
 HAS_AVX512 = _has(AVX512)
-"""Products of matrices run on oneDNN's fast kernels; with AVX2 alone they run on NumPy's BLAS."""
+"""Products of computed matrices run on oneDNN; with AVX2 alone they run on NumPy's BLAS."""
 HAS_VNNI = _has(AVX512 | VNNI)
 """Convolutions of integers are exact; without it, sums of two products saturate at 16 bits."""
 PRODUCT = "onednn" if HAS_AVX512 else "numpy"
-"""Tier that runs products of matrices."""
+"""Tier that runs products of computed matrices; by a constant one oneDNN always does."""
 needs_avx512 = pytest.mark.skipif(not HAS_AVX512, reason="needs AVX-512")

@@ -1369,6 +1369,9 @@ class PrimitiveDesc:
     def matmul(src_weights_bias_dst: Sequence[MemoryDesc | None], attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod
+    def inner_product(src_weights_bias_dst: Sequence[MemoryDesc | None], attributes: Attributes) -> PrimitiveDesc: ...
+
+    @staticmethod
     def reduction(algorithm: str, src: MemoryDesc, dst: MemoryDesc, attributes: Attributes) -> PrimitiveDesc: ...
 
     @staticmethod

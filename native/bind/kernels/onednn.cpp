@@ -266,15 +266,7 @@ void other_gradients(nb::class_<PrimitiveDesc> &primitive) {
                     "diff"_a, "epsilon"_a, "attributes"_a);
 }
 
-void primitive_desc(nb::module_ &module) {
-    auto primitive = nb::class_<PrimitiveDesc>(
-        module, "PrimitiveDesc",
-        "Implementation chosen for fixed shapes and layouts, not compiled yet.");
-    window_primitives(primitive);
-    elementwise_primitives(primitive);
-    normalizing_primitives(primitive);
-    convolution_gradients(primitive);
-    other_gradients(primitive);
+void product_primitives(nb::class_<PrimitiveDesc> &primitive) {
     recorded(primitive)
         .def_static(
             "matmul",
@@ -284,6 +276,27 @@ void primitive_desc(nb::module_ &module) {
             "src_weights_bias_dst"_a, "attributes"_a,
             nb::sig("def matmul(src_weights_bias_dst: Sequence[MemoryDesc | None], "
                     "attributes: Attributes) -> PrimitiveDesc"))
+        .def_static(
+            "inner_product",
+            [](const Operands &operands, const Attributes &attributes) {
+                return inner_product(operands, attributes);
+            },
+            "src_weights_bias_dst"_a, "attributes"_a,
+            nb::sig("def inner_product(src_weights_bias_dst: Sequence[MemoryDesc | None], "
+                    "attributes: Attributes) -> PrimitiveDesc"));
+}
+
+void primitive_desc(nb::module_ &module) {
+    auto primitive = nb::class_<PrimitiveDesc>(
+        module, "PrimitiveDesc",
+        "Implementation chosen for fixed shapes and layouts, not compiled yet.");
+    window_primitives(primitive);
+    elementwise_primitives(primitive);
+    normalizing_primitives(primitive);
+    convolution_gradients(primitive);
+    other_gradients(primitive);
+    product_primitives(primitive);
+    recorded(primitive)
         .def_static(
             "reduction",
             [](const std::string &algorithm, const MemoryDesc &src, const MemoryDesc &dst,

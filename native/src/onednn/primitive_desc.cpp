@@ -27,6 +27,15 @@ PrimitiveDesc matmul(std::span<const MemoryDesc *const> descs, const Attributes 
                 raw(descs[2]), raw(descs[3]), attributes.get());
 }
 
+PrimitiveDesc inner_product(std::span<const MemoryDesc *const> descs,
+                            const Attributes &attributes) {
+    require_operands(descs);
+    Library &library = Library::get();
+    return make("describe an inner product", Signature("inner_product") << descs << attributes,
+                library.inner_product_forward_primitive_desc_create, library.engine, kInference,
+                raw(descs[0]), raw(descs[1]), raw(descs[2]), raw(descs[3]), attributes.get());
+}
+
 PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       const Dims &kernel, const Window &window, const Attributes &attributes) {
     require_window(window, src);

@@ -10,7 +10,6 @@ import pytest
 from tests.engine.graphs import graph_of, inputs_of, prepared, run, static_graph
 from tests.engine.test_primitive_cache import UNBOUNDED
 from tests.models import filled
-from tests.processor import HAS_AVX512
 from tightship import _core
 from tightship._core import FailingResource, PoolManager, PrimitiveCache, StopFlag
 from tightship.engine.run.limits import Limits
@@ -24,10 +23,7 @@ pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneD
 NAMES = ("residual", "residual of batch 3, 17 channels", "mobile", "segmenter", "encoder")
 MORE_NAMES = ("mobile of batch 2", "detector", "convolutions", "shuffled", "decoder", "recurrent")
 FIVE = ("residual", "mobile", "segmenter", "encoder", "decoder")
-if not HAS_AVX512:  # products of matrices run in Python
-    NAMES, MORE_NAMES = ("segmenter", "shuffled"), ("detector", "convolutions")
-    FIVE = ("segmenter", "shuffled", "detector")
-NAME = "residual" if HAS_AVX512 else "shuffled"
+NAME = "residual"
 PATTERNS = (PLAIN, LIBRARY_MANAGED, Pattern(grouping="blob"), Pattern(True, "offset"))
 
 

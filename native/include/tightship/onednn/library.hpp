@@ -93,6 +93,7 @@ class OutOfMemory : public std::bad_alloc {
     X(batch_normalization_forward_primitive_desc_create)                                           \
     X(layer_normalization_forward_primitive_desc_create)                                           \
     X(matmul_primitive_desc_create)                                                                \
+    X(inner_product_forward_primitive_desc_create)                                                 \
     X(resampling_forward_primitive_desc_create)                                                    \
     X(reduction_primitive_desc_create)                                                             \
     X(convolution_backward_data_primitive_desc_create)                                             \

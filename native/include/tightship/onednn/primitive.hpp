@@ -120,6 +120,9 @@ PrimitiveDesc convolution(std::span<const MemoryDesc *const> src_weights_bias_ds
 /// Describes a product of matrices; a null bias means none.
 PrimitiveDesc matmul(std::span<const MemoryDesc *const> src_weights_bias_dst,
                      const Attributes &attributes);
+/// Describes a product of matrices of which the second is given transposed; a null bias means none.
+PrimitiveDesc inner_product(std::span<const MemoryDesc *const> src_weights_bias_dst,
+                            const Attributes &attributes);
 PrimitiveDesc pooling(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,
                       const Dims &kernel, const Window &window, const Attributes &attributes);
 PrimitiveDesc eltwise(dnnl_alg_kind_t algorithm, const MemoryDesc &src, const MemoryDesc &dst,

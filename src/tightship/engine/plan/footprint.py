@@ -53,6 +53,7 @@ BLAS_KERNELS = frozenset(
 CODE_BYTES = {
     "brg": 32 << 10,
     "brg_conv": 32 << 10,
+    "brgemm": 32 << 10,
     "brgconv": 64 << 10,
     "brgconv_1x1": 16 << 10,
     "jit_1x1": 24 << 10,
@@ -66,7 +67,7 @@ COLUMN_BYTES = 1400
 """Code bytes of a convolution for each column of its result, whose rows a kernel takes whole."""
 KERNEL_BYTES = 256 << 10
 """Bytes that oneDNN reserves for a generated kernel."""
-KERNELS = {"brgconv": 5.0, "brg": 4.5}
+KERNELS = {"brgconv": 5.0, "brg": 4.5, "brgemm": 4.5}
 """Average number of generated kernels of an implementation; 1 for others."""
 UNGENERATED = frozenset({"simple", "ref", "ncsp_bnorm", "nspc_bnorm", "lrn_jit"})
 """Implementations that generate no code, or next to none."""

@@ -8,7 +8,6 @@ import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, prepared, run
 from tests.models import filled
-from tests.processor import HAS_AVX512
 from tightship import _core
 from tightship.engine.program.program import Space
 from tightship.errors import InputError
@@ -48,9 +47,8 @@ def weights(graph, without=()):
 @pytest.mark.parametrize("without", [(), ("stream_weights",)])
 def test_an_embedding_that_is_multiplied_by_is_packed_once(text, count, without):
     graph = graph_of(text.format(count=count), table=table())
-    apart = 2 if HAS_AVX512 or text == TIED else 1
-    assert len(weights(graph, without)) == (1 if HAS_AVX512 else apart)
-    assert len(weights(graph, (*without, "share_tables"))) == apart
+    assert len(weights(graph, without)) == 1
+    assert len(weights(graph, (*without, "share_tables"))) == 2
     assert_close(run(graph, without), expected(graph))
 
 
@@ -99,7 +97,7 @@ def test_other_weights_are_where_they_were():
         }""",
         table=table(), factor=filled(COLUMNS), inner=filled(COLUMNS, COLUMNS),
     )  # fmt: skip
-    assert len(weights(graph, ("share_tables",))) - len(weights(graph)) == int(HAS_AVX512)
+    assert len(weights(graph, ("share_tables",))) - len(weights(graph)) == 1
     lowered = prepared(graph).placement.lowered
     for step in lowered.steps:
         for operand in step.reads:

@@ -2,7 +2,6 @@ import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, prepared, run
 from tests.models import filled
-from tests.processor import HAS_AVX512
 from tightship import _core
 from tightship.graph import Derived, Mapped
 
@@ -25,7 +24,7 @@ def packed(graph):
 @pytest.mark.parametrize(("count", "columns"), [(1, 1003), (9, 1000), (40, 1003)])
 def test_a_turned_matrix_is_packed_from_the_file(perm, count, columns):
     graph = graph_of(TURNED.format(perm=perm, count=count, columns=columns), w=filled(columns, 48))
-    assert isinstance(packed(graph), Mapped if HAS_AVX512 else Derived)
+    assert isinstance(packed(graph), Mapped)
     assert_close(run(graph), expected(graph))
 
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.graphs import implementations, run
-from tests.processor import HAS_AVX512
 from tests.zoo.net import Net
 from tests.zoo.oracle import assert_near, expected
 from tightship._core import HAS_ONEDNN
@@ -64,8 +63,7 @@ def test_queries_keys_and_values_are_parts_of_one_product(take, batch):
     case = mixed_case(take, batch)
     graph = read_bytes(case.model)
     found = [operator for operator, _, _ in implementations(graph)]
-    product = ["MatMul+Relu"] if HAS_AVX512 else ["MatMul", "Relu"]
-    assert found == [*product, "Attention"]
+    assert found == ["MatMul+Relu", "Attention"]
     assert_near(run(graph, (), case.feeds), expected(case.model, case.feeds))
 
 

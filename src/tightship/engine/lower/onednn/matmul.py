@@ -1,9 +1,10 @@
 """Emits MatMul and Gemm; constant matrices are packed, and leading axes flattened for them."""
 
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 
-from tightship._core import MemoryDesc, PrimitiveDesc
+from tightship._core import MemoryDesc, PrimitiveDesc, onednn_cpu_isa
 from tightship.engine.kernels.kernel_context import NotCoveredError, covered, require
 from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
@@ -11,7 +12,7 @@ from tightship.engine.lower.onednn.transposed import transposed_product
 from tightship.engine.lower.steps.builder import DST, SRC, Builder
 from tightship.engine.lower.steps.fused_nodes import take_bias
 from tightship.engine.lower.steps.half_weights import half_weights
-from tightship.engine.lower.steps.layouts import dense_strides, row_major
+from tightship.engine.lower.steps.layouts import AVX512, dense_strides, row_major
 from tightship.graph import DType, Node, element_count
 
 WEIGHTS, BIAS = 33, 41
@@ -25,11 +26,12 @@ def matmul(builder: Builder, node: Node) -> None:
     require(len(left) >= 2 and len(right) >= 2)
     is_constant = builder.constant(node.inputs[1]) is not None
     if len(right) == 2 and (is_constant or len(left) > 2):
-        weights = (
-            MemoryDesc(list(right)) if is_constant else _matrix_layout(builder, node.inputs[1])
-        )
-        product = _Product([element_count(left[:-1]), left[-1]], weights, right[1], "")
-        product.is_constant = is_constant
+        source = [element_count(left[:-1]), left[-1]]
+        if is_constant:
+            product = _by_constant(source, MemoryDesc(list(right)), "")
+        else:
+            product = _Product(source, _matrix_layout(builder, node.inputs[1]), right[1], "")
+            product.is_constant = False
         _by_matrix(builder, node, product)
     else:
         _batched(builder, node, left, right)
@@ -51,13 +53,15 @@ def gemm(builder: Builder, node: Node) -> None:
     strides = [1, depth] if attributes.get("transB", 0) else [columns, 1]
     weights = MemoryDesc([depth, columns], "float32", strides)
     rows = builder.value(node.inputs[0]).static_shape[0]
-    _by_matrix(builder, node, _Product([rows, depth], weights, columns, bias))
+    _by_matrix(builder, node, _by_constant([rows, depth], weights, bias))
 
 
 class _Product:
     """Product of rows and a matrix, with an optional constant bias; a constant matrix is packed."""
 
     is_constant = True
+    is_inner = False
+    """Whether it is an inner product for oneDNN, whose matrix has the axis of columns first."""
     dtype = DType.FLOAT32
     """Element type of the operands; sums are float32."""
 
@@ -71,7 +75,7 @@ class _Product:
         """
         packed = builder.packed_layout(name, self.weights.dims) if self.is_constant else None
         key = (
-            "matmul", self.dtype, self.is_constant, *self.source, self.weights,
+            "matmul", self.dtype, self.is_constant, self.is_inner, *self.source, self.weights,
             bool(self.bias), extra.key, packed,
         )  # fmt: skip
         return builder.described(key, lambda: self._chosen(packed, extra))
@@ -93,17 +97,37 @@ class _Product:
         operands = [
             MemoryDesc(self.source, self.dtype.value),
             weights,
-            MemoryDesc([1, self.columns]) if self.bias else None,
+            self.bias_layout if self.bias else None,
             MemoryDesc([self.source[0], self.columns]),
         ]
-        return fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes))
+        create = PrimitiveDesc.inner_product if self.is_inner else PrimitiveDesc.matmul
+        return fast(lambda: create(operands, extra.attributes))
+
+    @property
+    def bias_layout(self) -> MemoryDesc:
+        """Layout of the bias."""
+        return MemoryDesc([self.columns] if self.is_inner else [1, self.columns])
+
+
+def _by_constant(source: list[int], weights: MemoryDesc, bias: str) -> _Product:
+    """Return a product by a constant matrix, whose layout is that of its own bytes.
+
+    Without AVX-512 oneDNN has fast kernels for inner products alone.
+    """
+    columns = weights.dims[1]
+    if onednn_cpu_isa() & AVX512:
+        return _Product(source, weights, columns, bias)
+    turned = MemoryDesc(weights.dims[::-1], "float32", weights.strides[::-1])
+    product = _Product(source, turned, columns, bias)
+    product.is_inner = True
+    return product
 
 
 def _by_matrix(builder: Builder, node: Node, product: _Product) -> None:
     half = half_weights(builder, node)
     if half is not None:
         name, dtype = half
-        narrow = _Product(product.source, product.weights, product.columns, product.bias)
+        narrow = copy(product)
         stored = product.weights
         narrow.weights = MemoryDesc(stored.dims, dtype.value, stored.strides)
         narrow.dtype = dtype
@@ -132,7 +156,7 @@ def _emit(builder: Builder, node: Node, product: _Product) -> None:
         ),
     ]
     if product.bias:
-        row = builder.row_major((1, product.columns))
+        row = product.bias_layout
         reads.append((BIAS, builder.weight(product.bias, row, row)))
     reads.extend(extra.bound(builder))
     target = builder.output_as(node.writes[0], layout)
