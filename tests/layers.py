@@ -20,7 +20,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.sessions | model.whole_caches, above model.session
     model.session_file | model.session_pool | model.session_tokens | model.prefixes, above
     model.step_programs
-    model.feeds
+    model.feeds | model.step_sizes
     engine
     view | trace.workload
     trace.replay
@@ -211,7 +211,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model": "model",
     "model.feeds": "errors graph engine",
     "model.bound_run": "_core errors engine model.feeds",
-    "model.step_programs": "errors engine model.feeds",
+    "model.step_sizes": "_core graph engine",
+    "model.step_programs": "errors engine model.feeds model.step_sizes",
     "model.session_file": "atomic_file errors engine safetensors",
     "model.session_pool": "errors public_calls quantity engine",
     "model.session_tokens": "errors engine model.feeds",
@@ -264,8 +265,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
     "loading.session_plan": (
-        "errors engine frontend.onnx model.sessions loading.input_shapes loading.opening"
-        " loading.planned_session"
+        "errors engine frontend.onnx model.sessions model.step_sizes loading.input_shapes"
+        " loading.opening loading.planned_session"
     ),
     "loading.shared": (
         "errors engine model prepared_cache loading.model_specializer loading.opening"

@@ -3,20 +3,19 @@
 from dataclasses import dataclass, field, replace
 
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of, prepare
-from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.plan.footprint import NODE_BYTES, counted, node_kinds
-from tightship.engine.program.program import PackedWeight
-from tightship.engine.state.decoder import CONTEXT_MIN, Declared, Decoder
+from tightship.engine.state.decoder import CONTEXT_MIN, Declared
 from tightship.engine.state.step_choices import StepChoices
 from tightship.engine.state.stored_caches import CacheType
 from tightship.engine.stored.container import holds_prepared
-from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.errors import GraphError, InputError
 from tightship.frontend.onnx import OnnxFile
 from tightship.loading.input_shapes import Given
 from tightship.loading.opening import is_onnx, open_model
 from tightship.loading.planned_session import SessionParts, SessionPlan, StepParts, batch_of
 from tightship.model.sessions import CHUNK, SessionOptions
+from tightship.model.step_sizes import CountedWeights, lowered_steps
 
 CONTEXT_MAX = 1 << 18
 """Longest context that `largest_context` considers."""
@@ -104,37 +103,27 @@ class SessionPlanner:
         return known.with_more_layers(less, others)
 
     def _parts(self, file: OnnxFile, choices: StepChoices) -> SessionParts:
-        """Lower the model's own program and two of its sessions."""
+        """Lower the model's own program and those of its sessions that tell the bytes of all."""
         if file not in self._declared:
             self._declared[file] = Declared.of(file.graph(None, allow_symbolic=True))
         decoder = choices.decoder(file.graph, self._declared[file])
-        weights: list[PackedWeight] = []
-        own = self._compiled(decoder, 0, weights)
-        steps = [self._compiled(decoder, count, weights) for count in {choices.chunk: 0, 1: 0}]
-        nodes = node_kinds(decoder.file_graph(1))
+        own_graph, weights = decoder.file_graph(1), CountedWeights()
+        own = prepare(own_graph, self.name, self.settings, {})
+        weights.add(own.placement.lowered.weights)
+
+        def lower(count: int, packed: PackedBefore) -> CompiledModel:
+            return prepare(decoder.graph(count, last=True), self.name, self.settings, packed)
+
+        steps = lowered_steps(choices.chunk, lower, weights)
+        nodes = node_kinds(own_graph)
         return SessionParts(
-            aligned_offsets(weights)[1],
+            weights.size_bytes,
             own.placement.arena_bytes,
             nodes,
             own.runtime_bytes - counted(*nodes) * NODE_BYTES,
             decoder.state_bytes,
-            tuple(StepParts.of(each.placement) for each in steps),
+            tuple(StepParts.of(each.placement) for each in steps.values()),
         )
-
-    def _compiled(self, decoder: Decoder, steps: int, weights: list[PackedWeight]) -> CompiledModel:
-        """Compile a program, the file's own if `steps` is 0; add the weights that it packs."""
-        graph = decoder.graph(steps, last=True) if steps else decoder.file_graph(1)
-        known: dict[str, list[PackedWeight]] = {}
-        for weight in weights:
-            known.setdefault(weight.name, []).append(weight)
-        made = prepare(graph, self.name, self.settings, known)
-        for weight in made.placement.lowered.weights:
-            layouts = known.setdefault(weight.name, [])
-            if not any((weight.size_bytes, weight.desc) == (w.size_bytes, w.desc)
-                       for w in layouts):  # fmt: skip
-                layouts.append(weight)
-                weights.append(weight)
-        return made
 
     def largest_context(self, limit_bytes: int, sessions: int) -> int:
         """Return the largest context with which so many sessions fit a limit; 0 if none does."""

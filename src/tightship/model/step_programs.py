@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,10 +10,10 @@ from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.compile.compile_graph import Settings, prepare
-from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import release_unused
 from tightship.engine.plan.footprint import program_bytes, session_bytes
-from tightship.engine.program.program import Lowered, Space
+from tightship.engine.program.program import Lowered, PackedWeight, Space
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
@@ -25,6 +24,7 @@ from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
 from tightship.model import feeds
 from tightship.model.feeds import Array
+from tightship.model.step_sizes import CountedWeights, lowered_steps
 
 PAST_LENGTH = "past_length"
 
@@ -51,8 +51,8 @@ class StepPrograms:
     packed: list[PackedCopy]
     stored: StoredSteps | None = None
     _programs: dict[int, ProgramCache] = field(default_factory=dict)
-    _prepared: CompiledModel | None = None
-    """The largest program, from when its bytes were asked for until it is made."""
+    _prepared: dict[int, CompiledModel] = field(default_factory=dict)
+    """Programs for the most tokens and for one, from when bytes were asked for until made."""
     _planned_bytes: int = 0
     _arenas: ArenaGroup = field(default_factory=ArenaGroup)
     _places: dict[int, "_Places"] = field(default_factory=dict)
@@ -110,33 +110,46 @@ class StepPrograms:
     def planned_bytes(self) -> int:
         """Return the bytes of the largest arena, of inputs and outputs but caches, and of programs.
 
-        Nothing is allocated for it, so that a limit can be checked first.
+        Weights that the model's own program lacks are among them. Nothing is allocated for it, so
+        that a limit can be checked first.
         """
         with self._making:
             if not self._planned_bytes:
-                self._prepared = self._compiled(self.chunk)
-                placement = self._prepared.placement
-                io_bytes = max(placement.io_bytes - 2 * self.decoder.state_bytes, 0)
-                largest = program_bytes(placement.lowered)
-                programs = session_bytes(largest, self.chunk.bit_length())
-                self._planned_bytes = placement.arena_bytes + io_bytes + programs
+                self._planned_bytes = self._planned()
             return self._planned_bytes
+
+    def _planned(self) -> int:
+        if self.stored is not None:
+            made = {self.chunk: self.stored.compiled(self.chunk, self.decoder)}
+            arena_bytes, weights_bytes = max(self.stored.model.arenas()), 0
+        else:
+            weights = CountedWeights()
+            weights.hold(self.packed)
+            made = lowered_steps(self.chunk, self._lowered, weights)
+            arena_bytes = max(each.placement.arena_bytes for each in made.values())
+            weights_bytes = weights.size_bytes
+        self._prepared = {steps: made[steps] for steps in (self.chunk, 1) if steps in made}
+        io_bytes = max(each.placement.io_bytes for each in made.values())
+        largest = max(program_bytes(each.placement.lowered) for each in made.values())
+        programs = session_bytes(largest, self.chunk.bit_length())
+        io_bytes = max(io_bytes - 2 * self.decoder.state_bytes, 0)
+        return arena_bytes + weights_bytes + io_bytes + programs
 
     def _compiled(self, steps: int) -> CompiledModel:
         if self.stored is not None:
             return self.stored.compiled(steps, self.decoder)
-        before: dict[str, list[Any]] = {}
+        before: dict[str, list[PackedWeight]] = {}
         for copy in self.packed:
             before.setdefault(copy.weight.name, []).append(copy.weight)
+        return self._lowered(steps, before)
+
+    def _lowered(self, steps: int, before: PackedBefore) -> CompiledModel:
         settings = replace(self.settings, shapes=None, choice=None)
         graph = self.decoder.graph(steps, last=self.last)
         return prepare(graph, self.name, settings, before)
 
     def _made(self, steps: int) -> ProgramCache:
-        prepared = None
-        if steps == self.chunk:
-            prepared, self._prepared = self._prepared, None
-        prepared = prepared or self._compiled(steps)
+        prepared = self._prepared.pop(steps, None) or self._compiled(steps)
         made = ProgramCache(prepared, Bounds(arena_pool=self._arenas), packed=self.packed)
         with made.reserved(made.first_key, Limits()) as (program, _):
             known = set(map(id, self.packed))
