@@ -1,11 +1,15 @@
 """Shapes to load a decoder with if its caller gives none: one token after some others."""
 
 from tightship.engine.state.decoder import CONTEXT_MIN, Declared, decoder_of
+from tightship.engine.state.encoder import encoder_shapes
 from tightship.engine.state.pairs import may_have_caches
 from tightship.errors import GraphError
 from tightship.frontend.onnx import OnnxFile
 from tightship.graph import DType
 from tightship.loading.input_shapes import Given, divided
+
+ENCODER_ROWS = 4
+"""Rows of an encoder that a decoder is loaded with; sessions take any number."""
 
 
 def decoder_shapes(file: OnnxFile, given: Given) -> dict[str, tuple[int, ...]] | None:
@@ -30,6 +34,8 @@ def decoder_shapes(file: OnnxFile, given: Given) -> dict[str, tuple[int, ...]] |
     if shapes or len(named) > 1 or batch < 1:
         return None
     try:
-        return decoder_of(file.graph, declared, CONTEXT_MIN, batch).file_shapes(1)
+        extra = encoder_shapes(declared.inputs, batch, {}, ENCODER_ROWS)
+        found = decoder_of(file.graph, declared, CONTEXT_MIN, batch, extra=extra)
+        return found.file_shapes(1)
     except GraphError:
         return None

@@ -1,6 +1,6 @@
 """Memory of a decoder and its sessions, for one context."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tightship.engine.plan.footprint import (
@@ -24,8 +24,8 @@ class SessionPlan:
         arena_bytes: Arenas of the model's own program and of the steps', for one step at a time.
         io_bytes: Tokens, logits and other inputs and outputs but caches.
         runtime_bytes: Libraries, generated code and programs.
-        state_bytes: Caches of one session.
-        bytes_per_token: Bytes of these for one token.
+        state_bytes: Caches of one session, and what it is given of an encoder.
+        bytes_per_token: Bytes of its caches for one token.
     """
 
     context: int
@@ -74,6 +74,7 @@ class SessionParts:
         runtime_bytes: Libraries, generated code and the program without its nodes.
         state_bytes: Caches of one session.
         steps: Programs of sessions.
+        given_bytes: Inputs that are the same at each step, of an encoder.
     """
 
     weights_bytes: int
@@ -82,6 +83,7 @@ class SessionParts:
     runtime_bytes: int
     state_bytes: int
     steps: tuple[StepParts, ...]
+    given_bytes: int = 0
 
     def plan(self, context: int, programs: int) -> SessionPlan:
         """Return the plan of sessions.
@@ -95,11 +97,11 @@ class SessionParts:
             context,
             self.weights_bytes,
             self.arena_bytes + max(each.arena_bytes for each in self.steps),
-            max(each.io_bytes for each in self.steps) - 2 * self.state_bytes,
+            max(each.io_bytes for each in self.steps) - 2 * self.state_bytes - self.given_bytes,
             self.runtime_bytes
             + counted(*self.nodes) * NODE_BYTES
             + session_bytes(largest, programs),
-            self.state_bytes,
+            self.state_bytes + self.given_bytes,
             self.state_bytes // context,
         )
 
@@ -135,13 +137,26 @@ class SessionParts:
                 )
                 for each, before in zip(self.steps, less.steps, strict=True)
             ),
+            more(self.given_bytes, less.given_bytes),
         )
 
 
-def batch_of(declared: Mapping[str, Sequence[object] | None], given: Given) -> int:
-    """Return the batch that is given, 1 by default."""
+def batch_of(
+    declared: Mapping[str, Sequence[object] | None], given: Given, encoder: Collection[object] = ()
+) -> int:
+    """Return the batch that is given, 1 by default.
+
+    Args:
+        declared: Inputs as the file declares them.
+        given: Lengths by dimension.
+        encoder: Dimensions of an encoder's rows, whose lengths may be given too.
+
+    Raises:
+        InputError: A length of another dimension is given.
+    """
     batches = {shape[0] for shape in declared.values() if shape and isinstance(shape[0], str)}
     shapes, named = divided({}, given)
+    named = {name: length for name, length in named.items() if name not in encoder}
     for name in [*shapes, *(name for name in named if name not in batches)]:
         raise InputError(
             f"`{name}` was given a length; with a context only the batch may be, by its name: "

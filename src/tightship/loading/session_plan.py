@@ -6,12 +6,13 @@ from tightship.engine.compile.compile_graph import ModelSource, Settings, name_o
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.plan.footprint import NODE_BYTES, counted, node_kinds
 from tightship.engine.state.decoder import CONTEXT_MIN, Declared
+from tightship.engine.state.encoder import encoder_dimensions, encoder_shapes
 from tightship.engine.state.step_choices import StepChoices
 from tightship.engine.state.stored_caches import CacheType
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import GraphError, InputError
 from tightship.frontend.onnx import OnnxFile
-from tightship.loading.input_shapes import Given
+from tightship.loading.input_shapes import Given, divided
 from tightship.loading.opening import is_onnx, open_model
 from tightship.loading.planned_session import SessionParts, SessionPlan, StepParts, batch_of
 from tightship.model.sessions import CHUNK, SessionOptions
@@ -40,6 +41,7 @@ class SessionPlanner:
         batch: Texts that a session goes on with at once.
         chunk: Most tokens of a program.
         cache: Type that caches are rounded to; None for the file's.
+        extra: Shapes of inputs with an encoder's rows, which a session is given.
     """
 
     file: OnnxFile
@@ -48,6 +50,7 @@ class SessionPlanner:
     batch: int
     chunk: int = CHUNK
     cache: CacheType | None = None
+    extra: tuple[tuple[str, tuple[int, ...]], ...] = ()
     _declared: dict[OnnxFile, Declared] = field(default_factory=dict)
     _few: "tuple[OnnxFile, OnnxFile, int] | tuple[()] | None" = None
     """The model with two and three of its layers, and how many more it has; empty if not equal."""
@@ -81,11 +84,12 @@ class SessionPlanner:
         less, more = self._plans[below], self._plans[above]
         if less.peak_bytes(0) != more.peak_bytes(0):
             return None
-        return replace(less, context=context, state_bytes=context * less.bytes_per_token)
+        further = (context - below) * less.bytes_per_token
+        return replace(less, context=context, state_bytes=less.state_bytes + further)
 
     def _planned(self, context: int) -> SessionPlan:
         options = SessionOptions(context, self.batch, self.chunk, cache=self.cache)
-        choices = options.choices()
+        choices = replace(options.choices(), extra=self.extra)
         parts = self._of_few_layers(choices) or self._parts(self.file, choices)
         return parts.plan(context, choices.chunk.bit_length())
 
@@ -123,6 +127,7 @@ class SessionPlanner:
             own.runtime_bytes - counted(*nodes) * NODE_BYTES,
             decoder.state_bytes,
             tuple(StepParts.of(each.placement) for each in steps.values()),
+            decoder.given_bytes,
         )
 
     def largest_context(self, limit_bytes: int, sessions: int) -> int:
@@ -194,7 +199,10 @@ def session_planner(
     file = open_model(model)
     if not isinstance(file, OnnxFile):
         raise InputError("Sessions are planned for ONNX files; a program has no caches.")
-    lengths = batch_of(file.declared, given or {})
+    rows = encoder_dimensions(file.declared)
+    batch = batch_of(file.declared, given or {}, rows)
+    lengths = {name: length for name, length in divided({}, given or {})[1].items() if name in rows}
+    extra = tuple(sorted(encoder_shapes(file.declared, batch, lengths).items()))
     return SessionPlanner(
-        file, name_of(model), replace(settings, shapes=None), lengths, cache=cache
+        file, name_of(model), replace(settings, shapes=None), batch, cache=cache, extra=extra
     )

@@ -114,6 +114,6 @@ def _bytes_of_fewer(weight: PackedWeight, steps: int, chunk: int) -> int:
     size, shape = weight.size_bytes, weight.constant.shape
     if isinstance(weight.constant, Fill) and chunk not in shape:
         return 0  # ones of a normalization, which the programs share
-    if any(length and length % chunk == 0 for length in shape):
+    if chunk in shape:
         size = -(-size * steps // chunk)
     return -(-size // ALIGNMENT) * ALIGNMENT

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.state import following_input
+from tightship.engine.state.encoder import is_of_encoder
 from tightship.engine.state.file_graphs import PAST, FileGraphs, Read
 from tightship.engine.state.following_input import NEW_POSITIONS, ROWS_IN_USE, FollowingInput
 from tightship.engine.state.pairs import FLAG, CachePair, names_of_pairs
@@ -120,6 +121,14 @@ class Decoder:
         from tightship.graph import size_bytes
 
         return sum(size_bytes(cache.dtype, cache.shape) for cache in self.caches)
+
+    @property
+    def given_bytes(self) -> int:
+        """Bytes of the inputs that a caller gives."""
+        from tightship.graph import size_bytes
+
+        given = {name: shape for name, shape in self.extra.items() if name in self.declared}
+        return sum(size_bytes(self.types[name], shape) for name, shape in given.items())
 
     def file_shapes(self, steps: int, past: int = PAST) -> dict[str, tuple[int, ...]]:
         """Return the file's shapes of all inputs for a past length and a number of new tokens."""
@@ -281,8 +290,7 @@ def _without_flag(read: Read, model: Declared) -> tuple[Read, Declared]:
 
 def _check_text(name: str, shape: Shape | None) -> None:
     """Refuse a cache of an encoder's rows, which no step appends to."""
-    words = {name, *(length for length in shape or () if isinstance(length, str))}
-    if any(mark in word for word in words for mark in ("encoder_", ".encoder.", "cross")):
+    if is_of_encoder(name, shape):
         raise GraphError(
             f"The cache `{name}` has the rows of an encoder, which are the same at each step; give "
             "an array for it in `inputs`."

@@ -48,7 +48,10 @@ def constant_of_shape(r: Rewriter, node: Node) -> None:
     r.writer.constants[target] = Fill(number.reshape(()), shape)
     r.writer.values[target] = Value(target, DType.of(number.dtype), shape)
     beyond = Beyond.FINITE if np.any(number) else Beyond.ZERO
-    r.define(target, {axis: Extent(added, beyond) for axis, added in r.added(target).items()})
+    grown = r.added(target)
+    r.define(target, {axis: Extent(added, beyond) for axis, added in grown.items()})
+    if len(shape) == 2 and grown.keys() == {1} and np.all(number == 1):
+        r.masks[target] = grown[1]  # an export without a mask among its inputs makes one
 
 
 def _cast(r: Rewriter, name: str, dtype: DType, shape: tuple[int, ...], target: str) -> None:

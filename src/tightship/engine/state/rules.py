@@ -67,7 +67,7 @@ def visit(r: Rewriter, node: Node) -> None:
 @cache
 def _rules() -> dict[str, Rule]:
     """Import the modules that register rules."""
-    for name in ("movement", "slices", "products", "reductions", "generation"):
+    for name in ("movement", "slices", "products", "reductions", "generation", "scattered"):
         import_module(f"tightship.engine.state.{name}")
     return RULES
 

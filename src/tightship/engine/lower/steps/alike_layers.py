@@ -211,7 +211,8 @@ def _form(constant: Constant) -> Hashable:
     """
     if isinstance(constant, Derived) and type(constant) not in (Derived, BlockWeights):
         return constant_key(constant)
-    form: tuple[Hashable, ...] = type(constant), constant.dtype, constant.shape
+    shape = tuple([length_key(length) for length in constant.shape])
+    form: tuple[Hashable, ...] = type(constant), constant.dtype, shape
     if isinstance(constant, Scaled):
         return *form, _form(constant.source), _form(constant.factor)
     if isinstance(constant, Derived):
