@@ -20,7 +20,7 @@ CONTEXT, ROWS = 40, 6
 
 
 def given_of(batch: int) -> dict[str, NDArray[Any]]:
-    """What an encoder returns once, the last text with fewer rows."""
+    """Return what an encoder gives once, the last text with fewer rows."""
     random = np.random.default_rng(3)
     mask = np.ones((batch, ROWS), np.int64)
     mask[-1, -2:] = 0
