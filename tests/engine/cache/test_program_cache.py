@@ -131,7 +131,7 @@ def test_closing_waits_for_a_run_and_refuses_those_that_wait_for_room():
 
 
 def test_a_limit_refuses_a_shape_before_anything_is_made():
-    limit = tightship.plan(dense()[0], shapes={"x": (40, 32)}).peak_bytes
+    limit = tightship.plan(dense()[0], shapes={"x": (400, 32)}).peak_bytes
     with open_dense(max_memory=limit) as model:
         before = model._programs.resource.allocation_count
         with pytest.raises(tightship.CapacityError, match=r"`x` \[4000, 32\]") as refused:

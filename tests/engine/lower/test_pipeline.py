@@ -114,6 +114,7 @@ ELSEWHERE = {
     "expand_loss": "test_expand_loss",
     "expand_einsum": "test_expand_einsum",
     "expand_lp_pool": "test_expand_lp_pool",
+    "expand_outer": "test_expand_outer",
     "expand_quantized": "test_quantized",
     "fuse_depthwise": "test_fuse_depthwise",
     "read_stored_rows": "test_read_stored_rows",

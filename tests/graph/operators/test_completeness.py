@@ -235,7 +235,7 @@ PATTERNS: Mapping[str, str] = {
     " engine/lower/passes/polynomial engine/lower/passes/pool_means"
     " engine/lower/passes/sink_dequantize engine/lower/passes/split_recurrent"
     " engine/lower/pipeline engine/lower/steps/parts engine/state/counts"
-    " engine/state/joined_masks graph/cut",
+    " engine/state/joined_masks engine/state/scattered graph/cut",
     "what emitters of products, and of these alone, can do": "engine/lower/native/split"
     " engine/lower/native/streamed engine/lower/onednn/elementwise engine/lower/selection"
     " engine/lower/replay engine/lower/steps/cost engine/lower/steps/alike_layers"

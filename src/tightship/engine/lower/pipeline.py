@@ -5,6 +5,7 @@ from importlib import import_module
 
 from tightship.engine.lower.passes.common_subexpressions import common_subexpressions
 from tightship.engine.lower.passes.expand_loss import expand_loss
+from tightship.engine.lower.passes.expand_outer import expand_outer
 from tightship.engine.lower.passes.expand_power import expand_power
 from tightship.engine.lower.passes.expand_product import expand_product
 from tightship.engine.lower.passes.expand_quantized import expand_quantized
@@ -71,6 +72,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     seldom("passes.recognize_group_norm.recognize_group_norm", "InstanceNormalization"),
     recognize_rotary,
     fuse_attention,
+    expand_outer,
     seldom("passes.read_stored_rows.read_stored_rows", "AppendRows"),
     pool_means,
     lift_gemm,

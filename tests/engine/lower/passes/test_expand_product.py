@@ -54,20 +54,6 @@ def test_operands_of_any_ranks(constant, left, right):
     assert_fast(net.case())
 
 
-@pytest.mark.parametrize(
-    ("left", "right"), [((5, 1), (1, 7)), ((2, 5, 1), (1, 7)), ((4, 2, 5, 1), (2, 1, 7))]
-)
-@pytest.mark.parametrize("constant", [True, False])
-def test_an_outer_product_multiplies_elements(left, right, constant):
-    net = Net(3)
-    x = net.normal("x", *left)
-    net.output(net("MatMul", x, net.weight(*right) if constant else net.normal("y", *right)))
-    case = net.case()
-    graph = read_bytes(case.model)
-    assert [step[0] for step in implementations(graph)] == ["Mul"]
-    assert_near(run(graph, (), case.feeds), expected(case.model, case.feeds))
-
-
 def test_a_product_of_whole_numbers_is_left_alone():
     net = Net(5)
     net.output(net("MatMul", net.input("x", np.array([1, 2])), net.constant(np.array([3, 4]))))

@@ -6,8 +6,6 @@ Gemm between two reshapes that only flatten its rows
     MatMul and Add of the value before, so that what follows can join it
 MatMul of a vector, or of stacks of different ranks
     MatMul of operands of one rank
-MatMul of columns by rows, such as positions by rotary frequencies
-    Mul
 """
 
 from collections.abc import Sequence
@@ -28,7 +26,7 @@ def expand_product(graph: Graph) -> Graph:
         if node.operator not in ("Gemm", "MatMul") or node.domain or not _is_float(graph, node):
             nodes.append(node)
         elif node.operator == "MatMul":
-            nodes.extend([_times(node)] if _is_outer(graph, node) else writer.of_one_rank(node))
+            nodes.extend(writer.of_one_rank(node))
         elif not _is_plain(graph, node) and not _is_of_transposed(graph, node):
             nodes.extend(writer.decomposed(node))
         else:
@@ -69,16 +67,6 @@ def _is_of_transposed(graph: Graph, node: Node) -> bool:
     """Whether a Gemm is a computed matrix, read transposed, times another, without a bias."""
     is_transposed = bool(node.attributes.get("transA", 0))
     return is_transposed and len(node.inputs) == 2 and node.inputs[0] not in graph.constants
-
-
-def _is_outer(graph: Graph, product: Node) -> bool:
-    """Whether each element of a MatMul is one product, of an element of a column and of a row."""
-    left, right = (graph.value(name).static_shape for name in product.inputs)
-    return len(left) >= 2 and len(right) >= 2 and left[-1] == 1
-
-
-def _times(outer: Node) -> Node:
-    return Node(outer.name, "Mul", outer.inputs, outer.outputs, version=14)
 
 
 def _number(node: Node, name: str, default: float) -> float:
