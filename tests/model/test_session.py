@@ -219,8 +219,8 @@ def test_what_cannot_have_a_session_is_refused(model: tightship.Model) -> None:
 
 def limit_of(data: bytes, context: int, count: int, chunk: int = 16) -> int:
     """Bytes of the model, the programs of sessions and the caches of `count` of them."""
-    with tightship.load(data, shapes=SIZES, max_memory=1 << 40) as loaded:
-        session = loaded.session(context, chunk=chunk)  # asks for the bytes before it packs weights
+    with tightship.load(data, shapes=SIZES) as loaded:
+        session = loaded.session(context, chunk=chunk)
         steps = session._programs.planned_bytes()
         return loaded.plan.peak_bytes + steps + count * session.state_bytes
 

@@ -53,6 +53,8 @@ class StepPrograms:
     _programs: dict[int, ProgramCache] = field(default_factory=dict)
     _prepared: dict[int, CompiledModel] = field(default_factory=dict)
     """Programs for the most tokens and for one, from when bytes were asked for until made."""
+    _given_count: int = field(init=False)
+    """Weights that were packed before any program of sessions was made."""
     _planned_bytes: int = 0
     _arenas: ArenaGroup = field(default_factory=ArenaGroup)
     _places: dict[int, "_Places"] = field(default_factory=dict)
@@ -61,6 +63,9 @@ class StepPrograms:
     _is_closed: bool = False
     _digest: str = ""
     _appends: bool | None = None
+
+    def __post_init__(self) -> None:
+        self._given_count = len(self.packed)
 
     @property
     def count(self) -> int:
@@ -124,7 +129,7 @@ class StepPrograms:
             arena_bytes, weights_bytes = max(self.stored.model.arenas()), 0
         else:
             weights = CountedWeights()
-            weights.hold(self.packed)
+            weights.hold(self.packed[: self._given_count])
             made = lowered_steps(self.chunk, self._lowered, weights)
             arena_bytes = max(each.placement.arena_bytes for each in made.values())
             weights_bytes = weights.size_bytes
