@@ -106,7 +106,10 @@ def test_a_network_is_planned_as_the_same_graph_from_a_file(name):
     through_onnx = tightship.plan(onnx_model(read(program)).SerializeToString())
     assert direct.is_exact
     assert direct.arena_bytes == through_onnx.arena_bytes
-    assert direct.weights_bytes == through_onnx.weights_bytes
+    # The file has the turned table of `language` as a constant of its own, so that a product that
+    # packs it in blocks of rows cannot lend it to the embedding.
+    table_bytes = 50 * 32 * 4 if name == "language" else 0
+    assert through_onnx.weights_bytes - direct.weights_bytes in (0, table_bytes)
 
 
 def test_attention_is_written_whole():
