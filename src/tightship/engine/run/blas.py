@@ -38,8 +38,8 @@ def reserve_blas_buffer() -> None:
     except OSError as error:
         raise OutOfMemoryError(
             f"The system refuses {BLAS_BYTES} bytes for the buffer of NumPy's BLAS, which computes "
-            "products on processors without AVX-512. Free some memory, or raise the process's "
-            "limits.",
+            "products of computed matrices without AVX-512. Free some memory, or raise the "
+            "process's limits.",
             requested_bytes=BLAS_BYTES,
         ) from error
     square = np.ones((SIDE, SIDE), np.float32)
