@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -40,6 +41,16 @@ sys.stdout.flush()
 time.sleep(float(sys.argv[3]))
 """
 CALLS = 12
+
+
+def stop(pid):
+    """Stop every thread of a process; the signal stops them one by one."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: all(is_stopped(stat) for stat in Path(f"/proc/{pid}/task").glob("*/stat")))
+
+
+def is_stopped(stat):
+    return stat.read_text().rpartition(")")[2].split()[0] == "T"
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +126,7 @@ def test_several_threads_call_at_once(running, batches, expected):
 def test_a_lost_stage_fails_calls_under_way_and_is_started_again(running, batches, expected):
     pid = running.status()[1]["pid"]
     running.run(batches[0])
-    os.kill(pid, signal.SIGSTOP)  # calls reach it, and wait
+    stop(pid)  # calls reach it, and wait
     calls = [running._calls.start(batch, None) for batch in batches[:3]]
     os.kill(pid, signal.SIGKILL)
     for call in calls:
@@ -177,14 +188,14 @@ def test_calls_are_bounded_and_a_hanging_stage_keeps_no_pipeline_open(
     assert shared_cluster.nodes
     with cluster.pipeline(stages_of(path, 2), in_flight=1) as running:
         pid = running.status()[0]["pid"]
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
         call = running._calls.start(batches[0], None)
         with pytest.raises(DeadlineError, match=r"No call could be started within 0\.2 s"):
             running.run(batches[1], timeout_s=0.2)
         os.kill(pid, signal.SIGCONT)
         assert same(call.result(WAIT_S), expected[0])
         assert same(running.run(batches[1]), expected[1])
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
         with pytest.raises(DeadlineError, match=r"The stages gave no result within 0\.5 s"):
             running.run(batches[0], timeout_s=0.5)
     until(lambda: not os.path.exists(f"/proc/{pid}"))
@@ -210,7 +221,7 @@ def test_stages_on_several_nodes_send_objects(shared_cluster, batches, expected)
                    for each, other in zip(results, expected, strict=True)
                    for name in other)  # fmt: skip
         pid = running.status()[1]["pid"]
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
         call = running._calls.start(batches[0], None)
         time.sleep(1)
         os.kill(pid, signal.SIGKILL)

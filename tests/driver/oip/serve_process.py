@@ -75,6 +75,17 @@ class Serve:
     def descriptor_count(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
+    @contextmanager
+    def stopped(self):
+        """Keep every thread of the process from running within the block."""
+        self.process.send_signal(signal.SIGSTOP)
+        # A signal stops threads one by one: the parent hears of it when the last has stopped.
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     @property
     def log(self):
         """Text written to standard error so far."""

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import signal
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -167,13 +166,12 @@ def test_clients_that_close_before_they_are_turned_away_leave_nothing(tmp_path):
         assert status_on(busy) == 200
         busy.sendall(http_request()[:-1])
         before = server.descriptor_count
-        server.process.send_signal(signal.SIGSTOP)  # all are closed when it hears of the first
-        for _ in range(20):
-            with server.connected(server.http_port) as connection:
-                connection.setblocking(False)
-                connection.send(bytes(8 << 20))
-        assert waiting_at(server.http_port) == 20
-        server.process.send_signal(signal.SIGCONT)
+        with server.stopped():  # all are closed when it hears of the first
+            for _ in range(20):
+                with server.connected(server.http_port) as connection:
+                    connection.setblocking(False)
+                    connection.send(bytes(8 << 20))
+            assert waiting_at(server.http_port) == 20
         assert settles(lambda: waiting_at(server.http_port), 0) == 0
         assert settles(lambda: server.descriptor_count, before) <= before
         busy.sendall(http_request()[-1:])
