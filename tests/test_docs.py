@@ -29,12 +29,14 @@ NAME = re.compile(r"\btightship(?:\.\w+)+")
 
 OF_OTHERS = {
     "--target": "pip",
-    "--cpuset-cpus": "docker",
+    **dict.fromkeys(("--cpuset-cpus", "--memory", "--memory-swap"), "docker"),
+    **dict.fromkeys(("--rm", "--read-only", "--tmpfs"), "docker"),
     "_memory_viz.py": "torch",
     **dict.fromkeys(("--http-port", "--http-address", "--grpc-port", "--grpc-address"), "Triton"),
     **dict.fromkeys(("--metrics-port", "--exit-on-error", "--strict-readiness"), "Triton"),
     **dict.fromkeys(("--exit-timeout-secs", "--trace-config"), "Triton"),
     "--cacert": "curl",
+    **dict.fromkeys(("--user", "--scope"), "systemd-run"),
     **dict.fromkeys(("--grpc-use-ssl", "--grpc-server-cert", "--grpc-server-key"), "Triton"),
 }
 """Names that no file of this repository defines, and the programs that do."""

@@ -93,14 +93,15 @@ class Serve:
 
 
 @contextmanager
-def serve(*options, descriptors_max=None):
+def serve(*options, descriptors_max=None, before=""):
     """A server over HTTP, gRPC and its socket, given models and options; it ends with the block.
 
-    It may have so many descriptors, where a number is given.
+    It may have so many descriptors, where a number is given. Its process first runs the commands of
+    `before`, a line of the shell.
     """
-    limited = ()
     if descriptors_max is not None:
-        limited = ("sh", "-c", f'ulimit -n {descriptors_max}; exec "$0" "$@"')
+        before = f"ulimit -n {descriptors_max}"
+    limited = ("sh", "-c", f'{before}; exec "$0" "$@"') if before else ()
     with tempfile.TemporaryDirectory() as folder:
         endpoints = ("--socket", f"{folder}/driver.sock", "--http", "0", "--grpc", "0")
         command = [*limited, *COMMAND, *endpoints, *map(str, options)]
