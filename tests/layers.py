@@ -255,7 +255,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading.tuning"
     ),
     "loading.preparing": (
-        "_core deprecated errors graph engine loading.input_shapes loading.opening"
+        "_core deprecated errors frontend.onnx graph engine loading.input_shapes loading.opening"
         " loading.session_programs"
     ),
     "loading.session_programs": "errors engine frontend.onnx loading.opening model.sessions",
@@ -359,7 +359,10 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
         " driver.client driver.oip safetensors torch_compile cluster"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
-    "onnx": "frontend.onnx engine.kernels.reference engine.kernels.to_proto training.save backend",
+    "onnx": (
+        "frontend.gguf frontend.onnx engine.kernels.reference engine.kernels.to_proto"
+        " training.save backend"
+    ),
     "onnxruntime": "cli.worker",  # measured beside us, in a process of its own
     "jax": "frontend.jax",
     "sympy": "frontend.torch",  # torch's lengths are expressions of it

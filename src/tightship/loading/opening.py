@@ -21,7 +21,8 @@ from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
 from tightship.frontend import PROGRAM_SUFFIX
-from tightship.frontend.onnx import OnnxFile, open_bytes, open_file
+from tightship.frontend.model_file import open_model_bytes, open_model_file
+from tightship.frontend.onnx import OnnxFile
 from tightship.graph import Graph
 from tightship.loading.budget import PlanForBatch, check_budget
 from tightship.loading.input_shapes import Given, input_shapes
@@ -43,14 +44,14 @@ def open_model(model: ModelSource) -> OpenedModel:
         InputError: The model is none of these.
     """
     if isinstance(model, bytes):
-        return open_bytes(model)
+        return open_model_bytes(model)
     if isinstance(model, str | PathLike):
         path = Path(model)
         if path.suffix == PROGRAM_SUFFIX:
             from tightship.frontend.torch import open_program
 
             return open_program(path)
-        return open_file(path)
+        return open_model_file(path)
     if isinstance(model, TracedFunction):
         from tightship.frontend.jax import JaxProgram
 
@@ -67,7 +68,7 @@ def open_model(model: ModelSource) -> OpenedModel:
 
 
 def is_onnx(model: ModelSource) -> TypeGuard[str | PathLike[str] | bytes]:
-    """Return whether the model is an ONNX file or its bytes."""
+    """Return whether the model is an ONNX or GGUF file or its bytes."""
     if isinstance(model, str | PathLike):
         return Path(model).suffix != PROGRAM_SUFFIX
     return isinstance(model, bytes)

@@ -118,11 +118,11 @@ def identity_of(model: ModelSource, folder: Path) -> Identity:
 
     def data_files() -> tuple[Path, ...]:
         from tightship.frontend import PROGRAM_SUFFIX  # only for files not identified before
-        from tightship.frontend.onnx import open_file
+        from tightship.frontend.model_file import open_model_file
 
         if path.suffix == PROGRAM_SUFFIX:
             return ()
-        return open_file(path).data_files()
+        return open_model_file(path).data_files()
 
     try:
         return identify(path, data_files, folder)

@@ -78,6 +78,7 @@ def prepare(
     from tightship.engine.stored.compatibility import Compatibility
     from tightship.engine.stored.model import StoredModel
     from tightship.engine.stored.save import save
+    from tightship.frontend.onnx import OnnxFile
     from tightship.loading.opening import measure, open_model
 
     if holds_prepared(model):
@@ -95,6 +96,8 @@ def prepare(
         settings[0] = measure(model, settings[0], tune)
     made = Compatibility.here(threads, without)
     source, packed = open_model(model), dict[str, list[PackedWeight]]()
+    if isinstance(source, OnnxFile):
+        source.check_whole()
     programs = _programs(source, name_of(model), settings, packed)
     sessions: Iterable[Steps] = ()
     if context:

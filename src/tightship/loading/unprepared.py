@@ -40,6 +40,8 @@ def load_anew(
     """Load a model that is not prepared, as `load` does."""
     _open_library(settings)
     source, settings = open_for(model, settings)
+    if isinstance(source, OnnxFile):
+        source.check_whole()
     if tune is not None:
         settings = measure(model, settings, tune, bounds)
     variants = variants_of(source, name_of(model), settings, bounds)

@@ -37,6 +37,8 @@ STEP_BYTES = 12 << 10
 """Operands and description of one step."""
 THREAD_BYTES = MIB
 """Touched stack of a further thread of the OpenMP runtime."""
+CONVERTED_PIECES = 6
+"""Bytes held while a constant is made row by row: a piece of its file, and what it becomes."""
 STACK_BYTES = 8 * MIB
 """Stack that a thread of another OpenMP runtime reserves, by the usual limit."""
 HEAP_BYTES = 21 * MIB
@@ -251,8 +253,11 @@ def _packing_bytes(weights: Sequence[PackedWeight]) -> int:
 def _transient_bytes(weight: PackedWeight) -> int:
     """Estimate bytes held to compute a constant that cannot be read in pieces."""
     from tightship.graph import Derived
+    from tightship.graph.row_by_row import PIECE_BYTES, RowByRow
 
     constant = weight.constant
+    if isinstance(constant, RowByRow):
+        return CONVERTED_PIECES * PIECE_BYTES
     if not isinstance(constant, Derived):
         return 0
     return constant.transient_bytes + size_bytes(constant.dtype, constant.shape)

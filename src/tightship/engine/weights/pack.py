@@ -9,6 +9,7 @@ from tightship._core import MemoryDesc, Reorderer
 from tightship.engine.lower.passes.affine import Scaled
 from tightship.engine.program.program import PackedWeight
 from tightship.graph import Constant, Fill, Inline, Mapped, element_count
+from tightship.graph.row_by_row import RowByRow
 
 PIECE_BYTES = 1 << 20
 """Approximate limit of bytes of a constant that are held besides its packed copy."""
@@ -91,7 +92,7 @@ def _is_copy(weight: PackedWeight) -> bool:
 
 def _in_pieces(constant: Constant) -> Constant:
     """Return the constant, computed now if it cannot be read in pieces."""
-    if isinstance(constant, (Fill, Inline, Mapped)):
+    if isinstance(constant, (Fill, Inline, Mapped, RowByRow)):
         return constant
     if isinstance(constant, Scaled) and isinstance(constant.source, (Fill, Inline, Mapped)):
         return Scaled(constant.source, Inline(constant.factor.array()))
@@ -104,6 +105,10 @@ def _copy(constant: Constant, room: Bytes) -> None:
         constant.file.read_into(constant.offset_bytes, room.data)
         return
     target = room.view(constant.dtype.numpy).reshape(constant.shape)
+    if isinstance(constant, RowByRow):
+        for start, part in constant.pieces():
+            target[start : start + len(part)] = part
+        return
     if not constant.shape or isinstance(constant, Scaled):
         np.copyto(target, constant.array())
         return

@@ -1,5 +1,6 @@
 """Entry point: an ONNX model file, or its bytes, as a graph."""
 
+import copy
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ NO_FILES: Mapping[str, MappedFile] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
+class Parsed:
     """A model file parsed: its messages without the bytes of weights."""
 
     model: "ModelProto"
@@ -55,13 +56,16 @@ class OnnxFile:
 
         self._file = file
         self._external = ExternalFiles(path, given)
+        self._begin()
+
+    def _begin(self) -> None:
         self._is_part = False
         self._layers: Layers | None = None
         with self._named():
             self._keep(self._parse())
 
-    def _keep(self, parsed: _Parsed) -> None:
-        self._kept: _Parsed | None = parsed
+    def _keep(self, parsed: Parsed) -> None:
+        self._kept: Parsed | None = parsed
         self._declared = _declared(parsed.model)
         self._declared_outputs = _shapes_of(parsed.model.graph.output)
 
@@ -96,6 +100,9 @@ class OnnxFile:
         with self._named():
             return self._external.named_files_of(self._parsed().model)
 
+    def check_whole(self) -> None:
+        """Do nothing: parts of a file that is cut are missed when it is opened."""
+
     def layer_count(self) -> int:
         """Return how many equal layers the model has; 0 if fewer than four."""
         from tightship.frontend.onnx.layers import layers_of  # for plans of sessions alone
@@ -114,8 +121,8 @@ class OnnxFile:
         from tightship.frontend.onnx.layers import leave_out
 
         assert self._layers is not None, "layers have not been found"
-        found = OnnxFile.__new__(OnnxFile)
-        found._file, found._external, found._is_part = self._file, self._external, True
+        found = copy.copy(self)
+        found._is_part = True
         parsed = self._parsed()
         model = type(parsed.model)()
         model.CopyFrom(parsed.model)
@@ -148,11 +155,11 @@ class OnnxFile:
             reader = Reader(parsed.tensors, parsed.functions, inference)
             return reader.model_graph(parsed.model.graph, Origin(parsed.opsets), bind)
 
-    def _parsed(self) -> _Parsed:
+    def _parsed(self) -> Parsed:
         """Return the parsed model; parse it again once a graph has been made of it."""
         return self._kept or self._parse()
 
-    def _parse(self) -> _Parsed:
+    def _parse(self) -> Parsed:
         from tightship.frontend.onnx.cache_lengths import settle_cache_lengths
         from tightship.frontend.onnx.functions import Functions
         from tightship.frontend.onnx.schema import model_opsets
@@ -165,7 +172,7 @@ class OnnxFile:
         opsets, functions = model_opsets(skeleton.model), Functions()
         functions.add(skeleton.model.functions)
         tensors = Tensors(file, skeleton.payloads, self._external)
-        return _Parsed(skeleton.model, opsets, functions, tensors)
+        return Parsed(skeleton.model, opsets, functions, tensors)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -177,8 +184,11 @@ class OnnxFile:
                 f"`{self._file.path}` has a name that is not UTF-8: {error}."
             ) from None
         finally:
-            self._file.release()
+            self._release()
             _release_code()
+
+    def _release(self) -> None:
+        self._file.release()
 
 
 @public_call

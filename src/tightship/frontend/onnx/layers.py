@@ -15,14 +15,14 @@ KEPT = 1
 """Layers before those that are left out."""
 WEIGHTED = frozenset(
     {
-        "Add", "Gemm", "LayerNormalization", "MatMul", "MatMulNBits", "Mul", "RMSNormalization",
-        "SimplifiedLayerNormalization", "SkipLayerNormalization",
-        "SkipSimplifiedLayerNormalization", "Sub",
+        "Add", "DequantizeBlocks", "Gemm", "LayerNormalization", "MatMul", "MatMulNBits", "Mul",
+        "RMSNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization", "Sub", "Transpose",
     }
 )  # fmt: skip
 """Operators whose kernels do not depend on the elements of a real vector or matrix."""
-BLOCKS = "MatMulNBits"
-"""Operator of these whose weights are integers."""
+BLOCKS = frozenset({"DequantizeBlocks", "MatMulNBits"})
+"""Operators of these whose weights are integers."""
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 COMPARED_BYTES_MAX = 4 << 20
@@ -137,7 +137,7 @@ class _Names:
             return self.inputs.get(name, self.makers.get(name, (0, -1))[1])
         is_weight = int(np.prod(tensor.dims)) > 1 and node.op_type in WEIGHTED
         form = tensor.data_type, tuple(tensor.dims)
-        if is_weight and (tensor.data_type in FLOATS or node.op_type == BLOCKS):
+        if is_weight and (tensor.data_type in FLOATS or node.op_type in BLOCKS):
             return form
         constant = self.read(tensor, name)
         size = size_bytes(constant.dtype, constant.shape)

@@ -8,6 +8,8 @@ from tightship.graph.constant import Array
 
 def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
     """Return the same elements, in the same order, under another shape."""
+    if constant.shape == shape:
+        return constant
     if isinstance(constant, Fill):
         return Fill(constant.value, shape)
     if isinstance(constant, Mapped):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from tightship.engine.lower.step_passes.moved import relocated_work
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, PackedWeight, Space
 from tightship.graph import Mapped
+from tightship.graph.row_by_row import RowByRow
 from tightship.graph.symbolic import constant_key
 
 
@@ -15,7 +16,7 @@ def share_equal_weights(lowered: Lowered) -> Lowered:
     kept: list[PackedWeight] = []
     for weight in lowered.weights:
         key: object = len(kept), "apart"
-        if isinstance(weight.constant, Mapped) and weight.desc is None:
+        if isinstance(weight.constant, (Mapped, RowByRow)) and weight.desc is None:
             key = constant_key(weight.constant)
         place = first.setdefault(key, len(kept))
         if place == len(kept):

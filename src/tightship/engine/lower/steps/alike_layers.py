@@ -21,6 +21,7 @@ from tightship.graph import (
     element_count,
 )
 from tightship.graph.equal_runs import RUNS_MIN, longest_run
+from tightship.graph.row_by_row import RowByRow
 from tightship.graph.symbolic import constant_key, length_key
 
 WEIGHTED = frozenset(
@@ -213,6 +214,8 @@ def _form(constant: Constant) -> Hashable:
         return constant_key(constant)
     shape = tuple([length_key(length) for length in constant.shape])
     form: tuple[Hashable, ...] = type(constant), constant.dtype, shape
+    if isinstance(constant, RowByRow):
+        return *form, constant.recipe
     if isinstance(constant, Scaled):
         return *form, _form(constant.source), _form(constant.factor)
     if isinstance(constant, Derived):

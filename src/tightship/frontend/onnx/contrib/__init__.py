@@ -12,6 +12,7 @@ from tightship.frontend.onnx.contrib.normalization import (
     NORMALIZATIONS,
     OLD_LAYER_NORMALIZATION,
 )
+from tightship.frontend.onnx.contrib.own import OWN
 from tightship.frontend.onnx.contrib.pattern import OPSET, OWN_DOMAIN, Around, Pattern
 from tightship.frontend.onnx.contrib.products import PRODUCTS
 from tightship.frontend.onnx.contrib.quantized import QUANTIZED
@@ -37,6 +38,7 @@ TRANSLATIONS: dict[tuple[str, str], Translation] = {
         )
         for operator, translation in table.items()
     },
+    **{(OWN_DOMAIN, operator): translation for operator, translation in OWN.items()},
     ("", "SimplifiedLayerNormalization"): NORMALIZATIONS["SimplifiedLayerNormalization"],
 }
 """Translations by domain and operator."""

@@ -256,6 +256,7 @@ class Pattern:
         for node in self.nodes:
             for names in (node.input, node.output):
                 names[:] = [self._given.get(name, name) for name in names]
+        self.types = {self._given.get(name, name): each for name, each in self.types.items()}
         return self.nodes
 
     def refusal(self, what: str, instead: str) -> GraphError:

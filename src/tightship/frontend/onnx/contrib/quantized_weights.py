@@ -18,7 +18,7 @@ LEVEL_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class BlockForm:
     """Matrix of integers of some bits, in blocks of `size` elements of a row."""
 
     rows: int
@@ -28,6 +28,7 @@ class _Form:
 
     @property
     def blocks(self) -> int:
+        """Blocks of a row."""
         return -(-self.depth // self.size)
 
 
@@ -36,15 +37,15 @@ def matmul_by_blocks(s: Pattern) -> None:
 
     With zero points that are no integers, ONNX Runtime does not round activations at any level.
     """
-    form = _Form(s.count("N"), s.count("K"), _bits(s), _block_size(s))
+    form = block_form(s, "N", "K")
     level = s.integer("accuracy_level")
     if not 0 <= level <= LEVEL_MAX:
         raise s.refusal(f"`accuracy_level` = {level}", f"it must be 0 to {LEVEL_MAX}")
-    _check(s, 1, "weights", [form.rows, form.blocks, form.size * form.bits // 8])
-    _check(s, 2, "scales", [form.rows, form.blocks])
     has_real_zeros = bool(s.input(3)) and s.dtype(s.input(3)) != TensorProto.UINT8
     mode = "int8" if level == INT8_ACTIVATIONS and not has_real_zeros else "exact"
-    matrix = _matrix(s, form, s.input(0), (1, 2, 3), mode)
+    check_shape(s, 1, "weights", [form.rows, form.blocks, form.size * form.bits // 8])
+    check_shape(s, 2, "scales", [form.rows, form.blocks])
+    matrix = real_matrix(s, form, s.dtype(s.input(0)), (1, 2, 3), mode)
     product = s("MatMul", s.input(0), s("Transpose", matrix, perm=[1, 0]))
     s.give(0, s("Add", product, s.input(5)) if s.input(5) else product)
 
@@ -73,11 +74,11 @@ def gather_by_blocks(s: Pattern) -> None:
             f"`quantize_axis` = {quantized}",
             "it must have 2 axes, be gathered along axis 0 and quantized along axis 1",
         )
-    form = _Form(s.length(data, 0), s.length(data, 1) * 8 // bits, bits, size)
+    form = BlockForm(s.length(data, 0), s.length(data, 1) * 8 // bits, bits, size)
     if form.depth % size:
         raise s.refusal(f"rows of {form.depth} elements", f"`block_size` = {size} must divide them")
-    _check(s, 2, "scales", [form.rows, form.blocks])
-    table = _matrix(s, form, scales, (0, 2, 3), "exact")
+    check_shape(s, 2, "scales", [form.rows, form.blocks])
+    table = real_matrix(s, form, s.dtype(scales), (0, 2, 3), "exact")
     s.give(0, s("Gather", table, s.input(1), axis=0))
 
 
@@ -102,23 +103,35 @@ def _block_size(s: Pattern) -> int:
     return size
 
 
-def _matrix(s: Pattern, form: _Form, like: str, places: tuple[int, int, int], mode: str) -> str:
-    """Write the matrix of real numbers, [rows, depth], of the element type of `like`.
+def block_form(s: Pattern, rows: str, depth: str) -> BlockForm:
+    """Return the form that a node's attributes tell; `rows` and `depth` are names of two."""
+    return BlockForm(s.count(rows), s.count(depth), _bits(s), _block_size(s))
 
-    `places` are the inputs with integers, scales and zero points.
+
+def real_matrix(
+    s: Pattern, form: BlockForm, element: int, places: tuple[int, int, int], mode: str
+) -> str:
+    """Write the matrix of real numbers, [rows, depth].
+
+    Args:
+        s: The node.
+        form: Form of the integers.
+        element: ONNX's number of the result's element type.
+        places: Inputs with integers, scales and zero points.
+        mode: Activations that a product may use, `exact` or `int8`.
     """
     stored, scales, zeros = map(s.input, places)
     if zeros and s.dtype(zeros) == TensorProto.UINT8:
-        _check(s, places[2], "zero points", [form.rows, -(-form.blocks * form.bits // 8)])
+        check_shape(s, places[2], "zero points", [form.rows, -(-form.blocks * form.bits // 8)])
     elif zeros:
-        _check(s, places[2], "zero points", [form.rows, form.blocks])
+        check_shape(s, places[2], "zero points", [form.rows, form.blocks])
     return s.own(
-        "DequantizeBlocks", (s.dtype(like), (form.rows, form.depth)), stored, scales, zeros,
+        "DequantizeBlocks", (element, (form.rows, form.depth)), stored, scales, zeros,
         rows=form.rows, depth=form.depth, bits=form.bits, block_size=form.size, mode=mode,
     )  # fmt: skip
 
 
-def _check(s: Pattern, place: int, what: str, shape: list[int]) -> None:
+def check_shape(s: Pattern, place: int, what: str, shape: list[int]) -> None:
     """Refuse an operand that has neither this shape nor its elements in a row.
 
     Raises:

@@ -1,0 +1,99 @@
+"""The ONNX decoder that a GGUF file stands for: tokens and caches in, logits and caches out.
+
+Inputs and outputs have the names and shapes that onnxruntime-genai's builder gives them, so that
+plans, sessions and loops treat the decoder as any other.
+"""
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
+
+from tightship.frontend.gguf.layer import LayerWriter, Positions
+from tightship.frontend.gguf.nodes import Nodes
+from tightship.frontend.gguf.parameters import Parameters, Rotary
+from tightship.frontend.gguf.weights import Weights
+
+OPSETS = {"": 23, "com.microsoft": 1, "tightship": 1}
+IR_VERSION = 10
+TABLE, HEAD = "token_embd.weight", "output.weight"
+FACTORS = "rope_freqs.weight"
+
+
+def decoder_of(weights: Weights, parameters: Parameters, name: str) -> ModelProto:
+    """Write the decoder, whose constants stay in the file.
+
+    Args:
+        weights: Tensors of the file.
+        parameters: Sizes of the decoder.
+        name: Name of its graph.
+
+    Raises:
+        FormatError: A tensor is missing, or has another shape than the metadata says.
+        GraphError: A tensor has a type or a name that is not supported.
+    """
+    nodes = weights.nodes
+    rows = weights.rows(TABLE)
+    table = weights.matrix(TABLE, rows, parameters.width)
+    writer = LayerWriter(nodes, weights, parameters, _positions(weights, parameters.rotary))
+    x = nodes("Gather", table, "input_ids", axis=0)
+    for index in range(parameters.layers):
+        x = writer.write(index, x)
+    nodes.prefix = ""
+    x = writer.normalized(x, "", "output")
+    head = HEAD if weights.has(HEAD) else TABLE
+    nodes.many("Identity", ["logits"], weights.product(x, head, rows, parameters.width))
+    weights.refuse_unread(parameters.kind.name)
+    opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+    graph = _graph(nodes, parameters, rows, name)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+
+
+def _graph(nodes: Nodes, parameters: Parameters, rows: int, name: str) -> GraphProto:
+    ids: list[int | str] = ["batch_size", "sequence_length"]
+    past, total = (
+        ["batch_size", parameters.shared, length, parameters.length]
+        for length in ("past_sequence_length", "total_sequence_length")
+    )
+    caches = [f"{layer}.{kind}" for layer in range(parameters.layers) for kind in ("key", "value")]
+    inputs = [
+        _info("input_ids", TensorProto.INT64, ids),
+        _info("attention_mask", TensorProto.INT64, ["batch_size", "total_sequence_length"]),
+        *(_info(f"past_key_values.{cache}", TensorProto.FLOAT, past) for cache in caches),
+    ]
+    outputs = [
+        _info("logits", TensorProto.FLOAT, [*ids, rows]),
+        *(_info(f"present.{cache}", TensorProto.FLOAT, total) for cache in caches),
+    ]
+    return helper.make_graph(nodes.nodes, name, inputs, outputs, nodes.tensors)
+
+
+def _positions(weights: Weights, rotary: Rotary) -> Positions:
+    """Write the numbers of tokens, and cosines and sines of the new tokens' angles."""
+    nodes = weights.nodes
+    seen = nodes("ReduceSum", "attention_mask", nodes.numbers([1]), keepdims=0)
+    steps = nodes("Squeeze", nodes("Shape", "input_ids", start=1, end=2))
+    total = nodes("Squeeze", nodes("Shape", "attention_mask", start=1, end=2))
+    starts = nodes("Max", nodes("Sub", seen, steps), nodes.numbers(0))
+    index = nodes("Range", nodes.numbers(0), steps, nodes.numbers(1))
+    places = nodes("Add", nodes("Unsqueeze", starts, nodes.numbers([1])), index)
+    real = nodes("Cast", nodes("Unsqueeze", places, nodes.numbers([2])), to=TensorProto.FLOAT)
+    angles = nodes("Mul", real, _frequencies(weights, rotary))
+    last = nodes("Sub", seen, nodes.numbers(1))
+    return Positions(
+        nodes("Cast", last, to=TensorProto.INT32),
+        nodes("Cast", total, to=TensorProto.INT32),
+        nodes("Cos", angles),
+        nodes("Sin", angles),
+    )
+
+
+def _frequencies(weights: Weights, rotary: Rotary) -> str:
+    half = rotary.length // 2
+    powers = np.arange(half) / half
+    known = weights.nodes.numbers(rotary.base**-powers / rotary.factor, np.float32)
+    if not weights.has(FACTORS):
+        return known
+    return weights.nodes("Div", known, weights.vector(FACTORS, half))
+
+
+def _info(name: str, element: int, dims: list[int | str]) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, element, dims)

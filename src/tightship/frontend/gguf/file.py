@@ -1,0 +1,110 @@
+"""A GGUF file as the ONNX decoder that it stands for."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onnx import TensorProto
+
+from tightship.errors import GraphError
+from tightship.frontend.gguf.decoder import decoder_of
+from tightship.frontend.gguf.nodes import Nodes
+from tightship.frontend.gguf.parameters import read_parameters
+from tightship.frontend.gguf.shards import Contents, contents_of, open_shards
+from tightship.frontend.gguf.weights import Weights
+from tightship.frontend.onnx.external import ExternalFiles
+from tightship.frontend.onnx.file import OnnxFile, Parsed
+from tightship.frontend.onnx.functions import Functions
+from tightship.frontend.onnx.schema import model_opsets
+from tightship.frontend.onnx.tensor import Tensors
+from tightship.graph import Constant, MappedFile
+
+
+@dataclass(frozen=True, slots=True)
+class _GgufTensors(Tensors):
+    """Sources of tensors' bytes: the GGUF file, or the tensor itself."""
+
+    stored: Mapping[str, Constant] = field(default_factory=dict)
+
+    def constant(self, tensor: TensorProto, name: str) -> Constant:
+        """Return the constant of a tensor."""
+        found = self.stored.get(name)
+        return Tensors.constant(self, tensor, name) if found is None else found
+
+
+class GgufFile(OnnxFile):
+    """A GGUF model file, with the shards beside it; each graph made of it is for some lengths.
+
+    The bytes of its weights stay in the file, mapped. It is an ONNX file to its readers, whose
+    nodes were not in it: the metadata and the names of the tensors tell them.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        """Write the decoder of a file.
+
+        Raises:
+            FormatError: Metadata and tensors do not fit each other.
+            GraphError: Architecture, type or option of the model is not supported.
+        """
+        self._contents = contents
+        self._file = contents.files[0][0]
+        self._external = ExternalFiles(None)
+        self._begin()
+
+    def data_files(self) -> tuple[Path, ...]:
+        """Return the other shards of the model."""
+        return tuple(Path(file.path) for file, _ in self._contents.files[1:])
+
+    def named_data_files(self) -> dict[str, Path]:
+        """Return the other shards of the model by their names."""
+        return {path.name: path for path in self.data_files()}
+
+    def check_whole(self) -> None:
+        """Check that no shard is cut, as by a download that has not ended.
+
+        Raises:
+            FormatError: A tensor lies beyond the end of its file.
+        """
+        self._contents.check_whole()
+
+    def _parse(self) -> Parsed:
+        contents, nodes = self._contents, Nodes()
+        kind = contents.metadata.text("general.type", "model")
+        if kind != "model":
+            raise GraphError(
+                f"`{contents.metadata.path}` is a GGUF file of the type `{kind}`, which is not "
+                "supported; supported is `model`."
+            )
+        parameters = read_parameters(contents.metadata)
+        model = decoder_of(Weights(contents, nodes), parameters, parameters.kind.name)
+        tensors = _GgufTensors(self._file, {}, self._external, nodes.stored)
+        return Parsed(model, model_opsets(model), Functions(), tensors)
+
+    def _release(self) -> None:
+        self._contents.release()
+
+
+def open_file(path: str | os.PathLike[str]) -> GgufFile:
+    """Open a GGUF model file, and its other shards if it is the first of several.
+
+    Raises:
+        FormatError: A file is not GGUF, or not a whole model.
+        GraphError: Architecture, type or option of the model is not supported.
+        InputError: A file does not exist.
+    """
+    return GgufFile(open_shards(Path(path)))
+
+
+def open_bytes(data: bytes | memoryview, path: Path = Path("<bytes>")) -> GgufFile:
+    """Open a GGUF model in memory; constants refer to `data`, which must not change.
+
+    Args:
+        data: Contents of a model file.
+        path: Name of the model in messages.
+
+    Raises:
+        FormatError: The bytes are not GGUF, or not a whole model.
+        GraphError: Architecture, type or option of the model is not supported.
+    """
+    return GgufFile(contents_of([MappedFile.of_bytes(data, path)], None))

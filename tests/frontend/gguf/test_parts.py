@@ -1,0 +1,42 @@
+"""Matrices as constants, against the `gguf` package."""
+
+import gguf
+import numpy as np
+import pytest
+
+from tests.frontend.gguf.written import random_blocks, written
+from tightship.engine.kernels.block_weights import BlockForm, dequantize
+from tightship.frontend.gguf.parts import BITS, PLAIN, integers_and_scales, plain
+from tightship.frontend.gguf.shards import Placed, contents_of
+from tightship.graph import MappedFile
+
+ROWS, DEPTH = 5, 96
+
+
+def placed(kind: str) -> tuple[Placed, np.ndarray]:
+    """Return a random matrix of a file, and its numbers."""
+    tensor = random_blocks(kind, ROWS, DEPTH, 1)
+    file = MappedFile.of_bytes(written({}, {"x": tensor}), "m")
+    raw = np.frombuffer(tensor.raw, np.uint8).reshape(ROWS, -1)
+    wanted = gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[kind])
+    return contents_of([file], None).tensors["x"], wanted.astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", BITS)
+def test_integers_and_scales_are_the_numbers_of_the_blocks(kind: str) -> None:
+    given, wanted = placed(kind)
+    integers, scales = integers_and_scales(given)
+    found = np.empty((ROWS, DEPTH), np.float32)
+    form = BlockForm(ROWS, DEPTH, BITS[kind], 32)
+    dequantize(form, integers.array(), scales.array(), None, found)
+    np.testing.assert_array_equal(found, wanted)
+    held = integers.array().nbytes + scales.array().nbytes
+    assert held == given.tensor.size_bytes
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_numbers_stay_where_they_are(kind: str) -> None:
+    given, wanted = placed(kind)
+    constant = plain(given)
+    assert constant.offset_bytes == given.tensor.offset_bytes
+    np.testing.assert_array_equal(constant.array().astype(np.float32), wanted)
