@@ -61,3 +61,13 @@ def test_what_the_kernel_does_not_say_is_a_failure_of_the_call(monkeypatch):
     asked = Measure(7, Snapshot(Holdings(DRIVER), ()), -1)
     answer = measure(asked, Mappings(FileProber()), None, FileProber())
     assert answer == Measured(7, ErrorStatus.GENERAL_FAILURE)
+
+
+def test_a_snapshot_without_memory_is_refused_and_may_be_asked_for_again(monkeypatch):
+    def lacking():
+        raise MemoryError
+
+    monkeypatch.setattr(measuring, "residents", lacking)
+    asked = Measure(7, Snapshot(Holdings(DRIVER), ()), -1)
+    answer = measure(asked, Mappings(FileProber()), None, FileProber())
+    assert answer == Measured(7, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)

@@ -1,7 +1,5 @@
 """Shutdown of a driver, and descriptors whose numbers are reused."""
 
-import os
-import selectors
 import threading
 import time
 from contextlib import contextmanager
@@ -99,24 +97,6 @@ def test_who_cannot_be_heard_for_want_of_memory_is_parted_from(server, tmp_path,
         assert other.capabilities().feature_level == 1
     server.stop()
     thread.join()
-
-
-def test_a_fence_that_is_pending_is_watched_on(server, monkeypatch):
-    """The pending fence has the descriptor of an earlier fence, which was signalled and closed."""
-    told = []
-    monkeypatch.setattr(server, "_happen", told.append)
-    read_end, write_end = os.pipe()
-    server._watched.add(read_end)
-    key = server._selector.register(read_end, selectors.EVENT_READ)
-    server._notice(key)
-    assert not told
-    os.write(write_end, b"\0")
-    server._notice(key)
-    assert [event.is_ok for event in told] == [True]
-    server.stop()
-    server.serve()
-    os.close(read_end)
-    os.close(write_end)
 
 
 def test_clients_that_were_one_too_many_are_forgotten(tmp_path):

@@ -1,6 +1,7 @@
 """A driver that the system gives no more memory refuses, goes on, and serves when it has some."""
 
 import resource
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -48,3 +49,28 @@ def test_a_driver_without_memory_refuses_and_goes_on(tmp_path, more_bytes):
         np.testing.assert_allclose(
             client.prepare(MODEL).execute([X])[0], dense_result(X, WEIGHTS), 1e-3
         )
+
+
+@pytest.mark.skipif(not HAS_ONEDNN, reason="built without oneDNN")
+@pytest.mark.parametrize("more_bytes", [0, RESERVE_BYTES])
+def test_a_driver_whose_clients_keep_as_much_as_they_can_goes_on(tmp_path, more_bytes):
+    with driver(tmp_path) as running, running.client() as client:
+        pid = running.process.pid
+        model = client.prepare(MODEL)
+        model.execute([X])
+        limit(pid, data_bytes(pid) + more_bytes)
+        kept, refused = [], []
+        for number in range(CALLS_MAX * 40):
+            grow = (running.client, client.inspect, partial(client.segment, 4096))[number % 3]
+            try:
+                kept.append(grow())
+            except DriverError as error:
+                refused.append(error.status)
+            if number % CALLS_MAX == 0:
+                np.testing.assert_allclose(model.execute([X])[0], dense_result(X, WEIGHTS), 1e-3)
+        limit(pid, resource.RLIM_INFINITY)
+        assert set(refused) == {ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT}
+        assert client.inspect().clients
+        for each in kept:
+            if hasattr(each, "close"):
+                each.close()

@@ -9,6 +9,17 @@ from tightship.errors import OutOfMemoryError
 RESERVE_BYTES = 1 << 20
 """Bytes that stay free while a model is loaded or a buffer allocated; Python's heap grows by so
 many at once."""
+LEAST_BYTES = RESERVE_BYTES // 4
+"""Bytes below which not even small things may be kept; Python's heap takes single pages then."""
+
+
+def has_least() -> bool:
+    """Whether the system would give this process `LEAST_BYTES` now; nothing keeps them."""
+    try:
+        _mapped(LEAST_BYTES).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
@@ -21,7 +32,7 @@ def reserved() -> Iterator[None]:
         OutOfMemoryError: The system refuses them already.
     """
     try:
-        held = mmap.mmap(-1, RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        held = _mapped(RESERVE_BYTES)
     except OSError as error:
         raise OutOfMemoryError(
             f"The system refuses the {RESERVE_BYTES} bytes that the driver needs beside a client's "
@@ -30,3 +41,12 @@ def reserved() -> Iterator[None]:
         ) from error
     with held:
         yield
+
+
+def _mapped(size_bytes: int) -> mmap.mmap:
+    """Map bytes that are not written.
+
+    Raises:
+        OSError: The system refuses them.
+    """
+    return mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

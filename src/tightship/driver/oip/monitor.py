@@ -131,7 +131,7 @@ class Monitor:
 
     def _watch(self) -> None:
         while not self._ended.is_set():
-            with suppress(OSError):  # no descriptor is left to read `/proc`
+            with suppress(OSError, MemoryError):  # too little is left to read `/proc`
                 self._samples.append(_sample(self._endpoint))
             if time.monotonic() - self._asked_s < WATCHED_S:
                 self._clients = self._ask()
@@ -141,8 +141,8 @@ class Monitor:
         """Return the holdings of the socket's clients except this process."""
         try:
             snapshot = self._inspect()
-        except (TightshipError, OSError):
-            return []  # the server ends or lacks descriptors; the page shows the rest
+        except (TightshipError, OSError, MemoryError):
+            return []  # the server ends or lacks something; the page shows the rest
         own = os.getpid()
         return [_holdings(each) for each in snapshot.clients if each.caller.pid != own]
 

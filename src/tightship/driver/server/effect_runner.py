@@ -18,6 +18,7 @@ from tightship.driver.models.registry import Models
 from tightship.driver.models.running import Runs
 from tightship.driver.permit_names import Names, named_model, own_model
 from tightship.driver.protocol.channel import close_all
+from tightship.driver.protocol.replies import Failed, Launched, Reply
 from tightship.driver.server.accepting import is_reserved
 from tightship.driver.server.listening import PARTS_LEFT
 from tightship.driver.server.measuring import measure
@@ -174,6 +175,14 @@ class EffectRunner:
         """Remove the flag of a run that has ended."""
         del self._stops[ended.execution]
 
+    def with_fence(self, reply: Launched) -> tuple[Reply, tuple[int, ...]]:
+        """Return the reply to a launch with its fence, or a refusal if no descriptor is left."""
+        try:
+            return reply, (self.new_fence(reply.execution),)
+        except OSError:
+            short = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
+            return Failed(short, "No descriptor is left for a fence."), ()
+
     def new_fence(self, execution: int) -> int:
         """Return the read end of a pipe; the driver keeps the other, which closes if it dies.
 
@@ -210,7 +219,7 @@ class EffectRunner:
     def _map(self, pool: Pool) -> Event:
         try:
             self._mappings.check(pool)
-        except DriverError:
+        except (DriverError, MemoryError):
             return PoolMapped(pool.identifier, is_mapped=False)
         return PoolMapped(pool.identifier, is_mapped=True)
 

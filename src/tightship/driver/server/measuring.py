@@ -50,6 +50,8 @@ def measure(asked: Measure, mappings: Mappings, models: Models, slow: FileProber
     try:
         data = encode_snapshot(completed(asked.snapshot, mappings, models))
         slow.answer(asked.handle, partial(_write, asked.handle, data))
+    except MemoryError:
+        return Measured(asked.query, ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT)
     except (OSError, DriverError):
         return Measured(asked.query, ErrorStatus.GENERAL_FAILURE)
     return Measured(asked.query, ErrorStatus.NONE, len(data))

@@ -18,6 +18,7 @@ NO_DESCRIPTORS = (
     "The driver has too few descriptors left for files beside calls. Unregister pools first, or "
     "start the driver with a higher limit of open files."
 )
+TOO_LONG = "The driver has too little memory left to read the call."
 IDLE = Failed(
     ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT,
     "The connection held nothing and was ended to make room for another client. Connect again.",
@@ -94,6 +95,9 @@ class Peer:
             frame = decode_call(packet.data)
         except FormatError as error:
             return Malformed(self.number, number, str(error), files)
+        except MemoryError:
+            short = ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT
+            return Malformed(self.number, number, TOO_LONG, files, status=short)
         if frame.file_count != len(files):
             message = f"A message of {frame.file_count} files came with {len(files)}."
             return Malformed(self.number, number, message, files)

@@ -18,7 +18,6 @@ from pathlib import Path
 from random import SystemRandom
 
 from tightship._core import RunPermits
-from tightship.driver.memory.descriptor import fence_state
 from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.inspection import Facts, Later, look
 from tightship.driver.models.model_cache import ModelCache
@@ -35,19 +34,19 @@ from tightship.driver.server.effect_runner import EffectRunner
 from tightship.driver.server.features import FEATURES
 from tightship.driver.server.listening import PARTS_LEFT, ListeningSocket, caller_of
 from tightship.driver.server.peer import IDLE, Peer
+from tightship.driver.server.scarcity import Scarcity
+from tightship.driver.server.watched_fences import WatchedFences
 from tightship.driver.service import effects as fx
 from tightship.driver.service.events import (
     Connected,
     Disconnected,
     Event,
-    FenceChanged,
     Malformed,
     PermitGranted,
     Received,
     Tick,
 )
 from tightship.driver.service.service import Service
-from tightship.driver.types.attachment import FenceState
 from tightship.driver.types.settings import Settings
 from tightship.driver.types.status import ErrorStatus
 from tightship.errors import FormatError
@@ -98,22 +97,24 @@ class Server:
         self._by_file: dict[int, Peer] = {}
         self._count = 0
         self._runs: deque[fx.Run] = deque()
-        self._watched: set[int] = set()
         self._tick_ns: int | None = None
         self._is_stopping = self._is_closing = False
         self._slow = FileProber()
         self._reserve = FileReserve("clients of the driver's socket", parts=PARTS_LEFT)
+        self._scarcity = Scarcity()
         cache = None if secret is None else ModelCache(secret, self._slow)
         with ExitStack() as opened:
             self._listening_socket = ListeningSocket(path, is_open=bool(access.users))
             opened.callback(self._listening_socket.shut)
             opened.callback(self._slow.close)
             opened.callback(self._reserve.close)
+            opened.callback(self._scarcity.end)
             self._bell = os.eventfd(0, _BELL)
             opened.callback(os.close, self._bell)
             self._effect_runner = EffectRunner(named, cache, permits, self._slow, self._bell)
             opened.callback(self._effect_runner.close)
             self._selector = opened.enter_context(selectors.DefaultSelector())
+            self._fences = WatchedFences(self._selector)
             self._selector.register(self._listening_socket, selectors.EVENT_READ)
             self._selector.register(self._effect_runner.workers, selectors.EVENT_READ)
             self._calls = opened.enter_context(select.epoll())
@@ -137,7 +138,11 @@ class Server:
             for each in polling:
                 each.add_done_callback(lambda done: self.stop() if done.exception() else None)
             while not self._is_stopping:
-                self._look_around()
+                try:
+                    self._look_around()
+                except MemoryError:  # what was not looked at is, once there may be some
+                    time.sleep(STUCK_S)
+                    self._effect_runner.workers.wake()
             parting.pop_all()
             self._close(polling)
 
@@ -162,16 +167,12 @@ class Server:
         elif key.fileobj is self._effect_runner.workers:
             for event in self._effect_runner.workers.events():
                 self._happen(event)
-        elif key.fd in self._watched:
-            state = fence_state(key.fd)
-            if state is FenceState.PENDING:  # the event was of an earlier fence with this number
-                return
-            self._unwatch(key.fd)
-            self._happen(FenceChanged(key.fd, state is FenceState.SIGNALLED))
+        elif (changed := self._fences.changed(key.fd)) is not None:
+            self._happen(changed)
 
     def _accept(self) -> None:
         accepted = self._listening_socket.admit(len(self._peers), self._make_room)
-        if accepted is None:
+        if accepted is None or not self._scarcity.admits(accepted):
             return
         caller = caller_of(accepted, self._count + 1)
         if not self._access.admits(caller.user):
@@ -198,10 +199,19 @@ class Server:
     def _attend(self) -> None:
         while not self._is_closing:
             file, mask, unsent = self._call_cache.next()
-            if file == self._bell:
-                self._answer_bell()
-            else:
-                self._exchange(file, mask, unsent)
+            try:
+                if file == self._bell:
+                    self._answer_bell()
+                else:
+                    self._exchange(file, mask, unsent)
+            except MemoryError:
+                self._part_from(file)
+
+    def _part_from(self, file: int) -> None:
+        """End the connection whose call found no memory, which releases what it holds."""
+        with self._lock, suppress(MemoryError):
+            if (peer := self._by_file.get(file)) is not None:
+                self._disconnect(peer)
 
     def _answer_bell(self) -> None:
         """Run what other threads have passed on; a closing server leaves the bell ringing."""
@@ -266,7 +276,7 @@ class Server:
 
     def _hear(self, peer: Peer, packet: Packet, facts: Facts | None) -> None:
         peer.is_held = False
-        self._happen(peer.event(packet, facts))
+        self._happen(self._scarcity.admitted(peer.event(packet, facts)))
         next_ns = self._service.next_ns()
         if next_ns is not None and (self._tick_ns is None or next_ns < self._tick_ns):
             self._tick_ns = next_ns
@@ -320,11 +330,10 @@ class Server:
                 self._answer(effect.connection, 0, reply)
                 self._disconnect(self._peers[effect.connection])
             case fx.CloseFile():
-                self._unwatch(effect.handle)
+                self._fences.forget(effect.handle)
                 self._slow.close_all((effect.handle,))
             case fx.WatchFence():
-                self._watched.add(effect.handle)
-                self._selector.register(effect.handle, selectors.EVENT_READ)
+                self._fences.watch(effect.handle)
             case _:
                 self._effect_runner.carry_out(effect, client)
 
@@ -338,20 +347,10 @@ class Server:
                 peer.file, effect, run, self._effect_runner.metrics(model), names
             )
 
-    def _unwatch(self, file: int) -> None:
-        if file in self._watched:
-            self._watched.remove(file)
-            self._selector.unregister(file)
-
     def _answer(self, connection: int, number: int, reply: Reply) -> None:
         files: tuple[int, ...] = ()
         if isinstance(reply, Launched):
-            try:
-                files = (self._effect_runner.new_fence(reply.execution),)
-            except OSError:
-                reply = Failed(
-                    ErrorStatus.RESOURCE_EXHAUSTED_TRANSIENT, "No descriptor is left for a fence."
-                )
+            reply, files = self._effect_runner.with_fence(reply)
         peer = self._peers.get(connection)
         if peer is None:
             close_all(files)
