@@ -18,8 +18,8 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model | loading.budget
     model.bound_run | model.session_opener, above model.growing_runs, above
     model.sessions | model.whole_caches, above model.session
-    model.session_file | model.session_pool | model.session_tokens | model.prefixes, above
-    model.step_programs
+    model.session_file | model.session_options, above model.session_pool | model.session_tokens |
+    model.prefixes, above model.step_programs
     model.feeds | model.step_sizes
     engine
     view | trace.workload
@@ -215,6 +215,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.step_programs": "errors engine model.feeds model.step_sizes",
     "model.session_file": "atomic_file errors engine safetensors",
     "model.session_pool": "errors public_calls quantity engine",
+    "model.session_options": "errors engine.state model.feeds model.session_pool",
     "model.session_tokens": "errors engine model.feeds",
     "model.prefixes": ("_core errors resource sha256 engine model.feeds model.step_programs"),
     "model.session": (
@@ -222,16 +223,17 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " model.session_pool model.session_tokens model.step_programs"
     ),
     "model.sessions": (
-        "errors engine graph quantity model.feeds model.prefixes model.session model.session_pool"
-        " model.step_programs"
+        "errors engine graph quantity model.feeds model.prefixes model.session"
+        " model.session_options model.session_pool model.step_programs"
     ),
     "model.whole_caches": "engine model.feeds model.step_programs",
     "model.growing_runs": (
-        "errors engine model.feeds model.sessions model.step_programs model.whole_caches"
+        "errors engine model.feeds model.session_options model.sessions model.step_programs"
+        " model.whole_caches"
     ),
     "model.session_opener": (
         "errors graph public_calls engine model.feeds model.growing_runs model.session"
-        " model.session_pool model.sessions"
+        " model.session_options model.session_pool model.sessions"
     ),
     "model.loaded": (
         "_core errors graph resource engine model.feeds model.bound_run model.session_opener"
@@ -258,14 +260,16 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core deprecated errors frontend.onnx graph engine loading.input_shapes loading.opening"
         " loading.session_programs"
     ),
-    "loading.session_programs": "errors engine frontend.onnx loading.opening model.sessions",
+    "loading.session_programs": (
+        "errors engine frontend.onnx loading.opening model.session_options"
+    ),
     "loading.planned_session": "errors engine.plan loading.input_shapes",
     "loading.stored_session_plan": (
         "errors engine graph loading.input_shapes loading.planned_session loading.restoring"
     ),
     "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
     "loading.session_plan": (
-        "errors engine frontend.onnx model.sessions model.step_sizes loading.input_shapes"
+        "errors engine frontend.onnx model.session_options model.step_sizes loading.input_shapes"
         " loading.opening loading.planned_session"
     ),
     "loading.shared": (
@@ -322,7 +326,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.printable": "",
     "driver.threads": "",
     "driver.permit_names": "",
-    "driver": "driver.client driver.protocol driver.types",
+    "driver": "late_names driver.client driver.protocol driver.types",
     "cluster": (
         "errors graph late_names public_calls quantity engine loading planner prepared_cache"
         " resource.resident cluster"

@@ -8,6 +8,7 @@ import onnx
 import pytest
 
 import tightship
+from tests import decoders
 from tests.models import conv_net
 from tightship.prepared_cache import identity
 
@@ -95,6 +96,19 @@ def test_running_a_prepared_model_imports_what_it_needs(tmp_path: Path) -> None:
     assert packages | own | {"tightship._core"} == {n for n in found if n.startswith("tightship")}
     others = {name.split(".")[0] for name in found - imported("import numpy", "sys")}
     assert {name for name in others if name[0] != "_"} - {"numpy", "tightship"} == PYTHONS
+
+
+def test_planning_sessions_imports_neither_a_driver_nor_pictures(tmp_path: Path) -> None:
+    """The command is to answer within a second, of which imports take a large part."""
+    path = tmp_path / "decoder.onnx"
+    path.write_bytes(decoders.llama())
+    command = ["plan", str(path), "--context", "64"]
+    code = f"from tightship.cli.main import main\nassert main({command!r}) == 0"
+    found = imported(code, "tightship.cli")
+    parts = {".".join(name.split(".")[1:3]) for name in found if name.startswith("tightship.")}
+    assert parts & {"driver.client", "driver.protocol", "driver.types", "loading.tuning"} == set()
+    assert parts & {"view.svg", "view.timeline", "view.report"} == set()
+    assert {"engine.lower", "loading.session_plan"} <= parts
 
 
 def test_what_was_prepared_for_a_user_is_found_without_what_reads_models(

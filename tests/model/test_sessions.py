@@ -5,16 +5,9 @@ import pytest
 import tightship
 from tests import decoders
 from tests.zoo import decoder as genai
-from tightship.model.sessions import IDLE_MAX, SessionOptions
+from tightship.model.sessions import IDLE_MAX
 
 SIZES = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 1}
-
-
-@pytest.mark.parametrize(
-    ("context", "chunk", "steps"), [(4096, 128, 128), (4096, 100, 64), (20, 128, 8), (8, 128, 4)]
-)
-def test_a_program_takes_at_most_half_the_context(context: int, chunk: int, steps: int) -> None:
-    assert SessionOptions(context, chunk=chunk).choices().chunk == steps
 
 
 def test_sessions_of_equal_choices_share_programs() -> None:
@@ -27,11 +20,6 @@ def test_sessions_of_equal_choices_share_programs() -> None:
         assert (one.length, same.length, other.length) == (3, 1, 0)
     with pytest.raises(tightship.InputError, match="closed"):
         model.session(32)
-
-
-def test_a_chunk_is_at_least_one() -> None:
-    with pytest.raises(tightship.InputError, match="at least 1"):
-        SessionOptions(32, chunk=0)
 
 
 @pytest.mark.parametrize("model", [decoders.llama(), genai.decoder(genai.SMALL).model])

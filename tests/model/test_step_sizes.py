@@ -10,7 +10,7 @@ from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.loading.session_plan import session_planner
 from tightship.model import step_programs
-from tightship.model.sessions import SessionOptions
+from tightship.model.session_options import SessionOptions
 from tightship.model.step_programs import StepPrograms
 
 SHAPES = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 3}

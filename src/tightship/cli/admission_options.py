@@ -3,13 +3,15 @@
 import argparse
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightship.cli.argument_types import host_name, rate
 from tightship.cli.systemd import host_of
-from tightship.driver.oip.admission.gate import Entry, Gate
-from tightship.driver.oip.http.browsers import is_loopback
-from tightship.driver.oip.request_log import Sinks, log_line
 from tightship.errors import InputError
+
+if TYPE_CHECKING:
+    from tightship.driver.oip.admission.gate import Entry, Gate
+    from tightship.driver.oip.request_log import Sinks
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,12 +68,15 @@ def add_admission(command: argparse.ArgumentParser) -> None:
     )
 
 
-def entry_of(options: argparse.Namespace) -> Entry:
+def entry_of(options: argparse.Namespace) -> "Entry":
     """Read the files that the options name, and warn of clients that are not kept out.
 
     Raises:
         InputError: A file is not valid, or an option needs another one.
     """
+    from tightship.driver.oip.admission.gate import Entry  # other commands do without the driver
+    from tightship.driver.oip.http.browsers import is_loopback
+
     cert, key, tokens = options.tls_cert, options.tls_key, options.token_file
     if (cert is None) != (key is None):
         has, other = ("cert", "key") if key is None else ("key", "cert")
@@ -101,12 +106,14 @@ def entry_of(options: argparse.Namespace) -> Entry:
     return Entry(frozenset(options.host_name), certificate, _gate(options), _sinks(options))
 
 
-def _sinks(options: argparse.Namespace) -> Sinks:
+def _sinks(options: argparse.Namespace) -> "Sinks":
     """Return what takes the calls once they are over.
 
     Raises:
         InputError: The library of OpenTelemetry is not installed.
     """
+    from tightship.driver.oip.request_log import log_line
+
     found: Sinks = (log_line,) if options.log_format == "json" else ()
     if not options.otel:
         return found
@@ -121,12 +128,14 @@ def _sinks(options: argparse.Namespace) -> Sinks:
         ) from None
 
 
-def _gate(options: argparse.Namespace) -> Gate | None:
+def _gate(options: argparse.Namespace) -> "Gate | None":
     """Return the gate that the options ask for; what they do not is not imported.
 
     Raises:
         InputError: A file or an address is not valid.
     """
+    from tightship.driver.oip.admission.gate import Gate
+
     tokens = proxies = rates = None
     if options.token_file is not None:
         from tightship.driver.oip.admission.tokens import TokenFile

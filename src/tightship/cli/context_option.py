@@ -2,9 +2,8 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tightship.cli.context_drawing import Planner, draw_sessions
-from tightship.cli.drawing import check_drawing
 from tightship.cli.output import show, show_json
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.container import holds_prepared
@@ -12,10 +11,12 @@ from tightship.errors import InputError
 from tightship.loading.planned_session import SessionPlan
 from tightship.loading.restoring import Asked
 from tightship.loading.session_plan import session_planner
-from tightship.loading.stored_session_plan import stored_planner
 from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
 from tightship.view.text import printable
+
+if TYPE_CHECKING:
+    from tightship.cli.context_drawing import Planner
 
 SESSIONS = (1, 2, 4, 8)
 """Numbers of sessions that the largest contexts are told for, unless others are given."""
@@ -40,6 +41,8 @@ def run_context(options: argparse.Namespace, limit: int | None) -> int:
             "which the most tokens are found."
         )
     if options.output is not None:
+        from tightship.cli.drawing import check_drawing  # few plans are drawn
+
         check_drawing(Path(options.output))
     planner = _planner(options)
     counts = options.sessions or [1]
@@ -48,6 +51,8 @@ def run_context(options: argparse.Namespace, limit: int | None) -> int:
     if limit is not None:
         largest = {n: planner.largest_context(limit, n) for n in options.sessions or SESSIONS}
     if options.output is not None:
+        from tightship.cli.context_drawing import draw_sessions
+
         draw_sessions(Path(options.output), planner, plans, counts, limit, largest)
     if options.json:
         show_json(_json(planner, plans, counts, largest))
@@ -58,10 +63,12 @@ def run_context(options: argparse.Namespace, limit: int | None) -> int:
     return 0 if fits or (not peaks and any(largest.values())) else 1
 
 
-def _planner(options: argparse.Namespace) -> Planner:
+def _planner(options: argparse.Namespace) -> "Planner":
     """Return the planner of a model's file, or of programs that a prepared model has."""
     given = dict(options.shape)
     if holds_prepared(options.file):
+        from tightship.loading.stored_session_plan import stored_planner  # an ONNX file needs none
+
         asked = Asked(None, options.threads, options.without)
         return stored_planner(options.file, asked, given, options.cache)
     settings = Settings(None, options.threads or 1, options.without)
@@ -69,7 +76,7 @@ def _planner(options: argparse.Namespace) -> Planner:
 
 
 def _json(
-    planner: Planner, plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
+    planner: "Planner", plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
 ) -> dict[str, object]:
     found: dict[str, object] = {
         "model": planner.name,
@@ -99,7 +106,7 @@ def _json(
 
 
 def _text(
-    planner: Planner, plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
+    planner: "Planner", plans: list[SessionPlan], counts: list[int], largest: dict[int, int]
 ) -> str:
     rows = [
         (

@@ -5,17 +5,12 @@ from pathlib import Path
 
 from tightship.cli.arguments import max_memory
 from tightship.cli.output import show, show_json, wants_bold
-from tightship.cli.tune_option import tune
 from tightship.deprecated import current
 from tightship.engine.compile.compile_graph import Settings
-from tightship.engine.plan.drawing import check_form
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
 from tightship.loading import plan as plan_model
-from tightship.loading.budget import check_budget
-from tightship.loading.opening import check_limit
 from tightship.planner.format.problem_file import holds_buffers
-from tightship.view.report import report
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,6 +38,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan_model(options: argparse.Namespace) -> int:
+    # a plan of sessions does without these
+    from tightship.cli.tune_option import tune
+    from tightship.engine.plan.drawing import check_form
+    from tightship.view.report import report
+
     if options.cache is not None:
         raise InputError(
             "`--cache` is for sessions of a decoder; give `--context`, the tokens of one."
@@ -73,6 +73,9 @@ def _plan_model(options: argparse.Namespace) -> int:
     else:
         show(report(plan.picture(), bold=wants_bold()))
     if limit is not None:
+        from tightship.loading.budget import check_budget
+        from tightship.loading.opening import check_limit
+
         if holds_prepared(options.file):
             check_budget(plan, limit, options.dynamic_memory, None)
         else:

@@ -11,12 +11,15 @@ def longest_run(kinds: NDArray[np.int64]) -> tuple[int, int, int] | None:
     """Find start, period and count of the equal runs that cover most of a sequence."""
     best: tuple[int, int, int] | None = None
     for period in range(1, len(kinds) // RUNS_MIN + 1):
-        differs = np.flatnonzero(kinds[:-period] != kinds[period:])
+        is_equal = kinds[:-period] == kinds[period:]
+        covered = 0 if best is None else best[1] * best[2]
+        if np.count_nonzero(is_equal) + period <= covered:  # one interval cannot have more
+            continue
+        differs = np.flatnonzero(~is_equal)
         edges = np.concatenate([[-1], differs, [len(kinds) - period]])
         lengths = np.diff(edges) - 1
         longest = int(lengths.argmax())
         count = int(lengths[longest]) // period + 1
-        covered = 0 if best is None else best[1] * best[2]
         if count >= RUNS_MIN and count * period > covered:
             best = int(edges[longest]) + 1, period, count
     return best

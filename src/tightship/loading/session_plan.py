@@ -15,7 +15,7 @@ from tightship.frontend.onnx import OnnxFile
 from tightship.loading.input_shapes import Given, divided
 from tightship.loading.opening import is_onnx, open_model
 from tightship.loading.planned_session import SessionParts, SessionPlan, StepParts, batch_of
-from tightship.model.sessions import CHUNK, SessionOptions
+from tightship.model.session_options import CHUNK, SessionOptions
 from tightship.model.step_sizes import CountedWeights, lowered_steps
 
 CONTEXT_MAX = 1 << 18
@@ -101,7 +101,10 @@ class SessionPlanner:
             return None
         fewer, more, others = self._few
         try:
-            less, known = self._parts(fewer, choices), self._parts(more, choices)
+            known = self._parts(more, choices)
+            names = fewer.declared, fewer.declared_outputs
+            self._declared.setdefault(fewer, self._declared[more].part(*names))
+            less = self._parts(fewer, choices)
         except GraphError:  # it names a node of the whole model below, or is none of it
             return None
         return known.with_more_layers(less, others)
@@ -170,7 +173,10 @@ class SessionPlanner:
 def few_layers(file: OnnxFile) -> tuple[OnnxFile, OnnxFile, int] | tuple[()]:
     """Return a model with two and three of its layers, and how many more it has; empty if few."""
     count = file.layer_count()
-    return (file.with_layers(2), file.with_layers(3), count - 3) if count >= LAYERS_MIN else ()
+    if count < LAYERS_MIN:
+        return ()
+    more = file.with_layers(3)
+    return more.with_layers(2), more, count - 3
 
 
 def session_planner(

@@ -15,7 +15,7 @@ from tightship.engine.stored.steps import steps_json
 from tightship.errors import InputError
 from tightship.frontend.onnx import OnnxFile
 from tightship.loading.opening import is_open
-from tightship.model.sessions import SessionOptions
+from tightship.model.session_options import SessionOptions
 
 if TYPE_CHECKING:
     from tightship.engine.state.decoder import Decoder

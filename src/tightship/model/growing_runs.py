@@ -15,7 +15,8 @@ from tightship.engine.run.limits import Limits
 from tightship.engine.state.decoder import CONTEXT_MIN, Decoder, decoder_of
 from tightship.errors import CapacityError, GraphError, InputError
 from tightship.model.feeds import Array
-from tightship.model.sessions import SessionOptions, Sessions
+from tightship.model.session_options import SessionOptions
+from tightship.model.sessions import Sessions
 from tightship.model.step_programs import StepPrograms
 from tightship.model.whole_caches import Rows, Step, run_over, run_padded, targets
 

@@ -89,7 +89,7 @@ class SessionOpener:
             InputError: An argument does not fit, or the model is closed or has fixed shapes.
             OutOfMemoryError: The system refuses memory.
         """
-        from tightship.model.sessions import SessionOptions  # few models have sessions
+        from tightship.model.session_options import SessionOptions  # few models have sessions
 
         options = SessionOptions(
             context, batch, chunk, rows, state, inputs, pool, share_prefix, cache=cache

@@ -38,6 +38,19 @@ def test_a_bound_graph_is_the_one_that_is_read(name: str) -> None:
     assert len(read) == READ.get(name, TEMPLATES_MAX)
 
 
+def test_graphs_for_a_prompt_and_a_token_are_made_no_templates() -> None:
+    file = open_bytes(decoders.llama())
+    declared = Declared.of(file.graph(None, allow_symbolic=True))
+    decoder = decoder_of(file.graph, declared, 64)
+    graphs = FileGraphs(file.graph, declared.inputs)
+    prompt, token = (graphs(decoder.file_shapes(steps)) for steps in (16, 1))
+    assert graphs(decoder.file_shapes(16)) is prompt
+    assert graphs(decoder.file_shapes(1)) is token
+    assert not graphs._templates
+    graphs(decoder.file_shapes(8))
+    assert len(graphs._templates) == 1
+
+
 def _contents(graph: Graph) -> object:
     names = {*graph.inputs, *graph.outputs, *(n for node in graph.nodes for n in node.writes)}
     return (

@@ -39,7 +39,8 @@ def seldom(
 
     def graph_pass(graph: Graph) -> Graph:
         if not any(
-            node.operator in operators or row_of(node).category is category for node in graph.nodes
+            node.operator in operators or (category and row_of(node).category is category)
+            for node in graph.nodes
         ):
             return graph
         imported = import_module(f"tightship.engine.lower.{module}")

@@ -1,6 +1,6 @@
 """A decoder as its file declares it: its tokens, caches, and inputs that follow from lengths."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,14 @@ class Declared:
         )
         types = {name: graph.value(name).dtype or DType.FLOAT32 for name in graph.inputs}
         return Declared(inputs, outputs, types)
+
+    def part(self, inputs: Collection[str], outputs: Collection[str]) -> "Declared":
+        """Return some of the inputs and outputs."""
+        return Declared(
+            {name: self.inputs[name] for name in inputs},
+            {name: self.outputs[name] for name in outputs},
+            {name: self.types[name] for name in inputs},
+        )
 
 
 @dataclass(frozen=True, slots=True)

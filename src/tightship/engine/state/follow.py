@@ -78,6 +78,8 @@ class FollowedGraph:
         Raises:
             OddLengthError: The length is not of this form.
         """
+        if not is_length(length):
+            return 0, length
         found = self.trace.linear(length, self.past)
         if found is None:
             raise OddLengthError("a length that is not a sum of the past length and a number")

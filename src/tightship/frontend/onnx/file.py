@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
     from tightship.frontend.onnx.functions import Functions
+    from tightship.frontend.onnx.infer import Inference
     from tightship.frontend.onnx.layers import Layers
-    from tightship.frontend.onnx.schema import Opsets
+    from tightship.frontend.onnx.schema import Opsets, Schemas
     from tightship.frontend.onnx.tensor import Tensors
 
 NO_FILES: Mapping[str, MappedFile] = {}
@@ -34,6 +35,8 @@ class Parsed:
     opsets: "Opsets"
     functions: "Functions"
     tensors: "Tensors"
+    inference: "tuple[Inference, Schemas] | None" = None
+    """Types that are known from other graphs; None for a model of which one graph is made."""
 
 
 class OnnxFile:
@@ -115,10 +118,14 @@ class OnnxFile:
     def with_layers(self, count: int) -> "OnnxFile":
         """Return the model with fewer of the layers that `layer_count` found.
 
+        Graphs of it, and of models with still fewer of its layers, share what is known of types.
+
         Args:
             count: Layers that are left, two at least.
         """
+        from tightship.frontend.onnx.infer import Inference
         from tightship.frontend.onnx.layers import leave_out
+        from tightship.frontend.onnx.schema import Schemas
 
         assert self._layers is not None, "layers have not been found"
         found = copy.copy(self)
@@ -127,8 +134,10 @@ class OnnxFile:
         model = type(parsed.model)()
         model.CopyFrom(parsed.model)
         leave_out(model.graph, self._layers, count)
+        found._layers = replace(self._layers, count=count)
+        inference = parsed.inference or (Inference(model.ir_version), Schemas())
         with found._named():
-            found._keep(replace(parsed, model=model))
+            found._keep(replace(parsed, model=model, inference=inference))
         return found
 
     def graph(
@@ -146,13 +155,14 @@ class OnnxFile:
         from tightship.frontend.onnx.infer import Inference
         from tightship.frontend.onnx.inputs import bind_inputs
         from tightship.frontend.onnx.reader import Reader
+        from tightship.frontend.onnx.schema import Schemas
 
         bind = partial(bind_inputs, shapes=shapes or {}, allow_symbolic=allow_symbolic)
         with self._named():
             parsed = self._parsed()
             self._kept = parsed if self._is_part else None
-            inference = Inference(parsed.model.ir_version)
-            reader = Reader(parsed.tensors, parsed.functions, inference)
+            inference = parsed.inference or (Inference(parsed.model.ir_version), Schemas())
+            reader = Reader(parsed.tensors, parsed.functions, *inference)
             return reader.model_graph(parsed.model.graph, Origin(parsed.opsets), bind)
 
     def _parsed(self) -> Parsed:

@@ -94,9 +94,13 @@ class Inference:
             types_ = _infer(call, opsets, self.ir_version)
             found = self._found[key] = (
                 call,
-                [self._types.setdefault(type_.SerializeToString(), type_) for type_ in types_],
+                list(map(self.shared, types_)),
             )
         return found[1]
+
+    def shared(self, type_: TypeProto) -> TypeProto:
+        """Return the object that stands for all types equal to one, which must not be changed."""
+        return self._types.setdefault(type_.SerializeToString(), type_)
 
 
 def _key(call: InferenceCall, opsets: Opsets) -> Hashable:

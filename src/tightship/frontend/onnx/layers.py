@@ -1,7 +1,9 @@
 """Repeated layers of a model's file, of which a few may stand for all when memory is planned."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from math import prod
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
@@ -27,6 +29,8 @@ FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 
 COMPARED_BYTES_MAX = 4 << 20
 """Largest constant, a causal table for instance, that is compared by its elements."""
+WHOLE_BYTES_MAX = 64
+"""Largest constant that is kept for the comparison, rather than a digest of it."""
 
 Place = tuple[int, int]
 """Node and output that has a value."""
@@ -61,14 +65,17 @@ def layers_of(graph: GraphProto, tensors: Tensors) -> Layers | None:
         return None
     found = _Names.of(graph, tensors)
     kinds: dict[Hashable, int] = {}
-    numbers = [kinds.setdefault(found.kind(node), len(kinds)) for node in graph.node]
+    numbers = [
+        kinds.setdefault(found.kind(node, index), len(kinds))
+        for index, node in enumerate(graph.node)
+    ]
     run = longest_run(np.array(numbers))
     if run is None:
         return None
     start, period, count = run
     for skipped in range(2):  # the first of all may compute what the others share
         layers = Layers(start + skipped * period, period, count - skipped)
-        if layers.count > KEPT + 2 and found.is_alike(graph, layers):
+        if layers.count > KEPT + 2 and found.is_alike(layers):
             return layers
     return None
 
@@ -105,8 +112,10 @@ class _Names:
     inputs: Mapping[str, bytes]
     outputs: frozenset[str]
     makers: Mapping[str, Place]
-    read: Callable[[TensorProto, str], Constant]
-    digests: dict[str, bytes] = field(default_factory=dict)
+    reads: Sequence[tuple[str, ...]]
+    """Inputs of each node."""
+    constant: Callable[[TensorProto, str], Constant]
+    forms: dict[tuple[str, int], Hashable] = field(default_factory=dict)
 
     @staticmethod
     def of(graph: GraphProto, tensors: Tensors) -> "_Names":
@@ -116,76 +125,90 @@ class _Names:
             frozenset(value.name for value in graph.output),
             {name: (index, place) for index, node in enumerate(graph.node)
              for place, name in enumerate(node.output)},
+            [tuple(node.input) for node in graph.node],
             tensors.constant,
         )  # fmt: skip
 
-    def kind(self, node: NodeProto) -> Hashable:
+    def kind(self, node: NodeProto, index: int) -> Hashable:
         """Return what layers must have in common at a node, but for what its inputs are named."""
         attributes = [each.SerializeToString(deterministic=True) for each in node.attribute]
+        operator = node.op_type
         return (
-            node.op_type,
+            operator,
             node.domain,
             tuple(sorted(attributes)),
-            tuple([self._form(node, name) for name in node.input]),
+            tuple([self._form(operator, name) for name in self.reads[index]]),
             tuple([name in self.outputs for name in node.output]),
         )
 
-    def _form(self, node: NodeProto, name: str) -> Hashable:
+    def _form(self, operator: str, name: str) -> Hashable:
         """Return what a kernel may depend on of an operand before it runs."""
-        tensor = self.tensors.get(name)
-        if tensor is None:
+        if name not in self.tensors:
             return self.inputs.get(name, self.makers.get(name, (0, -1))[1])
-        is_weight = int(np.prod(tensor.dims)) > 1 and node.op_type in WEIGHTED
-        form = tensor.data_type, tuple(tensor.dims)
-        if is_weight and (tensor.data_type in FLOATS or node.op_type in BLOCKS):
+        key = name, (operator in WEIGHTED) + (operator in BLOCKS)
+        if key not in self.forms:
+            self.forms[key] = self._constant_form(operator, name)
+        return self.forms[key]
+
+    def _constant_form(self, operator: str, name: str) -> Hashable:
+        tensor = self.tensors[name]
+        dims = tuple(tensor.dims)
+        form = tensor.data_type, dims
+        is_weight = prod(dims) > 1 and operator in WEIGHTED
+        if is_weight and (tensor.data_type in FLOATS or operator in BLOCKS):
             return form
-        constant = self.read(tensor, name)
+        constant = self.constant(tensor, name)
         size = size_bytes(constant.dtype, constant.shape)
         if size > COMPARED_BYTES_MAX or constant.dtype is DType.STRING:
             return name
-        if name not in self.digests:
-            self.digests[name] = sha256(constant.array().tobytes()).digest()
+        content = constant.array().tobytes()
+        if size > WHOLE_BYTES_MAX:
+            content = sha256(content).digest()
             constant.release()
-        return form, self.digests[name]
+        return form, content
 
-    def is_alike(self, graph: GraphProto, layers: Layers) -> bool:
+    def is_alike(self, layers: Layers) -> bool:
         """Whether layers read the same, or what corresponds, and nothing else reads their weights.
 
         Nodes after the layers may read the last of them.
         """
-        own: list[dict[str, int]] = []
-        for index in range(layers.count):
-            weights: dict[str, int] = {}
-            for name in self._weights(graph, layers, index):
+        read = [self._weights(layers, index) for index in range(layers.count)]
+        own: list[dict[str, int]] = [{} for _ in read]
+        for weights, names in zip(own, read, strict=True):
+            for name in names:
                 weights.setdefault(name, len(weights))
-            own.append(weights)
-        patterns = {tuple(map(each.get, self._weights(graph, layers, index)))
-                    for index, each in enumerate(own)}  # fmt: skip
-        names = {name for each in own for name in each}
-        inside = graph.node[layers.start : layers.stop]
-        outside = [*graph.node[: layers.start], *graph.node[layers.stop :]]
+        patterns = {tuple(map(each.get, names)) for each, names in zip(own, read, strict=True)}
+        every = {name for each in own for name in each}
+        inside = range(layers.start, layers.stop - layers.period)
+        outside = [*self.reads[: layers.start], *self.reads[layers.stop :]]
         return (
             len(patterns) == 1
-            and len(names) == sum(map(len, own))
-            and names.isdisjoint(name for node in outside for name in node.input)
-            and all(map(self._reads_alike, inside, inside[layers.period :], _places(layers)))
-            and all(self._ends(name, layers) for node in graph.node[layers.stop :]
-                    for name in node.input)
+            and len(every) == sum(map(len, own))
+            and every.isdisjoint(chain.from_iterable(outside))
+            and all(self._reads_alike(index, layers) for index in inside)
+            and all(self._ends(name, layers) for names in self.reads[layers.stop :]
+                    for name in names)
         )  # fmt: skip
 
-    def _weights(self, graph: GraphProto, layers: Layers, index: int) -> Iterator[str]:
-        """Yield weights and caches of a layer, as often as it reads them."""
+    def _weights(self, layers: Layers, index: int) -> list[str]:
+        """List weights and caches of a layer, as often as it reads them."""
         first = layers.start + index * layers.period
         other = first - layers.period if index else first + layers.period
-        for node, twin in zip(graph.node[first : first + layers.period],
-                              graph.node[other : other + layers.period], strict=True):  # fmt: skip
-            yield from (a for a, b in zip(node.input, twin.input, strict=True)
-                        if a != b and a not in self.makers)  # fmt: skip
+        reads, period = self.reads, layers.period
+        return [
+            name
+            for names, twins in zip(
+                reads[first : first + period], reads[other : other + period], strict=True
+            )
+            if names != twins
+            for name, twin in zip(names, twins, strict=True)
+            if name != twin and name not in self.makers
+        ]
 
-    def _reads_alike(self, node: NodeProto, twin: NodeProto, place: tuple[int, Layers]) -> bool:
-        index, layers = place
+    def _reads_alike(self, index: int, layers: Layers) -> bool:
+        """Whether a node reads what the same node of the next layer reads, a layer before."""
         layer = (index - layers.start) // layers.period
-        for name, other in zip(node.input, twin.input, strict=True):
+        for name, other in zip(self.reads[index], self.reads[index + layers.period], strict=True):
             maker, of_twin = self.makers.get(name), self.makers.get(other)
             if (maker is None) != (of_twin is None):
                 return False
@@ -204,8 +227,3 @@ class _Names:
         maker = self.makers.get(name)
         last = layers.stop - layers.period
         return maker is None or not layers.start <= maker[0] < last
-
-
-def _places(layers: Layers) -> Iterator[tuple[int, Layers]]:
-    for index in range(layers.start, layers.stop):
-        yield index, layers

@@ -54,6 +54,7 @@ class Reader:
             raise GraphError(f"Graph `{proto.name}` has two inputs of the same name.")
         inputs, symbols = bind(declared)
         self.symbols.update(symbols)
+        inputs = {name: self.inference.shared(type_) for name, type_ in inputs.items()}
         try:
             return _GraphReader(self, proto, Scope(), origin, 0).read(inputs).graph
         except UntypedError as error:
@@ -138,7 +139,7 @@ class _GraphReader:
         attributes, _ = read_attributes(proto, self.reader.tensors)
         names = tuple(proto.input), tuple(proto.output)
         node = Node(self._unique_name(proto), proto.op_type, *names, attributes, proto.domain)
-        self._define_outputs(node, [type_], f"Node {label(proto)}")
+        self._define_outputs(node, [self.reader.inference.shared(type_)], f"Node {label(proto)}")
         self.nodes.append(node)
 
     def _read_node(self, proto: NodeProto, origin: Origin) -> None:

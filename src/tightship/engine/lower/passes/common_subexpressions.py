@@ -27,7 +27,9 @@ def common_subexpressions(graph: Graph) -> Graph:
     done: dict[object, Node] = {}
     nodes: list[Node] = []
     for original in graph.nodes:
-        node = replace(original, inputs=tuple(names.get(n, n) for n in original.inputs))
+        node = original
+        if not names.keys().isdisjoint(original.inputs):
+            node = replace(original, inputs=tuple(names.get(n, n) for n in original.inputs))
         if len(node.outputs) != 1 or node.outputs[0] in fixed or node.domain or node.fused:
             nodes.append(node)
         elif _changes_nothing(graph, node):

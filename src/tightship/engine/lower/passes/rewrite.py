@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import is_
 
 from tightship.graph import Constant, Graph, Node, Value
 from tightship.graph.operators import row_of
@@ -27,10 +28,14 @@ def rebuilt(
             kept.append(_trimmed(node, needed))
             needed.update(node.reads)
     kept.reverse()
+    found = {name: c for name, c in all_constants.items() if name in needed}
+    is_same = len(kept) == len(graph.nodes) and all(map(is_, kept, graph.nodes))
+    if is_same and not constants and not values and len(found) == len(graph.constants):
+        return graph
     return replace(
         graph,
         nodes=tuple(kept),
-        constants={name: c for name, c in all_constants.items() if name in needed},
+        constants=found,
         values={**graph.values, **added, **(values or {})},
     )
 
