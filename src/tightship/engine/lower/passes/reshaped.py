@@ -4,11 +4,12 @@ from functools import partial
 
 from tightship.graph import Constant, Derived, Fill, Inline, Mapped
 from tightship.graph.constant import Array
+from tightship.graph.length import is_length
 
 
 def reshaped(constant: Constant, shape: tuple[int, ...]) -> Constant:
     """Return the same elements, in the same order, under another shape."""
-    if constant.shape == shape:
+    if not any(map(is_length, (*constant.shape, *shape))) and constant.shape == shape:
         return constant
     if isinstance(constant, Fill):
         return Fill(constant.value, shape)
