@@ -15,11 +15,12 @@ from tests.frontend.onnx.contrib.case import Case, normal
 from tightship.errors import GraphError
 from tightship.frontend.onnx.contrib import TRANSLATIONS
 from tightship.frontend.onnx.contrib.normalization import OLD_LAYER_NORMALIZATION
-from tightship.frontend.onnx.contrib.pattern import Around, Pattern
+from tightship.frontend.onnx.contrib.pattern import OWN_DOMAIN, Around, Pattern
 from tightship.frontend.onnx.contrib.translation import REQUIRED, Translation, parameters
 
 KNOWN = {**TRANSLATIONS, ("", "LayerNormalization"): OLD_LAYER_NORMALIZATION}
-TABLE = {key: each for key, each in KNOWN.items() if key != samples.ALSO}
+TABLE = {key: each for key, each in KNOWN.items()
+         if key != samples.ALSO and key[0] != OWN_DOMAIN}  # fmt: skip
 PLAIN = [AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING]
 
 
