@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightship.cli.argument_types import host_name, rate
+from tightship.cli.argument_types import byte_rate, count, host_name, rate
 from tightship.cli.systemd import host_of
 from tightship.errors import InputError
 
@@ -56,6 +56,11 @@ def add_admission(command: argparse.ArgumentParser) -> None:
         "whether the server is live and ready; a line is a token or a client's name and its "
         "token; the file is read again when it changes",
     )
+    _add_quotas(command)
+
+
+def _add_quotas(command: argparse.ArgumentParser) -> None:
+    """Add the limits for each client."""
     command.add_argument(
         "--rate-limit",
         type=rate,
@@ -65,6 +70,23 @@ def add_admission(command: argparse.ArgumentParser) -> None:
         help="answer at most N calls a second, minute, hour or day of each client, by its token or "
         "its address, and others with 429 and the time to wait; may be repeated, such as 100/s and "
         "1000000/d",
+    )
+    command.add_argument(
+        "--byte-limit",
+        type=byte_rate,
+        action="append",
+        default=[],
+        metavar="BYTES/s|m|h|d",
+        help="begin no call of a client, by its token or its address, whose requests and responses "
+        "had more bytes than this a second, minute, hour or day, tensors in shared memory not "
+        "counted; answer 429 and the time to wait; may be repeated, such as 64MiB/s and 1TiB/d",
+    )
+    command.add_argument(
+        "--concurrency-limit",
+        type=count,
+        metavar="N",
+        help="answer at most N calls of each client at once, and others with 429; a stream of "
+        "gRPC is one call",
     )
 
 
@@ -88,6 +110,8 @@ def entry_of(options: argparse.Namespace) -> "Entry":
         "tls-cert": cert,
         "trusted-proxy": options.trusted_proxy,
         "rate-limit": options.rate_limit,
+        "byte-limit": options.byte_limit,
+        "concurrency-limit": options.concurrency_limit,
     }
     for option in () if used else [name for name, value in given.items() if value]:
         raise InputError(f"`--{option}` is for HTTP and gRPC; give `--http` or `--grpc` as well.")
@@ -136,7 +160,7 @@ def _gate(options: argparse.Namespace) -> "Gate | None":
     """
     from tightship.driver.oip.admission.gate import Gate
 
-    tokens = proxies = rates = None
+    tokens = proxies = quotas = None
     if options.token_file is not None:
         from tightship.driver.oip.admission.tokens import TokenFile
 
@@ -145,11 +169,11 @@ def _gate(options: argparse.Namespace) -> "Gate | None":
         from tightship.driver.oip.admission.proxies import Proxies
 
         proxies = Proxies(options.trusted_proxy)
-    if options.rate_limit:
-        from tightship.driver.oip.admission.rates import RateLimits
+    if options.rate_limit or options.byte_limit or options.concurrency_limit:
+        from tightship.driver.oip.admission.quotas import Quotas
 
-        rates = RateLimits(options.rate_limit)
-    return Gate(tokens, proxies, rates) if tokens or proxies or rates else None
+        quotas = Quotas(options.rate_limit, options.byte_limit, options.concurrency_limit)
+    return Gate(tokens, proxies, quotas) if tokens or proxies or quotas else None
 
 
 def _warn(where: str, *, has_tokens: bool, has_tls: bool) -> None:

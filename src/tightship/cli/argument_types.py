@@ -51,6 +51,9 @@ def host_name(text: str) -> str:
     return text.lower()
 
 
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
 def rate(text: str) -> tuple[int, int]:
     """Read a number of calls in a time, such as `100/s`; return it and the time in seconds."""
     found = re.fullmatch(r"([0-9]{1,9})/([smhd])", text)
@@ -58,7 +61,18 @@ def rate(text: str) -> tuple[int, int]:
         raise argparse.ArgumentTypeError(
             f"`{text}` is not a rate; write 1 to 999999999 calls and s, m, h or d, as 100/s."
         )
-    return int(found[1]), {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]]
+    return int(found[1]), _SECONDS[found[2]]
+
+
+def byte_rate(text: str) -> tuple[int, int]:
+    """Read a number of bytes in a time, such as `64MiB/s`; return it and the time in seconds."""
+    amount, _, period = text.rpartition("/")
+    found = size(amount) if period in _SECONDS else 0
+    if not found:
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is not a rate of bytes; write a size and s, m, h or d, as 64MiB/s."
+        )
+    return found, _SECONDS[period]
 
 
 def count(text: str) -> int:

@@ -4,8 +4,17 @@ import argparse
 from collections.abc import Mapping
 
 from tightship.cli.admission_options import add_admission
-from tightship.cli.argument_types import address, address_or_systemd, count, pause, shape, size
+from tightship.cli.argument_types import (
+    address,
+    address_or_systemd,
+    count,
+    pause,
+    rate,
+    shape,
+    size,
+)
 from tightship.cli.control_options import add_control
+from tightship.cli.log_limit import LINES_A_SECOND
 from tightship.driver.oip.limits import LIMITS
 
 ENDPOINTS: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
@@ -56,6 +65,11 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         help="executions at once, and threads of each kernel of clients' models (default 1, or the "
         "largest count of an instance_group in a model repository)",
     )
+    _add_log(command)
+
+
+def _add_log(command: argparse.ArgumentParser) -> None:
+    """Add the options about messages and traces."""
     command.add_argument(
         "--log",
         choices=("info", "warning", "error"),
@@ -70,6 +84,14 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         help="form of these messages (default text); json writes an object a line, at level info "
         "one for each call of the protocol, and gives calls ids: that of X-Request-ID, or a new "
         "one, which the response has too",
+    )
+    command.add_argument(
+        "--log-limit",
+        type=rate,
+        default=(LINES_A_SECOND, 1),
+        metavar="N/s|m|h|d",
+        help="write at most N messages a second, minute, hour or day, and then how many were left "
+        f"out (default {LINES_A_SECOND}/s); errors are always written",
     )
     command.add_argument(
         "--otel",

@@ -14,6 +14,7 @@ from pathlib import Path
 from tightship._core import use_one_heap
 from tightship.cli.admission_options import entry_of
 from tightship.cli.control_options import POLL_S
+from tightship.cli.log_limit import LogLimit
 from tightship.cli.output import show
 from tightship.cli.served_sources import ServedSources
 from tightship.cli.systemd import SYSTEMD, host_of, listening_socket, tell
@@ -40,7 +41,7 @@ while connecting and closing, and as many for clients of the socket."""
 def run(options: argparse.Namespace) -> int:
     """Load models, listen and serve; SIGTERM drains the server, SIGINT ends it at once."""
     use_one_heap()
-    _log_as(options.log_format, options.log)
+    _log_as(options)
     given, repositories = map(_paths, (options.models, options.model_repository))
     sources = ServedSources.of(given, repositories, options.shape)
     control = _control(options)
@@ -77,13 +78,15 @@ def _drain(driver: Driver) -> None:
     driver.drain()
 
 
-def _log_as(kind: str, level: str) -> None:
-    """Log to standard error, as lines of text or of JSON."""
-    logging.basicConfig(format="%(asctime)s %(message)s", level=level.upper())
-    if kind == "json":
-        from tightship.cli.log_format import JsonLines
+def _log_as(options: argparse.Namespace) -> None:
+    """Log to standard error, as lines of text or of JSON, and not more of them than the limit."""
+    logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
+    lines_max, period_s = options.log_limit
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(LogLimit(handler, lines_max, period_s))
+        if options.log_format == "json":
+            from tightship.cli.log_format import JsonLines
 
-        for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines())
 
 

@@ -2,7 +2,8 @@
 
 import json
 import queue
-from contextlib import closing
+import time
+from contextlib import ExitStack, closing
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,7 @@ grpc_client = pytest.importorskip("tritonclient.grpc")
 import grpc  # noqa: E402
 from tritonclient.utils import InferenceServerException  # noqa: E402
 
-from tests.driver.oip.serve_process import LENGTH, serve_neg  # noqa: E402
+from tests.driver.oip.serve_process import LENGTH, PATIENCE_S, serve_neg  # noqa: E402
 
 CLIENTS = ("http", "grpc", "stream", "raw", "other")
 LIMIT = 3
@@ -93,3 +94,41 @@ def test_each_request_of_a_stream_counts(limited):
     errors = [str(error) if error else "" for _, error in found]
     assert errors[:LIMIT] == [""] * LIMIT
     assert all("more than 3 calls an hour" in each for each in errors[LIMIT:])
+
+
+def test_a_client_whose_calls_had_too_many_bytes_waits(tmp_path):
+    with serve_neg(tmp_path, "--byte-limit", "768KiB/h") as limited:
+        with grpc_client.InferenceServerClient(limited.grpc) as client:
+            for _ in range(2):  # of 512 KiB each, by request and response
+                client.infer("neg", [tensor(grpc_client)])
+            with pytest.raises(InferenceServerException, match="more than 786432 bytes an hour"):
+                client.infer("neg", [tensor(grpc_client)])
+        status, headers, body = limited.ask("GET", "/v2")
+        assert (status, b"bytes an hour" in body) == (429, True)
+        assert 1100 < int(headers["Retry-After"]) <= 1210
+        assert limited.get("/v2/health/ready")[0] == 200
+
+
+def test_a_client_has_so_many_calls_at_once_by_http_and_grpc_together(tmp_path):
+    with serve_neg(tmp_path, "--concurrency-limit", "2") as limited, ExitStack() as opened:
+        head = b"POST /v2/models/neg/infer HTTP/1.1\r\nContent-Length: 1048576\r\n\r\n{"
+        held = [
+            opened.enter_context(closing(limited.connected(limited.http_port))) for _ in range(2)
+        ]
+        for each in held:
+            each.sendall(head)
+        until(lambda: limited.ask("GET", "/v2")[0] == 429)
+        client = opened.enter_context(grpc_client.InferenceServerClient(limited.grpc))
+        with pytest.raises(InferenceServerException, match="more than 2 calls at once"):
+            client.infer("neg", [tensor(grpc_client)])
+        assert client.is_server_live()
+        held.pop().close()
+        until(lambda: limited.ask("GET", "/v2")[0] == 200)
+        client.infer("neg", [tensor(grpc_client)])
+
+
+def until(is_so):
+    stop = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < stop
+        time.sleep(0.01)

@@ -19,7 +19,7 @@ import grpc  # noqa: E402
 from tritonclient.utils import InferenceServerException  # noqa: E402
 
 from tests.driver.oip.admission.pem import certificate  # noqa: E402
-from tests.driver.oip.serve_process import LENGTH, serve_neg  # noqa: E402
+from tests.driver.oip.serve_process import LENGTH, PATIENCE_S, serve_neg  # noqa: E402
 
 TOKEN = "the-token-of-alice-0123456789"
 GIVEN = MappingProxyType({"authorization": f"Bearer {TOKEN}"})
@@ -85,6 +85,12 @@ def test_without_a_valid_token_only_health_is_answered(secured, module, given):
             assert refused.value.status() in {"401", "StatusCode.UNAUTHENTICATED"}
 
 
+def _endless():
+    """Messages of which none ever comes."""
+    time.sleep(PATIENCE_S)
+    yield b""
+
+
 def _keep(seen, result, error):  # noqa: ARG001  named by the client
     seen.append(error)
 
@@ -114,6 +120,10 @@ def test_the_health_service_tells_of_models_with_a_token_only(secured):
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
         listed = channel.unary_unary("/grpc.health.v1.Health/List")
         assert check(b"", timeout=20) == b"\x08\x01"
+        with pytest.raises(grpc.RpcError, match="at most 4096 bytes"):
+            check(b"\x0a\x83\x20" + b"n" * 4099, timeout=20)
+        live = channel.stream_unary("/inference.GRPCInferenceService/ServerLive")
+        assert live(_endless(), timeout=20) == b"\x08\x01"  # whose message is not waited for
         about_neg = b"\x0a\x03neg"
         assert check(about_neg, timeout=20, metadata=given) == b"\x08\x01"
         assert b"neg" in listed(b"", timeout=20, metadata=given)

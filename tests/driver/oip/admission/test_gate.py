@@ -4,7 +4,7 @@ import pytest
 
 from tightship.driver.oip.admission.gate import AdmissionError, Gate, joined
 from tightship.driver.oip.admission.proxies import Proxies
-from tightship.driver.oip.admission.rates import RateLimits
+from tightship.driver.oip.admission.quotas import Quotas
 from tightship.driver.oip.admission.tokens import TokenFile
 from tightship.driver.oip.regions import Code
 
@@ -55,7 +55,7 @@ def test_wrong_tokens_count_for_the_address_and_right_ones_for_the_client(tmp_pa
     path = tmp_path / "tokens"
     path.write_text(f"alice {TOKEN}\n")
     path.chmod(0o600)
-    gate = Gate(TokenFile(path), rates=RateLimits([(2, 3600)]))
+    gate = Gate(TokenFile(path), quotas=Quotas([(2, 3600)]))
     given = {"authorization": f"Bearer {TOKEN}"}
     for address, headers, codes in (
         ("10.1.2.3", {}, (401, 401, 429)),

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tightship.driver.oip.admission import rates as module
-from tightship.driver.oip.admission.rates import RateLimits
+from tightship.driver.oip.admission.rates import ByteLimits, RateLimits, account_of
 
 
 @pytest.fixture
@@ -49,6 +49,24 @@ def test_of_several_rates_each_holds_and_refused_calls_count_for_none(clock):
     assert admitted(limits, "one", 10) == 1
 
 
+def test_what_calls_exceed_a_rate_of_bytes_by_delays_the_next_ones(clock):
+    limits = ByteLimits([(1000, 1), (10_000, 3600)])
+    limits.spend("one", 900)
+    assert limits.wait("one") is None
+    limits.spend("one", 1100)
+    wait = limits.wait("one")
+    assert wait.reason == "calls of more than 1000 bytes a second"
+    assert wait.seconds == pytest.approx(1.0)
+    assert limits.wait("two") is None
+    clock[0] += 1.0
+    assert limits.wait("one") is None
+    limits.spend("one", 9000)
+    clock[0] += 60
+    wait = limits.wait("one")
+    assert wait.reason == "calls of more than 10000 bytes an hour"
+    assert wait.seconds == pytest.approx(1000 * 0.36 - 61)
+
+
 @pytest.mark.parametrize("rate", [(999_999_999, 1), (999_999_999, 86_400), (1, 86_400)])
 def test_extreme_rates_hold(clock, rate):
     limits = RateLimits([rate])
@@ -61,7 +79,7 @@ def test_memory_is_bounded_and_the_client_of_long_ago_is_forgotten(clock, monkey
     limits = RateLimits([(1, 3600)])
     for number in range(100):
         assert admitted(limits, f"client-{number}", 2) == 1
-    assert len(limits._full_s) == 10
+    assert len(limits._buckets._full_s) == 10
     assert admitted(limits, "client-99", 1) == 0
     assert clock == [1000.0]
 
@@ -92,4 +110,4 @@ def test_threads_together_get_no_more_calls(clock):
     ],
 )
 def test_a_client_counts_by_its_address_or_its_network(address, account):
-    assert RateLimits([(1, 1)]).account_of(address) == account
+    assert account_of(address) == account

@@ -12,7 +12,8 @@ from tightship.driver.oip.request_log import Sinks
 if TYPE_CHECKING:
     from tightship.driver.oip.admission.certificate import Certificate
     from tightship.driver.oip.admission.proxies import Proxies
-    from tightship.driver.oip.admission.rates import RateLimits
+    from tightship.driver.oip.admission.quotas import Quotas
+    from tightship.driver.oip.admission.rates import Wait
     from tightship.driver.oip.admission.tokens import TokenFile
 
 AUTHORIZATION, FORWARDED = "authorization", "x-forwarded-for"
@@ -51,16 +52,16 @@ class Gate:
         self,
         tokens: "TokenFile | None" = None,
         proxies: "Proxies | None" = None,
-        rates: "RateLimits | None" = None,
+        quotas: "Quotas | None" = None,
     ) -> None:
         """Admit clients.
 
         Args:
             tokens: Tokens, of which calls need one; None if they need none.
             proxies: Proxies that are believed who their clients are; None for no proxies.
-            rates: Limits on the calls of each client; None for no limits.
+            quotas: Limits for each client; None for no limits.
         """
-        self._tokens, self._proxies, self._rates = tokens, proxies, rates
+        self._tokens, self._proxies, self._quotas = tokens, proxies, quotas
 
     def client_of(self, address: str, headers: Headers) -> str:
         """Return the address of a call's client, which may be behind a proxy.
@@ -85,16 +86,21 @@ class Gate:
         """Count a call of an account.
 
         Raises:
-            AdmissionError: The account has made too many calls.
+            AdmissionError: The account has made too many calls, or its calls had too many bytes.
         """
-        wait = None if self._rates is None else self._rates.take(account)
-        if wait is not None:
-            after_s = max(1, ceil(wait.seconds))
-            raise AdmissionError(
-                f"the client makes {wait.reason}; try again in {after_s} s",
-                Code.RESOURCE_EXHAUSTED,
-                wait.seconds,
-            )
+        if self._quotas is not None:
+            _refuse(self._quotas.take(account))
+
+    def begin(self, account: str, *, is_open: bool) -> "Use":
+        """Begin a call of an account, whose use ends it; one that is open counts for nothing.
+
+        Raises:
+            AdmissionError: The account has too many calls under way.
+        """
+        if self._quotas is None or is_open:
+            return NO_USE
+        _refuse(self._quotas.begin(account))
+        return Use(self._quotas, account)
 
     def identify(self, address: str, headers: Headers, *, is_open: bool) -> str:
         """Return the account of a client that makes a call: its address, or the one of its token.
@@ -122,7 +128,45 @@ class Gate:
         return f"token:{name}"
 
     def _account_of(self, address: str) -> str:
-        return address if self._rates is None else self._rates.account_of(address)
+        return address if self._quotas is None else self._quotas.account_of(address)
+
+
+class Use:
+    """Call of an account that is under way."""
+
+    def __init__(self, quotas: "Quotas | None", account: str) -> None:
+        """Count a call that has begun; without quotas, nothing is counted."""
+        self._quotas, self._account = quotas, account
+
+    def spend(self, size_bytes: int) -> None:
+        """Count bytes of the request or the response."""
+        if self._quotas is not None:
+            self._quotas.spend(self._account, size_bytes)
+
+    def end(self) -> None:
+        """End the call. Harmless when repeated."""
+        quotas, self._quotas = self._quotas, None
+        if quotas is not None:
+            quotas.end(self._account)
+
+
+NO_USE = Use(None, "")
+"""Use of calls that are not counted."""
+
+
+def _refuse(wait: "Wait | None") -> None:
+    """Refuse a client that has to wait.
+
+    Raises:
+        AdmissionError: There is a reason to wait.
+    """
+    if wait is not None:
+        after_s = max(1, ceil(wait.seconds))
+        raise AdmissionError(
+            f"the client makes {wait.reason}; try again in {after_s} s",
+            Code.RESOURCE_EXHAUSTED,
+            wait.seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

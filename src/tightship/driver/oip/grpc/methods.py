@@ -35,6 +35,11 @@ PUSHBACK = "grpc-retry-pushback-ms"
 """Trailer of gRPC with the time after which a client may try again."""
 _OPEN = frozenset({"ServerLive", "ServerReady", "Check"})
 """Methods that need no token; `Check` only about the server."""
+_UNREAD = _OPEN - {"Check"}
+"""Methods whose messages have no fields, and are not waited for: a client without a token may send
+a large one."""
+CHECK_BYTES_MAX = 4096
+"""Largest message of `Check`, beyond any name of a model."""
 
 _Unary = Callable[[bytes, OpenCall, grpc.ServicerContext], bytes]
 _Stream = Callable[[Iterator[bytes], OpenCall, grpc.ServicerContext], Iterator[bytes]]
@@ -78,6 +83,8 @@ class Methods:
             return health.watch(message, context.is_active)
 
         def check(message: bytes, call: OpenCall, context: grpc.ServicerContext) -> bytes:
+            if len(message) > CHECK_BYTES_MAX:
+                raise OipError(f"a message of Check has at most {CHECK_BYTES_MAX} bytes")
             if self._gate is not None and not health.is_about_server(message):
                 # The call keeps its account, because its slot is counted for that.
                 self._gate.admit(call.account, _headers(context), is_open=False)
@@ -93,7 +100,8 @@ class Methods:
         def handle(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
             with self._opened(name, context) as call:
                 try:
-                    return call.sent(respond(_only(messages, call), call, context))
+                    message = b"" if name in _UNREAD else _only(messages, call)
+                    return call.sent(respond(message, call, context))
                 finally:
                     call.enter(Stage.READ)
             return b""  # gRPC discards it, because the call was cancelled
@@ -137,6 +145,8 @@ class Methods:
             except Exception:  # noqa: BLE001 - an error of ours; clients get no details
                 self._log.failed(call.client, name, request_id)
                 _abort(context, grpc.StatusCode.INTERNAL, "internal error")
+            finally:
+                call.use.end()
 
     def _admit(self, call: OpenCall, context: grpc.ServicerContext, *, is_open: bool) -> None:
         """Admit a call, and find its client, which may be behind a proxy, and its account.
@@ -154,12 +164,13 @@ class Methods:
         call.account = self._gate.identify(client, headers, is_open=is_open)
         if not is_open and call.name != STREAM:  # of a stream, each request counts
             self._count(call)
+        call.use = self._gate.begin(call.account, is_open=is_open)
 
     def _count(self, call: OpenCall) -> None:
         """Count a request of a call.
 
         Raises:
-            AdmissionError: The client has made too many.
+            AdmissionError: The client has made too many, or with too many bytes.
         """
         if self._gate is not None:
             self._gate.count(call.account)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic_ns
 
+from tightship.driver.oip.admission.gate import NO_USE, Use
 from tightship.driver.oip.limits import RECENT_NS, UNREAD_NS, WAIT_S, EndpointLimits
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.refusal_log import RefusalLog
@@ -46,6 +47,7 @@ class OpenCall:
         is_over: Whether its status has been sent or it has been cancelled.
         client: Name of the client in the log: `peer`, or the one behind a proxy.
         exchange: What is logged of the call; None without a log of calls.
+        use: Counts its bytes, and that it is under way.
     """
 
     name: str
@@ -56,6 +58,7 @@ class OpenCall:
     is_over: bool = False
     client: str = ""
     exchange: Exchange | None = None
+    use: Use = NO_USE
 
     def __post_init__(self) -> None:
         """Name the client as the library does, unless it is behind a proxy."""
@@ -67,12 +70,14 @@ class OpenCall:
 
     def received(self, message: bytes) -> bytes:
         """Count a message of the client, and return it."""
+        self.use.spend(len(message))
         if self.exchange is not None:
             self.exchange.received_bytes += len(message)
         return message
 
     def sent(self, message: bytes) -> bytes:
         """Count a message to the client, and return it."""
+        self.use.spend(len(message))
         if self.exchange is not None:
             self.exchange.sent_bytes += len(message)
         return message

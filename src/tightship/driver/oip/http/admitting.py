@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 
-from tightship.driver.oip.admission.gate import AdmissionError, Gate, Headers, joined
+from tightship.driver.oip.admission.gate import NO_USE, AdmissionError, Gate, Headers, Use, joined
 from tightship.driver.oip.http.body import SMALL_BYTES
 from tightship.driver.oip.http.message import HttpResponse, error_response
 
@@ -15,10 +15,17 @@ _CHALLENGE = (b"WWW-Authenticate", b'Bearer realm="tightship"')
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Client of a request that is admitted: its address, and the account that it counts for."""
+    """Client of a request that is admitted.
+
+    Attributes:
+        address: Its address.
+        account: The account that it counts for.
+        use: Its use of the account, to be ended with the request.
+    """
 
     address: str
     account: str
+    use: Use = NO_USE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,8 @@ def admitted(
     has_body = _has_body(headers)
     is_open = method in {"GET", "HEAD"} and target in OPEN_TARGETS and not has_body
     try:
-        return Admitted(address, gate.admit(address, headers, is_open=is_open))
+        account = gate.admit(address, headers, is_open=is_open)
+        return Admitted(address, account, gate.begin(account, is_open=is_open))
     except AdmissionError as error:
         is_last = has_body and not _is_small(headers)
         return Refused(address, str(error), _response(error), is_last)

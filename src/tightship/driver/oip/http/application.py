@@ -9,7 +9,7 @@ from time import monotonic_ns
 from typing import Any
 from urllib.parse import quote
 
-from tightship.driver.oip.admission.gate import Gate
+from tightship.driver.oip.admission.gate import NO_USE, Gate, Use
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.http.admitting import Refused, admitted
 from tightship.driver.oip.http.body import (
@@ -83,22 +83,42 @@ class HttpApplication:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         host, port = scope.get("client") or ("gone", 0)
-        client, account, headers = f"http:{host}:{port}", host, _headers(scope)
-        if self._gate is not None:
-            found = admitted(self._gate, host, scope["method"], _target(scope), pairs_of(scope))
-            client = client if found.address == host else f"http:{found.address}:0"
-            if isinstance(found, Refused):
-                request_id = _noted(scope, client, found.address)
-                self.log.refused(client, _said(scope), found.reason, request_id)
-                await _send(found.response, send, is_last=found.is_last, takes_views=False)
-                return
-            account = found.account
+        client = f"http:{host}:{port}"
+        if self._gate is None:
+            await self._answer_client(scope, receive, send, client, host, NO_USE)
+            return
+        found = admitted(self._gate, host, scope["method"], _target(scope), pairs_of(scope))
+        client = client if found.address == host else f"http:{found.address}:0"
+        if isinstance(found, Refused):
+            request_id = _noted(scope, client, found.address)
+            self.log.refused(client, _said(scope), found.reason, request_id)
+            await _send(found.response, send, is_last=found.is_last, takes_views=False)
+            return
+        try:
+            await self._answer_client(scope, receive, send, client, found.account, found.use)
+        finally:
+            found.use.end()
+
+    async def _answer_client(
+        self, scope: Scope, receive: Receive, send: Send, client: str, account: str, use: Use
+    ) -> None:
+        """Answer a request of a client that is admitted, and count its bytes as those of its use.
+
+        Args:
+            scope: The request, as ASGI has it.
+            receive: Returns parts of its body.
+            send: Sends parts of the response.
+            client: Name of the client in the log.
+            account: What the request counts for.
+            use: Counts the bytes of request and response.
+        """
         request_id = _noted(scope, client, account)
         caller = self._calls.caller(account, client)
         caller.request_id = request_id
-        request, is_last = await self._request(scope, headers, receive, caller), False
+        request, is_last = await self._request(scope, _headers(scope), receive, caller), False
         if request is None:
             return
+        use.spend(len(request.body) if isinstance(request, HttpRequest) else self._body_bytes_max)
         if isinstance(request, HttpResponse):
             self.log.refused(client, _said(scope), str(request.parts[0], "utf-8"), request_id)
             response, is_last = request, True  # the rest of the body is not read
@@ -109,6 +129,7 @@ class HttpApplication:
             caller.release()
             self._remember(request, scope)
         del request  # its body is not needed to send a response
+        use.spend(response.size_bytes)
         await _send(response, send, is_last=is_last, takes_views=_takes_views(scope))
 
     def again(self, whole: bytes, host: str, client: str) -> HttpResponse | None:
