@@ -77,11 +77,23 @@ def check_tritonclient(name, outputs, image):
     """Unmodified, by the path that the deployment has as Triton would have the root."""
     http = pytest.importorskip("tritonclient.http")
     with http.InferenceServerClient(f"127.0.0.1:{SERVE_PORT}/m") as client:
+        assert client.is_server_live()
+        assert client.is_server_ready()
         assert client.is_model_ready(MODEL)
+        assert client.get_server_metadata()["name"] == "tightship"
+        assert client.get_model_metadata(MODEL)["inputs"][0]["name"] == name
+        assert client.get_model_config(MODEL)["name"] == MODEL
+        (row,) = client.get_model_repository_index()
+        assert (row["name"], row["state"]) == (MODEL, "READY")
         given = http.InferInput(name, list(image.shape), "FP32")
-        given.set_data_from_numpy(image)
-        found = client.infer(MODEL, [given])
-        assert all(np.array_equal(found.as_numpy(key), outputs[key]) for key in outputs)
+        for is_raw in (True, False):
+            given.set_data_from_numpy(image, binary_data=is_raw)
+            for packing in (None, "gzip"):
+                found = client.infer(MODEL, [given], request_compression_algorithm=packing)
+                assert all(np.array_equal(found.as_numpy(key), outputs[key]) for key in outputs)
+        with pytest.raises(http.InferenceServerException, match="there is no call"):
+            client.unload_model(MODEL)
+        assert client.get_inference_statistics(MODEL)["model_stats"][0]["name"] == MODEL
 
 
 def test_auto_fills_each_node_and_serves_both_ways(served, shared_cluster, image, expected):

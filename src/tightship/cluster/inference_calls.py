@@ -10,7 +10,7 @@ from tightship.cluster.request_memory import BodyLimits
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.message import HttpRequest, HttpResponse, error_response
 from tightship.driver.oip.http.paths import VERSIONED, Paths, Values
-from tightship.driver.oip.http.tables import model_calls, named, server_calls
+from tightship.driver.oip.http.tables import index_call, model_calls, named, server_calls
 from tightship.driver.oip.infer_request import decode
 from tightship.driver.oip.infer_response import encode
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
@@ -31,6 +31,7 @@ class InferenceCalls:
                 f"{VERSIONED}/infer": {"POST": self._infer},
                 **server_calls(self._endpoint, None),
                 **model_calls(self._endpoint),
+                **index_call(self._endpoint, limits.json_bytes),
             }
         )
 

@@ -27,7 +27,10 @@ from tightship.driver.oip.regions import Region
 @cache
 def page() -> bytes:
     """Return the page; it reads `/status` every second, and its policy forbids other requests."""
-    style, script = _asset("live.css"), f"'use strict';\n{{\n{_asset('live.js')}}}\n"
+    style, script = (
+        _asset("live.css"),
+        f"'use strict';\n{{\n{_asset('histories.js')}{_asset('live.js')}}}\n",
+    )
     policy = (
         f"default-src 'none'; connect-src 'self'; img-src data:; script-src '{_hash(script)}'; "
         f"style-src '{_hash(style)}'"
@@ -62,8 +65,14 @@ def _page_calls(monitor: Monitor) -> Table:
     html = "text/html; charset=utf-8"
     return {
         "/": {"GET": lambda *_: HttpResponse(parts=(page(),), content_type=html)},
-        "/status": {"GET": lambda *_: json_response(monitor.status())},
+        "/status": {"GET": lambda asked, _: json_response(monitor.status(_since(asked.target)))},
     }
+
+
+def _since(target: str) -> float:
+    """Return the time of `/status?since=MS`, after which samples are wanted; 0 for all."""
+    said = target.rpartition("?since=")[2]
+    return float(said) if said.isascii() and said.isdigit() and len(said) < 16 else 0.0
 
 
 def _metrics(endpoint: InferenceEndpoint, monitor: Monitor | None) -> HttpResponse:
@@ -99,13 +108,19 @@ def named(values: Values) -> tuple[str, str | None]:
     return values["name"], values.get("version")
 
 
-def repository_calls(endpoint: InferenceEndpoint, body_bytes_max: int) -> Table:
-    """Return the calls that list, load and unload models."""
+def index_call(endpoint: InferenceEndpoint, body_bytes_max: int) -> Table:
+    """Return the call that lists models."""
 
     def index(request: HttpRequest, _: Values) -> HttpResponse:
         body = parse(request.content(body_bytes_max))
         only_ready = optional(body, "ready", bool) or False
         return json_response(endpoint.repository.index(only_ready=only_ready))
+
+    return {"/v2/repository/index": {"POST": index}}
+
+
+def repository_calls(endpoint: InferenceEndpoint, body_bytes_max: int) -> Table:
+    """Return the calls that list, load and unload models."""
 
     def load(request: HttpRequest, values: Values) -> HttpResponse:
         body = parse(request.content(body_bytes_max))
@@ -118,7 +133,7 @@ def repository_calls(endpoint: InferenceEndpoint, body_bytes_max: int) -> Table:
         return HttpResponse()
 
     return {
-        "/v2/repository/index": {"POST": index},
+        **index_call(endpoint, body_bytes_max),
         "/v2/repository/models/{name}/load": {"POST": load},
         "/v2/repository/models/{name}/unload": {"POST": unload},
     }
