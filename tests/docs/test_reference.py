@@ -2,14 +2,17 @@
 
 import ast
 import re
-from pathlib import Path
 
 from docs.site import command_line, deprecated, modules
 
 from tests.docs.fences import ROOT
+from tightship._core import RunPermits
 from tightship.cli.arguments import parser
 from tightship.cli.main import FAULT, INTERRUPTED
-from tightship.driver.oip import histograms, monitor, request_counts
+from tightship.driver.oip import monitor
+from tightship.driver.oip.endpoint import InferenceEndpoint
+from tightship.driver.oip.region_files import RegionFiles
+from tightship.driver.oip.repository import Repository
 from tightship.engine.lower.pipeline import pass_names
 
 SOURCE = ROOT / "src/tightship"
@@ -63,14 +66,17 @@ def test_every_pass_is_listed_once() -> None:
     assert rows(page("passes.md")) == list(pass_names())
 
 
-def test_the_metrics_of_a_driver_are_listed() -> None:
-    text = (ROOT / "docs/how-to/operate-a-driver.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"`((?:nv|tightship)_\w+)`", text))
-    counted = set(re.findall(r"nv_inference_\w+", Path(request_counts.__file__).read_text()))
-    counted |= set(
-        re.findall(r"tightship_\w+_(?:seconds|bytes)", Path(histograms.__file__).read_text())
-    )
-    assert listed == counted | {f"tightship_{name}" for name in monitor.GAUGES}
+def test_every_metric_is_listed_with_its_type() -> None:
+    endpoint = InferenceEndpoint(Repository(dict), RegionFiles(is_enabled=False), RunPermits(1))
+    watching = monitor.Monitor(endpoint, lambda: None)
+    watching._sample()
+    text = endpoint.metrics() + watching.metrics()
+    made = set(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
+    listed = set(re.findall(r"^\| `(\w+)` \| (\w+) \|", page("metrics.md"), re.MULTILINE))
+    assert listed == made
+    named = set(re.findall(r"(?:nv_inference|tightship)_\w+", page("metrics.md")))
+    series = {f"{name}{end}" for name, _ in made for end in ("", "_bucket")}
+    assert named <= series
 
 
 def test_modules_are_listed_with_their_purpose() -> None:

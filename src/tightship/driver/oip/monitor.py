@@ -14,6 +14,7 @@ from typing import Any
 
 from tightship import __version__
 from tightship.driver.oip.endpoint import InferenceEndpoint
+from tightship.driver.oip.model_history import ModelHistory, Moment
 from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.request_counts import added
 from tightship.driver.types.snapshot import Holdings, Snapshot
@@ -62,6 +63,7 @@ class Monitor:
         self._endpoint = endpoint
         self._inspect = inspect
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
+        self._history = ModelHistory()
         self._clients: list[Said] = []
         self._asked_s = -WATCHED_S
         self._started_ms = _now_ms()
@@ -77,10 +79,14 @@ class Monitor:
         self._ended.set()
         self._thread.join()
 
-    def status(self) -> Said:
-        """Return the contents of the page as a JSON value; amounts in bytes."""
+    def status(self, since_ms: float = 0) -> Said:
+        """Return the contents of the page as a JSON value; amounts in bytes.
+
+        Args:
+            since_ms: Time, in milliseconds since 1970, after which samples are wanted.
+        """
         self._asked_s = time.monotonic()
-        samples = tuple(self._samples)
+        samples = [each for each in tuple(self._samples) if each.at_ms > since_ms]
         return {
             "version": __version__,
             "pid": os.getpid(),
@@ -92,6 +98,7 @@ class Monitor:
                 for each in samples
             ],
             "models": self._models(),
+            "histories": self._history.since(since_ms),
             "regions": [
                 {"name": region.name, "size_bytes": region.size_bytes}
                 for region in self._endpoint.regions.status(None)
@@ -132,10 +139,20 @@ class Monitor:
     def _watch(self) -> None:
         while not self._ended.is_set():
             with suppress(OSError, MemoryError):  # too little is left to read `/proc`
-                self._samples.append(_sample(self._endpoint))
+                self._sample()
             if time.monotonic() - self._asked_s < WATCHED_S:
                 self._clients = self._ask()
             self._ended.wait(PERIOD_S)
+
+    def _sample(self) -> None:
+        """Add a sample of the process, and one of each model.
+
+        Raises:
+            OSError: `/proc` cannot be read.
+        """
+        sample = _sample(self._endpoint)
+        self._samples.append(sample)
+        self._history.add(sample.at_ms, _moments(self._endpoint.repository))
 
     def _ask(self) -> list[Said]:
         """Return the holdings of the socket's clients except this process."""
@@ -173,6 +190,35 @@ def _sizes(endpoint: InferenceEndpoint) -> Mapping[str, dict[str, int]]:
     finally:
         for model in held.values():
             repository.release(model)
+
+
+def _moments(repository: Repository) -> dict[str, Moment]:
+    """Return the counts of the models that are served, by their labels."""
+    found = {}
+    held = repository.hold_all()
+    try:
+        for name in repository.ready_names:
+            for version in repository.served_versions(name):
+                label = repository.label(name, version)
+                model = held.get(label)
+                if model is None or model.is_closed:
+                    continue  # it has come or gone just now
+                counts = added(
+                    repository.counts(name, version), repository.native_counts(name, version)
+                )
+                stats, plan = model.memory_stats(), model.plan
+                found[label] = Moment(
+                    counts.success_count + counts.fail_count,
+                    counts.success_count,
+                    counts.run_count,
+                    counts.pending_count,
+                    stats.weights_bytes + stats.program_bytes,
+                    plan.weights_bytes + plan.runtime_bytes,
+                )
+    finally:
+        for each in held.values():
+            repository.release(each)
+    return found
 
 
 def _counted(repository: Repository, name: str, version: str) -> Said:

@@ -104,6 +104,43 @@ def test_it_draws_memory_over_time(browser, served):
     )
 
 
+def test_it_draws_the_requests_of_each_model_over_time(browser, served):
+    browser.open(f"http://{served.http}/")
+    row = "[data-label='simple']"
+    until(browser, f'document.querySelectorAll("{row} svg .area").length === 4')
+    first = browser.evaluate(f'document.querySelector("{row} b").innerText')
+    for _ in range(3):
+        post(served, "/v2/models/simple/infer", BODY)
+    until(
+        browser,
+        f"parseFloat(document.querySelector(\"{row} b\").innerText.split('most ')[1]) > 0",
+    )
+    captions = browser.evaluate(f'document.querySelector("{row}").innerText')
+    for name in ("requests a second", "waiting", "requests in a run", "planned"):
+        assert name in captions, (first, captions)
+    paths = browser.evaluate("document.getElementById('histories').innerHTML")
+    assert "NaN" not in paths
+    assert "undefined" not in paths
+    labels = browser.evaluate(
+        "[...document.querySelectorAll('.history')].map(row => row.dataset.label)"
+    )
+    assert labels[0] == "simple"
+    assert len(labels) <= 12
+
+
+def test_what_is_new_since_a_time_is_all_that_is_asked_for_again(browser, served):
+    browser.open(f"http://{served.http}/")
+    until(browser, "document.querySelector('#chart path')")
+    whole = json.loads(get(served, "/status")[1])
+    last = whole["samples"][-1][0]
+    rest = json.loads(get(served, f"/status?since={last}")[1])
+    assert all(row[0] > last for row in rest["samples"])
+    assert all(row[0] > last for rows in rest["histories"].values() for row in rows)
+    assert set(rest["histories"]) == set(whole["histories"])
+    asked = [each["request"]["url"] for each in browser.methods("Network.requestWillBeSent")]
+    assert any(url.endswith("/status?since=0") for url in asked)
+
+
 def test_it_sends_requests_only_to_the_driver_and_meets_no_error(browser, served):
     browser.open(f"http://{served.http}/")
     until(browser, "document.querySelector('#models tbody tr')")
@@ -120,7 +157,16 @@ def test_text_is_readable_in_light_and_dark(browser, served, scheme):
     browser.open(f"http://{served.http}/")
     until(browser, "document.querySelector('#models tbody tr')")
     until(browser, "document.querySelector('#chart text')")
-    for element in ("h1", ".facts", "#models td", "#models th", "#totals b", "#chart text"):
+    for element in (
+        "h1",
+        ".facts",
+        "#models td",
+        "#models th",
+        "#totals b",
+        "#chart text",
+        "h3",
+        "figcaption span",
+    ):
         assert contrast(browser, element) >= 4.5, element
     browser.call("Emulation.setEmulatedMedia", features=[])
 

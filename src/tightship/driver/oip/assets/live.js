@@ -92,7 +92,7 @@ const clients = (said) => {
 };
 
 const totals = (said) => {
-  const [, resident, weights, arenas] = said.samples.at(-1) ?? [0, 0, 0, 0];
+  const [, resident, weights, arenas] = samples.at(-1) ?? [0, 0, 0, 0];
   const sum = (lists, key) => lists.flat().reduce((total, each) => total + each[key], 0);
   const facts = [
     ["resident", resident],
@@ -123,7 +123,7 @@ const stepFor = (highest) => {
   return step;
 };
 
-const chart = (samples) => {
+const chart = () => {
   const svg = at("chart");
   const { width, height } = svg.getBoundingClientRect();
   svg.replaceChildren();
@@ -152,11 +152,13 @@ const chart = (samples) => {
 };
 
 const show = (said) => {
+  keep(said);
   at("facts").textContent = `version ${said.version}, process ${said.pid}, `
     + `up ${span(said.now_ms - said.started_ms)}${said.is_draining ? ", ending" : ""}`;
   totals(said);
-  chart(said.samples);
+  chart();
   models(said.models);
+  drawHistories();
   regions(said.regions);
   clients(said.clients);
 };
@@ -168,7 +170,7 @@ const alarm = (text) => {
 
 const ask = async () => {
   try {
-    const response = await fetch("/status", { cache: "no-store" });
+    const response = await fetch(`/status?since=${latest()}`, { cache: "no-store" });
     if (!response.ok) throw new Error(`status ${response.status}`);
     show(await response.json());
     alarm("");
