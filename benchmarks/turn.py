@@ -42,7 +42,7 @@ class Worker:
         self.contender = contender
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.turn", contender, str(stored.model),
-             str(stored.feeds), str(threads)],
+             str(stored.feeds), str(threads), source],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
         )  # fmt: skip
         self.versions: dict[str, str] = self._answer()
@@ -89,8 +89,25 @@ def neighbour(processor: int | None) -> Iterator[None]:
             process.kill()
 
 
-def main(contender: str, model: str, feeds: str, threads: str) -> None:
+def check_source(source: str) -> None:
+    """End the process where it imported Tightship from elsewhere than a contender's tree.
+
+    An editable install is found before any folder of `PYTHONPATH`.
+    """
+    import tightship
+
+    found = Path(tightship.__file__)
+    if not found.is_relative_to(Path(source).resolve()):
+        sys.exit(
+            f"`tightship@{source}` is hidden by `{found.parent}`. Run the benchmark in an "
+            "environment without an editable install of tightship."
+        )
+
+
+def main(contender: str, model: str, feeds: str, threads: str, source: str) -> None:
     """Load, then obey until the pipe closes."""
+    if source:
+        check_source(source)
     with np.load(feeds) as arrays:
         loaded = load(contender, Path(model), dict(arrays), int(threads))
     for _ in range(2):

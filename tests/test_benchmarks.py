@@ -1,6 +1,7 @@
 import gzip
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from benchmarks import (
     bench_training,
     record,
     training_steps,
+    turn,
 )
 from benchmarks.buffers import GENERATORS, short
 from benchmarks.models import Stored
 
+import tightship
 from tests import decoders
 from tests.planner.planted import planted
 from tests.processor import needs_avx512
@@ -145,6 +148,12 @@ def test_our_side_of_a_training_step_makes_steps_on_request(tmp_path):
     assert len(taken["walls"]) == len(taken["cpus"]) == 2
     assert taken["peak"] > side.start["imported"]
     assert side.start["planned"] > 0
+
+
+def test_a_tree_that_is_not_the_one_imported_is_refused(tmp_path):
+    turn.check_source(str(Path(tightship.__file__).parents[1]))
+    with pytest.raises(SystemExit, match=r"`tightship@.*` is hidden by `.*tightship`\. Run "):
+        turn.check_source(str(tmp_path))
 
 
 def test_training_steps_say_where_torch_is_missing():
