@@ -83,6 +83,9 @@ Outcome Context::run_at_once(StepRun &steps, int workers, Watch watch) {
         Watch watch;
         Outcome outcome = Outcome::kDone;
     } run{*this, watch};
+    // Other workers may be through before this thread looks for the first time.
+    if (run.outcome = run.watch.look(); run.outcome != Outcome::kDone)
+        return run.outcome;
     const auto execute = [](void *of_run, size_t step) {
         Context &context = static_cast<Run *>(of_run)->context;
         std::optional<onednn::ThreadScope> scope;
