@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import tightship.loading.budget  # noqa: F401  that of a replica is always checked
 from tightship.cluster.held_nodes import anchor_on, hold_on
 from tightship.cluster.node_file import check_source
 from tightship.cluster.node_processes import Process
@@ -21,6 +22,7 @@ from tightship.cluster.process_memory import (
 from tightship.cluster.ray_state import booked_bytes
 from tightship.cluster.replica_memory import Requirements, Shapes
 from tightship.cluster.weights_bookings import Holding
+from tightship.loading.entry import load
 from tightship.public_calls import explains_memory
 
 Array = NDArray[np.generic]
@@ -93,8 +95,6 @@ class Replica:
             CapacityError: The model needs more than the requirements.
             FormatError: The prepared model is damaged, or was made for another processor.
         """
-        from tightship.loading import load
-
         started = time.perf_counter_ns()
         path = model if isinstance(model, str) else model.path(requirements.model)
         small_stacks()
