@@ -109,6 +109,14 @@ def test_a_stage_takes_what_it_booked(running, batches):
         assert growth <= stage.plan.peak_bytes + CHANNEL_BYTES
 
 
+def test_the_status_shows_the_stages(running):
+    shown = [each for node in cluster.status() for each in node["processes"]]
+    stages = [each for each in shown if each["kind"] == "stage"]
+    assert {each["pid"] for each in stages} == {each["pid"] for each in running.status()}
+    assert {each["model"] for each in stages} == {each.plan.model for each in running.stages}
+    assert all(0 < each["pss_bytes"] <= each["booked_bytes"] for each in stages)
+
+
 def test_several_threads_call_at_once(running, batches, expected):
     results = {}
 
@@ -142,6 +150,15 @@ def test_a_stage_that_ends_between_calls_is_waited_for(running, batches, expecte
     time.sleep(5)  # Ray hears of it, and closes the channels
     assert same(running.run(batches[0], timeout_s=WAIT_S), expected[0])
     assert running.status()[0]["pid"] != pid
+
+
+def test_a_stage_may_end_before_the_first_call(shared_cluster, path, batches, expected):
+    assert shared_cluster.nodes
+    with cluster.pipeline(stages_of(path, 2)) as running:
+        pid = running.status()[1]["pid"]
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: running.status()[1]["pid"] != pid)
+        assert same(running.run(batches[0], timeout_s=WAIT_S), expected[0])
 
 
 def test_an_overrun_is_an_error_of_that_call(running, batches, expected):

@@ -1,4 +1,4 @@
-"""Implements `tightship cluster status`: nodes of a cluster of Ray, anchors and replicas."""
+"""Implements `tightship cluster status`: nodes of a cluster of Ray, and what runs on them."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence

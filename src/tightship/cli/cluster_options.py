@@ -8,8 +8,8 @@ def add_cluster(command: argparse.ArgumentParser) -> None:
     kinds = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
     found = kinds.add_parser(
         "status",
-        help="show nodes, anchors and replicas with planned and measured memory",
-        description="Show nodes, anchors and replicas with planned and measured memory.",
+        help="show nodes, anchors, replicas and stages with planned and measured memory",
+        description="Show nodes, anchors, replicas and stages with planned and measured memory.",
         epilog="Exit codes: 0 done, 2 no cluster is running.",
     )
     found.add_argument("--address", metavar="ADDRESS", help="address of the cluster (RAY_ADDRESS)")

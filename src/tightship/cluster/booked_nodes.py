@@ -71,13 +71,20 @@ class BookedNodes:
     group: Any
     places: tuple[Place, ...]
 
-    def release(self) -> None:
-        """End all actors in these places and return their memory; further calls do nothing."""
+    def release(self, actors: Sequence[Any] = ()) -> None:
+        """End all actors in these places and return their memory; further calls do nothing.
+
+        Args:
+            actors: Those that were started here. Ray would keep each as one that restarts, without
+                a place to do so, until the job ends.
+        """
         import ray
         from ray.util.placement_group import remove_placement_group
 
         if ray.is_initialized():
             remove_placement_group(self.group)
+            for actor in actors:
+                ray.kill(actor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Any
 
 from tightship.cluster.booked_nodes import BookedActor, BookedNodes, Bundle, Place, granted
-from tightship.cluster.calls_in_flight import CallsInFlight, Stages
+from tightship.cluster.calls_in_flight import RESTART_S, CallsInFlight, Stages
 from tightship.cluster.ray_state import alive_nodes, ray_module
 from tightship.cluster.replica import Array
 from tightship.cluster.replica_memory import Requirements
 from tightship.cluster.splitting import Stage
-from tightship.cluster.stage_actor import CHANNEL_BYTES, StageActor, StageProbe
+from tightship.cluster.stage_actor import CHANNEL_BYTES, StageActor, StageProbe, stage_name
 from tightship.cluster.stage_file import StageSource, source_of_stage
 from tightship.cluster.stage_graph import StageGraph
 from tightship.cluster.stage_placing import StageNeeds, place_stages
@@ -82,7 +82,7 @@ def _started(place: Place, graph: StageGraph, source: StageSource) -> Any:  # no
         plan.runtime_bytes, plan.runtime_bytes + CHANNEL_BYTES, threads,
     )  # fmt: skip
     sent = [flow.names for flow in graph.sent_by(index)]
-    actor = BookedActor(StageActor, place.replica_bytes, threads)
+    actor = BookedActor(StageActor, place.replica_bytes, threads, stage_name())
     return place.start(actor, source, requirements, sent)
 
 
@@ -154,16 +154,21 @@ class Pipeline:
                 waiting.append(self._calls.start(batch, None))
 
     def status(self) -> list[dict[str, int]]:
-        """Return process id, memory and times of each stage; waits for those that start again."""
+        """Return process id, memory and times of each stage; waits for those that start again.
+
+        Raises:
+            StageLostError: One that ended does not answer within a minute.
+        """
         import ray
 
+        self._calls.stages.load(RESTART_S)
         found: list[dict[str, int]] = ray.get([each.status.remote() for each in self.actors])
         return found
 
     def close(self) -> None:
         """End the stages and release what is booked; calls under way fail, further ones too."""
         self._calls.close()
-        self._booked.release()
+        self._booked.release(self.actors)
         self._calls.join()
 
     def __enter__(self) -> "Pipeline":

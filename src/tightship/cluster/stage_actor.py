@@ -1,15 +1,29 @@
 """Actor that runs one stage of a model in the memory that its node has booked for it."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
+from uuid import uuid4
 
+from tightship.cluster.node_processes import Process
+from tightship.cluster.process_memory import pss_bytes
+from tightship.cluster.ray_state import booked_bytes
 from tightship.cluster.replica import Array, Replica
 from tightship.cluster.replica_memory import Requirements
 from tightship.cluster.stage_file import StageSource
+from tightship.cluster.weights_bookings import PREFIX
 from tightship.cluster.worker import Probe
 
 CHANNEL_BYTES = 8 << 20
 """Data that Ray's channels take in a process beside the modules that they import."""
+STAGE = f"{PREFIX}:stage:"
+"""Start of the names of stages, by which the status of a cluster finds them."""
+
+
+def stage_name() -> str:
+    """Return a new name for the actor of a stage."""
+    return f"{STAGE}{uuid4().hex}"
 
 
 def import_channels() -> None:
@@ -94,3 +108,11 @@ class StageActor:
     def status(self) -> dict[str, int]:
         """Return the process id, and memory and times in bytes and nanoseconds."""
         return self._loaded().status()
+
+    def located(self) -> tuple[str, list[dict[str, Any]]]:
+        """Return the id of this node, and this process as `cluster.status` shows it."""
+        import ray
+
+        process = Process("stage", os.getpid(), self._requirements.model, booked_bytes())
+        node: str = ray.get_runtime_context().get_node_id()
+        return node, [{**asdict(process), "pss_bytes": pss_bytes()}]

@@ -49,6 +49,10 @@ class Channels:
             _max_inflight_executions=in_flight,
             _max_buffered_results=in_flight,
         )
+        # Ray registers a reader at its first read, or to close it; if the stage has ended by then,
+        # that ends this process (Ray 2.60).
+        for channel in self._graph.dag_output_channels:
+            channel.ensure_registered_as_reader()
 
     def send(self, parts: Sequence[Mapping[str, Array]]) -> Sequence[Any]:
         """Start a call, as `Transport.send`."""
