@@ -283,8 +283,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "training": (
         "_core atomic_file deprecated errors quantity graph engine model.feeds loading.opening"
-        " safetensors"
-        " training"
+        " safetensors training"
     ),
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors plug",
@@ -337,8 +336,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cluster.served_models": "driver.oip engine.library errors public_calls cluster",
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
-        " __version__ cli"
-        " driver prepared_cache resource trace cluster"
+        " __version__ cli driver prepared_cache resource trace cluster"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
@@ -357,9 +355,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
         "graph planner frontend engine model training loading.tuning plug.hints"
-        " resource.slot_file"
-        " driver.nnapi"
-        " trace backend cli driver.memory driver.models driver.types.elements"
+        " resource.slot_file driver.nnapi trace backend cli driver.memory driver.models"
+        " driver.types.elements"
         " driver.client driver.oip safetensors torch_compile cluster"
     ),
     "ml_dtypes": "graph.layout engine.kernels",

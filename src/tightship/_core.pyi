@@ -1642,6 +1642,18 @@ class NativeKernel:
         """
 
     @staticmethod
+    def encoded_product(rows_depth_columns: Sequence[int], type: str, has_bias: bool, row_strides: tuple[int, int], most: str = 'amx') -> NativeKernel:
+        """
+        Make a product of rows by a matrix of encoded rows, one for each column, in float32. Operands: source, encoded rows[, bias], target, scratch. `type`: F16, BF16, or blocks as GGUF files have them: Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K. `row_strides` and `most` as for `block_product`.
+        """
+
+    @staticmethod
+    def encoded_gather(node: str, indices: tuple[int, int], table: tuple[int, int], type: str, target_row: int) -> NativeKernel:
+        """
+        Make a gather of encoded rows as float32. Operands: encoded rows, indices, target; arguments as for `encoded_product` and `block_gather`.
+        """
+
+    @staticmethod
     def split_product(rows_depth_columns: Sequence[int], has_bias: bool, has_addend: bool, activation: str, low: float, high: float) -> NativeKernel:
         """
         Make a product of float32 matrices from products of bfloat16, three of which make a float32. Operands: source, weights in panels of 64 columns[, bias][, addend], target, scratch. `activation`: clip (to `low` and `high`), gelu_erf, gelu_tanh or swish.

@@ -134,8 +134,14 @@ class SessionPlanner:
         )
 
     def largest_context(self, limit_bytes: int, sessions: int) -> int:
-        """Return the largest context with which so many sessions fit a limit; 0 if none does."""
-        least, most = 0, -(-CONTEXT_MAX // PRECISION)
+        """Return the largest context with which so many sessions fit a limit; 0 if none does.
+
+        It is not longer than the texts that the model was trained with, if the file tells these.
+        """
+        longest = self.file.longest_context
+        if longest and longest >= CONTEXT_MIN and self._fits(longest, limit_bytes, sessions):
+            return longest
+        least, most = 0, -(-min(longest or CONTEXT_MAX, CONTEXT_MAX) // PRECISION)
         guesses = GUESSES
         while most - least > max(1, least // PRECISION):
             middle = (least + most) // 2

@@ -27,11 +27,12 @@ WIDE = (*NUMBERS, 1 << 40, 1 << 48, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 
 def small_files() -> list[tuple[bytes, int]]:
     """Files of one layer, and the bytes of their headers."""
-    models = [decoder(kind, type_, layers=1) for kind, type_ in
-              (("llama", "Q4_0"), ("qwen2", "Q8_0"), ("qwen3", "F16"))]  # fmt: skip
+    kinds = {"llama": "Q4_0", "qwen2": "Q8_0", "gemma3": "F16", "phi3": "Q4_1"}
+    models = [decoder(kind, type_, layers=1) for kind, type_ in kinds.items()]
     models[0].fields["nested"] = [[1, 2], [3]]
     models[0].fields["rope.scaling.type"] = "linear"
     models[1].fields["attention.head_count"] = [4]
+    models[2].fields["attention.sliding_window"] = 3
     found = []
     for model in models:
         data = model.written()

@@ -7,6 +7,8 @@ import tightship
 from tests.frontend.gguf.decoders import IDS, LENGTH, Model, decoder, logits
 from tests.frontend.gguf.written import Tensor
 from tightship.errors import GraphError
+from tightship.frontend.gguf.architectures import ARCHITECTURES
+from tightship.frontend.gguf.parts import TYPES
 
 
 def check(model: Model) -> None:
@@ -17,14 +19,29 @@ def check(model: Model) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("type_", ["F32", "F16", "BF16", "Q8_0", "Q4_0"])
+@pytest.mark.parametrize("type_", TYPES)
 def test_a_llama_of_each_type_computes_its_equations(type_: str) -> None:
-    check(decoder("llama", type_, is_tied=type_ != "Q4_0"))
+    wide = {"width": 256, "feed_forward_length": 256} if type_.endswith("_K") else {}
+    check(decoder("llama", type_, is_tied=type_ != "Q4_0", **wide))
 
 
-@pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_each_architecture_computes_its_equations(kind: str) -> None:
     check(decoder(kind, "Q8_0"))
+
+
+def test_gemma_has_windows_scaling_and_a_cap() -> None:
+    scaled = {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0, "rope.freq_base": 1e6}
+    check(decoder("gemma3", "Q8_0", layers=7, **scaled, **{
+        "attention.sliding_window": 4, "final_logit_softcapping": 3.0,
+    }))  # fmt: skip
+
+
+def test_windows_of_phi_hide_keys() -> None:
+    model = decoder("phi3", "Q8_0", **{"attention.sliding_window": 3})
+    check(model)
+    model.fields["attention.sliding_window"] = 0
+    check(model)
 
 
 def test_positions_are_scaled() -> None:

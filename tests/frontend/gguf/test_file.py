@@ -40,6 +40,14 @@ def test_few_layers_plan_as_the_whole_model_does(model: Model) -> None:
     assert few._few
 
 
+def test_the_largest_context_is_what_the_model_was_trained_with(model: Model) -> None:
+    planner = session_planner(model.written(), None, Settings())
+    assert planner.largest_context(1 << 40, 1) == model.fields["context_length"] == 64
+    peak = planner.plan(64).peak_bytes(1)
+    assert planner.largest_context(peak - 1, 1) < 64
+    assert planner.largest_context(0, 1) == 0
+
+
 def test_a_prepared_file_computes_the_same(path: Path, tmp_path: Path, model: Model) -> None:
     prepared = tmp_path / "m.tship"
     tightship.prepare(path, prepared, context=32)

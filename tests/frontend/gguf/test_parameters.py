@@ -6,7 +6,8 @@ import pytest
 
 from tests.frontend.gguf.decoders import HEADS, INNER, LAYERS, LENGTH, SHARED, WIDTH, decoder
 from tightship.errors import FormatError, GraphError
-from tightship.frontend.gguf.parameters import Parameters, Rotary, read_parameters
+from tightship.frontend.gguf.parameters import Parameters, read_parameters
+from tightship.frontend.gguf.rotary import Rotary
 from tightship.frontend.gguf.shards import contents_of
 from tightship.graph import MappedFile
 
@@ -37,8 +38,6 @@ def test_numbers_are_read_and_default() -> None:
         ({"attention.head_count_kv": 3}, "is 3; it must be a divisor of 4 heads"),
         ({"attention.value_length": 8}, "is 8; it must be 16, as long as keys"),
         ({"attention.head_count_kv": [2, 1]}, "is '2 numbers'; it must be one number for all"),
-        ({"rope.dimension_count": 7}, "is 7; it must be an even number up to 16"),
-        ({"rope.dimension_count": 18}, "is 18; it must be an integer of 1 to 16"),
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(fields: dict[str, Any], message: str) -> None:
@@ -51,12 +50,18 @@ def test_numbers_that_do_not_fit_are_refused(fields: dict[str, Any], message: st
     [
         ({"expert_count": 8}, "the key `llama.expert_count`, which is not supported"),
         ({"logit_scale": 2.0}, "the key `llama.logit_scale`, which is not supported"),
-        ({"rope.scaling.type": "yarn"}, "the rule `yarn`, which is not supported; supported are"),
     ],
 )
 def test_options_that_are_not_supported_are_named(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(GraphError, match=message):
         read(**fields)
+
+
+def test_scores_of_the_largest_gemma_are_scaled_by_the_width() -> None:
+    assert read("gemma3").scale == LENGTH**-0.5
+    wide = {"block_count": 62, "embedding_length": 72}
+    assert read("gemma3", **wide).scale == (72 // HEADS) ** -0.5
+    assert read("qwen3", **wide).scale == LENGTH**-0.5
 
 
 def test_other_architectures_are_named_with_those_that_are_known() -> None:

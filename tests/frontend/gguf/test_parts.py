@@ -4,9 +4,11 @@ import gguf
 import numpy as np
 import pytest
 
+import tightship
+from tests.frontend.gguf.decoders import IDS, decoder, logits
 from tests.frontend.gguf.written import random_blocks, written
 from tightship.engine.kernels.block_weights import BlockForm, dequantize
-from tightship.frontend.gguf.parts import BITS, PLAIN, integers_and_scales, plain
+from tightship.frontend.gguf.parts import BITS, PLAIN, encoded_rows, integers_and_scales, plain
 from tightship.frontend.gguf.shards import Placed, contents_of
 from tightship.graph import MappedFile
 
@@ -32,6 +34,24 @@ def test_integers_and_scales_are_the_numbers_of_the_blocks(kind: str) -> None:
     np.testing.assert_array_equal(found, wanted)
     held = integers.array().nbytes + scales.array().nbytes
     assert held == given.tensor.size_bytes
+
+
+@pytest.mark.parametrize("kind", ["F16", "Q4_1", "Q5_0"])
+def test_encoded_rows_are_the_bytes_of_the_file(kind: str) -> None:
+    given, _ = placed(kind)
+    constant = encoded_rows(given)
+    assert constant is not None
+    raw = random_blocks(kind, ROWS, DEPTH, 1).raw
+    np.testing.assert_array_equal(constant.array(), np.frombuffer(raw, np.uint8).reshape(ROWS, -1))
+
+
+def test_halves_that_kernels_do_not_take_become_float32() -> None:
+    file = MappedFile.of_bytes(written({}, {"x": random_blocks("F16", 3, 40, 1)}), "m")
+    assert encoded_rows(contents_of([file], None).tensors["x"]) is None
+    model = decoder("llama", "F16", feed_forward_length=40)
+    with tightship.load(model.written()) as loaded:
+        found = loaded.session(32).step(IDS)[0, -1]
+    np.testing.assert_allclose(found, logits(model)[-1], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", PLAIN)

@@ -5,5 +5,6 @@
 #include "block_exact.hpp"
 #include "block_int8.hpp"
 #include "block_panel.hpp"
+#include "encoded_loops.hpp"
 
 #endif

@@ -51,6 +51,12 @@ _ALL = (
     Architecture("llama", pairs_are_neighbours=True),
     Architecture("qwen2", has_biases=True),
     Architecture("qwen3", has_head_norms=True),
-)
+    Architecture("gemma3", has_head_norms=True, has_gemma_parts=True, keys=(
+        "attention.sliding_window", "attention.sliding_window_pattern", "final_logit_softcapping",
+        "rope.freq_base_swa",
+    )),
+    Architecture("phi3", has_packed_parts=True, keys=("attention.sliding_window",),
+                 idle=("rope.scaling.attn_factor",)),
+)  # fmt: skip
 ARCHITECTURES: Mapping[str, Architecture] = {each.name: each for each in _ALL}
 """Architectures by name."""

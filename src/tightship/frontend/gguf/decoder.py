@@ -7,9 +7,10 @@ plans, sessions and loops treat the decoder as any other.
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
-from tightship.frontend.gguf.layer import LayerWriter, Positions
+from tightship.frontend.gguf.layer import Angles, LayerWriter, Positions
 from tightship.frontend.gguf.nodes import Nodes
-from tightship.frontend.gguf.parameters import Parameters, Rotary
+from tightship.frontend.gguf.parameters import Parameters
+from tightship.frontend.gguf.rotary import Rotary
 from tightship.frontend.gguf.weights import Weights
 
 OPSETS = {"": 23, "com.microsoft": 1, "tightship": 1}
@@ -33,14 +34,17 @@ def decoder_of(weights: Weights, parameters: Parameters, name: str) -> ModelProt
     nodes = weights.nodes
     rows = weights.rows(TABLE)
     table = weights.matrix(TABLE, rows, parameters.width)
-    writer = LayerWriter(nodes, weights, parameters, _positions(weights, parameters.rotary))
+    writer = LayerWriter(nodes, weights, parameters, _positions(weights, parameters))
     x = nodes("Gather", table, "input_ids", axis=0)
+    if parameters.embedding_scale != 1.0:
+        x = nodes("Mul", x, nodes.numbers(parameters.embedding_scale, np.float32))
     for index in range(parameters.layers):
         x = writer.write(index, x)
     nodes.prefix = ""
-    x = writer.normalized(x, "", "output")
+    x = writer.normalized(x, "", "output_norm")
     head = HEAD if weights.has(HEAD) else TABLE
-    nodes.many("Identity", ["logits"], weights.product(x, head, rows, parameters.width))
+    x = weights.product(x, head, rows, parameters.width)
+    nodes.many("Identity", ["logits"], _capped(nodes, x, parameters.cap))
     weights.refuse_unread(parameters.kind.name)
     opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
     graph = _graph(nodes, parameters, rows, name)
@@ -66,7 +70,15 @@ def _graph(nodes: Nodes, parameters: Parameters, rows: int, name: str) -> GraphP
     return helper.make_graph(nodes.nodes, name, inputs, outputs, nodes.tensors)
 
 
-def _positions(weights: Weights, rotary: Rotary) -> Positions:
+def _capped(nodes: Nodes, x: str, cap: float) -> str:
+    """Bound logits smoothly by a magnitude, unless it is 0."""
+    if not cap:
+        return x
+    number = nodes.numbers(cap, np.float32)
+    return nodes("Mul", nodes("Tanh", nodes("Div", x, number)), number)
+
+
+def _positions(weights: Weights, parameters: Parameters) -> Positions:
     """Write the numbers of tokens, and cosines and sines of the new tokens' angles."""
     nodes = weights.nodes
     seen = nodes("ReduceSum", "attention_mask", nodes.numbers([1]), keepdims=0)
@@ -76,23 +88,26 @@ def _positions(weights: Weights, rotary: Rotary) -> Positions:
     index = nodes("Range", nodes.numbers(0), steps, nodes.numbers(1))
     places = nodes("Add", nodes("Unsqueeze", starts, nodes.numbers([1])), index)
     real = nodes("Cast", nodes("Unsqueeze", places, nodes.numbers([2])), to=TensorProto.FLOAT)
-    angles = nodes("Mul", real, _frequencies(weights, rotary))
     last = nodes("Sub", seen, nodes.numbers(1))
+    rotary, in_windows = parameters.rotary, parameters.windows.rotary
+    angles = _angles(weights, rotary, real, FACTORS)
     return Positions(
         nodes("Cast", last, to=TensorProto.INT32),
         nodes("Cast", total, to=TensorProto.INT32),
-        nodes("Cos", angles),
-        nodes("Sin", angles),
+        angles,
+        angles if in_windows == rotary else _angles(weights, in_windows, real, ""),
     )
 
 
-def _frequencies(weights: Weights, rotary: Rotary) -> str:
-    half = rotary.length // 2
-    powers = np.arange(half) / half
-    known = weights.nodes.numbers(rotary.base**-powers / rotary.factor, np.float32)
-    if not weights.has(FACTORS):
-        return known
-    return weights.nodes("Div", known, weights.vector(FACTORS, half))
+def _angles(weights: Weights, rotary: Rotary, places: str, factors: str) -> Angles:
+    """Write cosines and sines of angles; frequencies are divided by a tensor, if it is there."""
+    nodes = weights.nodes
+    frequencies = nodes.numbers(rotary.frequencies, np.float32)
+    if weights.has(factors):
+        divisors = weights.vector(factors, rotary.length // 2)
+        frequencies = nodes("Div", frequencies, divisors)
+    angles = nodes("Mul", places, frequencies)
+    return nodes("Cos", angles), nodes("Sin", angles)
 
 
 def _info(name: str, element: int, dims: list[int | str]) -> ValueInfoProto:

@@ -9,6 +9,7 @@ from onnx import TensorProto
 
 from tightship.errors import GraphError
 from tightship.frontend.gguf.decoder import decoder_of
+from tightship.frontend.gguf.metadata import Metadata
 from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import read_parameters
 from tightship.frontend.gguf.shards import Contents, contents_of, open_shards
@@ -59,6 +60,13 @@ class GgufFile(OnnxFile):
     def named_data_files(self) -> dict[str, Path]:
         """Return the other shards of the model by their names."""
         return {path.name: path for path in self.data_files()}
+
+    @property
+    def longest_context(self) -> int | None:
+        """Most tokens of a text that the model was trained with; None if the file does not say."""
+        metadata = self._contents.metadata
+        own = Metadata(metadata.path, metadata.fields, metadata.text("general.architecture"))
+        return own.integer("context_length") if own.has("context_length") else None
 
     def check_whole(self) -> None:
         """Check that no shard is cut, as by a download that has not ended.

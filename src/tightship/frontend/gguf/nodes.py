@@ -11,7 +11,7 @@ from tightship.frontend.onnx.element import DTYPES
 from tightship.graph import Constant
 
 CONTRIBUTED = frozenset({"GroupQueryAttention"})
-OWN = frozenset({"DequantizeBlocks"})
+OWN = frozenset({"DequantizeBlocks", "DequantizeRows"})
 DOMAINS = {
     **dict.fromkeys(CONTRIBUTED, "com.microsoft"),
     **dict.fromkeys(OWN, "tightship"),

@@ -11,27 +11,15 @@ from tightship.frontend.gguf.architectures import (
     Architecture,
 )
 from tightship.frontend.gguf.metadata import Metadata
+from tightship.frontend.gguf.rotary import Rotary, read_rotary
+from tightship.frontend.gguf.windows import Windows, read_windows
 
 LAYERS_MAX = 1 << 12
 HEADS_MAX = 1 << 12
 WIDTH_MAX = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Rotary:
-    """Rotation of queries and keys by their positions.
-
-    Attributes:
-        length: Elements of a head that are rotated, from the first on.
-        base: Base of the angles' powers.
-        factor: Number that positions are divided by.
-        are_neighbours: Whether pairs are neighbours.
-    """
-
-    length: int
-    base: float
-    factor: float
-    are_neighbours: bool
+GEMMA_27B_LAYERS = 62
+"""Layers of the one Gemma 3 whose scores are scaled by the width over the heads."""
+CAP = "final_logit_softcapping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +35,11 @@ class Parameters:
         shared: Heads of keys and values.
         length: Elements of a head.
         epsilon: Addend of normalizations.
-        rotary: Rotation.
+        scale: Factor of scores.
+        rotary: Rotation in layers without a window.
+        windows: Windows of keys.
+        embedding_scale: Factor of embeddings.
+        cap: Largest magnitude of logits, which a hyperbolic tangent bounds; 0 for none.
     """
 
     kind: Architecture
@@ -58,7 +50,11 @@ class Parameters:
     shared: int
     length: int
     epsilon: float
+    scale: float
     rotary: Rotary
+    windows: Windows
+    embedding_scale: float
+    cap: float
 
 
 def read_parameters(metadata: Metadata) -> Parameters:
@@ -88,16 +84,24 @@ def read_parameters(metadata: Metadata) -> Parameters:
             "attention.value_length", found.integer("attention.value_length"),
             f"{length}, as long as keys",
         )  # fmt: skip
+    rotary = read_rotary(found, length, are_neighbours=kind.pairs_are_neighbours)
+    layers = found.integer("block_count", most=LAYERS_MAX)
+    is_gemma = kind.has_gemma_parts
+    scaled = width // heads if is_gemma and layers == GEMMA_27B_LAYERS else length
     return Parameters(
         kind,
-        found.integer("block_count", most=LAYERS_MAX),
+        layers,
         width,
         _same_for_all(found, "feed_forward_length", most=WIDTH_MAX),
         heads,
         shared,
         length,
         found.number("attention.layer_norm_rms_epsilon"),
-        _rotary(found, kind, length),
+        scaled**-0.5,
+        rotary,
+        read_windows(found, layers, rotary, is_gemma=is_gemma),
+        width**0.5 if is_gemma else 1.0,
+        found.number(CAP) if is_gemma and found.has(CAP) else 0.0,
     )
 
 
@@ -132,19 +136,3 @@ def _same_for_all(
     if len(set(listed)) != 1 or not 1 <= listed[0] <= most:
         raise metadata.refusal(key, f"{len(set(listed))} numbers", "one number for all layers")
     return listed[0]
-
-
-def _rotary(metadata: Metadata, kind: Architecture, length: int) -> Rotary:
-    rotated = metadata.integer("rope.dimension_count", length, most=length)
-    if rotated % 2:
-        raise metadata.refusal("rope.dimension_count", rotated, f"an even number up to {length}")
-    scaling = metadata.text("rope.scaling.type", "none")
-    if scaling not in ("none", "linear"):
-        raise GraphError(
-            f"`{metadata.path}` scales positions by the rule `{scaling}`, which is not supported; "
-            "supported are none, linear, and the factors of the tensor `rope_freqs.weight`. Use "
-            "a model with one of these."
-        )
-    factor = metadata.number("rope.scaling.factor", 1.0) if scaling == "linear" else 1.0
-    base = metadata.number("rope.freq_base", 10_000.0)
-    return Rotary(rotated, base, factor, kind.pairs_are_neighbours)

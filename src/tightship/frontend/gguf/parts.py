@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tightship.frontend.gguf.shards import Placed
 from tightship.graph import Constant, DType, Mapped
 from tightship.graph.row_by_row import Bytes, RowByRow
+from tightship.graph.row_codes import ROW_CODES, row_bytes
 
 BLOCK = 32
 SCALE_BYTES = 2
@@ -20,7 +21,7 @@ PLAIN = {"F32": DType.FLOAT32, "F16": DType.FLOAT16, "BF16": DType.BFLOAT16}
 """Types whose elements are numbers by themselves."""
 BITS = {"Q4_0": 4, "Q8_0": 8}
 """Types of blocks of integers with a scale, and the bits of an integer."""
-TYPES = (*PLAIN, *BITS)
+TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
 """Types that matrices may have."""
 
 
@@ -28,6 +29,14 @@ def plain(placed: Placed) -> Mapped:
     """Return a tensor whose elements are numbers, where the file has it."""
     tensor = placed.tensor
     return Mapped(placed.file, tensor.offset_bytes, PLAIN[tensor.type.name], tensor.shape)
+
+
+def encoded_rows(placed: Placed) -> Mapped | None:
+    """Return the bytes of a matrix by row; None unless kernels read its rows as they are."""
+    tensor = placed.tensor
+    rows, depth = tensor.shape
+    size = row_bytes(tensor.type.name, depth) if tensor.type.name in ROW_CODES else 0
+    return Mapped(placed.file, tensor.offset_bytes, DType.UINT8, (rows, size)) if size else None
 
 
 def integers_and_scales(placed: Placed) -> tuple[Constant, Constant]:

@@ -6,7 +6,15 @@ from onnx import TensorProto
 
 from tightship.errors import FormatError, GraphError
 from tightship.frontend.gguf.nodes import Nodes
-from tightship.frontend.gguf.parts import BITS, BLOCK, PLAIN, TYPES, integers_and_scales, plain
+from tightship.frontend.gguf.parts import (
+    BITS,
+    BLOCK,
+    PLAIN,
+    TYPES,
+    encoded_rows,
+    integers_and_scales,
+    plain,
+)
 from tightship.frontend.gguf.shards import Contents, Placed
 
 
@@ -70,6 +78,10 @@ class Weights:
     def _matrix(self, name: str, rows: int, depth: int) -> str:
         placed = self._find(name, (rows, depth))
         kind = placed.tensor.type.name
+        rows_as_stored = encoded_rows(placed)
+        if rows_as_stored is not None:
+            stored = self.nodes.constant(f"{name}.rows", rows_as_stored)
+            return self.nodes("DequantizeRows", stored, rows=rows, depth=depth, type=kind)
         if kind in PLAIN:
             return self._wide(name, placed)
         if kind not in BITS:

@@ -103,6 +103,11 @@ class OnnxFile:
         with self._named():
             return self._external.named_files_of(self._parsed().model)
 
+    @property
+    def longest_context(self) -> int | None:
+        """Most tokens of a text that the model was trained with; None if the file does not say."""
+        return None
+
     def check_whole(self) -> None:
         """Do nothing: parts of a file that is cut are missed when it is opened."""
 

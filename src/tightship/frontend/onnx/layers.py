@@ -17,13 +17,13 @@ KEPT = 1
 """Layers before those that are left out."""
 WEIGHTED = frozenset(
     {
-        "Add", "DequantizeBlocks", "Gemm", "LayerNormalization", "MatMul", "MatMulNBits", "Mul",
-        "RMSNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization",
-        "SkipSimplifiedLayerNormalization", "Sub", "Transpose",
+        "Add", "DequantizeBlocks", "DequantizeRows", "Gemm", "LayerNormalization", "MatMul",
+        "MatMulNBits", "Mul", "RMSNormalization", "SimplifiedLayerNormalization",
+        "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "Sub", "Transpose",
     }
 )  # fmt: skip
 """Operators whose kernels do not depend on the elements of a real vector or matrix."""
-BLOCKS = frozenset({"DequantizeBlocks", "MatMulNBits"})
+BLOCKS = frozenset({"DequantizeBlocks", "DequantizeRows", "MatMulNBits"})
 """Operators of these whose weights are integers."""
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 

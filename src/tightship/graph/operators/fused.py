@@ -2,8 +2,9 @@
 
 from functools import partial
 
-from tightship.graph.operators.row import Category, Operator
+from tightship.graph.operators.row import Category, NoGradient, Operator
 
+NOT_REAL_WEIGHTS = NoGradient("encoded rows are not real numbers")
 _row = partial(Operator, domain="tightship")
 
 ROWS = (
@@ -15,6 +16,8 @@ ROWS = (
     _row("DequantizeBlocks", "3 bits block_size depth mode rows",
         numpy="block_weights.dequantize_blocks",
         gradient="block_weights.dequantize_blocks"),
+    _row("DequantizeRows", "1 depth rows type", numpy="encoded_rows.dequantize_rows",
+        gradient=NOT_REAL_WEIGHTS),
     _row("GRU", native="recurrent.recurrent"),
     _row("GRUGrad", native="recurrent_gradient.cell:linear_gru"),
     _row("LSTM", native="recurrent.recurrent"),

@@ -7,6 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tightship
 from tightship.engine.kernels.block_weights import BlockForm, dequantize
 from tightship.errors import GraphError
+from tightship.graph.row_codes import row_bytes
 
 ROWS, DEPTH = 6, 64
 RANDOM = np.random.default_rng(0)
@@ -53,3 +54,37 @@ def test_blocks_are_read_as_they_are() -> None:
 def test_operands_that_do_not_fit_are_refused(changed: dict[str, object], message: str) -> None:
     with pytest.raises(GraphError, match=message):
         tightship.plan(model(**changed))
+
+
+def encoded_model(kind: str, stored: np.ndarray | None, **changed: object) -> bytes:
+    """Return a product by encoded rows and a gather of two; rows are an input if not stored."""
+    given = {"rows": ROWS, "depth": DEPTH, "type": kind, **changed}
+    size = row_bytes(kind, DEPTH)
+    nodes = [
+        helper.make_node("DequantizeRows", ["w"], ["m"], domain="tightship", **given),
+        helper.make_node("Transpose", ["m"], ["t"], perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "t"], ["y"]),
+        helper.make_node("Gather", ["m", "i"], ["g"], axis=0),
+    ]
+    info = helper.make_tensor_value_info
+    inputs = [info("x", TensorProto.FLOAT, [2, DEPTH]), info("i", TensorProto.INT64, [2])]
+    inputs += [info("w", TensorProto.UINT8, [ROWS, size])] if stored is None else []
+    outputs = [info(name, TensorProto.FLOAT, None) for name in ("y", "g")]
+    held = [] if stored is None else [numpy_helper.from_array(stored, "w")]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, held)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("tightship", 1)]
+    return bytes(helper.make_model(graph, opset_imports=opsets).SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"type": "Q9"}, "`type` = 'Q9', which is not supported: it must be F16, BF16"),
+        ({"type": "Q4_K"}, "rows of 64 elements, which is not supported: 256 must divide"),
+        ({"rows": 7}, "rows `w` of the shape"),
+    ],
+)
+def test_encoded_rows_that_do_not_fit_are_refused(changed: dict[str, object], message: str) -> None:
+    stored = np.zeros((ROWS, row_bytes("Q4_1", DEPTH)), np.uint8)
+    with pytest.raises(GraphError, match=message):
+        tightship.plan(encoded_model("Q4_1", stored, **changed))

@@ -1,10 +1,10 @@
-"""Emits products by matrices in blocks, and gathers of their rows, from the stored integers."""
+"""Emits products by matrices in blocks or encoded rows, and gathers of rows, as they are stored."""
 
 from dataclasses import replace
 
 from tightship._core import NativeKernel
 from tightship.engine.lower.native.indexed import INDICES
-from tightship.engine.lower.passes.blocks import Blocks, BlockWeights
+from tightship.engine.lower.passes.blocks import Blocks, BlockWeights, EncodedRows
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.fused_nodes import take_bias
 from tightship.graph import DType, Node, element_count
@@ -26,24 +26,38 @@ def block_product(builder: Builder, node: Node) -> tuple[Node, ...] | None:
     weights = _weights(builder, node.inputs[1], is_turned=not _is_transposed(node))
     if weights is None or not _is_plain(builder, node) or not _is_planned(builder, node):
         return None
-    blocks, form = weights, weights.form
-    head, bias = _with_bias(builder, node, form.rows)
+    rows, depth = _lengths(weights)
+    head, bias = _with_bias(builder, node, rows)
     plain = replace(head, fused=())
-    rows = element_count(builder.value(node.inputs[0]).static_shape[:-1])
+    count = element_count(builder.value(node.inputs[0]).static_shape[:-1])
     source = builder.dense(node.inputs[0])
-    reads = [source, *builder.records.weights.stored(node.inputs[1], blocks.constants)]
+    reads = [source, *builder.records.weights.stored(node.inputs[1], weights.constants)]
     if bias:
         reads.append(builder.dense(bias))
     target = builder.output(plain.outputs[0])
-    kernel = NativeKernel.block_product(
-        [rows, form.depth, form.rows],
-        _format(blocks),
-        bool(bias),
-        blocks.mode,
-        (form.depth * ITEM_BYTES, form.rows * ITEM_BYTES),
-    )
-    builder.native(plain, (NAMES[blocks.mode], kernel), reads, [target])
+    made = _product_kernel(weights, [count, depth, rows], has_bias=bool(bias))
+    builder.native(plain, made, reads, [target])
     return head.fused
+
+
+def _product_kernel(
+    weights: Blocks | EncodedRows, lengths: list[int], *, has_bias: bool
+) -> tuple[str, NativeKernel]:
+    """Return the kernel of a product of `[rows, depth, columns]`, and the name of its step."""
+    row_bytes = lengths[1] * ITEM_BYTES, lengths[2] * ITEM_BYTES
+    if isinstance(weights, EncodedRows):
+        kernel = NativeKernel.encoded_product(lengths, weights.type, has_bias, row_bytes)
+        return "encoded_product", kernel
+    kernel = NativeKernel.block_product(
+        lengths, _format(weights), has_bias, weights.mode, row_bytes
+    )
+    return NAMES[weights.mode], kernel
+
+
+def _lengths(weights: Blocks | EncodedRows) -> tuple[int, int]:
+    """Return the rows of a matrix, and the elements of a row."""
+    form = weights if isinstance(weights, EncodedRows) else weights.form
+    return form.rows, form.depth
 
 
 def block_gather(builder: Builder, node: Node) -> bool:
@@ -57,35 +71,34 @@ def block_gather(builder: Builder, node: Node) -> bool:
         return False
     if not indices.is_static or not _is_planned(builder, node):
         return False
-    form, count = blocks.form, element_count(indices.static_shape)
+    lengths, count = _lengths(blocks), element_count(indices.static_shape)
     reads = [*builder.records.weights.stored(table, blocks.constants), builder.dense(name)]
     target = builder.output(node.outputs[0])
-    kernel = NativeKernel.block_gather(
-        node.name,
-        (reads[-1].dtype.itemsize, count),
-        (form.rows, form.depth),
-        _format(blocks),
-        form.depth * ITEM_BYTES,
-        zeros_if_outside=False,
-    )
-    builder.native(node, ("block_gather", kernel), reads, [target])
+    chosen, row_bytes = (reads[-1].dtype.itemsize, count), lengths[1] * ITEM_BYTES
+    if isinstance(blocks, EncodedRows):
+        kind = "encoded_gather"
+        kernel = NativeKernel.encoded_gather(node.name, chosen, lengths, blocks.type, row_bytes)
+    else:
+        kind = "block_gather"
+        kernel = NativeKernel.block_gather(
+            node.name, chosen, lengths, _format(blocks), row_bytes, zeros_if_outside=False
+        )
+    builder.native(node, (kind, kernel), reads, [target])
     return True
 
 
-def _weights(builder: Builder, name: str, *, is_turned: bool) -> Blocks | None:
+def _weights(builder: Builder, name: str, *, is_turned: bool) -> Blocks | EncodedRows | None:
     """Return the operands of a constant matrix in blocks, if kernels read it in this order."""
     constant = builder.constant(name)
     if not isinstance(constant, BlockWeights) or constant.blocks is None:
         return None
     blocks = constant.blocks
+    if constant.is_turned != is_turned or constant.dtype is not DType.FLOAT32:
+        return None
+    if 0 in constant.shape or isinstance(blocks, EncodedRows):
+        return None if 0 in constant.shape else blocks
     zeros = DType.UINT8 if blocks.zeros is None else blocks.zeros.dtype
-    is_read = (
-        constant.is_turned == is_turned
-        and constant.dtype is DType.FLOAT32
-        and blocks.scales.dtype in SCALES
-        and zeros in (DType.UINT8, blocks.scales.dtype)
-        and 0 not in constant.shape
-    )
+    is_read = blocks.scales.dtype in SCALES and zeros in (DType.UINT8, blocks.scales.dtype)
     return blocks if is_read else None
 
 

@@ -13,7 +13,8 @@ from tightship.engine.kernels.block_weights import (
     packed,
     unpacked,
 )
-from tightship.engine.lower.passes.blocks import Blocks, BlockWeights
+from tightship.engine.lower.passes.blocks import Blocks, BlockWeights, EncodedRows
+from tightship.engine.lower.passes.encoded_rows import encoded_weights, rows_of
 from tightship.engine.lower.passes.reshaped import reshaped
 from tightship.engine.lower.passes.widened import Widened, widened
 from tightship.graph import Constant, Derived, DType, Fill, Inline, Mapped, Node, element_count
@@ -29,7 +30,9 @@ BLOCK_MIN = 16
 REALS = frozenset({DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16})
 
 
-def _weights(blocks: Blocks, dtype: DType, *, is_turned: bool) -> BlockWeights:
+def _weights(blocks: Blocks | EncodedRows, dtype: DType, *, is_turned: bool) -> BlockWeights:
+    if isinstance(blocks, EncodedRows):
+        return encoded_weights(blocks, dtype, is_turned=is_turned)
     form = blocks.form
     shape = (form.depth, form.rows) if is_turned else (form.rows, form.depth)
     numbers = tuple(getattr(form, each.name) for each in fields(form))
@@ -60,6 +63,8 @@ def block_weights(
     match node.domain, node.operator:
         case "tightship", "DequantizeBlocks":
             return _of_bytes(node, operands, dtype)
+        case "tightship", "DequantizeRows":
+            return rows_of(node, operands[0], dtype)
         case "", "DequantizeLinear":
             return _of_tensor(node, operands, dtype)
         case "", "Transpose" | "Cast":

@@ -1,4 +1,4 @@
-"""Constant matrices of integers in blocks, kept so that kernels can read the integers."""
+"""Constant matrices in blocks or encoded rows, kept so that kernels can read what is stored."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,12 +36,34 @@ class Blocks:
         return tuple(operand for operand in operands if operand is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedRows:
+    """Operand of a matrix whose rows are encoded.
+
+    Attributes:
+        type: Type of the rows, as `engine.kernels.encoded_rows` names it.
+        rows: Rows of the matrix.
+        depth: Elements of a row.
+        stored: Bytes [rows, bytes of a row].
+    """
+
+    type: str
+    rows: int
+    depth: int
+    stored: Constant
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """Constants that the matrix is computed from."""
+        return (self.stored,)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockWeights(Derived):
-    """Constant matrix in blocks; like any other constant, it reads as real numbers.
+    """Constant matrix in blocks or encoded rows; like any other constant, it reads as real numbers.
 
     `is_turned` says that it is the transpose, [depth, rows].
     """
 
-    blocks: Blocks | None = None
+    blocks: Blocks | EncodedRows | None = None
     is_turned: bool = False

@@ -16,6 +16,9 @@ from tightship.graph import Constant, Derived, DType, Graph, Node, Value
 from tightship.graph.constant import Array
 from tightship.graph.operators import Category, row_of
 
+DEQUANTIZED = frozenset({"DequantizeBlocks", "DequantizeRows"})
+"""Operators of our own whose results kernels read as they are stored."""
+
 
 def fold_constants(graph: Graph) -> Graph:
     """Replace every node that depends on constants or shapes alone.
@@ -75,7 +78,7 @@ def _in_blocks(
     node: Node, operands: list[Constant | None], dtype: DType | None
 ) -> BlockWeights | None:
     """Return the result as a matrix in blocks, if it is one."""
-    dequantizes = node.operator == "DequantizeBlocks" or "block_size" in node.attributes
+    dequantizes = node.operator in DEQUANTIZED or "block_size" in node.attributes
     moves_blocks = bool(operands) and isinstance(operands[0], BlockWeights)
     if not dequantizes and not moves_blocks:
         return None
