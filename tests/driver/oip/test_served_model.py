@@ -1,5 +1,7 @@
 """Tensors of a served model: those of the model, narrowed by its configuration."""
 
+from dataclasses import replace
+
 import tightship
 from tests.models import parse
 from tightship._core import RequestMetrics
@@ -46,3 +48,9 @@ def test_a_configuration_is_told_as_it_was_given():
     assert said["parameters"] == {"a": {"string_value": ""}}
     assert said["version_policy"] == {"latest": {"num_versions": 1}}
     assert "dynamic_batching" not in said
+
+
+def test_requests_that_fit_one_configuration_are_checked_anew_for_another():
+    found = served("max_batch_size: 8")
+    found.accepted.add("a form")
+    assert replace(found, source=found.source).accepted == set()

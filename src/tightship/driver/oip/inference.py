@@ -27,6 +27,9 @@ from tightship.errors import DeadlineError, InputError, StoppedError, TightshipE
 from tightship.graph import DType, size_bytes
 from tightship.model import Model
 
+ACCEPTED_MAX = 256
+"""Forms of requests that are remembered for each model, after which they are forgotten."""
+
 Windows = dict[RegionPart, Window]
 
 
@@ -137,7 +140,23 @@ def outputs_of(bound: Bound, results: dict[str, Array]) -> tuple[OutputTensor, .
 
 
 def _check(served: ServedModel, request: InferRequest) -> None:
-    """Check everything that needs no tensor's bytes."""
+    """Check everything that needs no tensor's bytes; once for requests that look alike."""
+    given = tuple([(each.name, each.dtype, each.shape) for each in request.inputs])
+    form = given, tuple([requested.name for requested in request.outputs])
+    if form in served.accepted:
+        return
+    _check_form(served, request)
+    if len(served.accepted) >= ACCEPTED_MAX:
+        served.accepted.clear()
+    served.accepted.add(form)
+
+
+def _check_form(served: ServedModel, request: InferRequest) -> None:
+    """Check names, element types and shapes.
+
+    Raises:
+        OipError: They do not fit the model.
+    """
     name, model = served.name, served.model
     types = model.input_types
     for each in request.inputs:
@@ -225,7 +244,7 @@ def _wishes(served: ServedModel, request: InferRequest) -> tuple[RequestedOutput
 
 
 def _output(bound: Bound, results: dict[str, Array], requested: RequestedOutput) -> OutputTensor:
-    array, dtype = results[requested.name], bound.model.output_types[requested.name][0]
+    array, dtype = results[requested.name], bound.served.outputs[requested.name][0]
     part = requested.region
     if part is None:
         return OutputTensor(requested.name, dtype, array.shape, array, requested.is_binary, {})

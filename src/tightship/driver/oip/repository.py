@@ -13,6 +13,7 @@ from tightship.driver.memory.available import available_bytes
 from tightship.driver.oip.model_entry import ModelEntry, State, VersionState
 from tightship.driver.oip.model_loading import load_checked, needed_bytes, planned, with_lengths
 from tightship.driver.oip.model_source import ModelSource, Source, Sources
+from tightship.driver.oip.model_uses import ModelUses
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
 from tightship.driver.oip.request_counts import Counts, counts_of
@@ -43,10 +44,9 @@ class Repository:
         self._unnamed = RequestMetrics()
         self._holders: Counter[Model] = Counter()
         self._withdrawn: set[Model] = set()
-        self._uses: Counter[Model] = Counter()
         self._holding = threading.Lock()
         self.changed = threading.Condition()
-        self._unused = threading.Condition(self._holding)
+        self._uses = ModelUses(self._holding)
         self.on_withdrawn: list[Callable[[Model], None]] = []
 
     @property
@@ -255,8 +255,7 @@ class Repository:
         """Close a model that new requests do not get, once its last holder has released it."""
         self._forget(model)
         with self._holding:
-            while self._uses[model]:
-                self._unused.wait()
+            self._uses.wait_until_unused(model)
             is_held = self._holders[model] > 0
             if is_held:
                 self._withdrawn.add(model)
@@ -279,16 +278,12 @@ class Repository:
         """
         with self._holding:
             served = self.served(name, version)
-            self._uses[served.model] += 1
+            self._uses.begin(served.model)
         return served
 
     def end_use(self, served: ServedModel) -> None:
         """End a use that `begin_use` began."""
-        with self._holding:
-            self._uses[served.model] -= 1
-            if not self._uses[served.model]:
-                del self._uses[served.model]
-                self._unused.notify_all()
+        self._uses.end(served.model)
 
     def is_ready(self, name: str, version: str | None = None) -> bool:
         """Whether the model exists and can be run."""

@@ -1,7 +1,7 @@
 """Version of a model as requests use it: the model, with what its configuration narrows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tightship._core import RequestMetrics
 from tightship.driver.oip.model_config import ANY, ModelConfig, TensorConfig
@@ -24,6 +24,7 @@ class ServedModel:
         metrics: Metrics of the version's requests, which outlive a reload.
         inputs, outputs: Tensors of requests, as model and configuration say together.
         joined: Requests that were part of another one's run.
+        accepted: Requests that have been found to fit, by what is checked of them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ServedModel:
     inputs: Types
     outputs: Types
     joined: JoinedCount
+    accepted: set[object] = field(init=False, default_factory=set)
 
     @classmethod
     def of(

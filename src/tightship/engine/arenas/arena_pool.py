@@ -188,7 +188,9 @@ class ArenaPool:
     def _chosen(self, executable: Executable) -> ArenaBacking | None:
         """Choose the smallest free room that fits, preferably one with the program's arena."""
         needed, free = executable.arena_bytes, self._free
-        fitting = free if len(free) == 1 else [room for room in free if room.size_bytes >= needed]
+        if len(free) == 1:
+            return free[0]
+        fitting = [room for room in free if room.size_bytes >= needed]
         if fitting:
             return min(fitting, key=lambda room: (executable not in room.arenas, room.size_bytes))
         return max(free, key=lambda room: room.size_bytes, default=None)
