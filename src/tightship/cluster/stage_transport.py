@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from tightship.cluster.replica import Array
+from tightship.cluster.short_spin import ShortSpin
 from tightship.cluster.stage_graph import CALLER, StageGraph
 
 ENDLESS = -1
@@ -53,6 +54,7 @@ class Channels:
         # that ends this process (Ray 2.60).
         for channel in self._graph.dag_output_channels:
             channel.ensure_registered_as_reader()
+        self._spin = ShortSpin()
 
     def send(self, parts: Sequence[Mapping[str, Array]]) -> Sequence[Any]:
         """Start a call, as `Transport.send`."""
@@ -61,7 +63,7 @@ class Channels:
 
     def receive(self, references: Sequence[Any]) -> list[Mapping[str, Array]]:
         """Wait for the results of a call, which are copied out of the channels."""
-        return [_copied(each.get(ENDLESS)) for each in references]
+        return self._spin.result(lambda: [_copied(each.get(ENDLESS)) for each in references])
 
     def close(self) -> None:
         """Close the channels; calls in flight end with an error."""
