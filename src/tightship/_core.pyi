@@ -1624,7 +1624,7 @@ class NativeKernel:
 
     class BlockFormat:
         """
-        Encoding of a matrix whose rows are blocks of `bits` (2, 4 or 8) an element, low bits first. `scale`: float32 or float16; `zeros`: middle, packed or floats (as the scales). `strides` in bytes, from row to row and block to block: of quants, scales, zero points.
+        Encoding of a matrix whose rows are blocks of `bits` (2, 4 or 8) an element, low bits first. `scale`: float32 or float16; `zeros`: middle, packed or floats (as the scales). `strides` in bytes, from row to row and block to block: of quants, scales, zero points; 0 from block to block of scales if the blocks of a row have one scale and one zero point.
         """
 
         def __init__(self, bits: int, block: int, is_signed: bool, scale: str, zeros: str, strides: Sequence[int]) -> None: ...

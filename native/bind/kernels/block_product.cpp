@@ -87,7 +87,8 @@ void block_product_kernels(nb::module_ &module, nb::class_<Kernel> &kernel) {
         kernel, "BlockFormat",
         "Encoding of a matrix whose rows are blocks of `bits` (2, 4 or 8) an element, low bits "
         "first. `scale`: float32 or float16; `zeros`: middle, packed or floats (as the scales). "
-        "`strides` in bytes, from row to row and block to block: of quants, scales, zero points.")
+        "`strides` in bytes, from row to row and block to block: of quants, scales, zero points; 0 "
+        "from block to block of scales if the blocks of a row have one scale and one zero point.")
         .def(
             "__init__",
             [](kernels::BlockFormat *self, int64_t bits, int64_t block, bool is_signed,

@@ -18,6 +18,8 @@ void check(const BlockFormat &format) {
             "a block's elements are a power of two, at least 16");
     require(format.scale <= BlockFloat::kFloat16 && format.zeros <= BlockZeros::kFloats,
             "blocks have scales or zero points of an unknown kind");
+    require(format.zeros != BlockZeros::kFloats || (format.zeros_block == 0) == is_by_row(format),
+            "blocks of a row share either their scale or their zero point");
 }
 
 } // namespace
@@ -32,7 +34,8 @@ void append_reach(const BlockFormat &format, int64_t rows, int64_t depth, std::v
     if (format.zeros == BlockZeros::kFloats)
         all.push_back(reach_of(shape, {format.zeros_row, format.zeros_block}, item));
     if (format.zeros == BlockZeros::kPacked)
-        all.push_back(reach_of({rows}, {format.zeros_row}, (blocks * format.bits + 7) / 8));
+        all.push_back(reach_of({rows}, {format.zeros_row},
+                               ((is_by_row(format) ? 1 : blocks) * format.bits + 7) / 8));
 }
 
 } // namespace tightship::kernels

@@ -26,8 +26,9 @@ struct Loops {
 /// Returns whether a matrix's parts lie together, as vector loops want them.
 bool is_together(const BlockFormat &format) {
     const int64_t item = float_bytes(format.scale);
-    return format.quants_block == block_bytes(format) && format.scales_block == item &&
-           (format.zeros != BlockZeros::kFloats || format.zeros_block == item);
+    return format.quants_block == block_bytes(format) &&
+           (format.scales_block == item || is_by_row(format)) &&
+           (format.zeros != BlockZeros::kFloats || format.zeros_block == format.scales_block);
 }
 
 Loops loops_of(BlockMode mode, BlockLevel level, int64_t rows) {

@@ -39,7 +39,7 @@ class BlockRow {
             const float zero = float_at(zeros_ + block * format_.zeros_block);
             return (format_.is_signed ? 0.0F : static_cast<float>(middle_)) - zero;
         }
-        const int64_t bit = block * format_.bits;
+        const int64_t bit = is_by_row(format_) ? 0 : block * format_.bits;
         const int packed = static_cast<uint8_t>(zeros_[bit / 8]) >> bit % 8;
         return static_cast<float>(middle_ - ((packed & (2 * middle_ - 1)) ^ sign()));
     }

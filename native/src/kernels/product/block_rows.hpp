@@ -17,12 +17,19 @@ template <int Bits> struct Decoder {
 
     explicit Decoder(const BlockFormat &format)
         : sign(format.is_signed ? kMiddle : 0), is_half(format.scale == BlockFloat::kFloat16),
-          zeros(format.zeros), bytes(block_bytes(format)), scale_bytes(is_half ? 2 : 4) {
+          is_by_row(format.scales_block == 0), zeros(format.zeros), bytes(block_bytes(format)),
+          scale_bytes(format.scales_block) {
         while ((int64_t{4} << shift) < bytes)
             ++shift;
     }
 
     Vector floats(const char *from, int64_t block, int64_t count) const {
+        if (is_by_row)
+            return first_of(loaded(from, 0, 1), count);
+        return loaded(from, block, count);
+    }
+
+    Vector loaded(const char *from, int64_t block, int64_t count) const {
         return is_half ? load_halves(from + 2 * block, count)
                        : load_some(reinterpret_cast<const float *>(from) + block, count);
     }
@@ -32,7 +39,14 @@ template <int Bits> struct Decoder {
         if (zeros == BlockZeros::kFloats)
             return spread(sign == 0 ? static_cast<float>(kMiddle) : 0.0F) -
                    floats(from, block, count);
+        if (is_by_row)
+            return first_of(floats_of(kMiddle - (integers(from, 1) ^ sign)), count);
         return floats_of(kMiddle - (integers(from + block * Bits / 8, count) ^ sign));
+    }
+
+    /// Returns the first lane in the first `count` lanes, and zeros behind them.
+    static Vector first_of(Vector from, int64_t count) {
+        return lane_numbers() < static_cast<int>(count) ? spread(from[0]) : Vector{};
     }
 
     /// Returns the block of each lane of the vector at `line`, counted from the first line's.
@@ -65,9 +79,10 @@ template <int Bits> struct Decoder {
 
     int sign;
     bool is_half;
+    bool is_by_row; ///< the blocks of a row have one scale and one zero point
     BlockZeros zeros;
     int64_t bytes;       ///< of a block
-    int64_t scale_bytes; ///< of a scale
+    int64_t scale_bytes; ///< from scale to scale
     int shift = 0;       ///< a block has 2^shift lanes
 };
 

@@ -94,30 +94,30 @@ def dequantize(
     Args:
         form: Form of the matrix.
         integers: Bytes, in any shape.
-        scales: A scale for each block, in any shape.
+        scales: A scale for each block, in any shape, or for each row.
         zeros: Zero points: bytes with `form.zero_bytes` a row, or a real number for each block;
-            None if they are `form.middle`.
+            for each row as the scales; None if they are `form.middle`.
         out: Array of float32, or of a half type.
     """
     raw = integers.reshape(form.rows, form.row_bytes)
-    factors = scales.reshape(form.rows, form.blocks, 1)
+    factors = scales.reshape(form.rows, scales.size // max(form.rows, 1), 1)
     step = max(CHUNK_ELEMENTS // max(form.blocks * form.block, 1), 1)
     for start in range(0, form.rows, step):
         part = slice(start, start + step)
         codes = unpacked(raw[part], form.bits, is_signed=form.is_signed)
         real = codes.astype(np.float32).reshape(-1, form.blocks, form.block)
-        real -= form.middle if zeros is None else _zeros(form, zeros, part)
+        real -= form.middle if zeros is None else _zeros(form, zeros, part, factors.shape[1])
         real *= factors[part].astype(np.float32)
         out[part] = real.reshape(len(real), -1)[:, : form.depth]
 
 
-def _zeros(form: BlockForm, zeros: Array, rows: slice) -> NDArray[np.float32]:
-    """Return the zero points of some rows, [rows, blocks, 1]."""
+def _zeros(form: BlockForm, zeros: Array, rows: slice, blocks: int) -> NDArray[np.float32]:
+    """Return the zero points of some rows, [rows, blocks, 1]; `blocks` is 1 if it has one."""
     if zeros.dtype == np.uint8:
-        raw = zeros.reshape(form.rows, form.zero_bytes)[rows]
-        zeros = unpacked(raw, form.bits, is_signed=form.is_signed)[:, : form.blocks]
+        raw = zeros.reshape(form.rows, -1)[rows]
+        zeros = unpacked(raw, form.bits, is_signed=form.is_signed)[:, :blocks]
     else:
-        zeros = zeros.reshape(form.rows, form.blocks)[rows]
+        zeros = zeros.reshape(form.rows, -1)[rows]
     return zeros.astype(np.float32)[:, :, None]
 
 

@@ -9,7 +9,13 @@ from tightship.engine.kernels.failure import named
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
 from tightship.engine.lower.passes.blocks import BlockWeights
-from tightship.engine.lower.passes.dequantized import Measured, Quantization, measured, quantization
+from tightship.engine.lower.passes.dequantized import (
+    Dequantized,
+    Measured,
+    Quantization,
+    measured,
+    quantization,
+)
 from tightship.engine.lower.pipeline import (
     LAST_RESORT,
     NATIVE_PASSES,
@@ -35,7 +41,7 @@ from tightship.engine.program.program import (
     PackedWeight,
     ReferenceWork,
 )
-from tightship.graph import DType, Graph, Node, Value
+from tightship.graph import Constant, DType, Graph, Node, Value
 from tightship.graph.operators import body
 from tightship.planner import AliasKind
 
@@ -171,9 +177,14 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
 
 
 def _emit(builder: Builder, node: Node) -> None:
-    if _in_blocks(builder, node) or _moves_nothing(builder, node) or _quantized(builder, node):
+    if _from_integers(builder, node, BlockWeights) or _moves_nothing(builder, node):
         return
-    if split(builder, node) or streamed(builder, node):
+    if (
+        _quantized(builder, node)
+        or _from_integers(builder, node, Dequantized)
+        or split(builder, node)
+        or streamed(builder, node)
+    ):
         return
     if ends_apart(builder, node):
         for part in (replace(node, fused=node.fused[:-1]), node.fused[-1]):
@@ -190,19 +201,17 @@ def _emit(builder: Builder, node: Node) -> None:
         _reference(builder, node)
 
 
-def _in_blocks(builder: Builder, node: Node) -> bool:
-    """Emit a product or gather by weights in blocks, and what is fused into it after it."""
-    if not any(isinstance(builder.constant(name), BlockWeights) for name in node.inputs if name):
+def _from_integers(builder: Builder, node: Node, *kinds: type[Constant]) -> bool:
+    """Emit a product or gather by weights of these kinds, and what is fused into it after it."""
+    kinds = (*kinds, Dequantized) if node.operator == "Gather" else kinds
+    if not any(isinstance(builder.constant(name), kinds) for name in node.inputs if name):
         return False
-    from tightship.engine.lower.native.block_weights import (  # few models have such
-        block_gather,
-        block_product,
-    )
+    from tightship.engine.lower.native import block_weights  # few models have such
 
-    rest = block_product(builder, node)
+    rest = block_weights.block_product(builder, node)
     for part in rest or ():
         _emit(builder, part)
-    return rest is not None or block_gather(builder, node)
+    return rest is not None or block_weights.block_gather(builder, node)
 
 
 def _parts(node: Node) -> tuple[Node, ...]:

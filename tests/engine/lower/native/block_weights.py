@@ -10,13 +10,14 @@ from tightship._core import NativeKernel
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Form of a matrix; `zeros` is middle, packed or floats."""
+    """Form of a matrix; `zeros` is middle, packed or floats, `by_row` one scale for a row."""
 
     bits: int
     block: int
     is_signed: bool = False
     scale: str = "float32"
     zeros: str = "middle"
+    by_row: bool = False
 
 
 FORMS = st.builds(
@@ -26,6 +27,7 @@ FORMS = st.builds(
     st.booleans(),
     st.sampled_from(["float32", "float16"]),
     st.sampled_from(["middle", "packed", "floats"]),
+    st.booleans(),
 )
 
 
@@ -80,6 +82,7 @@ def matrix(form: Form, rows: int, depth: int, seed: int = 0) -> Matrix:
     low = -(1 << (form.bits - 1)) if form.is_signed else 0
     high = low + (1 << form.bits)
     quants = random.integers(low, high, (rows, blocks, form.block))
+    whole, blocks = blocks, 1 if form.by_row else blocks
     scales = random.normal(0, 0.1, (rows, blocks)).astype(form.scale)
     middle = 0 if form.is_signed else 1 << (form.bits - 1)
     points: np.ndarray = np.full((rows, blocks), middle)
@@ -89,5 +92,8 @@ def matrix(form: Form, rows: int, depth: int, seed: int = 0) -> Matrix:
         zeros = packed(points, form.bits)
     if form.zeros == "floats":
         points = zeros = random.normal(middle, 1, (rows, blocks)).astype(form.scale)
+    if form.by_row:  # strides between blocks are 0
+        scales = np.broadcast_to(scales, (rows, whole))
+        zeros = np.broadcast_to(zeros, (rows, whole)) if form.zeros == "floats" else zeros
     integers = quants - points[..., None].astype(np.float64)
     return Matrix(form, packed(quants, form.bits), scales, zeros, integers)

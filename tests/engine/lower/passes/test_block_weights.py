@@ -24,14 +24,22 @@ def drawn(kind, *shape):
 
 
 def real(weights, scales, zeros, block, axis):
+    if block is None:
+        spread = [np.expand_dims(each.astype(np.float32), 1 - axis) for each in (scales, zeros)]
+        return (weights.astype(np.float32) - spread[1]) * spread[0]
     spread = [np.repeat(each.astype(np.float32), block, axis) for each in (scales, zeros)]
     return (weights.astype(np.float32) - spread[1]) * spread[0]
 
 
 def qdq(kind, axis, *, zeros, operator, shape=(96, 64), block=32, steps=2, half=False):
-    """A model that dequantizes weights in blocks for one operator; returns model, weights."""
+    """A model that dequantizes weights in blocks for one operator; returns model, weights.
+
+    With `block` of None, they have a scale for each index of the axis.
+    """
     weights = drawn(kind, *shape)
-    blocks = [length // block if place == axis else length for place, length in enumerate(shape)]
+    blocks = [shape[axis]] if block is None else [
+        length // block if place == axis else length for place, length in enumerate(shape)
+    ]  # fmt: skip
     scales = np.abs(normal(*blocks)).astype(np.float16 if half else np.float32)
     origin = drawn(kind, *blocks) if zeros else np.zeros(blocks, TYPES[kind])
     tensors = [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(scales, "s")]
@@ -39,7 +47,8 @@ def qdq(kind, axis, *, zeros, operator, shape=(96, 64), block=32, steps=2, half=
     if zeros:
         tensors.append(numpy_helper.from_array(origin, "z"))
         names.append("z")
-    nodes = [helper.make_node("DequantizeLinear", names, ["real"], axis=axis, block_size=block)]
+    size = {} if block is None else {"block_size": block}
+    nodes = [helper.make_node("DequantizeLinear", names, ["real"], axis=axis, **size)]
     number = 10 if half else 1
     depth = shape[1 - (operator != "Transpose")] if operator != "Gather" else 0
     if operator == "Transpose":
@@ -59,7 +68,8 @@ def qdq(kind, axis, *, zeros, operator, shape=(96, 64), block=32, steps=2, half=
                                       ["n"] if operator == "Gather" else ["n", depth])  # fmt: skip
     y = helper.make_tensor_value_info("y", number, None)
     graph = helper.make_graph(nodes, "g", [x], [y], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    opset = 13 if block is None and kind.endswith("8") and not half else 21
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
     if operator == "Gather":
         feed = np.array([0, shape[0] - 1, -1, 5])[:steps]
     else:
@@ -99,6 +109,47 @@ def test_integers_in_blocks_are_read(kind, operator, axis, zeros, half, tmp_path
     truth = wanted(operator, x, matrix)
     error = np.abs(result - truth).max() / np.abs(truth).max()
     assert error < (2e-3 if half else 1e-5)
+
+
+CHANNELS = [("MatMul", 1), ("Transpose", 0), ("Gemm", 0), ("Gather", 0)]
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(
+    ("operator", "axis", "half"),
+    [*((*each, False) for each in CHANNELS), *((*each, True) for each in CHANNELS[:3])],
+)
+@pytest.mark.parametrize("kind", TYPES)
+def test_integers_with_a_scale_for_each_channel_are_read(
+    kind, operator, axis, zeros, half, tmp_path
+):
+    """A product that sums along the channels' own elements reads the integers, not real numbers."""
+    shape = (320, 192) if operator == "MatMul" else (192, 320)
+    model, x, matrix = qdq(
+        kind, axis, zeros=zeros, operator=operator, shape=shape, block=None, half=half
+    )
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    with tightship.load(path, shapes={"x": x.shape}) as loaded:
+        names = [step.implementation for step in loaded.plan.steps]
+        assert ("block_gather" if operator == "Gather" else "block_product") in names
+        held = loaded.plan.weights_bytes
+        result = loaded.run({"x": x})["y"]
+    if operator != "Gemm":  # whose bias is as large as the scales
+        assert held <= 1.05 * path.stat().st_size
+    truth = wanted(operator, x, matrix)
+    error = np.abs(result - truth).max() / np.abs(truth).max()
+    assert error < (2e-3 if half else 1e-6)
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (96, 64)), (1, (40, 64))])
+def test_scales_across_the_sums_become_real_numbers(axis, shape):
+    """A scale for each summed element, or channels of elements that no block divides."""
+    model, x, matrix = qdq("int8", axis, zeros=True, operator="MatMul", shape=shape, block=None)
+    with tightship.load(model.SerializeToString(), shapes={"x": x.shape}) as loaded:
+        assert not any("block" in step.implementation for step in loaded.plan.steps)
+        result = loaded.run({"x": x})["y"]
+    np.testing.assert_allclose(result, wanted("MatMul", x, matrix), rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ enum class BlockZeros : uint8_t { kMiddle, kPacked, kFloats };
 /// Encoding of a matrix: element k of row n is `(quant - zero) * scale`, the latter two those of
 /// block `k / block`. Quants lie in `block * bits / 8` bytes, low bits first; packed zero points of
 /// a row likewise. The middle is 2^(bits-1), or 0 if quants are signed. Strides are in bytes; that
-/// of packed zero points from block to block is not used.
+/// of packed zero points from block to block is not used. If `scales_block` is 0, the blocks of a
+/// row have one scale and one zero point.
 struct BlockFormat {
     int64_t bits;  ///< 2, 4 or 8
     int64_t block; ///< elements, a power of two, at least 16
@@ -33,6 +34,11 @@ constexpr int64_t block_bytes(const BlockFormat &format) {
 
 constexpr int64_t blocks_of(const BlockFormat &format, int64_t depth) {
     return (depth + format.block - 1) / format.block;
+}
+
+/// Returns whether the blocks of a row have one scale and one zero point.
+constexpr bool is_by_row(const BlockFormat &format) {
+    return format.scales_block == 0;
 }
 
 constexpr int64_t float_bytes(BlockFloat type) {

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 from tightship._core import NativeKernel
 from tightship.engine.lower.native.indexed import INDICES
+from tightship.engine.lower.passes.block_weights import weights_by_channels
 from tightship.engine.lower.passes.blocks import Blocks, BlockWeights, EncodedRows
+from tightship.engine.lower.passes.dequantized import Dequantized
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.fused_nodes import take_bias
 from tightship.graph import DType, Node, element_count
@@ -90,6 +92,8 @@ def block_gather(builder: Builder, node: Node) -> bool:
 def _weights(builder: Builder, name: str, *, is_turned: bool) -> Blocks | EncodedRows | None:
     """Return the operands of a constant matrix in blocks, if kernels read it in this order."""
     constant = builder.constant(name)
+    if isinstance(constant, Dequantized):
+        constant = weights_by_channels(constant)
     if not isinstance(constant, BlockWeights) or constant.blocks is None:
         return None
     blocks = constant.blocks
@@ -145,12 +149,13 @@ def _with_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
 def _format(blocks: Blocks) -> NativeKernel.BlockFormat:
     form, zeros = blocks.form, blocks.zeros
     scale = blocks.scales.dtype.itemsize
+    scales = (scale, 0) if blocks.is_by_row else (form.blocks * scale, scale)
     kind, apart = "middle", (0, 0)
     if zeros is not None and zeros.dtype is DType.UINT8:
-        kind, apart = "packed", (form.zero_bytes, 1)
+        kind, apart = "packed", (zeros.shape[1], 1)
     elif zeros is not None:
-        kind, apart = "floats", (form.blocks * scale, scale)
-    strides = [form.row_bytes, form.block * form.bits // 8, form.blocks * scale, scale, *apart]
+        kind, apart = "floats", scales
+    strides = [form.row_bytes, form.block * form.bits // 8, *scales, *apart]
     return NativeKernel.BlockFormat(
         form.bits, form.block, form.is_signed, blocks.scales.dtype.value, kind, strides
     )

@@ -14,6 +14,7 @@ from tightship.engine.kernels.block_weights import (
     unpacked,
 )
 from tightship.engine.lower.passes.blocks import Blocks, BlockWeights, EncodedRows
+from tightship.engine.lower.passes.dequantized import Dequantized
 from tightship.engine.lower.passes.encoded_rows import encoded_weights, rows_of
 from tightship.engine.lower.passes.reshaped import reshaped
 from tightship.engine.lower.passes.widened import Widened, widened
@@ -27,6 +28,8 @@ INTEGERS = {
 """Bits of an element, and whether it is signed, by element type."""
 BLOCK_MIN = 16
 """Least length of a block that kernels take, which is a power of two."""
+BLOCK_MAX = 256
+"""Longest block of those that share a scale."""
 REALS = frozenset({DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16})
 
 
@@ -65,8 +68,12 @@ def block_weights(
             return _of_bytes(node, operands, dtype)
         case "tightship", "DequantizeRows":
             return rows_of(node, operands[0], dtype)
-        case "", "DequantizeLinear":
+        case "", "DequantizeLinear" if node.attributes.get("block_size", 0):
             return _of_tensor(node, operands, dtype)
+        case "", "DequantizeLinear":
+            axis = node.attributes.get("axis", 1)
+            assert isinstance(axis, int)
+            return _of_channels(*(*operands, None)[:3], axis, dtype)
         case "", "Transpose" | "Cast":
             return _of_matrix(node, operands[0], dtype)
     return None
@@ -74,6 +81,8 @@ def block_weights(
 
 def _of_matrix(node: Node, first: Constant | None, dtype: DType) -> BlockWeights | None:
     """Transpose or widen a matrix in blocks."""
+    if isinstance(first, Dequantized) and node.operator == "Transpose":
+        first = weights_by_channels(first)
     if not isinstance(first, BlockWeights) or first.blocks is None:
         return None
     if node.operator == "Transpose" and node.attributes.get("perm", (1, 0)) == (1, 0):
@@ -140,17 +149,61 @@ def _of_tensor(
     wanted = (form.blocks, rows) if is_turned else (rows, form.blocks)
     if scales.shape != wanted or (zeros is not None and zeros.shape != wanted):
         return None
+    narrow = _scales(scales, wanted, None)
     return _weights(
         Blocks(
             form,
             _bytes_by_row(integers, bits, is_turned=is_turned),
-            _taken(_turned(scales) if is_turned else scales),
+            _turned(narrow) if is_turned else narrow,
             _zeros(form, zeros, is_turned=is_turned),
             "exact",
         ),
         dtype,
         is_turned=is_turned,
     )
+
+
+def weights_by_channels(constant: Dequantized) -> BlockWeights | None:
+    """Return a matrix of 8 bits with a scale for each channel as one in blocks, if it can be."""
+    operands = constant.integers, constant.scale, constant.zero
+    return _of_channels(*operands, constant.axis, constant.dtype)
+
+
+def _of_channels(
+    integers: Constant | None,
+    scales: Constant | None,
+    zeros: Constant | None,
+    axis: int,
+    dtype: DType,
+) -> BlockWeights | None:
+    """Make a matrix in blocks of integers with a scale for each index of an axis.
+
+    The blocks of a row, or of a column, share its scale.
+    """
+    if integers is None or scales is None or len(integers.shape) != 2:
+        return None
+    if integers.dtype not in INTEGERS or scales.dtype not in REALS or axis not in (-2, -1, 0, 1):
+        return None
+    is_turned = axis in (-1, 1)
+    rows, depth = integers.shape[::-1] if is_turned else integers.shape
+    block = min(depth & -depth, BLOCK_MAX)
+    shapes = {each.shape for each in (scales, zeros) if each is not None}
+    if block < BLOCK_MIN or shapes != {(rows,)}:
+        return None
+    bits, is_signed = INTEGERS[integers.dtype]
+    form = BlockForm(rows, depth, bits, block, is_signed)
+    if zeros is not None:
+        zeros = _bytes_by_row(reshaped(zeros, (rows, 1)), bits, is_turned=False)
+    elif form.middle:
+        zeros = Fill(np.zeros((), np.uint8), (rows, 1))
+    blocks = Blocks(
+        form,
+        _bytes_by_row(integers, bits, is_turned=is_turned),
+        _scales(scales, (rows, 1), zeros),
+        zeros,
+        "exact",
+    )
+    return _weights(blocks, dtype, is_turned=is_turned)
 
 
 def _zeros(form: BlockForm, zeros: Constant | None, *, is_turned: bool) -> Constant | None:

@@ -16,9 +16,10 @@ class Blocks:
     Attributes:
         form: Form of the integers.
         integers: Bytes [rows, `form.row_bytes`].
-        scales: float32 or float16 [rows, blocks].
-        zeros: Zero points: bytes [rows, `form.zero_bytes`], or reals as the scales; None if all
-            are `form.middle`.
+        scales: float32 or float16 [rows, blocks]; [rows, 1] if the blocks of a row have one scale
+            and one zero point.
+        zeros: Zero points: bytes [rows, `form.zero_bytes`], or [rows, 1] as the scales, or reals as
+            the scales; None if all are `form.middle`.
         mode: Activations that a product may use: `exact` for float32, `int8` for integers with a
             scale for each block of a row.
     """
@@ -28,6 +29,11 @@ class Blocks:
     scales: Constant
     zeros: Constant | None
     mode: str
+
+    @property
+    def is_by_row(self) -> bool:
+        """Whether the blocks of a row have one scale and one zero point."""
+        return self.scales.shape != (self.form.rows, self.form.blocks)
 
     @property
     def constants(self) -> tuple[Constant, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 from tightship.engine.kernels import evaluate
 from tightship.engine.kernels.failure import named
 from tightship.engine.lower.passes.blocks import BlockWeights
-from tightship.engine.lower.passes.dequantized import dequantized
+from tightship.engine.lower.passes.dequantized import Dequantized, dequantized
 from tightship.engine.lower.passes.reshaped import reshaped
 from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.engine.lower.passes.widened import HALVES, widened
@@ -55,13 +55,13 @@ def _fold(graph: Graph, node: Node, constants: dict[str, Constant]) -> dict[str,
     if row_of(node).category is Category.RESHAPING:
         return {node.outputs[0]: reshaped(constants[node.inputs[0]], values[0].static_shape)}
     operands = [constants[name] if name else None for name in node.inputs]
-    in_blocks = _in_blocks(node, operands, values[0].dtype)
-    if in_blocks is not None:
-        return {node.outputs[0]: in_blocks}
     if node.operator == "DequantizeLinear" and not node.domain:
         kept = dequantized(node, operands)
         if kept is not None and values[0].dtype is kept.dtype:
             return {node.outputs[0]: kept}
+    in_blocks = _in_blocks(node, operands, values[0].dtype)
+    if in_blocks is not None:
+        return {node.outputs[0]: in_blocks}
     if node.operator == "Cast" and not node.domain and values[0].dtype is DType.FLOAT32:
         source = constants[node.inputs[0]]
         if source.dtype in HALVES:
@@ -78,8 +78,8 @@ def _in_blocks(
     node: Node, operands: list[Constant | None], dtype: DType | None
 ) -> BlockWeights | None:
     """Return the result as a matrix in blocks, if it is one."""
-    dequantizes = node.operator in DEQUANTIZED or "block_size" in node.attributes
-    moves_blocks = bool(operands) and isinstance(operands[0], BlockWeights)
+    dequantizes = node.operator in DEQUANTIZED or node.operator == "DequantizeLinear"
+    moves_blocks = bool(operands) and isinstance(operands[0], (BlockWeights, Dequantized))
     if not dequantizes and not moves_blocks:
         return None
     from tightship.engine.lower.passes.block_weights import block_weights  # few models have such
