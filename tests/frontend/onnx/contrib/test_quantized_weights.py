@@ -4,6 +4,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
@@ -86,6 +87,27 @@ def table_of_bytes(bits: int, *, zeros: bool = True) -> Case:
     }  # fmt: skip
     names = ("table", "scales", *(["zeros"] if zeros else []))
     return Case("GatherBlockQuantized", inputs, {"bits": bits, "block_size": 16}, weights=names)
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("uint8", 4), ("uint8", 8), ("int4", 4)])
+def test_rows_of_a_table_with_narrow_scales_are_read_from_integers(kind: str, bits: int) -> None:
+    """Scales and rows of float16, which a Cast makes float32, take no table of real numbers."""
+    table = integers(np.uint8, 1200, 8 * bits)
+    if kind == "int4":
+        table = RANDOM.integers(-8, 8, (1200, 64)).astype(ml_dtypes.int4)
+    ids, scales = np.array([3, 1, -2]), normal(1200, 4).astype(np.float16)
+    inputs = {"table": table, "ids": ids, "scales": scales}
+    attributes, names = {"bits": bits, "block_size": 16}, ("table", "scales")
+    case = Case("GatherBlockQuantized", inputs, attributes, weights=names, opset=21)
+    assert_as_onnxruntime(case)
+    model = onnx.load_from_string(case.model)
+    model.graph.node.append(onnx.helper.make_node("Cast", ["y"], ["wide"], to=1))
+    model.graph.output[0].name = "wide"
+    with tightship.load(model.SerializeToString()) as loaded:
+        assert "block_gather" in [step.implementation for step in loaded.plan.steps]
+        assert loaded.plan.weights_bytes <= 1.05 * len(case.model)
+        found = loaded.run({"ids": ids})["wide"]
+    np.testing.assert_array_equal(found, run(case)["y"].astype(np.float32))
 
 
 @pytest.mark.parametrize("zeros", [False, True])

@@ -51,7 +51,10 @@ def matmul_by_blocks(s: Pattern) -> None:
 
 
 def gather_by_blocks(s: Pattern) -> None:
-    """Decompose a gather from a quantized table into a gather from the table of real numbers."""
+    """Decompose a gather from a quantized table into a gather from the table of real numbers.
+
+    These are of float32, so that the rows alone are rounded to scales of 16 bits.
+    """
     data, scales, zeros = s.input(0), s.input(2), s.input(3)
     rank = len(s.shape(data))
     size, bits = _block_size(s), _bits(s)
@@ -65,8 +68,10 @@ def gather_by_blocks(s: Pattern) -> None:
             f"a table of {element_name(s.dtype(data))}", "it must be of int4, uint4 or uint8"
         )
     if s.dtype(data) != TensorProto.UINT8:
-        table = s("DequantizeLinear", data, scales, zeros, axis=quantized, block_size=size)
-        s.give(0, s("Gather", table, s.input(1), axis=gathered))
+        wide = _cast(s, scales, s.dtype(scales), TensorProto.FLOAT)
+        table = s("DequantizeLinear", data, wide, zeros, axis=quantized, block_size=size)
+        rows = s("Gather", table, s.input(1), axis=gathered)
+        s.give(0, _cast(s, rows, TensorProto.FLOAT, s.dtype(scales)))
         return
     if (rank, gathered, quantized) != (2, 0, 1):
         raise s.refusal(
@@ -78,8 +83,14 @@ def gather_by_blocks(s: Pattern) -> None:
     if form.depth % size:
         raise s.refusal(f"rows of {form.depth} elements", f"`block_size` = {size} must divide them")
     check_shape(s, 2, "scales", [form.rows, form.blocks])
-    table = real_matrix(s, form, s.dtype(scales), (0, 2, 3), "exact")
-    s.give(0, s("Gather", table, s.input(1), axis=0))
+    table = real_matrix(s, form, TensorProto.FLOAT, (0, 2, 3), "exact")
+    rows = s("Gather", table, s.input(1), axis=0)
+    s.give(0, _cast(s, rows, TensorProto.FLOAT, s.dtype(scales)))
+
+
+def _cast(s: Pattern, value: str, element: int, wanted: int) -> str:
+    """Return a value of an element type as one of another."""
+    return value if element == wanted else s("Cast", value, to=wanted)
 
 
 def _axis(s: Pattern, name: str, rank: int) -> int:
