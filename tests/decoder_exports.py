@@ -28,7 +28,7 @@ def transformers5(
     turned = w("Mul", w("Cast", w("Unsqueeze", places, w.constant([2])), to=FLOAT), angles)
     both = w("Unsqueeze", w("Concat", turned, turned, axis=-1), w.constant([1]))
     cosines, sines = w("Cos", both), w("Sin", both)
-    bias = _bias(w, mask, ids, w("Concat", caches[0][0], axis=2), window=window, flat=flat)
+    bias = causal_bias(w, mask, ids, w("Concat", caches[0][0], axis=2), window=window, flat=flat)
     scale = w.number(size.length**-0.25)
     for layer, caches_before in enumerate(caches):
         y = w.norm(x)
@@ -52,7 +52,7 @@ def transformers5(
     return w.finished()
 
 
-def _bias(w: Writer, mask: str, ids: str, past: str, *, window: int, flat: bool) -> str:
+def causal_bias(w: Writer, mask: str, ids: str, past: str, *, window: int, flat: bool) -> str:
     """Write 0 where a query sees a key, and the lowest number elsewhere."""
     zero, one = w.constant(0), w.constant(1)
     rows, steps, batch = (

@@ -1,24 +1,21 @@
-"""T5's decoder as optimum and TorchScript write it, with made weights."""
+"""Decoders of T5 and BART as optimum and torch.onnx write them, with made weights."""
 
 import numpy as np
+from onnx import numpy_helper
 
-from tests.decoders import FLOAT, INT64, LOWEST, Size, Writer
+from tests.decoder_exports import causal_bias
+from tests.decoders import BOOL, FLOAT, INT64, LOWEST, Size, Writer
 
 PAST = "past_decoder_sequence_length"
 TOTAL = f"{PAST} + decoder_sequence_length"
+ROWS = "encoder_sequence_length"
 BUCKETS, FARTHEST = 8, 20
 
 
 def t5(size: Size | None = None) -> bytes:
     """T5: a bias by distance, a mask that is written over itself, caches of an encoder's rows."""
-    size = size or Size(shared=4)
-    w = Writer(size)
-    ids = w.input("input_ids", INT64, "batch_size", "decoder_sequence_length")
-    seen = w.input("encoder_attention_mask", INT64, "batch_size", "encoder_sequence_length")
-    own = [_caches(w, layer, "decoder", PAST) for layer in range(size.layers)]
-    fixed = [
-        _caches(w, layer, "encoder", "encoder_sequence_length") for layer in range(size.layers)
-    ]
+    w = Writer(size or Size(shared=4))
+    ids, seen, own, fixed = _inputs(w)
     past, steps = _length(w, own[0][0], 2), _length(w, ids, 1)
     total = w("Add", past, steps)
     new, every = (
@@ -27,8 +24,46 @@ def t5(size: Size | None = None) -> bytes:
     )
     mask = _mask(w, ids, (new, every), (steps, total))
     bias = w("Add", _bias_by_distance(w, new, every), mask)
+    x = w("Gather", w.weight(w.size.vocabulary, w.size.width), ids)
+    return _finished(w, x, (own, fixed), bias, seen)
+
+
+def bart(*, flat: bool) -> bytes:
+    """BART: positions from the third row of a table on, and a mask of ones that the graph makes.
+
+    With `flat`, the mask is gathered as TorchScript does it, from texts that are joined; else as
+    dynamo does, by text and column.
+    """
+    w = Writer(Size(shared=4))
+    ids, seen, own, fixed = _inputs(w)
+    past, steps = _length(w, own[0][0], 2), _length(w, ids, 1)
+    total = w("Add", past, steps)
+    lengths = [w("Unsqueeze", each, w.constant([0])) for each in (_length(w, ids, 0), total)]
+    one = numpy_helper.from_array(np.ones(1, np.int64))
+    ones = w("ConstantOfShape", w("Concat", *lengths, axis=0), value=one)
+    mask = w("Cast", ones, to=BOOL)
+    bias = causal_bias(w, mask, ids, own[0][0], window=0, flat=flat)
+    places = w("Add", w("Range", past, total, w.constant(1)), w.constant(2))
+    tables = [w.weight(rows, w.size.width) for rows in (w.size.vocabulary, w.size.positions)]
+    x = w("Add", w("Gather", tables[0], ids), w("Gather", tables[1], places))
+    return _finished(w, x, (own, fixed), bias, seen)
+
+
+def _inputs(w: Writer) -> tuple[str, str, list[list[str]], list[list[str]]]:
+    """Write the tokens, the mask of the encoder's rows, own caches and those of these rows."""
+    ids = w.input("input_ids", INT64, "batch_size", "decoder_sequence_length")
+    seen = w.input("encoder_attention_mask", INT64, "batch_size", ROWS)
+    own, fixed = ([_caches(w, layer, side, rows) for layer in range(w.size.layers)]
+                  for side, rows in (("decoder", PAST), ("encoder", ROWS)))  # fmt: skip
+    return ids, seen, own, fixed
+
+
+def _finished(
+    w: Writer, x: str, caches: tuple[list[list[str]], list[list[str]]], bias: str, seen: str
+) -> bytes:
+    """Write the layers, each of which attends to its own rows and to the encoder's."""
+    size, (own, fixed) = w.size, caches
     absent = w("Sub", w.number(1), w("Cast", w("Unsqueeze", seen, w.constant([1, 2])), to=FLOAT))
-    x = w("Gather", w.weight(size.vocabulary, size.width), ids)
     for layer, (old, cross) in enumerate(zip(own, fixed, strict=True)):
         y = w.norm(x)
         query, key, value = (w.heads(w.dense(y, size.width, size.width), size.heads)

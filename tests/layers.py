@@ -72,9 +72,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.verify": (  # nothing that a solver uses
         "_core.first_overlap errors planner.problem planner.plan planner.verify_constraints"
     ),
-    "planner.verify_constraints": (
-        "_core.first_overlap errors planner.constraints planner.problem"
-    ),
+    "planner.verify_constraints": "_core.first_overlap errors planner.constraints planner.problem",
     "planner.bound": "_core planner.constrained.bound planner.problem",
     "planner.constrained": "",
     "planner.constrained.items": "planner.constraints planner.problem",
@@ -115,9 +113,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
     "planner.parallel": (
         "_core errors planner.alias_group planner.bound planner.liveness planner.parallel"
-        " planner.placements planner.plan planner.portfolio planner.problem"
-        " planner.schedule planner.schedule_plan planner.stored_order planner.verify"
-        " planner.verify_parallel"
+        " planner.placements planner.plan planner.portfolio planner.problem planner.schedule"
+        " planner.schedule_plan planner.stored_order planner.verify planner.verify_parallel"
     ),
     "planner.reorder": (
         "_core planner.alias_group planner.parallel planner.planning planner.problem"
@@ -261,7 +258,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading.session_programs"
     ),
     "loading.session_programs": (
-        "errors engine frontend.onnx loading.opening model.session_options"
+        "errors engine frontend.onnx loading.input_shapes loading.opening model.session_options"
     ),
     "loading.planned_session": "errors engine.plan loading.input_shapes",
     "loading.stored_session_plan": (
@@ -296,9 +293,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.nnapi": "errors graph driver.types driver.nnapi",
     "driver.service": "errors driver.protocol driver.types driver.service",
     "driver.models": (
-        "_core errors frontend.onnx graph loading model engine.arenas.arena_group"
-        " driver.memory driver.nnapi driver.printable driver.protocol driver.service driver.types"
-        " driver.models"
+        "_core errors frontend.onnx graph loading model engine.arenas.arena_group driver.memory"
+        " driver.nnapi driver.printable driver.protocol driver.service driver.types driver.models"
     ),
     "driver.client": (
         "_core deprecated errors frontend.onnx prepared_cache quantity safetensors driver.memory"
@@ -354,9 +350,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine model training loading.tuning plug.hints"
-        " resource.slot_file driver.nnapi trace backend cli driver.memory driver.models"
-        " driver.types.elements"
+        "graph planner frontend engine model training loading.tuning plug.hints resource.slot_file"
+        " driver.nnapi trace backend cli driver.memory driver.models driver.types.elements"
         " driver.client driver.oip safetensors torch_compile cluster"
     ),
     "ml_dtypes": "graph.layout engine.kernels",

@@ -1,6 +1,8 @@
-"""Sessions of T5's decoder, whose caches of an encoder's rows never change."""
+"""Sessions of decoders of T5 and BART, whose caches of an encoder's rows never change."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,20 @@ from numpy.typing import NDArray
 
 import tightship
 from tests.decoder_exports import merged
-from tests.encoder_decoder_exports import t5
+from tests.encoder_decoder_exports import bart, t5
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.weights.weight_store import aligned_offsets
+from tightship.loading.restoring import Asked
 from tightship.loading.session_plan import session_planner
+from tightship.loading.stored_session_plan import stored_planner
 
 Arrays = Mapping[str, NDArray[Any]]
 CONTEXT, ROWS = 40, 6
+EXPORTS: Mapping[str, Callable[[], bytes]] = {
+    "T5": t5,
+    "BART by TorchScript": partial(bart, flat=True),
+    "BART by dynamo": partial(bart, flat=False),
+}
 
 
 def given_of(batch: int) -> dict[str, NDArray[Any]]:
@@ -50,9 +59,10 @@ def loop_of(data: bytes, given: Arrays, texts: list[list[int]]) -> list[NDArray[
 
 
 @pytest.mark.parametrize("batch", [1, 2])
-def test_logits_are_those_of_growing_caches(batch: int) -> None:
-    """Distances exceed the farthest bucket, at positions that only a run tells."""
-    data, given = t5(), given_of(batch)
+@pytest.mark.parametrize("name", EXPORTS)
+def test_logits_are_those_of_growing_caches(name: str, batch: int) -> None:
+    """T5's distances exceed the farthest bucket, at positions that only a run tells."""
+    data, given = EXPORTS[name](), given_of(batch)
     texts = [[*range(13)], *[[each] for each in (6, 5, 3, 5, 8, 9)], [1, 2, 3], [*range(17)]]
     wanted = loop_of(data, given, texts)
     with tightship.load(data, shapes={"batch_size": batch}) as model:
@@ -91,6 +101,27 @@ def test_a_plan_counts_what_an_encoder_gives_to_each_session() -> None:
         once = sum(array.nbytes for array in given.values())
         assert planned.state_bytes == session.state_bytes + once
         assert planned.peak_bytes(3) - planned.peak_bytes(1) == 2 * planned.state_bytes
+
+
+def test_a_prepared_file_opens_sessions_and_plans_what_each_is_given(tmp_path: Path) -> None:
+    model, prepared = tmp_path / "t5.onnx", tmp_path / "t5.tship"
+    model.write_bytes(t5())
+    with pytest.raises(tightship.InputError, match="--shape encoder_sequence_length=1500"):
+        tightship.prepare(model, prepared, context=CONTEXT, chunk=8)
+    rows, given = {"encoder_sequence_length": ROWS}, given_of(1)
+    tightship.prepare(model, prepared, shapes=rows, context=CONTEXT, chunk=8)
+    with tightship.load(prepared) as stored, tightship.load(model) as other:
+        sessions = [each.session(CONTEXT, chunk=8, inputs=given) for each in (stored, other)]
+        found, wanted = (session.step([*range(13)]) for session in sessions)
+        np.testing.assert_array_equal(found, wanted)
+        once = sum(array.nbytes for array in given.values())
+        planned = stored_planner(prepared, Asked(), {}).plan(CONTEXT)
+        assert planned.state_bytes == sessions[0].state_bytes + once
+        assert planned.peak_bytes(3) - planned.peak_bytes(1) == 2 * planned.state_bytes
+    planner = session_planner(model, rows, Settings())
+    planner.chunk = 8
+    assert planner.plan(CONTEXT).io_bytes == planned.io_bytes
+    assert planner.plan(CONTEXT).state_bytes == planned.state_bytes
 
 
 def test_a_plan_without_the_rows_of_the_encoder_says_what_to_give() -> None:

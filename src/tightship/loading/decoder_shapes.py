@@ -1,7 +1,7 @@
 """Shapes to load a decoder with if its caller gives none: one token after some others."""
 
 from tightship.engine.state.decoder import CONTEXT_MIN, Declared, decoder_of
-from tightship.engine.state.encoder import encoder_shapes
+from tightship.engine.state.encoder import encoder_dimensions, encoder_shapes
 from tightship.engine.state.pairs import may_have_caches
 from tightship.errors import GraphError
 from tightship.frontend.onnx import OnnxFile
@@ -19,22 +19,24 @@ def decoder_shapes(file: OnnxFile, given: Given) -> dict[str, tuple[int, ...]] |
 
     Args:
         file: The model's file.
-        given: Shapes and lengths that the caller gives; the batch, at most.
+        given: Shapes and lengths that the caller gives; at most the batch, and an encoder's rows.
     """
     if not may_have_caches(file.declared):
         return None
     types = dict.fromkeys(file.declared, DType.FLOAT32)  # shapes do not depend on them
     declared = Declared(file.declared, file.declared_outputs, types)
     shapes, named = divided(declared.inputs, given)
-    batch = 1
-    for name, length in named.items():
-        if not any(shape and shape[0] == name for shape in declared.inputs.values()):
-            return None
-        batch = length
-    if shapes or len(named) > 1 or batch < 1:
+    own = encoder_dimensions(declared.inputs)
+    rows = {name: length for name, length in named.items() if name in own}
+    batches = {name: length for name, length in named.items() if name not in own}
+    firsts = {shape[0] for shape in declared.inputs.values() if shape}
+    if shapes or len(batches) > 1 or not batches.keys() <= firsts:
         return None
+    if min(named.values(), default=1) < 1:
+        return None
+    batch = next(iter(batches.values()), 1)
     try:
-        extra = encoder_shapes(declared.inputs, batch, {}, ENCODER_ROWS)
+        extra = encoder_shapes(declared.inputs, batch, rows, ENCODER_ROWS)
         found = decoder_of(file.graph, declared, CONTEXT_MIN, batch, extra=extra)
         return found.file_shapes(1)
     except GraphError:

@@ -9,11 +9,13 @@ from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.state.decoder import TOKENS, Declared
 from tightship.engine.state.digest import digest_of
+from tightship.engine.state.encoder import encoder_shapes
 from tightship.engine.stored.save import Steps
 from tightship.engine.stored.sessions import choices_json
 from tightship.engine.stored.steps import steps_json
 from tightship.errors import InputError
 from tightship.frontend.onnx import OnnxFile
+from tightship.loading.input_shapes import divided
 from tightship.loading.opening import is_open
 from tightship.model.session_options import SessionOptions
 
@@ -52,13 +54,29 @@ def session_steps(
     contexts, chunk, cache = wanted
     inputs = own.placement.lowered.inputs
     batch = next((inputs[name].shape[0] for name in TOKENS if name in inputs), 1)
+    extra = _encoder_shapes(source, settings, batch)
     declared = Declared.of(source.graph(None, allow_symbolic=True))
     for context in dict.fromkeys(contexts):
-        choices = SessionOptions(context, batch, chunk, cache=cache).choices()
+        plain = SessionOptions(context, batch, chunk, cache=cache).choices()
+        choices = replace(plain, extra=extra)
         decoder = choices.decoder(source.graph, declared)
         about = steps_json(declared, choices.sizes, digest_of(decoder.file_graph(1)))
         programs = session_programs(decoder, choices, own.name, settings, known)
         yield Steps(choices_json(choices), about, programs)
+
+
+def _encoder_shapes(
+    source: OnnxFile, settings: Settings, batch: int
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return shapes of the inputs with an encoder's rows, of lengths that the caller gave.
+
+    Raises:
+        InputError: A length is missing.
+    """
+    shapes, lengths = divided(source.declared, settings.shapes or {})
+    for name, shape in shapes.items():
+        lengths |= dict(zip(map(str, source.declared[name] or ()), shape, strict=False))
+    return tuple(sorted(encoder_shapes(source.declared, batch, lengths).items()))
 
 
 def session_programs(

@@ -80,14 +80,15 @@ class StoredSessionPlanner:
         decoder = choices.decoder(_unread, steps.declared)
         own, arenas = self.sessions.model.plan(), steps.model.arenas()
         ends = [steps.compiled(count, decoder) for count in {choices.chunk: 0, 1: 0}]
+        given = decoder.given_bytes
         largest = max(program_bytes(each.placement.lowered) for each in ends)
         return SessionPlan(
             choices.context,
             steps.model.weights_bytes,
             own.arena_bytes + max(arenas),
-            max(each.placement.io_bytes for each in ends) - 2 * decoder.state_bytes,
+            max(each.placement.io_bytes for each in ends) - 2 * decoder.state_bytes - given,
             own.runtime_bytes + session_bytes(largest, choices.chunk.bit_length()),
-            decoder.state_bytes,
+            decoder.state_bytes + given,
             decoder.bytes_per_token,
         )
 
