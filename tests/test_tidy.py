@@ -47,6 +47,7 @@ MANY_PARAMETERS = {
     "src/tightship/model/session_opener.py:session": "as `load`",
     "src/tightship/planner/problem.py:__init__": "a problem's fields; all but four have defaults",
     "src/tightship/engine/lower/selection.py:select": "all that selection heeds; one a keyword",
+    "src/tightship/engine/run/executor.py:execute": "all that a run heeds; two for few callers",
     "src/tightship/engine/lower/steps/builder.py:step": "facts of a step; the later ones keywords",
 }
 UNREFERENCED = {

@@ -1,6 +1,6 @@
 """Checks callers' arrays against a program's inputs and outputs, and binds them."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -74,36 +74,47 @@ def bind(
     return bound
 
 
+@dataclass(frozen=True, slots=True)
+class Besides:
+    """Inputs and outputs of a program, by name, whose slots have no array yet."""
+
+    lowered: Lowered
+    inputs: Mapping[str, Operand]
+    outputs: Mapping[str, Operand]
+
+    @staticmethod
+    def of(lowered: Lowered, placed: Container[int]) -> "Besides":
+        """Return those of a program besides slots that have an array."""
+        inputs = {name: operand for name, operand in lowered.inputs.items()
+                  if operand.space is Space.OBJECT or operand.slot not in placed}  # fmt: skip
+        outputs = {name: operand for name, operand in lowered.outputs.items()
+                   if operand.space is not Space.OBJECT and operand.slot not in placed}  # fmt: skip
+        return Besides(lowered, inputs, outputs)
+
+
 def bind_besides(
-    lowered: Lowered,
-    inputs: Mapping[str, ArrayLike],
-    placed: dict[int, Array],
-    kept: OutputBufferPool | None = None,
+    besides: Besides, inputs: Mapping[str, ArrayLike], kept: OutputBufferPool | None = None
 ) -> Bound:
     """Bind arrays to the inputs and outputs of a program whose slots have none yet.
 
     Args:
-        lowered: The program.
-        inputs: An array for every input that is not placed, by name; outputs get new arrays.
-        placed: Arrays by slot that fit the program; the result takes it over.
+        besides: These inputs and outputs.
+        inputs: An array for each of the inputs; outputs get new arrays.
         kept: Pool that provides the new output arrays; None allocates them.
 
     Raises:
         InputError: A name is missing or unknown, or a dtype or shape does not fit.
     """
-    wanted = {name: operand for name, operand in lowered.inputs.items()
-              if operand.space is Space.OBJECT or operand.slot not in placed}  # fmt: skip
-    _check_names(inputs, wanted, "input", required=True)
-    bound = Bound(placed, {name: c.array() for name, c in lowered.objects.items()})
-    for name, operand in wanted.items():
+    _check_names(inputs, besides.inputs, "input", required=True)
+    bound = Bound({}, {name: c.array() for name, c in besides.lowered.objects.items()})
+    for name, operand in besides.inputs.items():
         if operand.space is Space.OBJECT:
             bound.objects[name] = _object(inputs[name], operand)
         else:
             bound.external[operand.slot] = _input(name, inputs[name], operand)
-    for name, operand in lowered.outputs.items():
-        if operand.space is not Space.OBJECT and operand.slot not in placed:
-            new = np.empty if kept is None else partial(kept.array, name)
-            bound.external[operand.slot] = new(operand.shape, operand.dtype.numpy)
+    for name, operand in besides.outputs.items():
+        new = np.empty if kept is None else partial(kept.array, name)
+        bound.external[operand.slot] = new(operand.shape, operand.dtype.numpy)
     return bound
 
 

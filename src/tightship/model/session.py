@@ -18,7 +18,7 @@ from tightship.errors import InputError
 from tightship.model.feeds import Array
 from tightship.model.session_pool import SessionPool
 from tightship.model.session_tokens import KeptTokens, read_tokens
-from tightship.model.step_programs import PAST_LENGTH, StepPrograms, pieces
+from tightship.model.step_programs import PAST_LENGTH, BoundCaches, StepPrograms, pieces
 from tightship.public_calls import explains_memory, public_methods
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Session:
         self._programs, self._inputs, self._another = programs, dict(inputs), another
         self._pool = pool
         self._rows = self._new_rows(is_fork=is_fork)
+        self._caches: BoundCaches | None = None
         self._length = 0
         self._kept: KeptTokens | None = None
         self._prefixes: Prefixes | None = None
@@ -158,7 +159,7 @@ class Session:
                 part = np.ascontiguousarray(tokens[:, done : done + size])
                 past = np.array([start + done], np.int64)
                 inputs = {**self._inputs, name: part, PAST_LENGTH: past}
-                found.append(self._programs.run(size, inputs, self._rows.arrays, limits))
+                found.append(self._programs.run(size, inputs, self._bound_caches(), limits))
                 done += size
         except BaseException:
             self._rows.clear(start, start + count)
@@ -166,6 +167,12 @@ class Session:
                 prefixes.cut(start)
             raise
         return found
+
+    def _bound_caches(self) -> BoundCaches:
+        """Return the caches with what programs have bound of them."""
+        if self._caches is None or self._caches.arrays is not self._rows.arrays:
+            self._caches = BoundCaches(self._rows.arrays)
+        return self._caches
 
     def _reach(self, start: int, stop: int) -> None:
         """Prepare the rows of tokens that will run; all of them if steps write over all."""
@@ -286,7 +293,7 @@ class Session:
         with self._used():
             rows = self._new_rows()
             self._length = read(path, self._programs.digest, self._programs.decoder, rows)
-            self._rows = rows
+            self._rows, self._caches = rows, None
             self._keep_pages()
 
     def close(self) -> None:
@@ -301,7 +308,7 @@ class Session:
             return
         with self._used():
             self._is_closed = True
-            self._length, self._kept = 0, None
+            self._length, self._kept, self._caches = 0, None, None
             del self._rows
 
     def __enter__(self) -> "Session":

@@ -27,8 +27,9 @@ def read_tokens(given: ArrayLike, decoder: Decoder, length: int) -> Array:
             raise InputError(
                 f"Tokens are {array.dtype}; they must be whole numbers, the numbers of tokens."
             )
-        if array.min() < 0:
-            raise InputError(f"A token is {array.min()}; numbers of tokens are at least 0.")
+        least = array.item() if array.size == 1 else array.min()  # a step is often of one token
+        if least < 0:
+            raise InputError(f"A token is {least}; numbers of tokens are at least 0.")
     if rank == 3 and array.dtype != wanted.numpy:
         raise InputError(f"Embeddings are {array.dtype}; they must be {wanted.numpy}.")
     if array.ndim == rank - 1:

@@ -1,6 +1,7 @@
 """Programs of a decoder for 1, 2, 4, ... new tokens, over one copy of the weights."""
 
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,7 @@ from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import release_unused
 from tightship.engine.plan.footprint import program_bytes, session_bytes
 from tightship.engine.program.program import Lowered, PackedWeight, Space
+from tightship.engine.run.arena import FixedArrays
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
@@ -163,25 +165,25 @@ class StepPrograms:
         return made
 
     def run(
-        self, steps: int, inputs: Mapping[str, Array], caches: Mapping[str, Array], limits: Limits
+        self, steps: int, inputs: Mapping[str, Array], caches: "BoundCaches", limits: Limits
     ) -> Array:
         """Run a program on caches, which get the new rows in place; return the logits.
 
         Args:
             steps: New tokens.
             inputs: All inputs but the caches.
-            caches: Caches by the names of their inputs.
+            caches: The caches.
             limits: Limits of the run.
         """
         program = self.program(steps)
         with program.reserved(program.first_key, limits) as (made, arena):
             places = self._places_in(steps, made.lowered)
-            placed = {slot: caches[name] for slot, name in places.caches.items()}
             kept = self._kept if self.last else None  # all rows have a shape for each length
-            fed = feeds.bind_besides(made.lowered, inputs, placed, kept)
-            execute(made.executable, arena, fed.external, fed.objects, limits)
+            fed = feeds.bind_besides(places.besides, inputs, kept)
+            fixed = caches.fixed(steps, places)
+            execute(made.executable, arena, fed.external, fed.objects, limits, fixed=fixed)
         for name, slot in places.copied.items():
-            caches[name][...] = fed.external[slot]
+            caches.arrays[name][...] = fed.external[slot]
         return np.asarray(fed.external[places.logits])
 
     def _places_in(self, steps: int, lowered: Lowered) -> "_Places":
@@ -204,7 +206,7 @@ class StepPrograms:
             self._arenas.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class _Places:
     """Slots of a program's caches and logits.
 
@@ -214,6 +216,7 @@ class _Places:
         copied: Slots of the other outputs by the names of caches, which get their rows afterwards.
         appends: Whether all caches are written by kernels that append.
         logits: Slot of the logits.
+        besides: Inputs and outputs but caches.
     """
 
     lowered: Lowered
@@ -221,6 +224,7 @@ class _Places:
     copied: Mapping[str, int]
     appends: bool
     logits: int
+    besides: feeds.Besides
 
     @staticmethod
     def of(lowered: Lowered, decoder: Decoder) -> "_Places":
@@ -241,7 +245,30 @@ class _Places:
         ]
         kernels = {lowered.steps[step].implementation for steps in written for step in steps}
         appends = not copied and kernels <= {"append"}
-        return _Places(lowered, caches, copied, appends, lowered.outputs[decoder.logits].slot)
+        logits, besides = lowered.outputs[decoder.logits].slot, feeds.Besides.of(lowered, caches)
+        return _Places(lowered, caches, copied, appends, logits, besides)
+
+
+class BoundCaches:
+    """Caches that programs run on, with what each has bound of them.
+
+    Attributes:
+        arrays: Caches by the names of their inputs; they stay where they are.
+    """
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        """Bind nothing yet."""
+        self.arrays = arrays
+        self._fixed: dict[int, tuple[weakref.ref[_Places], FixedArrays]] = {}
+
+    def fixed(self, steps: int, places: _Places) -> FixedArrays:
+        """Return the caches by the slots of the program for a number of new tokens."""
+        known = self._fixed.get(steps)
+        if known is not None and known[0]() is places:
+            return known[1]
+        found = FixedArrays({slot: self.arrays[name] for slot, name in places.caches.items()})
+        self._fixed[steps] = weakref.ref(places), found
+        return found
 
 
 def pieces(count: int, chunk: int) -> list[int]:

@@ -8,7 +8,7 @@ import numpy as np
 from tightship.engine.run.limits import Limits
 from tightship.engine.state.decoder import Cache, Decoder
 from tightship.model.feeds import Array
-from tightship.model.step_programs import PAST_LENGTH, StepPrograms, pieces
+from tightship.model.step_programs import PAST_LENGTH, BoundCaches, StepPrograms, pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _logits(
             programs.decoder.tokens: part,
             PAST_LENGTH: np.array([step.past + done], np.int64),
         }
-        found.append(programs.run(size, inputs, rows, limits))
+        found.append(programs.run(size, inputs, BoundCaches(rows), limits))
         done += size
     return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 

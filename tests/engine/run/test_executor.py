@@ -3,6 +3,8 @@ import time
 import numpy as np
 import pytest
 
+import tightship
+from tests import decoders
 from tests.engine.graphs import (
     arena_of,
     built,
@@ -24,6 +26,7 @@ from tightship.engine.program.program import (
     Slot,
     Space,
 )
+from tightship.engine.run.arena import Arena, FixedArrays
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.errors import DeadlineError, GraphError, OutOfMemoryError, StoppedError
@@ -199,3 +202,45 @@ def test_the_inputs_are_not_written():
     Loaded(prepared(graph).placement)(given)
     for name, array in before.items():
         np.testing.assert_array_equal(given[name], array)
+
+
+class Recorder:
+    """Context of a program that tells which slots were bound."""
+
+    def __init__(self) -> None:
+        self.slots: list[int] = []
+
+    def bind_external(self, slot: int, _array: object) -> None:
+        self.slots.append(slot)
+
+
+def test_fixed_arrays_are_bound_once_until_others_are() -> None:
+    arena, array = Arena.__new__(Arena), np.zeros(1)
+    context = arena.context = Recorder()
+    arena._fixed = None
+    one, other = (FixedArrays({1: array, 2: array}) for _ in range(2))
+
+    def bound(fixed: FixedArrays | None) -> list[int]:
+        context.slots.clear()
+        arena.bind({0: array}, fixed)
+        return list(context.slots)
+
+    assert [bound(each) for each in (one, one, other, other)] == [[1, 2, 0], [0]] * 2
+    assert [bound(each) for each in (None, other)] == [[0], [1, 2, 0]]
+    del other  # its place may be that of the next
+    assert bound(FixedArrays({1: array})) == [1, 0]
+
+
+@pytest.mark.parametrize("without", [(), ("native", "onednn")])
+def test_sessions_in_turn_have_their_own_caches(without: tuple[str, ...]) -> None:
+    """Sessions share programs and arenas, whose steps run in the native core or in Python."""
+    texts = [[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]]
+    with tightship.load(decoders.llama(), without=without) as model:
+        alone = []
+        for text in texts:
+            session = model.session(context=16, chunk=4)
+            alone.append([session.step([token]) for token in text])
+        sessions = [model.session(context=16, chunk=4) for _ in texts]
+        for place, pair in enumerate(zip(*texts, strict=True)):
+            for session, token, wanted in zip(sessions, pair, alone, strict=True):
+                np.testing.assert_array_equal(session.step([token]), wanted[place])

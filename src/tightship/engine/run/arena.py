@@ -1,5 +1,6 @@
 """A program's view of the memory that it runs in."""
 
+import weakref
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -28,6 +29,22 @@ class Memory(Protocol):
         """Return these bytes."""
 
 
+class FixedArrays:
+    """Arrays of inputs and outputs that are the same in many runs of a program.
+
+    An arena that has them bound does not bind them again.
+
+    Attributes:
+        arrays: Row-major arrays by slot.
+    """
+
+    __slots__ = ("__weakref__", "arrays")
+
+    def __init__(self, arrays: Mapping[int, Array]) -> None:
+        """Keep the arrays, which must stay where they are."""
+        self.arrays = arrays
+
+
 class Arena:
     """A program's view of one block: bound native operands, and arrays for Python steps."""
 
@@ -37,6 +54,7 @@ class Arena:
         self.context = (
             NativeContext(executable.native, block.address) if executable.native else None
         )
+        self._fixed: weakref.ref[FixedArrays] | None = None
         self._step_graphs: Mapping[NativeSegment, NativeStepGraph] | None = None
         self.scratch: dict[int, Array] = {}
         self._arrays: dict[tuple[Space, int, int, tuple[int, ...]], Array] = {}
@@ -45,6 +63,24 @@ class Arena:
             room = block.array()
             for segment in python_steps:
                 self._add_arrays(executable, segment, room)
+
+    def bind(self, external: Mapping[int, Array], fixed: FixedArrays | None) -> None:
+        """Bind arrays to the slots of inputs and outputs for the next run.
+
+        Args:
+            external: Arrays that this run brings, by slot.
+            fixed: Further ones, bound already if they were those of the last run.
+        """
+        if self.context is None:
+            return
+        bound = None if self._fixed is None else self._fixed()
+        if fixed is None or bound is not fixed:
+            self._fixed = None
+            for slot, array in fixed.arrays.items() if fixed else ():
+                self.context.bind_external(slot, array)
+            self._fixed = None if fixed is None else weakref.ref(fixed)
+        for slot, array in external.items():
+            self.context.bind_external(slot, array)
 
     def step_graphs(self, executable: Executable) -> Mapping[NativeSegment, NativeStepGraph]:
         """Return the dependencies of native steps for concurrent execution; made on first use."""

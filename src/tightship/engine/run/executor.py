@@ -13,7 +13,7 @@ from tightship._core import KernelError, NativeStepGraph, NumpyBound
 from tightship.engine.interruption import interrupted_by
 from tightship.engine.plan.footprint import BLAS_KERNELS
 from tightship.engine.program.program import KernelWork, Operand, ReferenceWork, Space
-from tightship.engine.run.arena import Arena
+from tightship.engine.run.arena import Arena, FixedArrays
 from tightship.engine.run.executable import Executable, NativeSegment, PythonStep
 from tightship.engine.run.limits import Limits, end
 from tightship.errors import GraphError, InputError, OutOfMemoryError
@@ -28,6 +28,7 @@ def execute(
     objects: dict[str, Any],
     limits: Limits,
     ends_ns: NDArray[np.int64] | None = None,
+    fixed: FixedArrays | None = None,
 ) -> None:
     """Run every step once.
 
@@ -38,6 +39,7 @@ def execute(
         objects: Values outside every plan by name; those of outputs remain in it.
         limits: Limits on time, unplanned bytes and concurrent steps.
         ends_ns: Array for the time of `time.monotonic_ns` after each step; needs a single worker.
+        fixed: Arrays for the other slots, which are the same in many runs.
 
     Raises:
         StoppedError: The stop flag was set, before a step or an iteration of a loop.
@@ -46,9 +48,9 @@ def execute(
         GraphError: A reference kernel refuses its operands.
         InputError: An input has elements that an operator cannot take, such as an invalid index.
     """
-    if arena.context is not None:
-        for slot, array in external.items():
-            arena.context.bind_external(slot, array)
+    arena.bind(external, fixed)
+    if fixed is not None and any(isinstance(each, PythonStep) for each in executable.segments):
+        external = {**fixed.arrays, **external}
     threads = executable.placement.lowered.threads
     run = _Run(arena, external, objects, limits, threads)
     done = 0

@@ -8,6 +8,7 @@ a tenth longer because of that.
 import sys
 import threading
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ class OutputBufferPool:
         A kept array that is still in use is dropped before a new one is made, so that the pool
         never holds two.
         """
-        if dtype.itemsize * int(np.prod(shape, dtype=np.int64)) < LARGE_BYTES:
+        if dtype.itemsize * prod(shape) < LARGE_BYTES:
             return np.empty(shape, dtype)
         with self._choosing:
             if name not in self._arrays or _references(self._arrays, name) != UNUSED:

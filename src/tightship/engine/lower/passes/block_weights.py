@@ -68,12 +68,9 @@ def block_weights(
             return _of_bytes(node, operands, dtype)
         case "tightship", "DequantizeRows":
             return rows_of(node, operands[0], dtype)
-        case "", "DequantizeLinear" if node.attributes.get("block_size", 0):
-            return _of_tensor(node, operands, dtype)
         case "", "DequantizeLinear":
-            axis = node.attributes.get("axis", 1)
-            assert isinstance(axis, int)
-            return _of_channels(*(*operands, None)[:3], axis, dtype)
+            make = _of_tensor if node.attributes.get("block_size", 0) else _of_axis
+            return make(node, operands, dtype)
         case "", "Transpose" | "Cast":
             return _of_matrix(node, operands[0], dtype)
     return None
@@ -161,6 +158,14 @@ def _of_tensor(
         dtype,
         is_turned=is_turned,
     )
+
+
+def _of_axis(node: Node, operands: Sequence[Constant | None], dtype: DType) -> BlockWeights | None:
+    """Read the operands of a DequantizeLinear with a scale for each index of an axis."""
+    axis = node.attributes.get("axis", 1)
+    assert isinstance(axis, int)
+    integers, scales, zeros = (*operands, None)[:3]
+    return _of_channels(integers, scales, zeros, axis, dtype)
 
 
 def weights_by_channels(constant: Dequantized) -> BlockWeights | None:
