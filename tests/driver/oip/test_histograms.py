@@ -1,4 +1,4 @@
-"""Histograms for Prometheus, and a dashboard and a page that name only metrics there are."""
+"""Histograms for Prometheus, and a dashboard that names only metrics there are."""
 
 import json
 import re
@@ -14,7 +14,6 @@ from tightship.driver.oip.monitor import Monitor, _sample
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD = ROOT / "examples" / "grafana.json"
-PAGE = ROOT / "docs" / "how-to" / "operate-a-driver.md"
 MS = 1_000_000
 
 
@@ -94,9 +93,3 @@ def test_every_metric_of_the_dashboard_exists(metrics):
     labels = {name for text in asked for name in re.findall(r"by \(([^)]*)\)", text)}
     assert {each for text in labels for each in text.split(", ")} <= {"le", "model"}
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
-
-
-def test_the_page_names_every_metric(metrics):
-    page = PAGE.read_text()
-    named = re.findall(r"^# TYPE (\S+) ", metrics, re.MULTILINE)
-    assert [name for name in named if f"`{name}`" not in page] == []

@@ -56,7 +56,7 @@ def ended_streams(connection):
             yield stream, raw.status_in(payload)
 
 
-@pytest.mark.parametrize("method", ["ModelInfer", "ServerLive", "ModelStreamInfer"])
+@pytest.mark.parametrize("method", ["ModelInfer", "ServerMetadata", "ModelStreamInfer"])
 def test_half_messages_make_room_for_calls(server, opened, method):
     connection = opened.enter_context(server.connected(server.grpc_port))
     send_halves(connection, 4 * SLOTS, method)
@@ -72,7 +72,7 @@ def test_the_address_with_most_calls_makes_room(server, opened):
         opened.enter_context(connected_from(address, server.grpc_port))
         for address in ("127.0.0.2", "127.0.0.3")
     )
-    send_halves(alone, 1, "ServerLive")
+    send_halves(alone, 1, "ServerMetadata")
     send_halves(many, SLOTS - 1)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(next, ended_streams(many))
@@ -117,7 +117,7 @@ def test_a_call_that_waits_too_long_for_its_client_ends(tmp_path, opened, window
     """Either for the rest of its message, or until its answer is read."""
     server = in_process(tmp_path, opened, transfer_s=0.1)
     connection = opened.enter_context(connected_from("127.0.0.1", server.port))
-    connection.sendall(raw.opening(window_bytes) + raw.call_head("ServerLive"))
+    connection.sendall(raw.opening(window_bytes) + raw.call_head("ServerMetadata"))
     connection.sendall(raw.half_message(0 if window_bytes == 0 else MESSAGE_BYTES))
     assert next(ended_streams(connection)) == (1, CANCELLED)
 
@@ -125,10 +125,10 @@ def test_a_call_that_waits_too_long_for_its_client_ends(tmp_path, opened, window
 def test_a_call_takes_one_message(tmp_path, opened):
     server = in_process(tmp_path, opened)
     channel = opened.enter_context(closing(grpc.insecure_channel(f"127.0.0.1:{server.port}")))
-    call = channel.stream_unary(f"/{SERVICE}/ServerLive")
+    call = channel.stream_unary(f"/{SERVICE}/ServerMetadata")
     none = call.future(iter(()), timeout=PATIENCE_S)
     assert none.code() is grpc.StatusCode.UNIMPLEMENTED
-    assert none.details() == "ServerLive takes one message, and none came"
+    assert none.details() == "ServerMetadata takes one message, and none came"
     assert call(iter([b"", b"no message"]), timeout=PATIENCE_S) == call(iter([b""]))
 
 
