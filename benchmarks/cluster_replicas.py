@@ -22,6 +22,7 @@ from tightship.cluster.booking import ANCHOR_BYTES, anchor_booking
 from tightship.cluster.process_memory import pss_bytes
 from tightship.cluster.replica import Found, Replica
 from tightship.cluster.weights_bookings import Holding
+from tightship.cluster.worker import Probe, measured_workers
 from tightship.errors import CapacityError
 
 REPLICAS, RUNS, ROUNDS = 4, 3, 7
@@ -30,6 +31,16 @@ CALLS = 100
 PORT, OK = 8195, 200
 URL = f"http://127.0.0.1:{PORT}/v2/models/resnet50/infer"
 NODE_MIB = 2000
+
+
+class AnsweringProbe(Probe):
+    """Worker that has answered: Ray imports some 7 MB to write its first object."""
+
+    def __init__(self) -> None:
+        import ray
+
+        super().__init__()
+        ray.put(None)
 
 
 class PlainOnnxRuntime:
@@ -105,11 +116,12 @@ def further(
 ) -> dict[str, Any]:
     """Measure one more replica beside a group, several times: what it adds, and when it is ready.
 
-    It adds the growth of the sum of PSS less an idle worker, because the pages that it shares with
-    the others were there before.
+    It adds the growth of the sum of PSS less an idle worker that has answered, because the pages
+    that it shares with the others were there before.
     """
     import ray
 
+    idle = measured_workers(AnsweringProbe).on(None)
     added, load, ready = [], [], []
     for _ in range(ROUNDS):
         before = sum(each["pss_bytes"] for each in group.status())
@@ -119,11 +131,12 @@ def further(
             ray.get(replica.run.remote(feeds))
         status = ray.get(replica.status.remote())
         after = sum(each["pss_bytes"] for each in group.status())
-        added.append(after + status["pss_bytes"] - before - worker)
+        added.append(after + status["pss_bytes"] - before - idle)
         load.append(status["load_ns"] / 1e6)
         ready.append(status["ready_ns"] / 1e6)
         ray.kill(replica)
     return {
+        "idle_worker_bytes": idle,
         "added_bytes": sorted(added),
         "load_ms": [round(each, 1) for each in sorted(load)],
         "ready_ms": [round(each, 1) for each in sorted(ready)],

@@ -18,10 +18,7 @@ class Probe:
     MODULES: tuple[str, ...] = ("tightship.cluster.replica", "tightship.loading.restoring")
 
     def __init__(self) -> None:
-        import ray
-
         self._imported = [importlib.import_module(name) for name in self.MODULES]
-        ray.put(None)  # Ray imports some 7 MB with the first object that a worker writes
 
     def worker_bytes(self) -> int:
         """Return the proportional set size of the worker, in bytes."""
