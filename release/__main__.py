@@ -4,7 +4,8 @@
     build/release/bin/python -m release
 
 Refuses a tree with changes and a version that has a tag. The files go to a new folder, `dist`;
-uploading them is left to `twine upload`, by hand.
+uploading them is left to `twine upload`, by hand. If a test fails, what was built of the commit
+stays in `build/released`, and the next start goes on with it.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from release import source
 from release.commands import ReleaseError, announce, run, tool
 from release.installed import LARGE, SMOKE, Trial, size, tried
 from release.interpreters import answered, interpreter
+from release.kept import kept
 from release.wheel import build_wheel
 
 ROOT = Path(__file__).parents[1]
@@ -61,16 +63,24 @@ def release(out: Path, work: Path) -> list[Trial]:
 def sdist_tree(tree: Path, out: Path, work: Path) -> Path:
     """Build the sdist and return the folder in which it is unpacked."""
     announce("build the sdist")
-    sdist = source.build_sdist(tree, out)
-    (work / "sdist").mkdir()
+    for name in ("sdist-new", "sdist"):
+        (work / name).mkdir()
+    sdist = kept(out, "*.tar.gz", lambda: source.build_sdist(tree, work / "sdist-new"))
     return source.unpacked(sdist, work / "sdist")
 
 
 def wheel_for(version: str, python: Path, tree: Path, out: Path, work: Path) -> Path:
     """Build the wheel of a version of Python from an unpacked sdist."""
     announce(f"build the wheel for Python {version}; it takes minutes")
-    (work / version).mkdir()
-    return build_wheel(tree, python, work / version, out)
+    made = work / version / "made"
+    made.mkdir(parents=True)
+    pattern = f"*-cp{version.replace('.', '')}-*.whl"
+    return kept(out, pattern, lambda: build_wheel(tree, python, work / version, made))
+
+
+def kept_folder() -> Path:
+    """Return the folder of what is built of the last commit."""
+    return ROOT / "build" / "released" / run(["git", "rev-parse", "HEAD"], ROOT).strip()
 
 
 def main() -> None:
@@ -84,8 +94,8 @@ def main() -> None:
         parser.error(f"`{out}` exists; remove it, or name another folder with `--out`")
     try:
         with tempfile.TemporaryDirectory(prefix="release") as folder:
-            built = Path(folder, "out")
-            built.mkdir()
+            built = Path(folder, "out") if options.draft else kept_folder()
+            built.mkdir(parents=True, exist_ok=True)
             trials = (draft if options.draft else release)(built, Path(folder))
             run([*tool("twine"), "check", "--strict", *sorted(built.iterdir())], built)
             shutil.move(built, out)
