@@ -62,15 +62,14 @@ def pipeline(stages: Sequence[Stage], *, in_flight: int | None = None) -> "Pipel
     booked = BookedNodes(
         group, tuple([Place(group, index, 1, size) for index, size in enumerate(memory)])
     )
+    actors: list[Any] = []
     try:
-        actors = [
-            _started(place, graph, source)
-            for place, source in zip(booked.places, sources, strict=True)
-        ]
+        for place, source in zip(booked.places, sources, strict=True):
+            actors.append(_started(place, graph, source))
         is_here = all(node.node_id == here for node in chosen)
         return Pipeline(Stages(graph, actors, most, is_here=is_here), booked)
     except BaseException:
-        booked.release()
+        booked.release(actors)
         raise
 
 
