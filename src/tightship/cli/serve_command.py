@@ -80,14 +80,14 @@ def _drain(driver: Driver) -> None:
 
 def _log_as(options: argparse.Namespace) -> None:
     """Log to standard error, as lines of text or of JSON, and not more of them than the limit."""
-    logging.basicConfig(format="%(asctime)s %(message)s", level=options.log.upper())
-    lines_max, period_s = options.log_limit
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(LogLimit(handler, lines_max, period_s))
-        if options.log_format == "json":
-            from tightship.cli.log_format import JsonLines
+    handler = logging.StreamHandler()
+    handler.addFilter(LogLimit(handler, *options.log_limit))
+    if options.log_format == "json":
+        from tightship.cli.log_format import JsonLines
 
-            handler.setFormatter(JsonLines())
+        handler.setFormatter(JsonLines())
+    text = "%(asctime)s %(message)s"
+    logging.basicConfig(format=text, level=options.log.upper(), handlers=[handler])
 
 
 def _paths(texts: Sequence[str]) -> list[Path]:
