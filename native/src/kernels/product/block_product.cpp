@@ -11,10 +11,6 @@ namespace tightship::kernels {
 
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kColumns = 64;                               ///< at least, of a thread
-constexpr int64_t kPanelBytes = 2 * 64 * kBlockDepth * kFloat; ///< of 64 columns, twice
-
 constexpr int64_t kRowsOfTiles = 12; ///< at least, for which the matrix unit pays
 
 struct Loops {
@@ -78,11 +74,11 @@ class BlockProduct : public Kernel {
 
     std::vector<Reach> reach() const override {
         const auto [rows, depth, columns, source_row, target_row] = shape_;
-        std::vector<Reach> all{reach_of({rows, depth}, {source_row, kFloat}, kFloat)};
+        std::vector<Reach> all{reach_of({rows, depth}, {source_row, kBlockFloat}, kBlockFloat)};
         append_reach(format_, columns, depth, all);
         if (has_bias_)
-            all.push_back(dense(columns, kFloat));
-        all.push_back(reach_of({rows, columns}, {target_row, kFloat}, kFloat));
+            all.push_back(dense(columns, kBlockFloat));
+        all.push_back(reach_of({rows, columns}, {target_row, kBlockFloat}, kBlockFloat));
         return all;
     }
 
@@ -116,14 +112,15 @@ class BlockProduct : public Kernel {
     }
 
     void multiply(const BlockTask &whole, char *scratch, int threads) const {
-        const int64_t units = (shape_.columns + kColumns - 1) / kColumns;
+        const int64_t units = (shape_.columns + kBlockColumns - 1) / kBlockColumns;
         parallel_for(threads, threads, 1, [&](int64_t begin, int64_t end) {
             for (int64_t thread = begin; thread < end; ++thread) {
                 BlockTask task = whole;
                 task.scratch = scratch + thread * thread_bytes();
-                task.first_column = std::min(shape_.columns, units * thread / threads * kColumns);
+                task.first_column =
+                    std::min(shape_.columns, units * thread / threads * kBlockColumns);
                 task.column_end =
-                    std::min(shape_.columns, units * (thread + 1) / threads * kColumns);
+                    std::min(shape_.columns, units * (thread + 1) / threads * kBlockColumns);
                 loops_.multiply(task);
             }
         });
@@ -138,7 +135,7 @@ class BlockProduct : public Kernel {
             return int8_row_bytes(format_, shape_.depth);
         if (is_split())
             return split_row_bytes(format_, shape_.depth);
-        return kFloat *
+        return kBlockFloat *
                (padded_depth(format_, shape_.depth) + padded_blocks(format_, shape_.depth));
     }
 
@@ -153,10 +150,10 @@ class BlockProduct : public Kernel {
 
     int64_t thread_bytes() const {
         const int64_t depth = padded_depth(format_, shape_.depth);
-        const int64_t scales = 2 * kFloat * padded_blocks(format_, shape_.depth);
-        int64_t bytes = kFloat * depth; // a row of weights
+        const int64_t scales = 2 * kBlockFloat * padded_blocks(format_, shape_.depth);
+        int64_t bytes = kBlockFloat * depth; // a row of weights
         if (is_split())
-            bytes = std::max(kPanelBytes, 2 * kBlockTile * (2 * depth + scales));
+            bytes = std::max(kBlockPanels, 2 * kBlockTile * (2 * depth + scales));
         else if (is_tiled())
             bytes = kBlockTile * (depth + scales);
         return block_round_up(bytes, kBlockLine);
@@ -185,8 +182,8 @@ std::shared_ptr<const Kernel> block_product(const BlockProductShape &shape,
                                             BlockMode mode, BlockLevel most) {
     require(std::min({shape.rows, shape.depth, shape.columns}) > 0, "a kernel multiplies nothing");
     counted({shape.rows + kBlockRows, shape.depth + format.block, kItemMax}, 1);
-    counted({shape.columns + kColumns, shape.depth + format.block, kItemMax}, 1);
-    require(shape.source_row % kFloat == 0 && shape.target_row % kFloat == 0,
+    counted({shape.columns + kBlockColumns, shape.depth + format.block, kItemMax}, 1);
+    require(shape.source_row % kBlockFloat == 0 && shape.target_row % kBlockFloat == 0,
             "a kernel multiplies between elements");
     BlockLevel level = is_together(format) ? block_level() : BlockLevel::kPortable;
     if (shape.rows < kRowsOfTiles || block_bytes(format) % kBlockTile != 0)

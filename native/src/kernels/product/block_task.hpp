@@ -13,6 +13,9 @@ constexpr int64_t kBlockTile = 16;      ///< rows and columns of a tile of the m
 constexpr int64_t kBlockDepth = 256;    ///< of a panel of float32
 constexpr int64_t kBlockLine = 64;      ///< bytes of quants that loops take at once, at most
 constexpr int64_t kBlockLanes = 16;     ///< blocks whose scales they take at once, at most
+constexpr int64_t kBlockFloat = sizeof(float);
+constexpr int64_t kBlockColumns = 64; ///< at least, of a thread
+constexpr int64_t kBlockPanels = 2 * kBlockColumns * kBlockDepth * kBlockFloat; ///< bytes of two
 
 /// Addresses of a matrix's parts.
 struct BlockMatrix {

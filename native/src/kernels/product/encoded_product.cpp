@@ -11,10 +11,6 @@ namespace tightship::kernels {
 
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kColumns = 64;                               ///< at least, of a thread
-constexpr int64_t kPanelBytes = 2 * 64 * kBlockDepth * kFloat; ///< of 64 columns, twice
-
 EncodedLoop loop_of(BlockLevel level, bool is_many) {
 #ifdef __x86_64__
     if (level >= BlockLevel::kAvx512)
@@ -52,11 +48,11 @@ class EncodedProduct : public Kernel {
 
     std::vector<Reach> reach() const override {
         const auto [rows, depth, columns, source_row, target_row] = shape_;
-        std::vector<Reach> all{reach_of({rows, depth}, {source_row, kFloat}, kFloat),
+        std::vector<Reach> all{reach_of({rows, depth}, {source_row, kBlockFloat}, kBlockFloat),
                                dense(columns, row_bytes_)};
         if (has_bias_)
-            all.push_back(dense(columns, kFloat));
-        all.push_back(reach_of({rows, columns}, {target_row, kFloat}, kFloat));
+            all.push_back(dense(columns, kBlockFloat));
+        all.push_back(reach_of({rows, columns}, {target_row, kBlockFloat}, kBlockFloat));
         return all;
     }
 
@@ -74,15 +70,15 @@ class EncodedProduct : public Kernel {
     }
 
     void multiply(const EncodedTask &whole, char *scratch, int threads) const {
-        const int64_t units = (shape_.columns + kColumns - 1) / kColumns;
+        const int64_t units = (shape_.columns + kBlockColumns - 1) / kBlockColumns;
         parallel_for(threads, threads, 1, [&](int64_t begin, int64_t end) {
             for (int64_t thread = begin; thread < end; ++thread) {
                 EncodedTask task = whole;
                 task.block.scratch = scratch + thread * thread_bytes();
                 task.block.first_column =
-                    std::min(shape_.columns, units * thread / threads * kColumns);
+                    std::min(shape_.columns, units * thread / threads * kBlockColumns);
                 task.block.column_end =
-                    std::min(shape_.columns, units * (thread + 1) / threads * kColumns);
+                    std::min(shape_.columns, units * (thread + 1) / threads * kBlockColumns);
                 loop_(task);
             }
         });
@@ -91,8 +87,8 @@ class EncodedProduct : public Kernel {
     /// Bytes for a row of weights, or for panels; they depend on no instruction set, so that a plan
     /// made on one processor holds on every other.
     int64_t thread_bytes() const {
-        const int64_t row = block_round_up(kFloat * shape_.depth, kBlockLine);
-        return is_many_ ? std::max(kPanelBytes, row) : row;
+        const int64_t row = block_round_up(kBlockFloat * shape_.depth, kBlockLine);
+        return is_many_ ? std::max(kBlockPanels, row) : row;
     }
 
     BlockProductShape shape_;
@@ -125,8 +121,9 @@ class EncodedGather : public Kernel {
     }
 
     std::vector<Reach> reach() const override {
-        return {dense(shape_.rows, row_bytes_), dense(shape_.count, shape_.index_bytes),
-                reach_of({shape_.count, shape_.depth}, {shape_.target_row, kFloat}, kFloat)};
+        return {
+            dense(shape_.rows, row_bytes_), dense(shape_.count, shape_.index_bytes),
+            reach_of({shape_.count, shape_.depth}, {shape_.target_row, kBlockFloat}, kBlockFloat)};
     }
 
   private:
@@ -141,8 +138,8 @@ std::shared_ptr<const Kernel> encoded_product(const BlockProductShape &shape, Ro
                                               bool has_bias, BlockLevel most) {
     require(std::min({shape.rows, shape.depth, shape.columns}) > 0, "a kernel multiplies nothing");
     counted({shape.rows + kBlockRows, shape.depth + kBlockDepth, kItemMax}, 1);
-    counted({shape.columns + kColumns, shape.depth + kBlockDepth, kItemMax}, 1);
-    require(shape.source_row % kFloat == 0 && shape.target_row % kFloat == 0,
+    counted({shape.columns + kBlockColumns, shape.depth + kBlockDepth, kItemMax}, 1);
+    require(shape.source_row % kBlockFloat == 0 && shape.target_row % kBlockFloat == 0,
             "a kernel multiplies between elements");
     auto made =
         std::make_shared<EncodedProduct>(shape, type, has_bias, std::min(block_level(), most));
