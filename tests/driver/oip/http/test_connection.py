@@ -276,6 +276,22 @@ def test_nothing_is_written_to_a_client_that_is_gone(tmp_path):
     setting.close()
 
 
+def test_a_client_that_is_gone_is_refused_without_a_word(tmp_path):
+    setting = Setting(tmp_path)
+
+    async def refused():
+        connection, transport = reserving_server(setting.calls).connection(), Cut()
+        connection.connection_made(transport)
+        transport.written = b"what ended it"
+        assert connection.removable() is None
+        connection.turned_away()
+        connection.connection_lost(None)
+        return transport.written
+
+    assert asyncio.run(refused()) == b"what ended it"
+    setting.close()
+
+
 def refuses_connections(port):
     try:
         connected(port).close()

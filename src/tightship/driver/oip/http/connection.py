@@ -288,7 +288,8 @@ class HttpConnection(ReadingProtocol):
 
     def removable(self) -> Removable | None:
         """Implement `Occupant`."""
-        if self._is_ending or self._is_draining or self._refusal or self._early:
+        is_ending = self._is_ending or self.transport.is_closing()
+        if is_ending or self._is_draining or self._refusal or self._early:
             return None
         is_unread = not self._is_busy and self.transport.get_write_buffer_size()
         if self._flow.write_paused or is_unread:
@@ -365,7 +366,8 @@ class HttpConnection(ReadingProtocol):
             self._running.disconnect()
             self._running = None
         self._log(self._refusal)
-        self.transport.write(self._refusal.last_words)
+        if not self.transport.is_closing():  # uvloop raises an error for one that is
+            self.transport.write(self._refusal.last_words)
         self._end()
 
     def _end(self) -> None:

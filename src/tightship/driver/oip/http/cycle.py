@@ -93,7 +93,7 @@ class Cycle(RequestResponseCycle):
         """Send the next part of the response; its head goes together with the first part."""
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
-        if self.disconnected:
+        if self.disconnected or self.transport.is_closing():
             return
         if message["type"] == "http.response.start":
             self._begin(message["status"], list(message.get("headers", ())))
