@@ -1,4 +1,4 @@
-"""What was built is built no second time, and is kept whole or not at all."""
+"""Files of a release are built once for a commit, and are kept whole or not at all."""
 
 import pytest
 from release.commands import ReleaseError

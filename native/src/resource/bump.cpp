@@ -13,7 +13,7 @@ namespace tightship::resource {
 namespace {
 
 constexpr size_t kGranule = kDefaultAlignment;
-constexpr size_t kLine = 64;
+constexpr size_t kBumpLine = 64;
 constexpr size_t kPartBytesMax = size_t{std::numeric_limits<uint32_t>::max()} * kGranule;
 
 size_t used_bytes(uint64_t word) {
@@ -36,7 +36,7 @@ size_t parts_for(size_t size_bytes, size_t part_count) {
 
 BumpResource::BumpResource(std::shared_ptr<MemoryResource> upstream, size_t size_bytes,
                            size_t part_count, std::shared_ptr<MemoryResource> control)
-    : is_shared_(upstream->is_shared()), region_(std::move(upstream), size_bytes, kLine) {
+    : is_shared_(upstream->is_shared()), region_(std::move(upstream), size_bytes, kBumpLine) {
     part_count = parts_for(size_bytes, part_count);
     const size_t control_bytes = part_count * sizeof(Cursor);
     const size_t inside_bytes = control == nullptr ? control_bytes : 0;
@@ -48,7 +48,7 @@ BumpResource::BumpResource(std::shared_ptr<MemoryResource> upstream, size_t size
                      std::to_string(control_bytes + part_count * kGranule) + " bytes are needed.");
     char *cursors = region_.start();
     if (control != nullptr) {
-        control_.obtain(std::move(control), control_bytes, kLine);
+        control_.obtain(std::move(control), control_bytes, kBumpLine);
         cursors = control_.start();
     }
     start_ = reinterpret_cast<uintptr_t>(region_.start()) + inside_bytes;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kAxesMax = 3;
 constexpr int64_t kTapsMax = 4; ///< along an axis
-constexpr int64_t kGrain = 1 << 12;
+constexpr int64_t kSampleGrain = 1 << 12;
 constexpr int64_t kLengthMax = 1 << 24; ///< whose positions floats represent exactly
 constexpr float kCubic = -0.75F;        ///< parameter of Keys' kernel in ONNX
 
@@ -77,7 +77,7 @@ class Sample : public Kernel {
         const auto *grid = reinterpret_cast<const float *>(operands[1]);
         auto *target = reinterpret_cast<float *>(operands[2]);
         const auto axes = static_cast<int64_t>(s_.lengths.size());
-        const int64_t grain = kGrain / std::max<int64_t>(s_.channels, 1);
+        const int64_t grain = kSampleGrain / std::max<int64_t>(s_.channels, 1);
         parallel_for(threads, s_.batch * s_.positions, grain, [&](int64_t begin, int64_t end) {
             Taps taps;
             for (int64_t index = begin; index < end; ++index) {
