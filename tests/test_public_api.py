@@ -18,6 +18,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import tightship
 from tightship.deprecated import RENAMED
@@ -201,7 +202,8 @@ def named_types(module: str, annotation: ast.expr) -> Iterator[tuple[str, object
             where, name = sources.get(node.id, (module, node.id))
             if where.startswith("tightship"):
                 thing = getattr(import_module(where), name, None)
-                is_array = getattr(thing, "__origin__", None) is np.ndarray
+                # From Python 3.12 on, NDArray is an alias of the language, and the origin itself.
+                is_array = getattr(thing, "__origin__", None) in (np.ndarray, NDArray)
                 if not (thing is None or inspect.ismodule(thing) or is_array):
                     yield f"{where}.{name}", thing
 
