@@ -62,20 +62,27 @@ def release(out: Path, work: Path) -> list[Trial]:
 
 def sdist_tree(tree: Path, out: Path, work: Path) -> Path:
     """Build the sdist and return the folder in which it is unpacked."""
-    announce("build the sdist")
     for name in ("sdist-new", "sdist"):
         (work / name).mkdir()
-    sdist = kept(out, "*.tar.gz", lambda: source.build_sdist(tree, work / "sdist-new"))
+
+    def build() -> Path:
+        announce("build the sdist")
+        return source.build_sdist(tree, work / "sdist-new")
+
+    sdist = kept(out, "*.tar.gz", build)
     return source.unpacked(sdist, work / "sdist")
 
 
 def wheel_for(version: str, python: Path, tree: Path, out: Path, work: Path) -> Path:
     """Build the wheel of a version of Python from an unpacked sdist."""
-    announce(f"build the wheel for Python {version}; it takes minutes")
     made = work / version / "made"
     made.mkdir(parents=True)
-    pattern = f"*-cp{version.replace('.', '')}-*.whl"
-    return kept(out, pattern, lambda: build_wheel(tree, python, work / version, made))
+
+    def build() -> Path:
+        announce(f"build the wheel for Python {version}; it takes minutes")
+        return build_wheel(tree, python, work / version, made)
+
+    return kept(out, f"*-cp{version.replace('.', '')}-*.whl", build)
 
 
 def kept_folder() -> Path:

@@ -312,7 +312,7 @@ def test_a_time_of_grace_is_given_by_default():
         ("--grace", "soon", "`soon` is not a time"),
         ("--drain", "-0.5", "`-0.5` is not a time"),
         ("--drain", "nan", "`nan` is not a time"),
-        ("--rate-limit", "100", "`100` is not a rate; write 1 to 999999999 calls and s, m, h or d"),
+        ("--rate-limit", "100", "`100` is not a rate; write 1 to 999999999, a slash, and s, m"),
         ("--rate-limit", "0/s", "`0/s` is not a rate"),
         ("--rate-limit", "1.5/s", "`1.5/s` is not a rate"),
         ("--rate-limit", "9999999999/d", "is not a rate"),

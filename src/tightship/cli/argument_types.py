@@ -55,11 +55,11 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def rate(text: str) -> tuple[int, int]:
-    """Read a number of calls in a time, such as `100/s`; return it and the time in seconds."""
+    """Read a number in a time, such as `100/s`; return it and the time in seconds."""
     found = re.fullmatch(r"([0-9]{1,9})/([smhd])", text)
     if found is None or int(found[1]) < 1:
         raise argparse.ArgumentTypeError(
-            f"`{text}` is not a rate; write 1 to 999999999 calls and s, m, h or d, as 100/s."
+            f"`{text}` is not a rate; write 1 to 999999999, a slash, and s, m, h or d, as 100/s."
         )
     return int(found[1]), _SECONDS[found[2]]
 

@@ -9,7 +9,7 @@ LINES_A_SECOND = 1000
 
 
 class LogLimit(logging.Filter):
-    """Lets so many records pass in each second, and errors always.
+    """Lets so many records pass in each period, and errors always.
 
     The first record that passes afterwards is preceded by one with the count of those left out.
     """

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan_model(options: argparse.Namespace) -> int:
-    # a plan of sessions does without these
+    # A plan of sessions, which has returned before, does without these.
     from tightship.cli.tune_option import tune
     from tightship.engine.plan.drawing import check_form
     from tightship.view.report import report

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import tightship.loading.budget  # noqa: F401  that of a replica is always checked
+import tightship.loading.budget  # noqa: F401  a replica checks its limit, and loads faster
 from tightship.cluster.held_nodes import anchor_on, hold_on
 from tightship.cluster.node_file import check_source
 from tightship.cluster.node_processes import Process

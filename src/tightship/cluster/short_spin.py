@@ -8,6 +8,7 @@ from typing import TypeVar
 LOOKED_BACK = 8
 """Waits of which the shortest tells how long the next is at least."""
 SLEPT_SHARE = 0.8
+"""Part of that time that is slept."""
 
 T = TypeVar("T")
 
@@ -16,8 +17,8 @@ class ShortSpin:
     """Calls a function that spins until something is there, after most of the time it lately took.
 
     Ray reads its channels so (2.60): a caller that waits takes a processor from the stages that it
-    waits for. A wait that is shorter than the last ones ends late by at most `SLEPT_SHARE` of the
-    shortest of them; each such one shortens the next sleep.
+    waits for. A wait that is shorter than the last ones ends late, be it with an error, by at most
+    `SLEPT_SHARE` of the shortest of them; each such one shortens the next sleep.
     """
 
     def __init__(self) -> None:

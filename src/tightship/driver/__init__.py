@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from tightship.driver.types.status import ErrorStatus, ExecutionPreference, Priority
 else:
-    # A command that starts no driver and is no client of one reads its options alone.
+    # Commands that neither start a driver nor call one import only its options.
     __getattr__ = late_names(
         __name__,
         **{

@@ -1,8 +1,8 @@
 """Refuses what would grow the driver while too little memory is left for it to go on.
 
-Python itself may end a process that has no byte left. So clients and calls that are kept are
-refused while less than `LEAST_BYTES` could be had; calls that run models or
-release something are answered.
+Python itself may end a process that has no byte left. So new clients, and calls that keep
+something, are refused while less than `LEAST_BYTES` could be had; calls that run models or release
+something are answered.
 """
 
 import socket

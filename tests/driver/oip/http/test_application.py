@@ -8,6 +8,8 @@ import pytest
 
 from tests.driver.oip.endpoint_setting import Setting
 from tests.driver.test_run_permits import until
+from tightship.driver.oip.admission.gate import Gate
+from tightship.driver.oip.admission.quotas import Quotas
 from tightship.driver.oip.http.application import HttpApplication
 
 
@@ -112,3 +114,16 @@ def test_events_of_a_servers_life_are_answered(app):
 
 def test_other_protocols_are_refused(app):
     assert play(app, {"type": "websocket"})[0]["type"] == "websocket.close"
+
+
+def test_a_quota_counts_what_came_of_a_body_and_no_more(setting):
+    quotas = Quotas(sizes=[(1000, 3600)])
+    app = HttpApplication(setting.calls, 500, None, None, Gate(quotas=quotas))
+    head = asked("/v2/models/neg/infer", "POST", headers=[(b"content-length", b"501")])
+    assert play(app, head)[0]["status"] == 413
+    assert quotas.take("127.0.0.1") is None
+    part = {"type": "http.request", "body": bytes(400), "more_body": True}
+    gone = {"type": "http.disconnect"}
+    for _ in range(3):
+        assert play(app, asked("/v2/models/neg/infer", "POST"), part, gone) == []
+    assert "more than 1000 bytes" in quotas.take("127.0.0.1").reason

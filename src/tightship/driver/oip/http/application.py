@@ -115,10 +115,9 @@ class HttpApplication:
         request_id = _noted(scope, client, account)
         caller = self._calls.caller(account, client)
         caller.request_id = request_id
-        request, is_last = await self._request(scope, _headers(scope), receive, caller), False
+        request, is_last = await self._request(scope, _counted(receive, use), caller), False
         if request is None:
             return
-        use.spend(len(request.body) if isinstance(request, HttpRequest) else self._body_bytes_max)
         if isinstance(request, HttpResponse):
             self.log.refused(client, _said(scope), str(request.parts[0], "utf-8"), request_id)
             response, is_last = request, True  # the rest of the body is not read
@@ -165,9 +164,10 @@ class HttpApplication:
         self._known[whole["bytes"]] = replace(request, caller=None)
 
     async def _request(
-        self, scope: Scope, headers: Mapping[str, str], receive: Receive, caller: Caller
+        self, scope: Scope, receive: Receive, caller: Caller
     ) -> HttpRequest | HttpResponse | None:
         """Return the request; a refusal if its body is too large, None if the client has gone."""
+        headers = _headers(scope)
         try:
             body = await self._body(headers, receive)
         except TooLargeError:
@@ -247,6 +247,19 @@ async def _send(response: HttpResponse, send: Send, *, is_last: bool, takes_view
         body = part if takes_views else bytes(part)
         more = number < len(parts)
         await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def _counted(receive: Receive, use: Use) -> Receive:
+    """Return a function that receives as another does, and counts the bytes of bodies."""
+    if use is NO_USE:
+        return receive
+
+    async def counting() -> Mapping[str, Any]:
+        message = await receive()
+        use.spend(len(message.get("body", b"")))
+        return message
+
+    return counting
 
 
 async def _live(receive: Receive, send: Send) -> None:
