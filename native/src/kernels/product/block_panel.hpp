@@ -95,8 +95,8 @@ void add_rows(const BlockTask &task, const PanelPart &part, const Left &left, co
         __builtin_memcpy(target + each * results.row, copy + each * kPanel, bytes);
 }
 
-template <int Bits> void multiply_panels(const BlockTask &task) {
-    const Decoder<Bits> decoder(task.format);
+/// Multiplies by panels of float32; `fill(part, to)` makes a part: [column][kBlockDepth].
+template <class Fill> void multiply_panels(const BlockTask &task, const Fill &fill) {
     auto *values = reinterpret_cast<float *>(task.scratch);
     float *panel = values + kPanel * kBlockDepth;
     const auto *source = reinterpret_cast<const float *>(task.source);
@@ -108,7 +108,7 @@ template <int Bits> void multiply_panels(const BlockTask &task) {
         for (; part.deep < task.depth; part.deep += kBlockDepth) {
             const int64_t deep = task.depth - part.deep;
             part.depth = deep < kBlockDepth ? deep : kBlockDepth;
-            dequantize<Bits>(task, decoder, part, values);
+            fill(part, values);
             pack_panel(values, 1, kBlockDepth, part.depth, part.columns, panel);
             for (int64_t row = 0; row < task.rows; row += kTileRows)
                 add_rows(task, part, {source + row * source_row + part.deep, source_row, 1},
@@ -118,15 +118,21 @@ template <int Bits> void multiply_panels(const BlockTask &task) {
     }
 }
 
+template <int Bits> void multiply_blocks(const BlockTask &task) {
+    const Decoder<Bits> decoder(task.format);
+    multiply_panels(
+        task, [&](const PanelPart &part, float *to) { dequantize<Bits>(task, decoder, part, to); });
+}
+
 } // namespace
 
 void multiply_exact_rows(const BlockTask &task) {
     if (task.format.bits == 8)
-        multiply_panels<8>(task);
+        multiply_blocks<8>(task);
     else if (task.format.bits == 4)
-        multiply_panels<4>(task);
+        multiply_blocks<4>(task);
     else
-        multiply_panels<2>(task);
+        multiply_blocks<2>(task);
 }
 
 } // namespace tightship::kernels::TIGHTSHIP_ISA

@@ -1,4 +1,5 @@
 #include "block_task.hpp"
+#include "column_shares.hpp"
 #include "cpu/this_cpu.hpp"
 
 #include "tightship/kernels/product/split_product.hpp"
@@ -112,17 +113,12 @@ class BlockProduct : public Kernel {
     }
 
     void multiply(const BlockTask &whole, char *scratch, int threads) const {
-        const int64_t units = (shape_.columns + kBlockColumns - 1) / kBlockColumns;
-        parallel_for(threads, threads, 1, [&](int64_t begin, int64_t end) {
-            for (int64_t thread = begin; thread < end; ++thread) {
-                BlockTask task = whole;
-                task.scratch = scratch + thread * thread_bytes();
-                task.first_column =
-                    std::min(shape_.columns, units * thread / threads * kBlockColumns);
-                task.column_end =
-                    std::min(shape_.columns, units * (thread + 1) / threads * kBlockColumns);
-                loops_.multiply(task);
-            }
+        share_columns(shape_.columns, threads, [&](int64_t thread, int64_t first, int64_t end) {
+            BlockTask task = whole;
+            task.scratch = scratch + thread * thread_bytes();
+            task.first_column = first;
+            task.column_end = end;
+            loops_.multiply(task);
         });
     }
 

@@ -83,25 +83,8 @@ void decode_part(const BlockTask &task, const RowUnit &unit, const PanelPart &pa
 }
 
 template <class Coding> void multiply_many(const BlockTask &task, const RowUnit &unit) {
-    auto *values = reinterpret_cast<float *>(task.scratch);
-    float *panel = values + kPanel * kBlockDepth;
-    const auto *source = reinterpret_cast<const float *>(task.source);
-    const int64_t source_row = task.source_row / 4;
-    for (int64_t column = task.first_column; column < task.column_end; column += kPanel) {
-        const int64_t left = task.column_end - column;
-        PanelPart part{column, left < kPanel ? left : kPanel, 0, 0};
-        start_sums(task, part);
-        for (; part.deep < task.depth; part.deep += kBlockDepth) {
-            const int64_t deep = task.depth - part.deep;
-            part.depth = deep < kBlockDepth ? deep : kBlockDepth;
-            decode_part<Coding>(task, unit, part, values);
-            pack_panel(values, 1, kBlockDepth, part.depth, part.columns, panel);
-            for (int64_t row = 0; row < task.rows; row += kTileRows)
-                add_rows(task, part, {source + row * source_row + part.deep, source_row, 1},
-                         {panel, kPanel}, row,
-                         task.rows - row < kTileRows ? task.rows - row : kTileRows);
-        }
-    }
+    multiply_panels(
+        task, [&](const PanelPart &part, float *to) { decode_part<Coding>(task, unit, part, to); });
 }
 
 } // namespace

@@ -1,3 +1,4 @@
+#include "column_shares.hpp"
 #include "cpu/this_cpu.hpp"
 #include "encoded_task.hpp"
 #include "row_indices.hpp"
@@ -70,17 +71,12 @@ class EncodedProduct : public Kernel {
     }
 
     void multiply(const EncodedTask &whole, char *scratch, int threads) const {
-        const int64_t units = (shape_.columns + kBlockColumns - 1) / kBlockColumns;
-        parallel_for(threads, threads, 1, [&](int64_t begin, int64_t end) {
-            for (int64_t thread = begin; thread < end; ++thread) {
-                EncodedTask task = whole;
-                task.block.scratch = scratch + thread * thread_bytes();
-                task.block.first_column =
-                    std::min(shape_.columns, units * thread / threads * kBlockColumns);
-                task.block.column_end =
-                    std::min(shape_.columns, units * (thread + 1) / threads * kBlockColumns);
-                loop_(task);
-            }
+        share_columns(shape_.columns, threads, [&](int64_t thread, int64_t first, int64_t end) {
+            EncodedTask task = whole;
+            task.block.scratch = scratch + thread * thread_bytes();
+            task.block.first_column = first;
+            task.block.column_end = end;
+            loop_(task);
         });
     }
 
