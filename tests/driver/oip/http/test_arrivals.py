@@ -24,8 +24,8 @@ def test_the_oldest_handshake_of_the_address_with_most_makes_room(monkeypatch):
         assert len(arrivals) == 2
         await asyncio.sleep(0)
         ended = [task.cancelled() for task in tasks]
-        arrivals.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await arrivals.end()
+        assert all(task.cancelled() for task in tasks)
         return ended
 
     assert asyncio.run(run()) == [True, True, True, False, False]
@@ -46,3 +46,20 @@ def test_an_error_is_told_once_and_an_end_is_not():
 
     assert asyncio.run(run()) == 0
     assert told == [("one", "no handshake")]
+
+
+def test_a_connection_without_a_handshake_is_made_whatever_happens(monkeypatch):
+    now_ns = 0
+    monkeypatch.setattr(module, "monotonic_ns", lambda: now_ns)
+
+    async def run():
+        nonlocal now_ns
+        arrivals = Arrivals(print, have_handshakes=False)
+        task = asyncio.create_task(asyncio.sleep(0.01, "made"))
+        arrivals.add(task, "one")
+        now_ns += 300_000_000
+        assert not arrivals.make_room()
+        await arrivals.end()
+        return task.result(), len(arrivals)
+
+    assert asyncio.run(run()) == ("made", 0)

@@ -22,12 +22,15 @@ class Arrivals:
     """Tasks that make connections, on one event loop.
 
     Room is made by the address with the most handshakes, so that one address that lets them wait
-    cannot exclude others.
+    cannot exclude others. Connections without a handshake are made at once and not ended: if a
+    task is cancelled between that and its end, uvloop closes the connection and never says so.
     """
 
-    def __init__(self, failed: Callable[[str, BaseException], None]) -> None:
+    def __init__(
+        self, failed: Callable[[str, BaseException], None], *, have_handshakes: bool = True
+    ) -> None:
         """Call `failed` with the address of a client whose handshake failed, and the error."""
-        self._failed = failed
+        self._failed, self._have_handshakes = failed, have_handshakes
         self._tasks: dict[asyncio.Task[Any], _Arrival] = {}
 
     def __len__(self) -> int:
@@ -40,6 +43,8 @@ class Arrivals:
 
     def make_room(self) -> bool:
         """End the oldest handshake of the address with the most, if it has had its time."""
+        if not self._have_handshakes:
+            return False
         last_ns = monotonic_ns() - RECENT_NS
         counts = Counter(each.peer for each in self._tasks.values())
         late = [
@@ -54,10 +59,12 @@ class Arrivals:
         task.cancel()
         return True
 
-    def close(self) -> None:
-        """End all handshakes."""
-        for task in tuple(self._tasks):
+    async def end(self) -> None:
+        """End all handshakes, and wait for connections that are made without one."""
+        tasks = tuple(self._tasks)
+        for task in tasks if self._have_handshakes else ():
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _end(self, task: "asyncio.Task[Any]") -> None:
         arrival = self._tasks.pop(task, None)

@@ -68,19 +68,19 @@ class HttpEntrance:
         self._acceptor = Acceptor(listener, "HTTP", farewell=self._farewell)
         self._crowd = Shortage(f"{self._open_max} connections by HTTP are open, waiting or ending")
         self._loop = asyncio.get_running_loop()
-        self._arrivals = Arrivals(self._log_failure)
+        self._arrivals = Arrivals(self._log_failure, have_handshakes=certificate is not None)
 
     def open(self) -> None:
         """Begin to accept."""
         self._loop.add_reader(self._acceptor.fileno(), self._accept)
 
-    def close(self) -> None:
-        """Stop accepting."""
+    async def close(self) -> None:
+        """Stop accepting, and wait for what has been accepted."""
         self._crowd.end()
-        self._arrivals.close()
         if self._acceptor.fileno() >= 0:
             self._loop.remove_reader(self._acceptor.fileno())
             self._acceptor.close()
+        await self._arrivals.end()
 
     def _accept(self) -> None:
         for _ in range(AT_ONCE):

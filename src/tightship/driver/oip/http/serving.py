@@ -117,7 +117,7 @@ class ReservingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         """Wait for requests that have begun; abort those that take too long."""
-        self._entrance.close()
+        await self._entrance.close()
         connections: Any = self.server_state.connections
         for connection in tuple(connections):
             connection.shutdown()
