@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.answering_probe import AnsweringProbe
 from benchmarks.models import Stored, stored
 from tests.cluster.local_cluster import LocalCluster, cluster_of
 from tests.cluster.serve_clients import asked, body_of
@@ -22,7 +23,7 @@ from tightship.cluster.booking import ANCHOR_BYTES, anchor_booking
 from tightship.cluster.process_memory import pss_bytes
 from tightship.cluster.replica import Found, Replica
 from tightship.cluster.weights_bookings import Holding
-from tightship.cluster.worker import Probe, measured_workers
+from tightship.cluster.worker import measured_workers
 from tightship.errors import CapacityError
 
 REPLICAS, RUNS, ROUNDS = 4, 3, 7
@@ -31,16 +32,6 @@ CALLS = 100
 PORT, OK = 8195, 200
 URL = f"http://127.0.0.1:{PORT}/v2/models/resnet50/infer"
 NODE_MIB = 2000
-
-
-class AnsweringProbe(Probe):
-    """Worker that has answered: Ray imports some 7 MB to write its first object."""
-
-    def __init__(self) -> None:
-        import ray
-
-        super().__init__()
-        ray.put(None)
 
 
 class PlainOnnxRuntime:
