@@ -220,6 +220,8 @@ def main() -> None:
         rows += found
         if found and not given.json:
             print(f"{suite}\n" + "\n".join(map(_line, found)) + f"\n{_sum(found)}\n")
+    if not rows:
+        parser.error(f"`{options.data}` has no problems: folders such as `minimalloc` lie in it")
     figures = {"rows": [asdict(row) for row in rows]}
     if given.json:
         print(json.dumps(figures))

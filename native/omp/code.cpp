@@ -2,7 +2,9 @@
 
 #include "tightship/os/fine_mapping.hpp"
 
+#include <cstdint>
 #include <cstring>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,15 +15,35 @@ size_t page_bytes() {
     return static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
+/// Returns the bytes of pages up to the last one that has memory or lies in swap; all if the system
+/// does not say. `start` is at a page's limit.
+size_t touched_bytes(const char *start, size_t size_bytes) {
+    constexpr size_t kPagesMax = 64; // 256 KiB, which oneDNN reserves for a kernel
+    constexpr uint64_t kIsThere = uint64_t{3} << 62;
+    const size_t page = page_bytes(), pages = size_bytes / page;
+    const int file = pages > kPagesMax ? -1 : open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return size_bytes;
+    uint64_t entries[kPagesMax];
+    const size_t wanted = pages * sizeof(uint64_t);
+    const auto from = reinterpret_cast<uintptr_t>(start) / page * sizeof(uint64_t);
+    const ssize_t got = pread(file, entries, wanted, static_cast<off_t>(from));
+    close(file);
+    if (got != static_cast<ssize_t>(wanted))
+        return size_bytes;
+    size_t touched = pages;
+    while (touched > 0 && (entries[touched - 1] & kIsThere) == 0)
+        --touched;
+    return touched * page;
+}
+
 /// Returns the bytes of pages up to the last one with a byte that is not zero.
 ///
-/// Reads the content instead of asking for residency, because a page may be in swap, or resident
-/// only as part of a huge page.
+/// Reads the content of all pages that have any, because a page may be there only as part of a
+/// huge page. The others are left alone: reading them takes a page fault each.
 size_t filled_bytes(const char *start, size_t size_bytes) {
     const size_t page = page_bytes();
-#ifdef MADV_POPULATE_READ
-    madvise(const_cast<char *>(start), size_bytes, MADV_POPULATE_READ); // one call, not 64 faults
-#endif
+    size_bytes = touched_bytes(start, size_bytes);
     for (; size_bytes > 0; size_bytes -= page) {
         const char *const last = start + size_bytes - page;
         if (last[0] != 0 || std::memcmp(last, last + 1, page - 1) != 0)

@@ -113,6 +113,15 @@ def test_code_behind_pages_of_zeros_stays(
     assert access(start + 6 * PAGE) == access(start + RESERVED - 1) == "rwxs"
 
 
+def test_a_larger_reservation_is_sealed_too(runtime: ctypes.CDLL) -> None:
+    with mmap.mmap(-1, 2 * RESERVED, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as block:
+        start = ctypes.addressof(ctypes.c_char.from_buffer(block))
+        block[RESERVED : RESERVED + 1] = RETURN
+        assert runtime.tsm_seal(start, 2 * RESERVED, CODE) == 0
+        assert access(start + RESERVED) == "rwxp"
+        assert access(start + RESERVED + PAGE) == "rwxs"
+
+
 def test_code_is_written_in_a_process_and_its_child(
     runtime: ctypes.CDLL, reserved: tuple[mmap.mmap, int]
 ) -> None:
