@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.layers import ALLOWED, NATIVE_ALLOWED
+from tests.layers import ALLOWED
+from tests.native_layers import NATIVE_ALLOWED
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "tightship"

@@ -22,6 +22,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.prefixes, above model.step_programs
     model.feeds | model.step_sizes
     engine
+    text, which a model's sessions import for texts alone
     view | trace.workload
     trace.replay
     frontend | planner | resource | gradients
@@ -63,6 +64,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "resource": "_core deprecated errors forks late_names quantity resource",
     "frontend": "_core deprecated errors graph late_names sha256 frontend",
     "planner": "late_names planner",
+    "text": "errors frontend.gguf.vocabulary public_calls text",
     "planner.constraints": "errors quantity",
     "planner.constraint_checks": "errors planner.constraints",
     "planner.problem": "deprecated errors quantity planner.constraint_checks planner.constraints",
@@ -211,17 +213,18 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.step_sizes": "_core graph engine",
     "model.step_programs": "errors engine model.feeds model.step_sizes",
     "model.session_file": "atomic_file errors engine safetensors",
+    "model.session_text": "_core errors text",
     "model.session_pool": "errors public_calls quantity engine",
     "model.session_options": "errors engine.state model.feeds model.session_pool",
     "model.session_tokens": "errors engine model.feeds",
     "model.prefixes": ("_core errors resource sha256 engine model.feeds model.step_programs"),
     "model.session": (
         "_core errors public_calls engine model.feeds model.prefixes model.session_file"
-        " model.session_pool model.session_tokens model.step_programs"
+        " model.session_pool model.session_text model.session_tokens model.step_programs"
     ),
     "model.sessions": (
         "errors engine graph quantity model.feeds model.prefixes model.session"
-        " model.session_options model.session_pool model.step_programs"
+        " model.session_options model.session_pool model.step_programs text.generation"
     ),
     "model.whole_caches": "engine model.feeds model.step_programs",
     "model.growing_runs": (
@@ -230,7 +233,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "model.session_opener": (
         "errors graph public_calls engine model.feeds model.growing_runs model.session"
-        " model.session_options model.session_pool model.sessions"
+        " model.session_options model.session_pool model.sessions frontend.gguf_letters text"
     ),
     "model.loaded": (
         "_core errors graph resource engine model.feeds model.bound_run model.session_opener"
@@ -317,6 +320,11 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "driver.oip.grpc": (
         "errors graph driver.oip driver.server.accepting driver.threads driver.oip.grpc"
     ),
+    "driver.texts": (
+        "_core errors model text driver.oip.refusal driver.oip.regions driver.oip.repository"
+        " driver.oip.served_model driver.texts"
+    ),
+    "driver.openai": "errors text driver.oip driver.texts driver.openai",
     "driver.process": "_core errors driver",
     "driver.printable": "",
     "driver.threads": "",
@@ -332,7 +340,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cluster.served_models": "driver.oip engine.library errors public_calls cluster",
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
-        " __version__ cli driver prepared_cache resource trace cluster"
+        " __version__ cli driver prepared_cache resource text trace cluster"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
@@ -344,7 +352,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "": (  # `tightship` itself
         "_core errors graph late_names planner engine.arenas.arena_group engine.plan.memory_plan"
         " engine.primitive_cache model memory loading training resource backend cluster driver"
-        " frontend gradients plug serve types"
+        " frontend gradients plug serve text types"
     ),
 }
 
@@ -352,7 +360,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
         "graph planner frontend engine model training loading.tuning plug.hints resource.slot_file"
         " driver.nnapi trace backend cli driver.memory driver.models driver.types.elements"
-        " driver.client driver.oip safetensors torch_compile cluster"
+        " driver.client driver.oip safetensors text torch_compile cluster"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": (
@@ -374,22 +382,4 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "google": (  # protobuf
         "frontend.onnx driver.oip.schema driver.oip.config_text driver.oip.grpc.calls"
     ),
-}
-
-NATIVE_ALLOWED: Mapping[str, str] = {  # folders of `native`; a folder may include itself
-    "": "",  # files that lie in no folder
-    "cpu": "",
-    "os": "",
-    "resource": "os",
-    "packing": "",
-    "flow": "packing",
-    "search": "cpu packing",
-    "primitive": "packing resource",
-    "kernels": "cpu",  # what families share; a family never includes another
-    "kernels/recipes.hpp": "kernels kernels/attention kernels/convolution kernels/product "
-    "kernels/recurrent",
-    "kernels/*": "cpu kernels",
-    "onednn": "os primitive",
-    "run": "onednn",
-    "driver": "",
 }

@@ -13,7 +13,8 @@ from tests.imports import (
     native_includes,
     within,
 )
-from tests.layers import ALLOWED, FOREIGN, NATIVE_ALLOWED
+from tests.layers import ALLOWED, FOREIGN
+from tests.native_layers import NATIVE_ALLOWED
 
 
 def allowed(module: str) -> list[str]:

@@ -45,6 +45,7 @@ MANY_PARAMETERS = {
     "src/tightship/training/train.py:train": "as `load`",
     "src/tightship/training/train.py:train_joint": "as `load`",
     "src/tightship/model/session_opener.py:session": "as `load`",
+    "src/tightship/model/session_text.py:generate": "as `load`",
     "src/tightship/planner/problem.py:__init__": "a problem's fields; all but four have defaults",
     "src/tightship/engine/lower/selection.py:select": "all that selection heeds; one a keyword",
     "src/tightship/engine/run/executor.py:execute": "all that a run heeds; two for few callers",

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from tightship import plug as plug
     from tightship import resource as resource
     from tightship import serve as serve
+    from tightship import text as text
     from tightship import types as types
     from tightship.engine.arenas.arena_group import ArenaGroup
     from tightship.model.session import Session
@@ -87,6 +88,7 @@ else:
         plug="",
         resource="SharedArenaPool",
         serve="",
+        text="",
         types="",
         **{
             "engine.arenas.arena_group": "ArenaGroup",

@@ -9,6 +9,7 @@ from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place,
 from tightship.cli.cluster_options import add_cluster
 from tightship.cli.context_arguments import add_context
 from tightship.cli.driver_options import add_pools, add_serve
+from tightship.cli.text_options import add_chat, add_generate
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
@@ -33,6 +34,8 @@ EXIT_CODES = {
     "replay": "0 done, 1 a resource refused a request",
     "serve": "0 ended by SIGINT or SIGTERM, 1 the system refuses memory",
     "pools": "0 done",
+    "generate": "0 done, 1 does not fit `--max-memory` or the system",
+    "chat": "0 done, 1 does not fit `--max-memory` or the system",
     "profile": "0 done, 1 the recommended division refused a request",
 }
 """Exit codes of each command, without those that all commands have."""
@@ -67,6 +70,8 @@ def parser() -> argparse.ArgumentParser:
     add_serve(
         _command(commands, "serve", "run models for other processes, through shared memory"), MODEL
     )
+    add_generate(_command(commands, "generate", "go on with a text, by a language model"))
+    add_chat(_command(commands, "chat", "talk with a language model in the terminal"))
     add_pools(_command(commands, "pools", "show the memory of a driver by owner"))
     add_place(_command(commands, "place", "give the buffers of a file their offsets in an arena"))
     add_verify(_command(commands, "verify", "check a plan of buffers, whichever tool made it"))

@@ -15,6 +15,7 @@ from tightship.cli.argument_types import (
 )
 from tightship.cli.control_options import add_control
 from tightship.cli.log_limit import LINES_A_SECOND
+from tightship.cli.text_limit_options import add_text_limits
 from tightship.driver.oip.limits import LIMITS
 
 ENDPOINTS: Mapping[str, str] = {"http": "HTTP", "grpc": "gRPC"}
@@ -43,6 +44,7 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
     command.add_argument("--socket", metavar="PATH", help=f"where to listen; by default {SOCKET}")
     add_control(command)
     _add_protocol(command)
+    add_text_limits(command)
     command.add_argument(
         "--allow",
         action="append",
@@ -62,7 +64,8 @@ def add_serve(command: argparse.ArgumentParser, model: str) -> None:
         "--threads",
         type=count,
         metavar="N",
-        help="executions at once, and threads of each kernel of clients' models (default 1, or the "
+        help="executions at once, and threads of each kernel of language models and of clients' "
+        "models (default 1, or the "
         "largest count of an instance_group in a model repository)",
     )
     _add_log(command)

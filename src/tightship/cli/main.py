@@ -134,9 +134,20 @@ def _run(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def _run_texts(options: argparse.Namespace) -> int:
+    """Run a command of a language model."""
+    if options.command == "chat":
+        from tightship.cli.chat_command import run
+    else:
+        from tightship.cli.generate_command import run
+    return run(options)
+
+
 def _run_several(options: argparse.Namespace) -> int:
     """Run a command that concerns several processes."""
     match options.command:
+        case "chat" | "generate":
+            return _run_texts(options)
         case "cache":
             from tightship.cli.cache_command import run
         case "cluster":

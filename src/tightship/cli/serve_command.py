@@ -18,6 +18,7 @@ from tightship.cli.log_limit import LogLimit
 from tightship.cli.output import show
 from tightship.cli.served_sources import ServedSources
 from tightship.cli.systemd import SYSTEMD, host_of, listening_socket, tell
+from tightship.cli.text_limit_options import text_limits
 from tightship.driver.memory.trusted import trusted
 from tightship.driver.oip.limits import LIMITS, EndpointLimits
 from tightship.driver.oip.model_control import ALL, FREE_CONTROL, ModelControl
@@ -43,7 +44,11 @@ def run(options: argparse.Namespace) -> int:
     use_one_heap()
     _log_as(options)
     given, repositories = map(_paths, (options.models, options.model_repository))
-    sources = ServedSources.of(given, repositories, options.shape)
+    sources = replace(
+        ServedSources.of(given, repositories, options.shape),
+        threads=options.threads,
+        max_memory=options.max_memory,
+    )
     control = _control(options)
     if options.http == SYSTEMD:
         options.http = listening_socket()
@@ -62,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
         entry=entry_of(options),
     )
     threads = options.threads or sources.instance_count()
-    driver = Driver(sources, where, threads=threads, secret=_secret(), control=control)
+    texts = text_limits(options) if sources.has_texts else None
+    driver = Driver(sources, where, threads=threads, secret=_secret(), control=control, texts=texts)
     signal.signal(signal.SIGINT, lambda *_: driver.stop())
     signal.signal(signal.SIGTERM, lambda *_: _drain(driver))
     show(f"serving {', '.join(driver.names) or 'models of clients'} at {_places(where, driver)}\n")

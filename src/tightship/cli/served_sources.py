@@ -10,7 +10,10 @@ from tightship.driver.oip.model_folder import ModelFolder, model_folders
 from tightship.driver.oip.model_source import ModelSource, Source
 from tightship.errors import InputError, TightshipError
 
-SUFFIXES = (".onnx", ".tship")
+SUFFIXES = (".onnx", ".tship", ".gguf")
+
+TEXTS = ".gguf"
+"""Suffix of language models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +25,16 @@ class ServedSources:
         folders: Those of `given` that were folders at the start.
         repositories: Folders in Triton's layout.
         shapes: Shapes to plan for.
+        threads: Threads of each kernel of a language model.
+        max_memory: Most bytes of a language model and its sessions; None for no limit.
     """
 
     given: Sequence[Path]
     folders: frozenset[Path]
     repositories: Sequence[Path]
     shapes: Given
+    threads: int | None = None
+    max_memory: int | None = None
 
     @classmethod
     def of(
@@ -48,7 +55,7 @@ class ServedSources:
                 )
             if path in folders and not _inside(path):
                 raise InputError(
-                    f"The folder `{path}` has no model (`.onnx`, `.tship`).{_hint(path)}"
+                    f"The folder `{path}` has no model (`.onnx`, `.tship`, `.gguf`).{_hint(path)}"
                 )
         found = cls(given, folders, repositories, shapes)
         check_used({**_latest_files(found._in_repositories()), **found._files()}, shapes)
@@ -61,14 +68,24 @@ class ServedSources:
             InputError: Two models have one name, or a repository is gone.
         """
         found: dict[str, Source] = {
-            name: ModelSource(file, shapes_of(name, file, self.shapes) or None)
-            for name, file in self._files().items()
+            name: self._source(name, file) for name, file in self._files().items()
         }
         for name, folder in self._in_repositories().items():
             if name in found:
                 raise _clash(found[name], folder, name)
             found[name] = folder
         return found
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether a language model is among the files."""
+        return any(file.suffix == TEXTS for file in self._files().values())
+
+    def _source(self, name: str, file: Path) -> ModelSource:
+        shapes = shapes_of(name, file, self.shapes) or None
+        if file.suffix != TEXTS:
+            return ModelSource(file, shapes)
+        return ModelSource(file, shapes, threads=self.threads, max_memory=self.max_memory)
 
     def instance_count(self) -> int:
         """Return the largest number of runs at once that a configuration counts on."""

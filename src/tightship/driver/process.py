@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from socket import socket as tcp_socket
 from threading import Thread, Timer
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tightship._core import RunPermits
 from tightship.driver.client.client import Client
@@ -30,6 +30,10 @@ from tightship.driver.types.quota import Accounts
 from tightship.driver.types.settings import USER_LIMITS
 from tightship.driver.types.snapshot import Snapshot
 from tightship.errors import InputError
+
+if TYPE_CHECKING:
+    from tightship.driver.texts.text_limits import TextLimits
+    from tightship.driver.texts.text_models import TextModels
 
 GRACE_MAX_S = 24 * 3600.0
 """Longest grace period that is waited: the kernel accepts at most 24 days for one wait."""
@@ -98,6 +102,7 @@ class Driver:
         threads: int = 1,
         secret: bytes | None = None,
         control: ModelControl = FREE_CONTROL,
+        texts: "TextLimits | None" = None,
     ) -> None:
         """Load the models and listen; calls are answered from `serve` on.
 
@@ -107,8 +112,10 @@ class Driver:
             threads: Runs at once, of all clients and endpoints together.
             secret: Key of `Server` that authenticates compilation caches.
             control: Which models are loaded at the start, and what changes that later.
+            texts: Limits of language models, which answer texts by HTTP; None for none.
 
         Raises:
+            CapacityError: The sessions of a language model do not fit its limit.
             InputError: An address is not available, or an endpoint's package is missing.
             OipError: None of the models can be loaded.
         """
@@ -123,6 +130,7 @@ class Driver:
         self._endpoints: dict[str, EndpointServer] = {}
         self._limits = where.limits
         self._is_over = False
+        self._texts: TextModels | None = None
         with ExitStack() as undo:
             undo.callback(self._repository.close)
             self._load_all(control)
@@ -130,6 +138,8 @@ class Driver:
                 monitor = Monitor(self._endpoint, partial(_inspect, where.socket))
                 http = self._endpoints["http"] = _http_server(self._endpoint, where, monitor)
                 undo.callback(http.discard)
+                if texts is not None:
+                    self._texts = _texts_of(self._repository, texts, http)
             if where.grpc is not None:
                 grpc = self._endpoints["grpc"] = _grpc_server(self._endpoint, where, *where.grpc)
                 undo.callback(grpc.discard)
@@ -200,12 +210,18 @@ class Driver:
         self._endpoint.end()
         for endpoint in self._endpoints.values():
             endpoint.begin_stop()
-        late = Timer(self._limits.drain_s, self._endpoint.abandon)
+        late = Timer(self._limits.drain_s, self._abandon)
         late.start()
         for endpoint in self._endpoints.values():
             endpoint.join()
         late.cancel()
         self._repository.close()
+
+    def _abandon(self) -> None:
+        """End all runs after their current step."""
+        self._endpoint.abandon()
+        if self._texts is not None:
+            self._texts.stop()
 
     def drain(self) -> None:
         """Report not ready, then end `serve` after `grace_s` of the limits, or when called again.
@@ -242,6 +258,22 @@ def _http_server(endpoint: InferenceEndpoint, where: Listening, monitor: Monitor
     except ModuleNotFoundError as error:
         raise _missing("HTTP", error) from None
     return HttpServer(endpoint, where.limits, where.http, monitor, where.entry)
+
+
+def _texts_of(repository: Repository, limits: "TextLimits", http: EndpointServer) -> "TextModels":
+    """Open the sessions of the language models, and have a server answer with them.
+
+    Raises:
+        CapacityError: They do not fit their limit.
+        InputError: A package of the extra `text` is missing, or an option does not fit.
+    """
+    from tightship.driver.openai.application import OpenAiApplication  # few servers have texts
+    from tightship.driver.texts.text_models import TextModels
+
+    texts = TextModels(repository, limits)
+    texts.prepare()
+    http.texts = partial(OpenAiApplication, texts)  # type: ignore[attr-defined]
+    return texts
 
 
 def _grpc_server(

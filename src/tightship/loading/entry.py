@@ -129,10 +129,13 @@ def load(
 
         shared = load_shared(model, settings, bounds, tune, progress)
         if shared is not None:
+            shared._came_from(model)
             return shared
     from tightship.loading.unprepared import load_anew
 
-    return load_anew(model, settings, bounds, tune, progress)
+    loaded = load_anew(model, settings, bounds, tune, progress)
+    loaded._came_from(model)
+    return loaded
 
 
 @explains_memory("loading a model")

@@ -17,6 +17,7 @@ from tightship.engine.state.page_pool import PagePool
 from tightship.errors import InputError
 from tightship.model.feeds import Array
 from tightship.model.session_pool import SessionPool
+from tightship.model.session_text import SessionText
 from tightship.model.session_tokens import KeptTokens, read_tokens
 from tightship.model.step_programs import PAST_LENGTH, BoundCaches, StepPrograms, pieces
 from tightship.public_calls import explains_memory, public_methods
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @public_methods
-class Session:
+class Session(SessionText):
     """Tokens of one text, whose keys and values stay in caches of a fixed number of rows.
 
     `Model.session` makes one. A step appends to the caches in place; its program does not depend on
@@ -389,6 +390,7 @@ class _Use:
         if session._is_closed:
             session._using.release()
             raise InputError("The session was closed; open another one.")
+        session._uses += 1
 
     def __exit__(self, *_: object) -> None:
         session = self._session

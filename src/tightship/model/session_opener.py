@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
 from numpy.typing import ArrayLike
@@ -16,12 +17,14 @@ from tightship.graph import DType, Shape
 from tightship.public_calls import explains_memory, public_methods
 
 if TYPE_CHECKING:
+    from tightship.engine.compile.compile_graph import ModelSource
     from tightship.engine.state.stored_caches import CacheType
     from tightship.model.feeds import Array
     from tightship.model.growing_runs import GrowingRuns
     from tightship.model.session import Session
     from tightship.model.session_pool import SessionPool
     from tightship.model.sessions import DecoderFile, Sessions
+    from tightship.text.tokenizer import Tokenizer
 
 
 @public_methods
@@ -33,6 +36,9 @@ class SessionOpener:
     _limit_bytes: int | None
     _closing: threading.Lock
     _sessions: "Sessions | None" = None
+    _file: "str | PathLike[str] | bytes | None" = None
+    """File that the model was loaded from, which may have its vocabulary."""
+    _tokenizer: "Tokenizer | None" = None
     _growing: "GrowingRuns | Literal[False] | None" = None
     """Runs whose caches grow; None before one is tried, False if the model is not a decoder."""
 
@@ -97,6 +103,42 @@ class SessionOpener:
         with self._closing:
             return self._opened().open(options)
 
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """Tokenizer of the vocabulary in the model's file, made at its first use.
+
+        Raises:
+            GraphError: Kind or rule of the vocabulary are not supported.
+            InputError: The file is not GGUF; a package of the extra `text` is missing.
+        """
+        return self._find_tokenizer()
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the model's file is GGUF, so that it may have a vocabulary."""
+        from tightship.frontend.gguf_letters import begins_as_gguf
+
+        return self._file is not None and begins_as_gguf(self._file)
+
+    def _came_from(self, source: "ModelSource") -> None:
+        """Note what the model was loaded from; bytes of an ONNX file need not stay for it."""
+        if isinstance(source, str | PathLike) or (
+            isinstance(source, bytes) and source.startswith(b"GGUF")
+        ):
+            self._file = source
+
+    def _find_tokenizer(self) -> "Tokenizer":
+        if self._tokenizer is None:
+            if self._file is None or not self.has_texts:
+                raise InputError(
+                    f"`{self.plan.model}` has no vocabulary; only GGUF files have. Load one, or "
+                    "give numbers of tokens."
+                )
+            from tightship.text.tokenizer import Tokenizer
+
+            self._tokenizer = Tokenizer.open(self._file)
+        return self._tokenizer
+
     def _opened(self) -> "Sessions":
         """Return the model's sessions.
 
@@ -114,7 +156,9 @@ class SessionOpener:
         if self._sessions is None:
             stored = self._variants if isinstance(self._variants, StepSource) else None
             name, limit, used = self.plan.model, self._limit_bytes, self.plan.peak_bytes
-            self._sessions = Sessions(self._decoder_file, stored, name, limit, used)
+            self._sessions = Sessions(
+                self._decoder_file, stored, name, limit, used, self._find_tokenizer
+            )
         return self._sessions
 
     def _decoder_file(self) -> "DecoderFile":

@@ -21,6 +21,7 @@ from tightship.quantity import format_bytes
 
 if TYPE_CHECKING:
     from tightship.graph import Graph
+    from tightship.text.generation import TokenizerSource
 
 IDLE_MAX = 4
 """Programs without a session that are kept, by the context and other choices of their sessions."""
@@ -64,6 +65,7 @@ class Sessions:
         name: Name of the model in errors.
         limit_bytes: Limit of loading; None for none.
         used_bytes: Bytes of the model's own plan.
+        tokenizer: Function that returns the model's tokenizer; None if it can have none.
     """
 
     file: Callable[[], DecoderFile]
@@ -71,6 +73,7 @@ class Sessions:
     name: str
     limit_bytes: int | None
     used_bytes: int
+    tokenizer: "TokenizerSource | None" = None
     _programs: dict[StepChoices, StepPrograms] = field(default_factory=dict)
     _open: "WeakSet[Session]" = field(default_factory=WeakSet)
     _opening: threading.Lock = field(default_factory=threading.Lock)
@@ -154,6 +157,7 @@ class Sessions:
         with self._opening:
             self._check(programs, pool)
             session = Session(programs, inputs, self.over, pool, is_fork=is_fork)
+            session._tokenizer = self.tokenizer
             self._open.add(session)
             return session
 

@@ -23,10 +23,10 @@ class Model:
     fields: dict[str, Any]
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
-    def written(self, **options: Any) -> bytes:
-        """Return the bytes of its file."""
+    def written(self, more: Mapping[str, Any] | None = None, **options: Any) -> bytes:
+        """Return the bytes of its file, with `more` keys that have no prefix."""
         named = {f"{self.kind}.{key}": each for key, each in self.fields.items()}
-        fields = {"general.architecture": self.kind, **named}
+        fields = {"general.architecture": self.kind, **named, **(more or {})}
         return written(fields, self.tensors, **options)
 
     def floats(self, name: str) -> Array:

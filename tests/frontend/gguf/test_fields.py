@@ -9,7 +9,7 @@ import pytest
 from tests.frontend.gguf.written import value
 from tightship.errors import FormatError
 from tightship.frontend.gguf.cursor import Cursor
-from tightship.frontend.gguf.fields import Kind, Numbers, Text, read_field
+from tightship.frontend.gguf.fields import Kind, Numbers, Text, Texts, read_field
 
 
 def read(raw: bytes) -> Any:
@@ -32,7 +32,9 @@ def test_other_values_are_read() -> None:
     assert found.read() == "Grüße"
     numbers = read(value([3, 4]))
     np.testing.assert_array_equal(numbers.elements, [3, 4])
-    assert read(value(["a", "bc"])) == Numbers(Kind.STRING, 2, None)
+    texts = read(value(["a", "Grüße", ""]))
+    assert isinstance(texts, Texts)
+    assert texts.read() == ["a", "Grüße", ""]
     assert read(value([[1], [2, 3]])) == Numbers(Kind.ARRAY, 2, None)
 
 

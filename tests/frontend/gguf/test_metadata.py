@@ -25,6 +25,9 @@ def test_values_are_found_or_default() -> None:
     assert (found.list_of_integers("n"), found.list_of_integers("b")) == ((1, 2), (1, 0))
     assert found.list_of_integers("i") is None
     assert (found.has("i"), found.has("j")) == (True, False)
+    assert (found.numbers("n", 2), found.numbers("j", 2), found.texts("j")) == ([1, 2], None, None)
+    assert metadata(x=["a", "b"]).texts("x") == ["a", "b"]
+    assert (metadata(x=True).flag("x", default=False), found.flag("j", default=True)) == (True,) * 2
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,9 @@ def test_values_are_found_or_default() -> None:
         (lambda m: m.number("name"), "is the text 'abc'; it must be a number"),
         (lambda m: m.text("zero"), "is 0; it must be a text"),
         (lambda m: m.list_of_integers("texts"), "it must be an array of integers"),
+        (lambda m: m.numbers("texts", 1), "it must be an array of 1 numbers"),
+        (lambda m: m.texts("zero"), "is 0; it must be an array of texts"),
+        (lambda m: m.flag("zero", default=True), "is 0; it must be a truth value"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(

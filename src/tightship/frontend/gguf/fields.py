@@ -67,7 +67,33 @@ class Numbers:
     elements: NDArray[np.generic] | None
 
 
-Field = int | float | bool | Text | Numbers
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Array of texts, each behind its length, that stay in the file."""
+
+    data: memoryview
+    path: str
+    key: str
+    count: int
+
+    def read(self) -> list[str]:
+        """Return the texts.
+
+        Raises:
+            FormatError: One is not UTF-8.
+        """
+        data, size_at, place, found = self.data, U64.unpack_from, 0, []
+        for _ in range(self.count):
+            start = place + U64.size
+            place = start + size_at(data, place)[0]
+            found.append(data[start:place])
+        try:
+            return [str(each, "utf-8") for each in found]
+        except UnicodeDecodeError:
+            return [decoded(each, f"a text of `{self.key}`", self.path) for each in found]
+
+
+Field = int | float | bool | Text | Numbers | Texts
 
 
 def read_field(cursor: Cursor, key: str) -> Field:
@@ -109,7 +135,7 @@ def _numbers(cursor: Cursor, kind: Kind, count: int, key: str) -> NDArray[np.gen
     return found.view(np.bool_)
 
 
-def _array(cursor: Cursor, key: str, depth: int) -> Numbers:
+def _array(cursor: Cursor, key: str, depth: int) -> Numbers | Texts:
     if depth > NESTING_MAX:
         raise cursor.refusal(
             f"`{key}` has arrays {depth} deep; they may be {NESTING_MAX} deep", is_cut=False
@@ -120,10 +146,10 @@ def _array(cursor: Cursor, key: str, depth: int) -> Numbers:
     if element in NUMBERS:
         return Numbers(element, count, _numbers(cursor, element, count, key))
     if element is Kind.STRING:
-        cursor.skip_texts(count, f"`{key}`")
-    else:
-        for _ in range(count):
-            _array(cursor, key, depth + 1)
+        start = cursor.skip_texts(count, f"`{key}`")
+        return Texts(cursor.data[start : cursor.place], cursor.path, key, count)
+    for _ in range(count):
+        _array(cursor, key, depth + 1)
     return Numbers(element, count, None)
 
 

@@ -9,10 +9,10 @@ from onnx import TensorProto
 
 from tightship.errors import GraphError
 from tightship.frontend.gguf.decoder import decoder_of
-from tightship.frontend.gguf.metadata import Metadata
 from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import read_parameters
 from tightship.frontend.gguf.shards import Contents, contents_of, open_shards
+from tightship.frontend.gguf.vocabulary import longest_context
 from tightship.frontend.gguf.weights import Weights
 from tightship.frontend.onnx.external import ExternalFiles
 from tightship.frontend.onnx.file import OnnxFile, Parsed
@@ -64,9 +64,7 @@ class GgufFile(OnnxFile):
     @property
     def longest_context(self) -> int | None:
         """Most tokens of a text that the model was trained with; None if the file does not say."""
-        metadata = self._contents.metadata
-        own = Metadata(metadata.path, metadata.fields, metadata.text("general.architecture"))
-        return own.integer("context_length") if own.has("context_length") else None
+        return longest_context(self._contents.metadata)
 
     def check_whole(self) -> None:
         """Check that no shard is cut, as by a download that has not ended.

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from tightship.errors import FormatError
-from tightship.frontend.gguf.fields import Field, Numbers, Text
+from tightship.frontend.gguf.fields import Field, Numbers, Text, Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +68,55 @@ class Metadata:
             FormatError: Its elements are something else.
         """
         found = self.fields.get(self.named(key))
-        if not isinstance(found, Numbers):
+        if not isinstance(found, Numbers | Texts):
             return None
-        if found.elements is None or found.elements.dtype.kind not in "iub":
+        elements = None if isinstance(found, Texts) else found.elements
+        if elements is None or elements.dtype.kind not in "iub":
             raise self.refusal(key, found, "an array of integers")
-        return tuple(map(int, found.elements.tolist()))
+        return tuple(map(int, elements.tolist()))
+
+    def texts(self, key: str) -> list[str] | None:
+        """Return an array of texts; None if it is absent.
+
+        Raises:
+            FormatError: It is something else, or a text is not UTF-8.
+        """
+        found = self.fields.get(self.named(key))
+        if found is not None and not isinstance(found, Texts):
+            raise self.refusal(key, found, "an array of texts")
+        return None if found is None else found.read()
+
+    def numbers(self, key: str, count: int) -> list[float] | None:
+        """Return an array of so many numbers; None if it is absent.
+
+        Raises:
+            FormatError: It is something else.
+        """
+        found = self.fields.get(self.named(key))
+        if found is None:
+            return None
+        if not isinstance(found, Numbers) or found.elements is None or found.count != count:
+            raise self.refusal(key, found, f"an array of {count} numbers")
+        numbers: list[float] = found.elements.tolist()
+        return numbers
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Return a truth value, or the default.
+
+        Raises:
+            FormatError: It is something else.
+        """
+        found = self._find(key, default)
+        if not isinstance(found, bool):
+            raise self.refusal(key, found, "a truth value")
+        return found
 
     def refusal(self, key: str, found: object, wanted: str) -> FormatError:
         """Return the error for a key whose value is not what is wanted."""
         shown = "absent" if found is None else repr(found)
         if isinstance(found, Text):
             shown = f"the text {found.read()[:40]!r}"
-        elif isinstance(found, Numbers):
+        elif isinstance(found, Numbers | Texts):
             shown = f"an array of {found.count} elements"
         return FormatError(
             f"`{self.path}`: the key `{self.named(key)}` is {shown}; it must be {wanted}. Convert "

@@ -106,6 +106,25 @@ def test_the_last_response_says_so_once(stays_open, keep_alive, headers):
     asyncio.run(scene())
 
 
+def test_a_response_of_unknown_length_comes_in_chunks():
+    async def scene(version):
+        channel = Channel()
+        cycle = made(channel)
+        cycle.scope["http_version"] = version
+        await cycle.send({"type": "http.response.start", "status": 200, "headers": []})
+        for body, more in ((b"first", True), (b"", True), (b"x" * 16, True), (b"", False)):
+            await cycle.send({"type": "http.response.body", "body": body, "more_body": more})
+        assert channel.asked == ["answered"]
+        return b"".join(channel.pieces), cycle.keep_alive
+
+    head = b"HTTP/1.1 200 OK\r\n"
+    chunks = b"5\r\nfirst\r\n10\r\n" + b"x" * 16 + b"\r\n0\r\n\r\n"
+    new = head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks
+    assert asyncio.run(scene("1.1")) == (new, True)
+    old = head + b"Connection: close\r\n\r\nfirst" + b"x" * 16
+    assert asyncio.run(scene("1.0")) == (old, False)
+
+
 def test_bytes_are_those_of_a_request_alone_or_not():
     async def scene():
         head, cycle = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n", made(Channel())

@@ -28,6 +28,8 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
+ASGI = Callable[[Scope, Receive, Send], Awaitable[None]]
+
 JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are sent as one piece."""
 VIEWS = "tightship.views"
@@ -39,6 +41,8 @@ EXCHANGE = "tightship.exchange"
 KNOWN_MAX = 256
 """Requests that `again` knows."""
 CLOSES = (b"Connection", b"close")
+TEXTS = "/v1/"
+"""Beginning of the paths of OpenAI's API."""
 ROOT = "/v2"
 """Path of the protocol, which a path that the application is mounted at may end with."""
 
@@ -70,6 +74,8 @@ class HttpApplication:
         self._calls, self._body_bytes_max = calls, body_bytes_max
         self._executor, self._loaders, self._gate = executor, loaders, gate
         self._known: dict[bytes, HttpRequest] = {}
+        self.texts: ASGI | None = None
+        """Application that answers below `/v1/`; None for none."""
         self.log = RefusalLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,6 +119,9 @@ class HttpApplication:
             use: Counts the bytes of request and response.
         """
         request_id = _noted(scope, client, account)
+        if self.texts is not None and scope["path"].startswith(TEXTS):
+            await self.texts(scope, _counted(receive, use), send)
+            return
         caller = self._calls.caller(account, client)
         caller.request_id = request_id
         request, is_last = await self._request(scope, _counted(receive, use), caller), False

@@ -10,6 +10,8 @@ from tightship.driver.oip.http.message import head_of
 HELD_BYTES_MAX = 64 << 10
 """Bytes of a body that wait for the application before no more are read."""
 
+LAST_CHUNK = b"0\r\n\r\n"
+
 
 class Channel(Protocol):
     """Connection as its cycles use it."""
@@ -38,6 +40,7 @@ class Cycle(RequestResponseCycle):
         self._head: list[bytes] = []
         self.held_bytes = 0
         self._has_passed_end = False
+        self._is_chunked = False
 
     def add(self, part: bytes) -> None:
         """Append a part of the body."""
@@ -99,6 +102,8 @@ class Cycle(RequestResponseCycle):
             self._begin(message["status"], list(message.get("headers", ())))
             return
         body, more = message.get("body", b""), message.get("more_body", False)
+        if self._is_chunked:
+            body = _chunk(body) + (b"" if more else LAST_CHUNK)
         parts = [*self._head, *([body] if len(body) and self.scope["method"] != "HEAD" else [])]
         self._head = []
         if len(parts) == 2 and len(body) <= HELD_BYTES_MAX:
@@ -118,4 +123,20 @@ class Cycle(RequestResponseCycle):
         elif not (self.keep_alive and self._channel.is_kept()):
             self.keep_alive = False
             headers.append((b"Connection", b"close"))
+        if not any(name.lower() == b"content-length" for name, _ in headers):
+            self._begin_unknown(headers)
         self._head = [head_of(status, headers) + b"\r\n"]
+
+    def _begin_unknown(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """Send a response of unknown length in chunks; to old clients until the connection ends."""
+        if self.scope.get("http_version") == "1.1":
+            self._is_chunked = True
+            headers.append((b"Transfer-Encoding", b"chunked"))
+        elif self.keep_alive:
+            self.keep_alive = False
+            headers.append((b"Connection", b"close"))
+
+
+def _chunk(body: bytes | memoryview) -> bytes:
+    """Return bytes as a chunk; none for none, because an empty chunk is the last."""
+    return b"%x\r\n%b\r\n" % (len(body), bytes(body)) if len(body) else b""

@@ -4,6 +4,8 @@ import asyncio
 import logging
 import socket
 import threading
+from collections.abc import Callable
+from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -13,7 +15,7 @@ import uvicorn
 
 from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry
 from tightship.driver.oip.endpoint import InferenceEndpoint
-from tightship.driver.oip.http.application import HttpApplication
+from tightship.driver.oip.http.application import ASGI, HttpApplication
 from tightship.driver.oip.http.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.connection import HttpConnection, Shared
@@ -129,6 +131,10 @@ class ReservingServer(uvicorn.Server):
             await self._wait_tasks_to_complete()
 
 
+TextsMaker = Callable[[int, Executor, AllowedOrigins, RefusalLog], ASGI]
+"""Makes an application of the largest body, threads, allowed origins and the log."""
+
+
 class HttpServer:
     """Answers HTTP requests once it is started.
 
@@ -162,6 +168,9 @@ class HttpServer:
         origins = AllowedOrigins(is_loopback(host), entry.host_names)
         self._calls = HttpCalls(endpoint, limits.body_bytes_max, monitor, origins=origins)
         self._monitor, self._limits, self._entry = monitor, limits, entry
+        self.texts: TextsMaker | None = None
+        """Makes the application that answers below `/v1/`; None for none."""
+        self._origins = origins
         self._loop = new_event_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="tightship-http")
@@ -197,6 +206,8 @@ class HttpServer:
         ):
             calls, bytes_max = self._calls, limits.body_bytes_max
             app = HttpApplication(calls, bytes_max, executor, loaders, entry.gate)
+            if self.texts is not None:
+                app.texts = self.texts(bytes_max, executor, self._origins, app.log)
             shared = Shared(app, limits, Places(limits))
             server = ReservingServer(entry, limits, self._listener, shared)
             server.ended = self._ended

@@ -1,0 +1,61 @@
+"""Defines options of `tightship serve` about language models."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from tightship.cli.argument_types import count, size
+from tightship.cli.text_options import context
+
+if TYPE_CHECKING:
+    from tightship.driver.texts.text_limits import TextLimits
+
+SESSIONS, WAITING = 4, 32
+
+
+def add_text_limits(command: argparse.ArgumentParser) -> None:
+    """Add the limits of language models, which are served by OpenAI's API."""
+    command.add_argument(
+        "--context",
+        type=context,
+        metavar="8k",
+        help="most tokens of prompt and answer of a language model, a GGUF file (default 4096, or "
+        "what it was trained with if that is less)",
+    )
+    command.add_argument(
+        "--sessions",
+        type=count,
+        default=SESSIONS,
+        metavar="N",
+        help=f"answers of a language model at once (default {SESSIONS})",
+    )
+    command.add_argument(
+        "--waiting",
+        type=count,
+        default=WAITING,
+        metavar="N",
+        help="requests that may wait for a language model; further ones are answered 429 (default "
+        f"{WAITING})",
+    )
+    command.add_argument(
+        "--max-memory",
+        type=size,
+        metavar="2GiB",
+        help="most memory of each language model with its sessions; if not all contexts fit, "
+        "sessions share what there is",
+    )
+    command.add_argument(
+        "--cache", metavar="TYPE", help="type that caches are rounded to, float16, bfloat16 or int8"
+    )
+
+
+def text_limits(options: argparse.Namespace) -> "TextLimits":
+    """Return the limits that the options give.
+
+    Raises:
+        InputError: They do not fit each other.
+    """
+    from tightship.driver.texts.text_limits import TextLimits  # few servers have texts
+
+    return TextLimits(
+        options.context, options.sessions, options.waiting, options.max_memory, options.cache
+    )

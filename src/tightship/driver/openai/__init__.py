@@ -1,0 +1,1 @@
+"""OpenAI's API over language models: chats, completions, and the list of models."""

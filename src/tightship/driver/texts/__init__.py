@@ -1,0 +1,1 @@
+"""Texts of served language models: sessions, and answers that share them."""

@@ -1,0 +1,121 @@
+"""Sessions of a language model, which answers borrow one after the other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tightship.driver.texts.text_limits import CONTEXT, TextLimits
+from tightship.errors import CapacityError, InputError
+from tightship.model import Model
+from tightship.model.session import Session
+from tightship.model.session_pool import SessionPool
+
+ROWS = 64
+"""Tokens that reservations are multiples of, because caches take memory in whole pages."""
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """Session, and the tokens that an answer reserves of the pool while it borrows it."""
+
+    session: Session
+    reserved: int = 0
+
+
+@dataclass(slots=True)
+class SessionSlots:
+    """Sessions over one pool of memory, all of one thread.
+
+    A session keeps its tokens when it is given back; the next answer gets the one with the most of
+    its prompt. Answers reserve as many tokens as they may reach, so that none fails for memory;
+    idle sessions lose theirs if others need the pages.
+
+    Attributes:
+        context: Most tokens of a session.
+        pool: Memory of all sessions.
+    """
+
+    context: int
+    pool: SessionPool
+    _idle: list[Slot]
+    _tokens: int
+    """Tokens that the pool holds and that are not reserved."""
+    _all: list[Slot] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, model: Model, limits: TextLimits) -> "SessionSlots":
+        """Open the sessions of a model.
+
+        Raises:
+            CapacityError: The limit does not hold one of them.
+            GraphError, InputError: The model has no sessions, or not of this context or cache.
+        """
+        longest = model.tokenizer.longest_context or CONTEXT
+        context = limits.context or min(CONTEXT, longest)
+        pool, first = _first(model, context, limits)
+        others = (_opened(model, context, limits, pool) for _ in range(1, limits.sessions))
+        slots = [Slot(session) for session in (first, *others)]
+        tokens = min(limits.sessions * context, pool.max_bytes * context // first.state_bytes)
+        return cls(context, pool, slots, tokens, list(slots))
+
+    @property
+    def count(self) -> int:
+        """Number of sessions."""
+        return len(self._all)
+
+    def take(self, prompt: Sequence[int], tokens: int) -> Slot | None:
+        """Return the idle session with the most of a prompt; None if there is none for so many.
+
+        Args:
+            prompt: Tokens of the prompt.
+            tokens: Most tokens that the answer may reach with it.
+        """
+        tokens = min(-(-tokens // ROWS) * ROWS, self.context)
+        if not self._idle or tokens > self._tokens:
+            return None
+        slot = max(self._idle, key=lambda each: each.session.common(prompt))
+        self._idle.remove(slot)
+        slot.reserved = tokens
+        self._tokens -= tokens
+        return slot
+
+    def give_back(self, slot: Slot) -> None:
+        """Let others have a session."""
+        self._tokens += slot.reserved
+        slot.reserved = 0
+        self._idle.append(slot)
+
+    def close(self) -> None:
+        """Close all sessions."""
+        for slot in self._all:
+            slot.session.close()
+        self._all.clear()
+        self._idle.clear()
+
+
+def _opened(model: Model, context: int, limits: TextLimits, pool: SessionPool) -> Session:
+    """Open a session that shares prefixes, if rows of this context end with pages."""
+    given: dict[str, Any] = {"pool": pool, "cache": limits.cache}
+    try:
+        return model.session(context, share_prefix=True, **given)
+    except InputError:
+        return model.session(context, **given)
+
+
+def _first(model: Model, context: int, limits: TextLimits) -> tuple[SessionPool, Session]:
+    """Open the first session, over the largest pool that the limit of the model holds.
+
+    Raises:
+        CapacityError: Not even one session fits.
+    """
+    with model.session(context, cache=limits.cache) as one:  # type: ignore[arg-type]
+        whole = one.state_bytes
+    pool = SessionPool(whole * limits.sessions, at_cap="evict")
+    try:
+        return pool, _opened(model, context, limits, pool)
+    except CapacityError as error:
+        left = error.limit_bytes - error.needed_bytes + pool.max_bytes
+        if left < whole:
+            raise
+    pool = SessionPool(left, at_cap="evict")
+    return pool, _opened(model, context, limits, pool)

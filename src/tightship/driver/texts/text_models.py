@@ -1,0 +1,134 @@
+"""Language models of a server, by the models of its repository."""
+
+import threading
+from dataclasses import dataclass, field
+
+from tightship.driver.oip.refusal import OipError
+from tightship.driver.oip.regions import Code
+from tightship.driver.oip.repository import Repository
+from tightship.driver.oip.served_model import ServedModel
+from tightship.driver.texts.answer import Asked, Ended
+from tightship.driver.texts.session_slots import SessionSlots
+from tightship.driver.texts.text_limits import TextLimits
+from tightship.driver.texts.text_worker import TextWorker
+from tightship.model import Model
+from tightship.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class TextModel:
+    """Language model that is ready.
+
+    Attributes:
+        name: Name for clients.
+        tokenizer: Its tokenizer.
+        worker: Thread of its answers.
+    """
+
+    name: str
+    tokenizer: Tokenizer
+    worker: TextWorker
+
+
+@dataclass(slots=True)
+class TextModels:
+    """Language models of a repository. May be used from several threads.
+
+    Attributes:
+        repository: The models.
+        limits: Limits of each.
+    """
+
+    repository: Repository
+    limits: TextLimits
+    _made: dict[Model, TextModel] = field(default_factory=dict)
+    _making: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.repository.on_withdrawn.append(self._withdraw)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the language models that are ready."""
+        names = self.repository.ready_names
+        return [name for name in names if self.repository.served(name).model.has_texts]
+
+    def prepare(self) -> None:
+        """Open the sessions of all models, so that the first request need not wait for them.
+
+        Raises:
+            TightshipError: A model's sessions do not fit, or it cannot have any.
+        """
+        for name in self.names:
+            with self.repository.used(name) as served:
+                self._text_model(served)
+
+    def find(self, name: str) -> TextModel:
+        """Return a language model.
+
+        Raises:
+            OipError: None of this name is ready.
+            TightshipError: Its sessions cannot be opened.
+        """
+        with self.repository.used(name) as served:
+            return self._text_model(served)
+
+    def ask(self, name: str, asked: Asked) -> TextModel:
+        """Ask a model for an answer; it stays open until the answer ends.
+
+        Raises:
+            BusyError: As many requests wait as may.
+            OipError: No model of this name is ready.
+        """
+        served = self.repository.begin_use(name, None)
+        report = asked.report
+
+        def reported(said: str | Ended) -> None:
+            if isinstance(said, Ended):
+                self.repository.end_use(served)
+            report(said)
+
+        asked.report = reported
+        try:
+            found = self._text_model(served)
+            found.worker.ask(asked)
+        except BaseException:
+            self.repository.end_use(served)
+            raise
+        return found
+
+    def stop(self) -> None:
+        """End all answers after their current step."""
+        for each in tuple(self._made.values()):
+            each.worker.stop()
+
+    def close(self) -> None:
+        """End all threads, once what runs is answered."""
+        found = tuple(self._made.values())
+        for each in found:
+            each.worker.end()
+        for each in found:
+            each.worker.join()
+
+    def _text_model(self, served: ServedModel) -> TextModel:
+        with self._making:
+            found = self._made.get(served.model)
+            if found is None:
+                found = self._made[served.model] = self._open(served)
+            return found
+
+    def _open(self, served: ServedModel) -> TextModel:
+        if not served.model.has_texts or not self.repository.has(served.model):
+            raise OipError(
+                f"`{served.name}` is not a language model with a vocabulary", Code.NOT_FOUND
+            )
+        slots = SessionSlots.of(served.model, self.limits)
+        worker = TextWorker(served.name, slots, self.limits.waiting)
+        return TextModel(served.name, served.model.tokenizer, worker)
+
+    def _withdraw(self, model: Model) -> None:
+        """Let a model go that is replaced or unloaded: it is closed when its answers have ended."""
+        with self._making:
+            found = self._made.pop(model, None)
+        if found is not None:
+            found.worker.end()

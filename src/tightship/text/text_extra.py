@@ -1,0 +1,21 @@
+"""Packages that only texts need, imported when one comes."""
+
+from importlib import import_module
+from types import ModuleType
+
+from tightship.errors import InputError
+
+
+def imported(name: str) -> ModuleType:
+    """Import a package of the extra `text`.
+
+    Raises:
+        InputError: It is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"Texts need the package `{error.name}`; pip install 'tightship[text]', or give "
+            "numbers of tokens."
+        ) from None
