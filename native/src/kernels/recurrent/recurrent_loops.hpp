@@ -56,6 +56,10 @@ struct Product {
 /// further tile of rows reads all of it from the second level again. More rows than `kTileRows` are
 /// multiplied by half of a block's four vectors at a time, so that sums stay in registers.
 constexpr int kRows = TIGHTSHIP_VECTOR_BYTES == 64 ? 8 : kTileRows;
+
+/// Cycles until the sum of an addition can be added to. A tile of one row with fewer vectors waits
+/// for them; whole blocks have enough.
+constexpr int kLatency = 4;
 constexpr int kAhead = 8; ///< elements of the state between fetch and use of weights
 
 /// Multiplies vectors of a block of weights by many rows of the state, which are `row` elements
@@ -140,6 +144,11 @@ template <bool kUsual> class Step {
 
     void multiply(const float *left, int64_t rows, const float *panel, int64_t columns) {
         const int64_t vectors = columns / kWidth;
+        if constexpr (kTileVectors < kLatency)
+            if (rows == 1 && (vectors == 6 || vectors == 8)) // blocks of three gates, and others
+                return (vectors == 6 ? multiply_many<1, 6>
+                                     : multiply_many<1, 8>)(left, task_.room, task_.hidden, panel,
+                                                            columns, sums_);
         if constexpr (kRows > kTileRows)
             if (rows > kTileRows)
                 return sum_many(left, rows, panel, vectors);
