@@ -392,3 +392,13 @@ def test_outputs_that_a_file_is_in_the_way_of_are_refused_before_the_run(capsys,
     code, out, err = run(capsys, "run", model_file, "--shape", "x=4x32", "-o", model_file)
     assert (code, out) == (2, "")
     assert f"`{model_file}` is a file; name another" in err
+
+
+def test_an_error_without_a_number_says_its_text(tmp_path, monkeypatch, capsys):
+    def ends(_):
+        raise ChildProcessError("The process ended with exit code 9.")
+
+    (tmp_path / "buffers.csv").write_text(CSV)
+    monkeypatch.setattr(place_command, "run", ends)
+    assert main.main(["place", str(tmp_path / "buffers.csv")]) == 2
+    assert capsys.readouterr().err == "tightship: The process ended with exit code 9.\n"

@@ -152,6 +152,14 @@ def test_what_fails_to_be_made_is_not_there(tmp_path: Path) -> None:
     assert opened(tmp_path).read(ABOUT, writer(b"abc", []), Path.read_bytes) == b"abc"
 
 
+def test_a_reason_without_a_number_is_said(tmp_path: Path) -> None:
+    def make(_: Path) -> None:
+        raise ChildProcessError("Preparing it ended with exit code 9.")
+
+    with pytest.raises(UnusableCacheError, match="ended with exit code 9"):
+        opened(tmp_path).read(ABOUT, make, Path.read_bytes)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 def test_a_full_disk_is_said_to_be(tmp_path: Path) -> None:
     def make(_: Path) -> None:

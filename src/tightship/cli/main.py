@@ -171,7 +171,7 @@ def _text(error: TightshipError | OSError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return memory_lacking(error)
     where = "" if error.filename is None else f"`{error.filename}`: "
-    return f"{where}{error.strerror}."
+    return f"{where}{str(error.strerror or error).rstrip('.')}."
 
 
 def _code(error: TightshipError | OSError | MemoryError) -> int:

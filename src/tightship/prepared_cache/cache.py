@@ -169,4 +169,4 @@ def _discard(path: Path, inode: int | None) -> None:
 
 def _unusable(error: OSError, path: Path) -> UnusableCacheError:
     where = path if error.filename is None else os.fspath(error.filename)
-    return UnusableCacheError(f"`{where}`: {error.strerror}")
+    return UnusableCacheError(f"`{where}`: {error.strerror or error}")  # own ones have no number
