@@ -2,7 +2,6 @@
 
 import os
 import threading
-import weakref
 from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,6 +18,7 @@ from tightship.model.feeds import Array
 from tightship.model.session_pool import SessionPool
 from tightship.model.session_text import SessionText
 from tightship.model.session_tokens import KeptTokens, read_tokens
+from tightship.model.session_use import IdleSession, Use
 from tightship.model.step_programs import PAST_LENGTH, BoundCaches, StepPrograms, pieces
 from tightship.public_calls import explains_memory, public_methods
 
@@ -130,12 +130,16 @@ class Session(SessionText):
             limits = Limits(flag, deadline_of(timeout_s))
             self._compute_again(limits, given.shape[1])
             found = self._stepped(given, self._length, limits)
-            self._length += given.shape[1]
-            if self._kept is not None:
-                self._kept.add(given)
-                if self._prefixes is not None:
-                    self._prefixes.publish(self._kept.all(), self._rows, self._giver)
+            self._appended(given)
             return found[-1] if self._programs.last else np.concatenate(found, axis=1)
+
+    def _appended(self, tokens: Array) -> None:
+        """Note tokens whose rows are there now."""
+        self._length += tokens.shape[1]
+        if self._kept is not None:
+            self._kept.add(tokens)
+            if self._prefixes is not None:
+                self._prefixes.publish(self._kept.all(), self._rows, self._giver)
 
     def _stepped(self, tokens: Array, start: int, limits: Limits, further: int = 0) -> list[Array]:
         """Run tokens behind the first `start`; return the logits of each piece.
@@ -318,8 +322,8 @@ class Session(SessionText):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _used(self) -> "_Use":
-        return _Use(self)
+    def _used(self) -> Use:
+        return Use(self)
 
     def __repr__(self) -> str:
         return f"<tightship.Session {self._programs.name}: {self._length} of {self.context} tokens>"
@@ -337,63 +341,3 @@ class Another(Protocol):
         is_fork: bool = False,
     ) -> Session:
         """Open it."""
-
-
-class IdleSession:
-    """A session as its pool sees it while no thread uses it."""
-
-    __slots__ = ("__weakref__", "_session", "idle_since")
-
-    def __init__(self, session: Session) -> None:
-        """Refer to the session, which refers to this."""
-        self._session = weakref.ref(session)
-        self.idle_since = 0
-
-    def evict(self) -> bool:
-        """Give all pages back; returns False if the session is in use, or has none."""
-        session = self._session()
-        if session is None or not session._using.acquire(blocking=False):
-            return False
-        try:
-            kept = session._kept
-            if kept is None or kept.are_evicted or not session._length:
-                return False
-            session._rows.clear(0, session._length)
-            if session._prefixes is not None:
-                session._prefixes.cut(0)
-            kept.are_evicted = True
-            return True
-        finally:
-            session._using.release()
-
-
-class _Use:
-    """Context manager of one call's use of a session."""
-
-    __slots__ = ("_session",)
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def __enter__(self) -> None:
-        session = self._session
-        if session._process != os.getpid():
-            raise InputError(
-                "The session belongs to the process that made it, not to a forked child; open one "
-                "there."
-            )
-        if not session._using.acquire(blocking=False):
-            raise InputError(
-                "Another thread uses the session; one step at a time may run. Fork it to go on in "
-                "two ways."
-            )
-        if session._is_closed:
-            session._using.release()
-            raise InputError("The session was closed; open another one.")
-        session._uses += 1
-
-    def __exit__(self, *_: object) -> None:
-        session = self._session
-        if session._pool is not None:
-            session._idle.idle_since = session._pool._pages.use()
-        session._using.release()

@@ -168,12 +168,19 @@ class SessionText:
         Raises:
             CapacityError, InputError, StoppedError, ...: As `step`.
         """
-        before = self._written if self._known_uses == self._uses else None
-        if before is None and not self.length:
-            before = []
+        before = self._known()
         logits: NDArray[Any] = self.step(list(tokens), stop=self._flag)[0, -1]
+        self._note(before, tokens)
+        return logits
+
+    def _known(self) -> list[int] | None:
+        """Return the tokens that the session has; None if other calls have changed them."""
+        if not self.length:
+            return []
+        return self._written if self._known_uses == self._uses else None
+
+    def _note(self, before: list[int] | None, tokens: Sequence[int]) -> None:
+        """Note tokens that were appended to others, if those are known."""
         if before is not None:
             before.extend(tokens)
-        self._written = before
-        self._known_uses = self._uses
-        return logits
+        self._written, self._known_uses = before, self._uses

@@ -96,6 +96,16 @@ class StepPrograms:
             self._digest = digest_of(self.decoder.file_graph(1))
         return self._digest
 
+    @property
+    def arenas(self) -> ArenaGroup:
+        """Arenas that all programs share."""
+        return self._arenas
+
+    def arena_bytes(self) -> int:
+        """Return the bytes of the largest arena of the programs for the most tokens and for one."""
+        made = (self.program(size).first_plan for size in (self.chunk, 1))
+        return max(plan.arena_bytes for plan in made)
+
     def program(self, steps: int) -> ProgramCache:
         """Return the program for a number of new tokens, made at its first use.
 

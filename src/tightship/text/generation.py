@@ -123,9 +123,20 @@ class Generation(Iterator[str]):
         Raises:
             InputError, StoppedError, ...: As `Session.step`; it may be called again.
         """
-        part = self._waiting[:PART_TOKENS]
-        logits = self._session.step_on(part)
-        self._waiting = self._waiting[len(part) :]
+        return self.go_on(self._session.step_on(self.part))
+
+    @property
+    def part(self) -> Sequence[int]:
+        """Tokens that the next run of the model reads: a part of the prompt, or the last token."""
+        return self._waiting[:PART_TOKENS]
+
+    def go_on(self, logits: NDArray[Any]) -> str:
+        """Go on after a run of the model on `part`; return the text that is certain.
+
+        Args:
+            logits: Logits of the last token, `[vocabulary]`.
+        """
+        self._waiting = self._waiting[PART_TOKENS:]
         if self._waiting:
             return ""
         token = self._sampler.choose(logits)

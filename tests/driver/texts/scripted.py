@@ -12,6 +12,7 @@ from tests.text.vocabularies import chat_fields
 from tightship._core import StopFlag
 from tightship.driver.texts.answer import Asked, Ended
 from tightship.driver.texts.session_slots import Slot
+from tightship.errors import InputError
 from tightship.frontend.gguf.vocabulary import open_vocabulary
 from tightship.text import Generation, Sampling, Tokenizer
 from tightship.text.generation import Wanted
@@ -55,6 +56,7 @@ class ScriptedSlots:
     """Such sessions, handed out in order."""
 
     context = 256
+    joint: Any = None
 
     def __init__(self, *names: str) -> None:
         self.steps: list[tuple[str, int]] = []
@@ -71,6 +73,23 @@ class ScriptedSlots:
     def close(self) -> None:
         for session in self.sessions:
             session.close()
+
+
+class ScriptedJoint:
+    """Joint steps of such sessions, noted with their number; they may fail."""
+
+    def __init__(self, steps: list[tuple[str, int]]) -> None:
+        self.steps, self.fails = steps, False
+
+    def step(self, sessions: Sequence[ScriptedSession], tokens: Sequence[int]) -> NDArray[Any]:
+        if self.fails:
+            raise InputError("one of them fails")
+        self.steps.append(("+".join(each.name for each in sessions), len(tokens)))
+        for session in sessions:
+            session.length += 1
+        logits = np.zeros((len(tokens), TOKENIZER.size), np.float32)
+        logits[:, A] = 1
+        return logits
 
 
 class Waiting:

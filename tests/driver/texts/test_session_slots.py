@@ -6,7 +6,7 @@ import pytest
 
 import tightship
 from tests.text.vocabularies import chat_model
-from tightship.driver.texts.session_slots import SessionSlots
+from tightship.driver.texts.session_slots import SessionSlots, sizes
 from tightship.driver.texts.text_limits import TextLimits
 from tightship.errors import CapacityError, InputError
 from tightship.model import Model
@@ -41,6 +41,8 @@ def test_answers_reserve_what_they_may_reach_of_the_pool(model: Model) -> None:
         state = one.state_bytes
     slots = SessionSlots.of(model, TextLimits(context=256, sessions=3))
     assert (slots.pool.max_bytes, slots.context, slots.count) == (3 * state, 256, 3)
+    assert slots.joint is not None
+    assert (sizes(1), sizes(3), sizes(8)) == ([], [2], [8, 4, 2])
     slots._tokens = 256  # as if a limit had left memory for one context
     first = slots.take([1], 100)
     assert first is not None

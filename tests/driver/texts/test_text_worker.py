@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.driver.test_run_permits import until
-from tests.driver.texts.scripted import ScriptedSlots, Waiting
+from tests.driver.texts.scripted import ScriptedJoint, ScriptedSlots, Waiting
 from tightship.driver.texts.text_worker import BusyError, TextWorker
 from tightship.errors import CapacityError, StoppedError
 
@@ -56,6 +56,24 @@ def test_answers_take_turns_and_a_long_prompt_runs_in_parts(make: Make) -> None:
     order = "".join(name for name, _ in slots.steps)
     assert order in ("ababab", "aabab" + "b")  # the second came before or after a first step
     assert [size for name, size in slots.steps if name == "b"] == [128, 72, 1]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_answers_that_read_a_token_run_together(make: Make, fails: bool) -> None:
+    slots, hold = held("a", "b", "c")
+    slots.joint = ScriptedJoint(slots.steps)
+    slots.joint.fails = fails
+    worker = make(slots, 4)
+    requests = [Waiting(max_tokens=3) for _ in range(3)]
+    for each in requests:
+        worker.ask(each.asked)
+    until(lambda: worker.load == (3, 0))
+    hold.release(9)
+    assert [each.end().tokens for each in requests] == [3] * 3
+    together = [step for step in slots.steps if "+" in step[0]]
+    assert bool(together) != fails
+    assert {count for _, count in together} <= {2}
+    assert len(slots.steps) == 9 - len(together)
 
 
 def test_requests_wait_in_order_up_to_a_bound(make: Make) -> None:

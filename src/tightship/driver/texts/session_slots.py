@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tightship.driver.texts.text_limits import CONTEXT, TextLimits
-from tightship.errors import CapacityError, InputError
+from tightship.errors import CapacityError, GraphError, InputError
 from tightship.model import Model
+from tightship.model.joint_steps import JointSteps
 from tightship.model.session import Session
 from tightship.model.session_pool import SessionPool
 
@@ -33,10 +34,12 @@ class SessionSlots:
     Attributes:
         context: Most tokens of a session.
         pool: Memory of all sessions.
+        joint: Steps of several of them at once; None if the model has none.
     """
 
     context: int
     pool: SessionPool
+    joint: JointSteps | None
     _idle: list[Slot]
     _tokens: int
     """Tokens that the pool holds and that are not reserved."""
@@ -52,11 +55,11 @@ class SessionSlots:
         """
         longest = model.tokenizer.longest_context or CONTEXT
         context = limits.context or min(CONTEXT, longest)
-        pool, first = _first(model, context, limits)
+        pool, first, joint = _first(model, context, limits)
         others = (_opened(model, context, limits, pool) for _ in range(1, limits.sessions))
         slots = [Slot(session) for session in (first, *others)]
         tokens = min(limits.sessions * context, pool.max_bytes * context // first.state_bytes)
-        return cls(context, pool, slots, tokens, list(slots))
+        return cls(context, pool, joint, slots, tokens, list(slots))
 
     @property
     def count(self) -> int:
@@ -87,6 +90,8 @@ class SessionSlots:
 
     def close(self) -> None:
         """Close all sessions."""
+        if self.joint is not None:
+            self.joint.close()
         for slot in self._all:
             slot.session.close()
         self._all.clear()
@@ -102,7 +107,9 @@ def _opened(model: Model, context: int, limits: TextLimits, pool: SessionPool) -
         return model.session(context, **given)
 
 
-def _first(model: Model, context: int, limits: TextLimits) -> tuple[SessionPool, Session]:
+def _first(
+    model: Model, context: int, limits: TextLimits
+) -> tuple[SessionPool, Session, JointSteps | None]:
     """Open the first session, over the largest pool that the limit of the model holds.
 
     Raises:
@@ -112,10 +119,33 @@ def _first(model: Model, context: int, limits: TextLimits) -> tuple[SessionPool,
         whole = one.state_bytes
     pool = SessionPool(whole * limits.sessions, at_cap="evict")
     try:
-        return pool, _opened(model, context, limits, pool)
+        session = _opened(model, context, limits, pool)
+        return pool, session, _joint(session, limits.sessions)[0]
     except CapacityError as error:
         left = error.limit_bytes - error.needed_bytes + pool.max_bytes
         if left < whole:
             raise
-    pool = SessionPool(left, at_cap="evict")
-    return pool, _opened(model, context, limits, pool)
+    pool = SessionPool(whole, at_cap="evict")
+    session = _opened(model, context, limits, pool)
+    joint, joint_bytes = _joint(session, limits.sessions)
+    session.close()
+    if left - joint_bytes < whole:
+        joint, joint_bytes = None, 0
+    pool = SessionPool(left - joint_bytes, at_cap="evict")
+    return pool, _opened(model, context, limits, pool), joint
+
+
+def _joint(session: Session, count: int) -> tuple[JointSteps | None, int]:
+    """Return the steps of up to so many sessions at once, and the bytes of their programs."""
+    joint, size_bytes = JointSteps.of(session), 0
+    try:
+        for size in sizes(count):
+            size_bytes += joint.planned_bytes(size)
+    except GraphError:
+        return None, 0
+    return joint if size_bytes else None, size_bytes
+
+
+def sizes(count: int) -> list[int]:
+    """Return the powers of two from 2 up to a number, the largest first."""
+    return [1 << bit for bit in range(count.bit_length() - 1, 0, -1)]

@@ -132,3 +132,4 @@ class TextModels:
             found = self._made.pop(model, None)
         if found is not None:
             found.worker.end()
+            found.worker.join()  # its programs are closed before those of the model

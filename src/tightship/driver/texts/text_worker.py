@@ -8,7 +8,7 @@ from math import ceil
 from time import monotonic
 
 from tightship.driver.texts.answer import Asked, Ended
-from tightship.driver.texts.session_slots import SessionSlots, Slot
+from tightship.driver.texts.session_slots import SessionSlots, Slot, sizes
 from tightship.errors import StoppedError, TightshipError
 from tightship.text.generation import Generation
 
@@ -34,6 +34,13 @@ class Running:
     asked: Asked
     slot: Slot
     answer: Generation | None = None
+
+    @property
+    def reads_a_token(self) -> bool:
+        """Whether the next step reads a single token, and the client is there."""
+        if self.answer is None or self.asked.flag.is_set():
+            return False
+        return len(self.answer.part) == 1
 
 
 class TextWorker:
@@ -114,9 +121,41 @@ class TextWorker:
 
     def _run(self) -> None:
         while self._wait():
-            for running in tuple(self._running):
+            alone = list(self._running)
+            for together in self._groups():
+                if self._advance_together(together):
+                    alone = [each for each in alone if each not in together]
+            for running in alone:
                 self._advance(running)
         self._slots.close()
+
+    def _groups(self) -> list[list[Running]]:
+        """Return answers that read a token each, in groups of 2, 4, ..."""
+        if self._slots.joint is None:
+            return []
+        ready = [each for each in self._running if each.reads_a_token]
+        groups: list[list[Running]] = []
+        for size in sizes(len(ready)):
+            while len(ready) >= size:
+                groups.append(ready[:size])
+                ready = ready[size:]
+        return groups
+
+    def _advance_together(self, group: list[Running]) -> bool:
+        """Run the model once for several answers; False if each has to run by itself."""
+        joint = self._slots.joint
+        assert joint is not None
+        answers = [each.answer for each in group if each.answer is not None]
+        try:
+            logits = joint.step(
+                [each.slot.session for each in group], [each.part[0] for each in answers]
+            )
+        except Exception:  # noqa: BLE001 - the one that fails does so by itself, and is told
+            _LOG.debug("A joint step failed.", exc_info=True)
+            return False
+        for each, answer, row in zip(group, answers, logits, strict=True):
+            self._report(each, answer, answer.go_on(row))
+        return True
 
     def _wait(self) -> bool:
         """Wait for something to do; False at the end."""
@@ -156,8 +195,12 @@ class TextWorker:
         except Exception as error:  # noqa: BLE001 - reported to the request, which says it
             self._finish(running, Ended(None, error=error))
             return
+        self._report(running, answer, piece)
+
+    def _report(self, running: Running, answer: Generation, piece: str) -> None:
+        """Report what a step made certain, and the end."""
         if piece:
-            _report(asked, piece)
+            _report(running.asked, piece)
         if answer.finish_reason is not None:
             counts = answer.prompt_tokens, answer.cached_tokens, len(answer.tokens)
             self._finish(running, Ended(answer.finish_reason, *counts))
