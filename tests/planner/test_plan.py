@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,17 @@ def test_the_peak_is_the_highest_end():
     assert plan_of(0, 8).peak_bytes == 12
     assert plan_of(4, 0).peak_bytes == 12
     assert plan_of(4, 20).peak_bytes == 24
+
+
+def test_peaks_are_computed_once() -> None:
+    plan = plan_of(0, 8)
+    assert plan.bank_peak_bytes is plan.bank_peak_bytes
+
+
+def test_a_copy_with_other_offsets_has_its_own_peak() -> None:
+    plan = plan_of(0, 8)
+    assert plan.peak_bytes == 12
+    assert replace(plan, offset_bytes=np.array([4, 20])).peak_bytes == 24
 
 
 def test_the_gap_is_what_exceeds_the_bound():

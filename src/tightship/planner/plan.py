@@ -1,6 +1,6 @@
 """Defines a plan: an offset for every buffer of a problem, with a lower bound on the peak."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -58,6 +58,8 @@ class Plan:
     status: PlanStatus
     bank: Int64Array | None = None
     conflict: Conflict | None = None
+    _bank_peaks: tuple[int, ...] | None = field(default=None, init=False, repr=False)
+    """`bank_peak_bytes` once it was asked for: checks of large programs ask for each step."""
 
     def __post_init__(self) -> None:
         for name in ("offset_bytes", "bank"):
@@ -78,6 +80,12 @@ class Plan:
     @property
     def bank_peak_bytes(self) -> tuple[int, ...]:
         """Largest offset + size in each bank; 0 for an empty bank."""
+        if self._bank_peaks is None:
+            object.__setattr__(self, "_bank_peaks", self._found_peaks())
+        assert self._bank_peaks is not None
+        return self._bank_peaks
+
+    def _found_peaks(self) -> tuple[int, ...]:
         tops = self.offset_bytes + self.problem.size_bytes
         if self.bank is None:
             return (int(tops.max(initial=0)),)
