@@ -44,6 +44,16 @@ def test_each_session_has_the_logits_of_its_own_step(model: Model, options: Any)
     joint.close()
 
 
+def test_caches_in_the_place_of_others_that_are_gone_are_bound_anew(model: Model) -> None:
+    sessions = opened(model)[:2]
+    joint = JointSteps.of(sessions[0])
+    joint.step(sessions, [3, 4])
+    program = joint._made[2]
+    bound = [program.fixed([dict(each._rows.arrays) for each in sessions]) for _ in range(9)]
+    assert len(set(map(id, bound))) == 9, "CPython gives a new dict the address of the last one"
+    joint.close()
+
+
 def test_sessions_that_lost_their_rows_compute_them_again(model: Model) -> None:
     pool = tightship.SessionPool("1MiB", at_cap="evict")
     sessions, alone = opened(model, pool=pool), opened(model)

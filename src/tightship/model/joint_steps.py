@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,7 @@ class _Joint:
     logits: int
     besides: feeds.Besides
     kept: OutputBufferPool = field(default_factory=OutputBufferPool)
-    _bound: tuple[list[int], FixedArrays] | None = None
+    _bound: tuple[list[Mapping[str, Array]], FixedArrays] | None = None
 
     @staticmethod
     def of(program: ProgramCache, programs: StepPrograms, count: int) -> "_Joint":
@@ -200,10 +201,11 @@ class _Joint:
 
     def fixed(self, caches: Sequence[Mapping[str, Array]]) -> FixedArrays:
         """Return the caches of sessions by the slots of the program."""
-        key = [id(each) for each in caches]
-        if self._bound is None or self._bound[0] != key:
+        known = () if self._bound is None else self._bound[0]
+        if len(known) != len(caches) or any(map(is_not, known, caches)):
             arrays = {slot: caches[i][name] for slot, (i, name) in self.places.items()}
-            self._bound = key, FixedArrays(arrays)
+            self._bound = list(caches), FixedArrays(arrays)
+        assert self._bound is not None
         return self._bound[1]
 
 
