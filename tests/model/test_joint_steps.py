@@ -49,8 +49,12 @@ def test_caches_in_the_place_of_others_that_are_gone_are_bound_anew(model: Model
     joint = JointSteps.of(sessions[0])
     joint.step(sessions, [3, 4])
     program = joint._made[2]
-    bound = [program.fixed([dict(each._rows.arrays) for each in sessions]) for _ in range(9)]
-    assert len(set(map(id, bound))) == 9, "CPython gives a new dict the address of the last one"
+    bound = []
+    for _ in range(9):
+        caches = [{**each._rows.arrays} for each in sessions]
+        bound.append(program.fixed(caches))
+        del caches  # CPython gives the next ones the same addresses
+    assert len(set(map(id, bound))) == 9
     joint.close()
 
 
