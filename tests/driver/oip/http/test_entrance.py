@@ -15,7 +15,8 @@ from tests.driver.oip.http_setting import Serving, ask
 from tightship.driver.oip.admission import watched_files
 from tightship.driver.oip.admission.certificate import Certificate
 from tightship.driver.oip.admission.gate import Entry
-from tightship.driver.oip.http import entrance, serving
+from tightship.driver.oip.http import arrivals, entrance, serving
+from tightship.driver.oip.http.connection import HttpConnection
 from tightship.driver.oip.limits import EndpointLimits
 
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -61,6 +62,28 @@ def test_clients_that_begin_no_handshake_exclude_no_other(secured):
     while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < until:
         time.sleep(0.01)
     assert len(os.listdir("/proc/self/fd")) <= before  # connections without a handshake are closed
+
+
+def test_a_client_whose_handshake_has_just_ended_is_served_although_others_need_room(
+    secured, monkeypatch
+):
+    """Room is made between the handshake's end and that of the task that makes the connection."""
+    monkeypatch.setattr(arrivals, "RECENT_NS", 0)
+    waiting, ended = [], []
+    add, made = arrivals.Arrivals.add, HttpConnection.connection_made
+
+    def noted(found, *given):
+        waiting.append(found)
+        add(found, *given)
+
+    def crowded(connection, transport):
+        made(connection, transport)
+        ended.append(waiting[-1].make_room())
+
+    monkeypatch.setattr(arrivals.Arrivals, "add", noted)
+    monkeypatch.setattr(HttpConnection, "connection_made", crowded)
+    assert live(secured)[0] == (200, {"live": True})
+    assert ended == [False]
 
 
 def test_new_connections_have_a_replaced_certificate(secured, tmp_path):

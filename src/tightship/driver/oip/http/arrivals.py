@@ -12,18 +12,21 @@ from tightship.driver.oip.limits import RECENT_NS
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """Address of a client, and when it connected, by `monotonic_ns`."""
+    """Connection of a client since a time of `monotonic_ns`, and whether its protocol has it."""
 
     peer: str
     since_ns: int
+    is_made: Callable[[], bool]
 
 
 class Arrivals:
     """Tasks that make connections, on one event loop.
 
     Room is made by the address with the most handshakes, so that one address that lets them wait
-    cannot exclude others. Connections without a handshake are made at once and not ended: if a
-    task is cancelled between that and its end, uvloop closes the connection and never says so.
+    cannot exclude others. Connections that are made, without a handshake at once, are not ended:
+    their clients are served. If a task is cancelled between that and its end, uvloop closes a
+    connection without TLS and never says so, and one with TLS keeps its place until its client
+    agrees to the end.
     """
 
     def __init__(
@@ -36,9 +39,15 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def add(self, task: "asyncio.Task[Any]", peer: str) -> None:
-        """Add the task that makes a connection."""
-        self._tasks[task] = _Arrival(peer, monotonic_ns())
+    def add(self, task: "asyncio.Task[Any]", peer: str, is_made: Callable[[], bool]) -> None:
+        """Add the task that makes a connection.
+
+        Args:
+            task: The task.
+            peer: Address of the client.
+            is_made: Returns whether the protocol has heard of its connection.
+        """
+        self._tasks[task] = _Arrival(peer, monotonic_ns(), is_made)
         task.add_done_callback(self._end)
 
     def make_room(self) -> bool:
@@ -50,7 +59,7 @@ class Arrivals:
         late = [
             (-counts[each.peer], each.since_ns, task)
             for task, each in self._tasks.items()
-            if each.since_ns <= last_ns
+            if each.since_ns <= last_ns and not each.is_made()
         ]
         if not late:
             return False
@@ -60,11 +69,12 @@ class Arrivals:
         return True
 
     async def end(self) -> None:
-        """End all handshakes, and wait for connections that are made without one."""
-        tasks = tuple(self._tasks)
-        for task in tasks if self._have_handshakes else ():
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """End all handshakes, and wait for connections that are made, or made without one."""
+        arrivals = dict(self._tasks)
+        for task, each in arrivals.items():
+            if self._have_handshakes and not each.is_made():
+                task.cancel()
+        await asyncio.gather(*arrivals, return_exceptions=True)
 
     def _end(self, task: "asyncio.Task[Any]") -> None:
         arrival = self._tasks.pop(task, None)

@@ -11,6 +11,7 @@ from tightship.driver.server.accepting import Acceptor, Shortage
 
 if TYPE_CHECKING:
     from tightship.driver.oip.admission.certificate import Certificate
+    from tightship.driver.oip.http.connection import HttpConnection
 
 AT_ONCE = 64
 """Connections accepted in one step of the event loop."""
@@ -39,7 +40,7 @@ class Entered(Protocol):
     def log(self) -> RefusalLog:
         """Log of refused clients."""
 
-    def connection(self) -> asyncio.Protocol:
+    def connection(self) -> "HttpConnection":
         """Return the protocol of a new connection."""
 
 
@@ -110,9 +111,9 @@ class HttpEntrance:
         if self._certificate is not None:
             secured["ssl"] = self._certificate.context()
             secured["ssl_handshake_timeout"] = self._server.handshake_s
-        connect = self._loop.connect_accepted_socket
-        task = self._loop.create_task(connect(self._server.connection, accepted, **secured))
-        self._arrivals.add(task, _peer(accepted))
+        connect, connection = self._loop.connect_accepted_socket, self._server.connection()
+        task = self._loop.create_task(connect(lambda: connection, accepted, **secured))
+        self._arrivals.add(task, _peer(accepted), lambda: connection.is_made)
 
     def _log_failure(self, peer: str, error: BaseException) -> None:
         self._server.log.refused(f"http:{peer}:0", "a connection", str(error) or repr(error))

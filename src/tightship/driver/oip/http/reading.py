@@ -21,6 +21,11 @@ class ReadingProtocol(HttpToolsProtocol):
         self._has_head = False
         self._refusal: HttpResponse | None = None
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the connection has begun, with TLS after its handshake."""
+        return self.transport is not None
+
     def refuse(self, status: int, message: str) -> None:
         """Keep a refusal; ignore the bytes that follow."""
         if self._refusal is None:
