@@ -120,10 +120,10 @@ def serve(*options, descriptors_max=None, before=""):
                     process.kill()
 
 
-def serve_neg(folder, *options, descriptors_max=None):
+def serve_neg(folder, *options, **given):
     """Serve the model `neg` as `serve` does, with its file in a folder."""
     onnx.save(parse(MODEL), folder / "neg.onnx")
-    return serve(folder / "neg.onnx", *options, descriptors_max=descriptors_max)
+    return serve(folder / "neg.onnx", *options, **given)
 
 
 def settles(read, limit):

@@ -25,6 +25,9 @@ PERIOD_S = 1.0
 SAMPLES_MAX = 900
 WATCHED_S = 10.0
 """Seconds after a request for the page in which clients are inspected."""
+_CLOCK = time.CLOCK_BOOTTIME
+_BOOTED_NS = time.time_ns() - time.clock_gettime_ns(_CLOCK)
+"""Start of the clock of samples, which goes on evenly if the system's time is set meanwhile."""
 
 GAUGES = {
     "resident_bytes": "Resident bytes of the process, mapped shared memory included",
@@ -260,4 +263,5 @@ def _holdings(client: Holdings) -> Said:
 
 
 def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    """Return milliseconds since 1970, as the system's time was when the process started."""
+    return (_BOOTED_NS + time.clock_gettime_ns(_CLOCK)) // 1_000_000
