@@ -30,7 +30,10 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
     if (ends_ns && ends_ns->shape(0) != steps.second - steps.first)
         throw std::invalid_argument("`ends_ns` needs one number for each step.");
     const std::function<void()> poll = check_signals;
-    const GilReleased release;
+    // Many threads that run small models would otherwise hand the GIL on twice for each run.
+    std::optional<GilReleased> release;
+    if (!context.is_short(steps.first, steps.second))
+        release.emplace();
     int64_t *ends = ends_ns ? ends_ns->data() : nullptr;
     return name_of(
         context.run(steps.first, steps.second, {stop, time_of(deadline_ns), poll}, ends));
@@ -131,8 +134,8 @@ void program(nb::module_ &module) {
             "Bind a slot to a C-contiguous array, which the caller keeps until the run is over.")
         .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
              "ends_ns"_a = nb::none(),
-             "Run steps [first, last) without the GIL; return \"done\", \"stopped\" or "
-             "\"deadline\".")
+             "Run steps [first, last), without the GIL unless they took less than 20 us the last "
+             "time; return \"done\", \"stopped\" or \"deadline\".")
         .def("run_at_once", &run_at_once, "steps"_a, "workers"_a, "stop"_a,
              "deadline_ns"_a = nb::none(),
              "Run steps concurrently, each once those that it waits for have ended; otherwise like "

@@ -7,6 +7,8 @@ namespace tightship {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
+/// Less than what it costs another thread to begin, or this one to take a lock back from it.
+constexpr auto kShort = std::chrono::microseconds(20);
 
 } // namespace
 
@@ -66,6 +68,8 @@ Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {
     std::optional<onednn::ThreadScope> scope;
     if (!program_.primitives.empty())
         scope.emplace(program_.threads_);
+    const auto began = Watch::Clock::now();
+    short_ = {};
     for (size_t index = first; index < last; ++index) {
         if (const Outcome outcome = watch.look(); outcome != Outcome::kDone)
             return outcome;
@@ -73,6 +77,8 @@ Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {
         if (ends_ns != nullptr)
             *ends_ns++ = std::chrono::nanoseconds(Watch::Clock::now().time_since_epoch()).count();
     }
+    if (Watch::Clock::now() - began < kShort)
+        short_ = {first, last};
     return Outcome::kDone;
 }
 

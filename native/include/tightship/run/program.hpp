@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace tightship {
@@ -95,6 +96,12 @@ class Context {
     /// of the steady clock after each step is written to it.
     Outcome run(size_t first, size_t last, Watch watch, int64_t *ends_ns = nullptr);
 
+    /// Returns whether these steps took so little time when they last ran that a thread need not
+    /// release a lock meanwhile.
+    bool is_short(size_t first, size_t last) const {
+        return short_ == std::pair(first, last) && first < last;
+    }
+
     /// Runs the steps of a graph, up to `workers` at once, otherwise like `run`.
     /// REQUIRES: the program is compiled for one thread.
     Outcome run_at_once(StepRun &steps, int workers, Watch watch);
@@ -107,6 +114,7 @@ class Context {
     onednn::BoundPrimitives primitives_;
     std::vector<char *> addresses_; ///< of kernel operands, in the order of the program's places
     ExternalOperands externals_;    ///< of kernels
+    std::pair<size_t, size_t> short_{}; ///< steps that last ran in little time; empty for none
 };
 
 } // namespace tightship
