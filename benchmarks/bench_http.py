@@ -3,14 +3,15 @@
     python -m benchmarks.bench_http
     python -m benchmarks.bench_http --quick
 
-Each server is a process, and runs the model on one thread. Clients keep a connection each, send the
-bytes of one row again and again, and are tasks of this process. FastAPI's service is what one
+Each server is a process, and runs the model on one thread. Clients keep a connection each, send
+different rows in turn, and are tasks of this process. FastAPI's service is what one
 writes first: it reads the row, runs the session in its thread pool, and returns the bytes. The
 inference protocol has a header of JSON besides. Servers alternate.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from benchmarks import record
 from benchmarks.bench_serve import MODELS, stack
 
 CLIENTS = (1, 16, 128)
+ROWS = 509
+"""Different rows, more than any server keeps; clients begin at different ones."""
 SERVICE = """
 import sys, threading
 import numpy as np, onnxruntime, uvicorn
@@ -58,11 +61,17 @@ Server(uvicorn.Config(app, port=0, log_level="warning")).run()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A server: its port, the bytes of a request, and its process."""
+class Target:
+    """Port of a server, and the bytes of requests that are sent in turn."""
 
     port: int
-    request: bytes
+    requests: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Target):
+    """A server with its process."""
+
     process: "subprocess.Popen[str]"
 
     def resident_bytes(self) -> int:
@@ -77,11 +86,12 @@ def posted(target: str, body: bytes, *headers: str) -> bytes:
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-def asked(width: int, path: Path) -> dict[str, tuple[list[str], bytes]]:
-    """Return the command of each server, and a request of its own."""
-    row = np.random.default_rng(1).standard_normal((1, width), np.float32).tobytes()
+def asked(width: int, path: Path) -> dict[str, tuple[list[str], list[bytes]]]:
+    """Return the command of each server, and requests of its own."""
+    values = np.random.default_rng(1).standard_normal((ROWS, width), np.float32)
+    rows = [each.tobytes() for each in values]
     tensor = {"name": "x", "shape": [1, width], "datatype": "FP32"}
-    tensor["parameters"] = {"binary_data_size": len(row)}
+    tensor["parameters"] = {"binary_data_size": 4 * width}
     head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
     length = f"Inference-Header-Content-Length: {len(head)}"
     ours = [sys.executable, "-m", "tightship.cli", "serve", str(path), "--http", "0"]
@@ -89,29 +99,35 @@ def asked(width: int, path: Path) -> dict[str, tuple[list[str], bytes]]:
     return {
         "tightship": (
             [*ours, "--max-connections", "256"],
-            posted(f"/v2/models/{path.stem}/infer", head + row, length),
+            [posted(f"/v2/models/{path.stem}/infer", head + each, length) for each in rows],
         ),
-        "fastapi": ([sys.executable, "-c", SERVICE, str(path)], posted("/infer", row)),
+        "fastapi": (
+            [sys.executable, "-c", SERVICE, str(path)],
+            [posted("/infer", each) for each in rows],
+        ),
     }
 
 
 @contextmanager
-def started(command: Sequence[str], request: bytes) -> Iterator[Place]:
+def started(command: Sequence[str], requests: Sequence[bytes]) -> Iterator[Place]:
     """Run a server, which prints its port last in the first line, within a block."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             port = int(process.stdout.readline().rpartition(":")[2])
-            yield Place(port, request, process)
+            yield Place(port, requests, process)
         finally:
             process.terminate()
             process.wait(60)
 
 
-async def _client(place: Place, end: float, took: list[float]) -> None:
+async def _client(place: Target, number: int, end: float, took: list[float]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
+    requests = itertools.cycle(place.requests)
+    for _ in range(37 * number % len(place.requests)):
+        next(requests)
     while (began := time.perf_counter()) < end:
-        writer.write(place.request)
+        writer.write(next(requests))
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         assert head.startswith(b"http/1.1 200"), head
         await reader.readexactly(int(head.partition(b"content-length:")[2].split(b"\r\n")[0]))
@@ -119,11 +135,12 @@ async def _client(place: Place, end: float, took: list[float]) -> None:
     writer.close()
 
 
-async def load(place: Place, clients: int, seconds: float) -> dict[str, float]:
+async def load(place: Target, clients: int, seconds: float) -> dict[str, float]:
     """Have clients ask again and again; return requests a second, and milliseconds."""
     took: list[float] = []
     began = time.perf_counter()
-    await asyncio.gather(*(_client(place, began + seconds, took) for _ in range(clients)))
+    end = began + seconds
+    await asyncio.gather(*(_client(place, number, end, took) for number in range(clients)))
     spent, ordered = time.perf_counter() - began, sorted(took)
     return {
         "per_s": len(took) / spent,

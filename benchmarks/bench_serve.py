@@ -94,7 +94,7 @@ def contenders(folder: Path, name: str) -> tuple[Mapping[str, Ask], Callable[[],
 
     def their(request: InferRequest, caller: Caller) -> Any:
         with repository.used("joined"):
-            return inferences.infer_joined(theirs, request, time.monotonic_ns(), caller)
+            return inferences.answer(theirs, request, time.monotonic_ns(), caller)
 
     asks: dict[str, Ask] = {key: partial(ours, key) for key in CONFIGS}
     asks["onnxruntime joined"] = their

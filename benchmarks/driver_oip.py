@@ -9,14 +9,16 @@ earlier version as well, which that interpreter has.
 """
 
 import argparse
+import asyncio
 import importlib
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,7 @@ from statistics import median
 
 import numpy as np
 import onnx
-from benchmarks import record
+from benchmarks import bench_http, record
 from onnx import TensorProto, helper
 
 SIZES = (4 << 10, 1 << 20, 16 << 20, 64 << 20)
@@ -35,6 +37,8 @@ TURN = 5
 TARGETS = {("http", False): 0.5, ("http", True): 0.25, ("grpc", False): 1.3, ("grpc", True): 0.5}
 """Most that ours may take of Triton's time through shared memory: at 4 KiB, and from 16 MiB on."""
 LARGE_BYTES = 16 << 20
+CROWDS = (1, 16, 128)
+"""Clients at once, by HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,45 @@ def rows(
                         places["triton"] = Place(theirs[endpoint], "identity")
                     times = measured(endpoint, size, places, is_shared=is_shared, quick=quick)
                     yield row(endpoint, size, times, is_shared=is_shared)
+        if "http" in endpoints:
+            known = {name: str(each["http"]) for name, each in ours.items()}
+            if "http" in theirs:
+                known["triton"] = theirs["http"]
+            yield from crowds(known, quick=quick)
+
+
+def crowds(addresses: Mapping[str, str], *, quick: bool) -> Iterator[dict[str, object]]:
+    """Requests a second of many HTTP clients whose tensors of 4 KiB are in messages.
+
+    Args:
+        addresses: Places of servers by name; servers alternate.
+        quick: Whether a short time is enough.
+    """
+    rounds, seconds = (1, 0.2) if quick else (3, 2.0)
+    targets = {name: asked(name, address) for name, address in addresses.items()}
+    for clients in CROWDS:
+        found: dict[str, list[float]] = {name: [] for name in targets}
+        for number in range(1 + rounds):  # the first is not counted
+            for name, target in targets.items():
+                figures = asyncio.run(bench_http.load(target, clients, seconds))
+                found[name] += [figures["per_s"]] if number else []
+        said: dict[str, object] = {"endpoint": "http", "size_bytes": SIZES[0], "clients": clients}
+        said |= {f"{name}_per_s": round(median(each)) for name, each in found.items()}
+        if "triton" in found:
+            ratio = median(found["tightship"]) / median(found["triton"])
+            said["tightship_over_triton"] = round(ratio, 2)
+        yield said
+
+
+def asked(name: str, address: str) -> bench_http.Target:
+    """A server's identity model of the smallest size, and a request for it."""
+    model = "identity" if name == "triton" else f"identity{SIZES[0]}"
+    tensor = {"name": "x", "shape": [SIZES[0] // 16, 4], "datatype": "FP32"}
+    tensor["parameters"] = {"binary_data_size": SIZES[0]}
+    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
+    length = f"Inference-Header-Content-Length: {len(head)}"
+    request = bench_http.posted(f"/v2/models/{model}/infer", head + bytes(SIZES[0]), length)
+    return bench_http.Target(int(address.rpartition(":")[2]), [request])
 
 
 def row(
@@ -172,7 +215,7 @@ def server(python: str = sys.executable) -> Iterator[dict[str, object]]:
             onnx.save(identity(size), Path(folder) / f"identity{size}.onnx")
         command = [
             python, "-m", "tightship.cli", "serve", folder, "--socket", f"{folder}/socket",
-            "--http", "0", "--grpc", "0", "--allow-client-shm",
+            "--http", "0", "--grpc", "0", "--allow-client-shm", "--max-connections", "256",
         ]  # fmt: skip
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None

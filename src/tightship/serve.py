@@ -17,6 +17,7 @@ from tightship.driver.oip.http.browsers import AllowedOrigins
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.limits import LIMITS
 from tightship.driver.oip.model_source import ModelSource
+from tightship.driver.oip.queued_calls import QueuedCalls
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.regions import RegionError
 from tightship.driver.oip.repository import Repository
@@ -36,13 +37,16 @@ class Application(HttpApplication):
     ) -> None:
         """Answer by the calls of an endpoint, with bodies of up to `limit` bytes."""
         threads = Threads(LIMITS.connections_max, "tightship-http")
-        super().__init__(calls, limit, threads, Threads(LOADS_MAX, "tightship-load"))
+        loaders = Threads(LOADS_MAX, "tightship-load")
+        self._queue = QueuedCalls(endpoint.permits)
+        super().__init__(calls, limit, threads, loaders, queue=self._queue)
         self._repository, self._endpoint = repository, endpoint
 
     def close(self) -> None:
         """End runs after their current step, and close the models. May be repeated."""
         self._endpoint.end()
         self._endpoint.abandon()
+        self._queue.close()
         for threads in (self._executor, self._loaders):
             threads.shutdown(cancel_futures=True)
         with suppress(RegionError):  # clients may name none

@@ -6,14 +6,13 @@ one that gets a permit takes others of the same shapes along, up to the largest 
 
 import threading
 from collections import deque
-from time import monotonic_ns
 
 from tightship.driver.oip.caller import Caller
-from tightship.driver.oip.inference import Bound, run
+from tightship.driver.oip.inference import Bound
 from tightship.driver.oip.joined_run import JoinedRun, Member, Ran
 
-WORTH_NS = 3_000_000
-"""Duration of runs from which requests are joined: where they take 1 ms, joining lost a fifth."""
+WORTH_NS = 300_000
+"""Duration of runs from which requests are joined: at 0.1 ms, joining gains nothing."""
 RUNS_KEPT = 8
 """Latest runs of which the shortest decides, because a first run of a batch also plans it."""
 
@@ -39,8 +38,6 @@ class BatchQueue:
         Raises:
             OipError: The caller leaves, the time is over, or the run fails.
         """
-        if not self._pays:
-            return self._alone(bound, caller, asked_ns)
         served = bound.served
         member = Member(bound, caller.place(served.name, served.metrics), asked_ns)
         with caller.noticing(member.leave):
@@ -65,26 +62,17 @@ class BatchQueue:
                     caller.withdraw(other.place)  # now, so that its thread wakes once
                 caller.give_back(member.place)
             found = joined.result_of(member, caller)
-            self._took_ns.append(found.ended_ns - found.began_ns)
+            self.note(found.ended_ns - found.began_ns)
             return found
 
     @property
-    def _pays(self) -> bool:
+    def pays(self) -> bool:
         """Whether runs take long enough for waking threads together to be worth it."""
-        return all(each >= WORTH_NS for each in tuple(self._took_ns))
+        return min(tuple(self._took_ns), default=WORTH_NS) >= WORTH_NS
 
-    def _alone(self, bound: Bound, caller: Caller, asked_ns: int) -> Ran:
-        """Run a request that is too quick to be joined."""
-        served = bound.served
-        place = caller.take_permit(served.name, served.metrics, bound.request.left_s(asked_ns))
-        try:
-            began_ns = monotonic_ns()
-            results = run(bound, asked_ns, caller.stop)
-            ended_ns = monotonic_ns()
-        finally:
-            caller.give_back(place)
-        self._took_ns.append(ended_ns - began_ns)
-        return Ran(results, began_ns, ended_ns)
+    def note(self, duration_ns: int) -> None:
+        """Note how long a run took."""
+        self._took_ns.append(duration_ns)
 
     def _wait_for_others(self, member: Member) -> None:
         """Wait until a batch is full, another one takes this along, or the delay is over."""

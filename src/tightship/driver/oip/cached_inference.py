@@ -10,6 +10,7 @@ from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
 from tightship.driver.oip.inference import Bound, bind, outputs_of, refusing, run
+from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window
 from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.served_model import ServedModel
@@ -83,6 +84,26 @@ class Inferences:
         regions.on_closed = self._cached.clear
         repository.on_withdrawn.append(self._forget)
 
+    def answer(
+        self, served: ServedModel, request: InferRequest, asked_ns: int, caller: Caller
+    ) -> Outputs:
+        """Run a model on a request once its caller has a permit, perhaps with other requests.
+
+        Raises:
+            OipError, RegionError: As from `infer`, or the caller leaves, or the time is over.
+        """
+        if self.joins(served):
+            return self.infer_joined(served, request, asked_ns, caller)
+        try:
+            place = caller.take_permit(served.name, served.metrics, request.left_s(asked_ns))
+        except OipError:
+            served.metrics.fail(monotonic_ns() - asked_ns)
+            raise
+        try:
+            return self.infer(served, request, asked_ns, caller.stop)
+        finally:
+            caller.give_back(place)
+
     def infer(
         self,
         served: ServedModel,
@@ -111,7 +132,14 @@ class Inferences:
             raise
         ended = monotonic_ns()
         metrics.succeed((began - asked_ns, read_ns - began, ran_ns - read_ns, ended - ran_ns))
+        if self._queues and (queue := self._queues.get(served.model)) is not None:
+            queue.note(ran_ns - read_ns)
         return outputs
+
+    def joins(self, served: ServedModel) -> bool:
+        """Whether requests of a model are joined, which has to be configured and to be worth it."""
+        queue = self.queue(served)
+        return queue is not None and queue.pays
 
     def queue(self, served: ServedModel) -> BatchQueue | None:
         """Return the queue of a model whose requests are joined; None for other models."""

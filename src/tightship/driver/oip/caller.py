@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tightship._core import Place, RequestMetrics, RunPermits, StopFlag
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
-from tightship.driver.permit_names import named_model
+from tightship.driver.permit_names import Names, named_model
 
 
 class Caller:
@@ -17,15 +17,18 @@ class Caller:
         client: Distinguishes clients of an account.
         stop: Flag set once the client is gone or the server ends.
         request_id: Id of its request in the log; empty for none.
+        may_wait: Whether it may wait for a permit.
     """
 
     def __init__(self, permits: RunPermits, account: str = "", client: str = "") -> None:
         self.account, self.client = account, client
-        self.stop, self.request_id = StopFlag(), ""
+        self.stop, self.request_id, self.may_wait = StopFlag(), "", True
         self._permits = permits
         self._place: Place | None = None
         self._on_leave: Callable[[], None] | None = None
-        self._has_reserved = False
+        # Give back the permit for the next inference, and that of the current one; None for none.
+        self._reserved: Callable[..., None] | None = None
+        self._held: Callable[..., None] | None = None
 
     def leave(self) -> None:
         """Stop the current inference, and start none that waits; callable from any thread."""
@@ -49,8 +52,12 @@ class Caller:
 
     def place(self, model: str, metrics: RequestMetrics) -> Place:
         """Return a new place in the queue of a model; `metrics` count it while it waits."""
-        self._place = Place(named_model(model, self.account, self.client), metrics)
+        self._place = Place(self.names(model), metrics)
         return self._place
+
+    def names(self, model: str) -> Names:
+        """Return the groups by which calls of a model alternate."""
+        return named_model(model, self.account, self.client)
 
     def take(self, place: Place, timeout_s: float | None) -> bool:
         """Wait for a permit in a place, unless one is reserved; return whether there is one.
@@ -59,17 +66,19 @@ class Caller:
             place: Place of this caller.
             timeout_s: Seconds to wait at most; None for no limit.
         """
-        has_permit, self._has_reserved = self._has_reserved, False
-        if not has_permit and not self.stop.is_set():
+        self._held, self._reserved = self._reserved, None
+        has_permit = self._held is not None
+        if not has_permit and self.may_wait and not self.stop.is_set():
             has_permit = self._permits.take(place, timeout_s)
         if has_permit and self.stop.is_set():
-            self._permits.give_back(place)
+            self.give_back(place)
             has_permit = False
         return has_permit
 
     def give_back(self, place: Place) -> None:
-        """Give back the permit of a place."""
-        self._permits.give_back(place)
+        """Give back the permit that was taken in a place."""
+        held, self._held = self._held, None
+        (held or self._permits.give_back)(place)
 
     def withdraw(self, place: Place) -> None:
         """Remove another caller from the queue, which needs no permit any more."""
@@ -83,14 +92,19 @@ class Caller:
 
     def reserve(self) -> bool:
         """Take a free permit for the next inference; return whether there was one."""
-        self._has_reserved = self._permits.take_free()
-        return self._has_reserved
+        if self._permits.take_free():
+            self._reserved = self._permits.give_back
+        return self._reserved is not None
+
+    def receive_permit(self, give_back: Callable[..., None]) -> None:
+        """Have a permit for the next inference, which a function of a place or none gives back."""
+        self._reserved = give_back
 
     def release(self) -> None:
-        """Return an unused reserved permit. Harmless if there is none."""
-        if self._has_reserved:
-            self._has_reserved = False
-            self._permits.give_back()
+        """Give back a permit that no inference has used. Harmless if there is none."""
+        reserved, self._reserved = self._reserved, None
+        if reserved is not None:
+            reserved()
 
     def take_permit(self, model: str, metrics: RequestMetrics, timeout_s: float | None) -> Place:
         """Wait for a permit to run a model, unless one is reserved.

@@ -3,7 +3,8 @@
 Replies without tensors are JSON values with the names and numbers of the gRPC messages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic_ns
 from typing import Any
@@ -221,6 +222,21 @@ class InferenceEndpoint:
                 Code.UNAVAILABLE,
             )
 
+    @contextmanager
+    def waiting(self, caller: Caller) -> Iterator[None]:
+        """Have a caller leave within a block once all inferences must end."""
+        self._callers.add(caller)
+        if self.stop.is_set():
+            caller.leave()
+        try:
+            yield
+        finally:
+            self._callers.discard(caller)
+
+    def joins(self, served: ServedModel) -> bool:
+        """Whether requests of a model are joined now, for which each waits in a thread."""
+        return self._inferences.joins(served)
+
     def infer(
         self,
         name: str,
@@ -249,25 +265,9 @@ class InferenceEndpoint:
             try:
                 if self.stop.is_set():
                     asking.leave()
-                return Inferred(served, self._outputs(served, request, began, asking))
+                return Inferred(served, self._inferences.answer(served, request, began, asking))
             finally:
                 self._callers.discard(asking)
-
-    def _outputs(
-        self, served: ServedModel, request: InferRequest, began_ns: int, asking: Caller
-    ) -> Outputs:
-        inferences, metrics = self._inferences, served.metrics
-        if inferences.queue(served) is not None:
-            return inferences.infer_joined(served, request, began_ns, asking)
-        try:
-            place = asking.take_permit(served.name, metrics, request.left_s(began_ns))
-        except OipError:
-            metrics.fail(monotonic_ns() - began_ns)
-            raise
-        try:
-            return inferences.infer(served, request, began_ns, asking.stop)
-        finally:
-            self.permits.give_back(place)
 
 
 def check_unchanged(settings: Said, what: str) -> None:

@@ -66,7 +66,12 @@ class ServedModel:
 
         This holds if inputs have one shape and no step runs graphs or allocates.
         """
-        return not self.model.takes_other_shapes and self.model.plan.is_exact
+        return not self.model.takes_other_shapes and self.has_even_runs
+
+    @property
+    def has_even_runs(self) -> bool:
+        """Whether runs on inputs of the same shapes take equally long."""
+        return self.model.plan.is_exact
 
 
 def input_types(model: Model) -> Types:

@@ -19,8 +19,15 @@ from tightship.driver.oip.http.body import (
     TooLargeError,
     check_length,
 )
-from tightship.driver.oip.http.calls import HttpCalls, changes_models, is_work
-from tightship.driver.oip.http.message import HttpRequest, HttpResponse, error_response
+from tightship.driver.oip.http.calls import HttpCalls, is_work
+from tightship.driver.oip.http.long_calls import LongCalls
+from tightship.driver.oip.http.message import (
+    HEADER_LENGTH,
+    HttpRequest,
+    HttpResponse,
+    error_response,
+)
+from tightship.driver.oip.queued_calls import QueuedCalls
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.oip.request_log import Exchange
 
@@ -61,6 +68,7 @@ class HttpApplication:
         executor: Executor,
         loaders: Executor,
         gate: Gate | None = None,
+        queue: QueuedCalls | None = None,
     ) -> None:
         """Answer by calls.
 
@@ -70,9 +78,11 @@ class HttpApplication:
             executor: Threads that run models, or wait for a permit: one for each connection.
             loaders: Threads that load and unload models, apart so that runs need not wait.
             gate: Admission of requests, before their bodies are read; None to admit all.
+            queue: Queue of inferences that wait for permits; None to have them wait in threads.
         """
-        self._calls, self._body_bytes_max = calls, body_bytes_max
-        self._executor, self._loaders, self._gate = executor, loaders, gate
+        self._calls, self._body_bytes_max, self._gate = calls, body_bytes_max, gate
+        self._executor, self._loaders = executor, loaders
+        self._long = LongCalls(calls, self._respond, executor, loaders, queue)
         self._known: dict[bytes, HttpRequest] = {}
         self.texts: ASGI | None = None
         """Application that answers below `/v1/`; None for none."""
@@ -131,7 +141,7 @@ class HttpApplication:
             self.log.refused(client, _said(scope), str(request.parts[0], "utf-8"), request_id)
             response, is_last = request, True  # the rest of the body is not read
         elif self._calls.is_long(request, caller):
-            response = await self._beside(request, caller, receive)
+            response = await self._long.answer(request, caller, receive)
         else:
             response = self._respond(request, caller)
             caller.release()
@@ -164,10 +174,16 @@ class HttpApplication:
         return response
 
     def _remember(self, request: HttpRequest, scope: Scope) -> None:
-        """Know a quick inference again by its bytes."""
+        """Know a quick inference again by its bytes, unless it has tensors in them.
+
+        With a gate, every request is admitted by its headers; a log has every one.
+        """
         whole = (scope.get("extensions") or {}).get(WHOLE)
-        if whole is None or self._gate is not None or EXCHANGE in scope or not is_work(request):
-            return  # with a gate, every request is admitted by its headers; a log has every one
+        has_tensors = HEADER_LENGTH in request.headers
+        if whole is None or has_tensors or self._gate is not None or EXCHANGE in scope:
+            return
+        if not is_work(request):
+            return
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
         self._known[whole["bytes"]] = replace(request, caller=None)
@@ -211,23 +227,8 @@ class HttpApplication:
             if not more:
                 return buffer.body()
 
-    async def _beside(self, request: HttpRequest, caller: Caller, receive: Receive) -> HttpResponse:
-        """Answer in a thread, unless the client leaves."""
-        threads = self._loaders if changes_models(request) else self._executor
-        loop = asyncio.get_running_loop()
-        watching = loop.create_task(_watch(receive, caller))
-        try:
-            return await loop.run_in_executor(threads, self._respond, request, caller)
-        except asyncio.CancelledError:
-            caller.leave()
-            raise
-        finally:
-            watching.cancel()
-
     def _respond(self, request: HttpRequest, caller: Caller) -> HttpResponse:
         """Return the response to a request; called on any thread."""
-        if caller.stop.is_set():
-            return error_response(503, "the client is gone")
         said = (caller.client, f"{request.method} {request.target}")
         try:
             response = self._calls.respond(request, caller)
@@ -237,13 +238,6 @@ class HttpApplication:
         if response.status >= 400 and response.parts:
             self.log.refused(*said, str(response.parts[0], "utf-8"), caller.request_id)
         return response
-
-
-async def _watch(receive: Receive, caller: Caller) -> None:
-    """Have the caller leave once its client disconnects."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    caller.leave()
 
 
 async def _send(response: HttpResponse, send: Send, *, is_last: bool, takes_views: bool) -> None:

@@ -1,8 +1,8 @@
 """HTTP calls of the protocol: requests and responses as values, without a socket."""
 
-import sys
 from collections import deque
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import monotonic_ns
 
@@ -10,6 +10,7 @@ from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.browsers import ANY_HOST, AllowedOrigins
 from tightship.driver.oip.http.message import (
+    HEADER_LENGTH,
     HttpRequest,
     HttpResponse,
     error_response,
@@ -37,7 +38,24 @@ QUICK_NS = 500_000
 RECENT = 4
 """Runs of which the quickest counts, because a busy machine interrupts some."""
 BODY_SMALL_BYTES = 64 << 10
-TARGETS_MAX = 1024
+TARGETS_MAX = 256
+"""Targets and forms of requests whose durations are known."""
+FORM_BYTES_MAX = 512
+"""Largest JSON header by which a request is known to be as quick as those before."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inference:
+    """Inference that was read.
+
+    Attributes:
+        request: The request, with the inference.
+        left_s: Seconds until its deadline; None without one.
+    """
+
+    request: HttpRequest
+    served: ServedModel
+    left_s: float | None
 
 
 class HttpCalls:
@@ -73,7 +91,7 @@ class HttpCalls:
             }
         )
         self._body_bytes_max = body_bytes_max
-        self._took_ns: dict[str, deque[int]] = {}
+        self._took_ns: dict[object, deque[int]] = {}
         self._answers: Answers[HttpResponse] = Answers()
         endpoint.repository.on_withdrawn.append(lambda _: self._took_ns.clear())
 
@@ -88,10 +106,37 @@ class HttpCalls:
         """
         if asked.method != "POST" or not is_work(asked):
             return False
-        is_small = len(asked.body) <= BODY_SMALL_BYTES
-        if not is_small or min(self._took_ns.get(asked.target, (sys.maxsize,))) >= QUICK_NS:
+        if len(asked.body) > BODY_SMALL_BYTES:
+            return True
+        took = self._took_ns.get(asked.target) or self._took_ns.get(_form(asked))
+        if took is None or min(took) >= QUICK_NS:
             return True
         return not (self._endpoint.is_free if caller is None else caller.reserve())
+
+    def waiting(self, caller: Caller) -> AbstractContextManager[None]:
+        """Return a block within which a caller leaves once the server must end."""
+        return self._endpoint.waiting(caller)
+
+    def inference(self, asked: HttpRequest) -> Inference | None:
+        """Read an inference that may wait for its permit without a thread.
+
+        Returns:
+            None for other calls: those that take long to read, are joined with others, or are
+            refused.
+        """
+        found = self._paths.find(asked.target)
+        if found is None or asked.method != "POST" or found[0].get("POST") != self._infer:
+            return None
+        try:
+            if not asked.has_small_header:
+                return None
+            served = self._endpoint.repository.served(*named(found[1]))
+            request = self._read(asked)
+        except (OipError, RegionError):
+            return None
+        if self._endpoint.joins(served):
+            return None
+        return Inference(replace(asked, inference=request), served, request.left_s(asked.came_ns))
 
     def respond(self, asked: HttpRequest, caller: Caller | None = None) -> HttpResponse:
         """Return the response to a request; a refusal has its reason as `{"error": ...}`.
@@ -113,13 +158,11 @@ class HttpCalls:
             return error_response(Code.UNAVAILABLE.http_status, OUT_OF_MEMORY)
 
     def _infer(self, request: HttpRequest, values: Values) -> HttpResponse:
-        body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
-        is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
-        asked = _decoded(bytes(body)) if is_small else decode(body, header_bytes)
+        asked = request.inference or self._read(request)
         name, version = named(values)
         began = monotonic_ns()
         found = self._endpoint.infer(name, version, asked, request.came_ns, request.caller)
-        self._note(request.target, found.served, monotonic_ns() - began)
+        self._note(request, found.served, monotonic_ns() - began)
         response = self._answers.find(found.outputs)
         if response is None:
             version = found.served.version
@@ -128,14 +171,35 @@ class HttpCalls:
         found.served.metrics.transfer(len(request.body), response.size_bytes)
         return response
 
-    def _note(self, target: str, served: ServedModel, duration_ns: int) -> None:
-        is_alike = served.is_constant_time
-        took = self._took_ns.get(target)
+    def _read(self, request: HttpRequest) -> InferRequest:
+        """Decode an inference; requests that are small and have no raw part are kept.
+
+        Raises:
+            OipError: It is not valid.
+        """
+        body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
+        is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
+        return _decoded(bytes(body)) if is_small else decode(body, header_bytes)
+
+    def _note(self, asked: HttpRequest, served: ServedModel, duration_ns: int) -> None:
+        """Note how long an inference took, for the target or for requests of its form."""
+        key: object = asked.target if served.is_constant_time else _form(asked)
+        if key is None or not served.has_even_runs:
+            return
+        took = self._took_ns.get(key)
         if took is None:
             if len(self._took_ns) >= TARGETS_MAX:
                 self._took_ns.clear()
-            took = self._took_ns.setdefault(target, deque(maxlen=RECENT))
-        took.append(duration_ns if is_alike else sys.maxsize)
+            took = self._took_ns.setdefault(key, deque(maxlen=RECENT))
+        took.append(duration_ns)
+
+
+def _form(asked: HttpRequest) -> tuple[str, bytes] | None:
+    """Return what says names and shapes of an inference: target and JSON header, if it is small."""
+    said = asked.headers.get(HEADER_LENGTH, "")
+    if not (said.isascii() and said.isdigit() and len(said) < 5 and int(said) <= FORM_BYTES_MAX):
+        return None
+    return asked.target, bytes(asked.body[: int(said)])
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ from time import monotonic_ns
 from typing import Any
 
 from tightship.driver.oip.caller import Caller
+from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
 
@@ -17,7 +18,13 @@ HEADER_LENGTH = "inference-header-content-length"
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """Whole request with time of arrival and caller; names of headers are in lower case."""
+    """Whole request; names of headers are in lower case.
+
+    Attributes:
+        came_ns: Time of its arrival, by `monotonic_ns`.
+        caller: Client that waits for the response.
+        inference: What its body says, if that was read.
+    """
 
     method: str
     target: str
@@ -25,6 +32,19 @@ class HttpRequest:
     body: bytes | bytearray | memoryview
     came_ns: int = field(default_factory=monotonic_ns)
     caller: Caller | None = None
+    inference: InferRequest | None = None
+
+    @property
+    def has_small_header(self) -> bool:
+        """Whether what is JSON in its body takes little time to read.
+
+        Raises:
+            OipError: `Inference-Header-Content-Length` is not a number.
+        """
+        if self.headers.get("content-encoding", "") not in {"", "identity"}:
+            return False
+        size_bytes = self.header_bytes
+        return (len(self.body) if size_bytes is None else size_bytes) <= REPEATED_BYTES_MAX
 
     def content(self, bytes_max: int) -> bytes | bytearray | memoryview:
         """Return the body, unpacked from `gzip` or `deflate`.

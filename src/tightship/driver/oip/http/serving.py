@@ -24,6 +24,7 @@ from tightship.driver.oip.http.logged import LoggedApplication
 from tightship.driver.oip.http.places import Places
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
+from tightship.driver.oip.queued_calls import QueuedCalls
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.threads import Threads
 from tightship.errors import InputError
@@ -96,9 +97,9 @@ class ReservingServer(uvicorn.Server):
         """Log of refused clients."""
         return self._log
 
-    def connection(self) -> asyncio.Protocol:
+    def connection(self) -> HttpConnection:
         """Return the protocol of a new connection."""
-        found: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+        found: HttpConnection = self.config.http_protocol_class(  # type: ignore[call-arg]
             config=self.config, server_state=self.server_state, app_state={}
         )
         return found
@@ -170,7 +171,7 @@ class HttpServer:
         self._monitor, self._limits, self._entry = monitor, limits, entry
         self.texts: TextsMaker | None = None
         """Makes the application that answers below `/v1/`; None for none."""
-        self._origins = origins
+        self._origins, self._permits = origins, endpoint.permits
         self._loop = new_event_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="tightship-http")
@@ -205,7 +206,8 @@ class HttpServer:
             Threads(LOADS_MAX, "tightship-load") as loaders,
         ):
             calls, bytes_max = self._calls, limits.body_bytes_max
-            app = HttpApplication(calls, bytes_max, executor, loaders, entry.gate)
+            queue = QueuedCalls(self._permits)
+            app = HttpApplication(calls, bytes_max, executor, loaders, entry.gate, queue)
             if self.texts is not None:
                 app.texts = self.texts(bytes_max, executor, self._origins, app.log)
             shared = Shared(app, limits, Places(limits))
@@ -213,6 +215,7 @@ class HttpServer:
             server.ended = self._ended
             await server.serve()
             shared.hang_ups.close()
+            queue.close()
             executor.shutdown(cancel_futures=True)
             loaders.shutdown(cancel_futures=True)
 
