@@ -10,6 +10,8 @@ OF_THE_SYSTEM = re.compile(
 ALLOWED = {
     "native/src/driver/request_metrics.cpp": "time of the last request, for statistics",
     "src/tightship/driver/models/cached_sources.py": "compared with times of files",
+    "src/tightship/driver/openai/application.py": "time of a model, for clients",
+    "src/tightship/driver/openai/text_response.py": "time of an answer, for clients",
     "src/tightship/driver/oip/monitor.py": "times on the page, read once at the start",
     "src/tightship/driver/oip/tracing.py": "times of spans",
 }
