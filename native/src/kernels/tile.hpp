@@ -130,14 +130,11 @@ inline Tile tile_of(int64_t rows, int64_t vectors) {
     return vectors == 2 ? tile_of<2>(rows) : tile_of<1>(rows);
 }
 
+typedef float Four __attribute__((vector_size(16)));
+
 /// Transposes four rows of four.
-inline void transpose_four(const float *from, int64_t row, float *to, int64_t to_row) {
-    typedef float Four __attribute__((vector_size(16)));
+inline void transpose_four(Four a, Four b, Four c, Four d, float *to, int64_t to_row) {
     typedef Four Unaligned4 __attribute__((aligned(4), may_alias));
-    const auto at = [&](int64_t index) {
-        return *reinterpret_cast<const Unaligned4 *>(from + index * row);
-    };
-    const Four a = at(0), b = at(1), c = at(2), d = at(3);
     const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
     const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
     const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
@@ -148,6 +145,19 @@ inline void transpose_four(const float *from, int64_t row, float *to, int64_t to
                             __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
     for (int64_t index = 0; index < 4; ++index)
         *reinterpret_cast<Unaligned4 *>(to + index * to_row) = columns[index];
+}
+
+/// Loads four elements, which need not be aligned.
+inline Four load_four(const void *from) {
+    Four result;
+    __builtin_memcpy(&result, from, sizeof result);
+    return result;
+}
+
+/// Transposes four rows of four elements, `row` elements apart.
+inline void transpose_four(const float *from, int64_t row, float *to, int64_t to_row) {
+    transpose_four(load_four(from), load_four(from + row), load_four(from + 2 * row),
+                   load_four(from + 3 * row), to, to_row);
 }
 
 /// Packs a panel of `columns` of a matrix `depth` deep, `kPanel` elements from one depth to the

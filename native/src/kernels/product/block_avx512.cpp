@@ -4,7 +4,7 @@
 #define TIGHTSHIP_VECTOR_BYTES 64
 #include "block_exact.hpp"
 #include "block_int8.hpp"
-#include "block_panel.hpp"
+#include "block_unpack.hpp"
 #include "encoded_loops.hpp"
 
 #endif

@@ -103,6 +103,13 @@ template <int Bits> struct Line {
 
     Ints dots(const char *line) const {
         Bytes sums = load_bytes(line + kParts * kLine, kLine);
+        if constexpr (Bits < 8 && !kHasDot) { // 16 bits hold the products of all parts
+            Bytes pairs = pairs_of(parts[0], load_bytes(line, kLine));
+            for (int part = 1; part < kParts; ++part)
+                pairs = add_shorts(pairs,
+                                   pairs_of(parts[part], load_bytes(line + part * kLine, kLine)));
+            return reinterpret_cast<Ints>(add_pairs(sums, pairs));
+        }
         for (int part = 0; part < kParts; ++part) {
             const Bytes given = load_bytes(line + part * kLine, kLine);
             if constexpr (kIsCentred<Bits>)

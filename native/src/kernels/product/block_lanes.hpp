@@ -65,6 +65,20 @@ inline Bytes flipped(Bytes x, Bytes flip) {
     return _mm512_xor_si512(x, flip);
 }
 
+/// Returns sums of two products of bytes, of 16 bits.
+inline Bytes pairs_of(Bytes naturals, Bytes integers) {
+    return _mm512_maddubs_epi16(naturals, integers);
+}
+
+inline Bytes add_shorts(Bytes left, Bytes right) {
+    return _mm512_add_epi16(left, right);
+}
+
+/// Adds two numbers of 16 bits to each sum.
+inline Bytes add_pairs(Bytes sums, Bytes pairs) {
+    return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+
 #ifdef __AVX512VNNI__
 
 constexpr bool kHasDot = true;
@@ -78,8 +92,7 @@ inline Bytes add_dots(Bytes sums, Bytes naturals, Bytes integers) {
 constexpr bool kHasDot = false;
 
 inline Bytes add_dots(Bytes sums, Bytes naturals, Bytes integers) {
-    const Bytes pairs = _mm512_maddubs_epi16(naturals, integers);
-    return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+    return add_pairs(sums, pairs_of(naturals, integers));
 }
 
 #endif
@@ -143,9 +156,20 @@ inline Bytes part_of(Bytes packed, int shift, Bytes mask, Bytes flip) {
 
 constexpr bool kHasDot = false;
 
-inline Bytes add_dots(Bytes sums, Bytes naturals, Bytes integers) {
-    const Bytes pairs = _mm256_maddubs_epi16(naturals, integers);
+inline Bytes pairs_of(Bytes naturals, Bytes integers) {
+    return _mm256_maddubs_epi16(naturals, integers);
+}
+
+inline Bytes add_shorts(Bytes left, Bytes right) {
+    return _mm256_add_epi16(left, right);
+}
+
+inline Bytes add_pairs(Bytes sums, Bytes pairs) {
     return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+inline Bytes add_dots(Bytes sums, Bytes naturals, Bytes integers) {
+    return add_pairs(sums, pairs_of(naturals, integers));
 }
 
 inline Bytes magnitudes(Bytes x) {

@@ -28,8 +28,9 @@ bool is_together(const BlockFormat &format) {
            (format.zeros != BlockZeros::kFloats || format.zeros_block == format.scales_block);
 }
 
-Loops loops_of(BlockMode mode, BlockLevel level, int64_t rows) {
+Loops loops_of(BlockMode mode, BlockLevel level, int64_t rows, int64_t block) {
     const bool is_exact = mode == BlockMode::kExact, is_many = is_exact && rows > kBlockFewRows;
+    const bool is_panel = !is_exact && rows >= kRowsOfTiles && block <= kBlockSummed;
 #ifdef __x86_64__
     if (level >= BlockLevel::kAmx && is_exact)
         return {amx::split_exact, amx::multiply_exact, kBlockSplitRows};
@@ -43,10 +44,11 @@ Loops loops_of(BlockMode mode, BlockLevel level, int64_t rows) {
                           : Loops{avx512::round_to_int8, avx512::multiply_int8};
     if (level >= BlockLevel::kAvx2)
         return is_many    ? Loops{nullptr, avx2::multiply_exact_rows}
+               : is_panel ? Loops{avx2::round_to_int8_panels, avx2::multiply_int8_panels}
                : is_exact ? Loops{avx2::prepare_exact, avx2::multiply_exact}
                           : Loops{avx2::round_to_int8, avx2::multiply_int8};
 #endif
-    (void)level, (void)is_many;
+    (void)level, (void)is_many, (void)is_panel;
     return is_exact ? Loops{nullptr, portable::multiply_exact}
                     : Loops{portable::round_to_int8, portable::multiply_int8};
 }
@@ -186,7 +188,7 @@ std::shared_ptr<const Kernel> block_product(const BlockProductShape &shape,
         level = std::min(level, BlockLevel::kVnni);
     level = std::min(level, most);
     auto made = std::make_shared<BlockProduct>(shape, format, has_bias, mode,
-                                               loops_of(mode, level, shape.rows));
+                                               loops_of(mode, level, shape.rows, format.block));
     made->reach();
     return made;
 }

@@ -13,6 +13,7 @@ constexpr int64_t kBlockTile = 16;      ///< rows and columns of a tile of the m
 constexpr int64_t kBlockDepth = 256;    ///< of a panel of float32
 constexpr int64_t kBlockLine = 64;      ///< bytes of quants that loops take at once, at most
 constexpr int64_t kBlockLanes = 16;     ///< blocks whose scales they take at once, at most
+constexpr int64_t kBlockSummed = 1024;  ///< elements of a block that panels of int8 sum, at most
 constexpr int64_t kBlockFloat = sizeof(float);
 constexpr int64_t kBlockColumns = 64; ///< at least, of a thread
 constexpr int64_t kBlockPanels = 2 * kBlockColumns * kBlockDepth * kBlockFloat; ///< bytes of two
@@ -76,6 +77,8 @@ void multiply_exact(const BlockTask &task);
 void multiply_exact_rows(const BlockTask &task);
 void round_to_int8(const BlockTask &task, int64_t first_row, int64_t row_end);
 void multiply_int8(const BlockTask &task);
+void round_to_int8_panels(const BlockTask &task, int64_t first_row, int64_t row_end);
+void multiply_int8_panels(const BlockTask &task);
 } // namespace avx2
 namespace avx512 {
 void prepare_exact(const BlockTask &task, int64_t first_row, int64_t row_end);

@@ -68,23 +68,29 @@ template <class Coding> void multiply_few(const BlockTask &task, const RowUnit &
     }
 }
 
-/// Decodes a part: [column][kBlockDepth].
+/// Decodes a part, `kWidth` columns at a time: [column][kBlockDepth] before they are transposed.
 template <class Coding>
-void decode_part(const BlockTask &task, const RowUnit &unit, const PanelPart &part, float *to) {
-    for (int64_t column = part.column; column < part.column + part.columns; ++column) {
-        const char *from = task.matrix.quants + column * task.format.quants_row +
-                           part.deep / unit.elements * unit.bytes;
-        for (int64_t first = 0; first < part.depth; first += unit.elements, from += unit.bytes)
-            Coding::decode(from, [&](int64_t element, Vector value) __attribute__((always_inline)) {
-                store(to + first + element, value);
-            });
-        to += kBlockDepth;
+void decode_part(const BlockTask &task, const RowUnit &unit, const PanelPart &part, float *panel,
+                 float *room) {
+    const int64_t skipped = part.deep / unit.elements * unit.bytes;
+    for (int64_t column = 0; column < part.columns; column += kWidth) {
+        const int64_t left = part.columns - column, columns = left < kWidth ? left : kWidth;
+        for (int64_t each = 0; each < columns; ++each) {
+            const int64_t row = part.column + column + each;
+            const char *from = task.matrix.quants + row * task.format.quants_row + skipped;
+            float *to = room + each * kBlockDepth;
+            for (int64_t first = 0; first < part.depth; first += unit.elements, from += unit.bytes)
+                Coding::decode(from, [&](int64_t element, Vector value) __attribute__((
+                                         always_inline)) { store(to + first + element, value); });
+        }
+        pack_panel(room, 1, kBlockDepth, part.depth, columns, panel + column);
     }
 }
 
 template <class Coding> void multiply_many(const BlockTask &task, const RowUnit &unit) {
-    multiply_panels(
-        task, [&](const PanelPart &part, float *to) { decode_part<Coding>(task, unit, part, to); });
+    multiply_panels(task, [&](const PanelPart &part, float *panel, float *room) {
+        decode_part<Coding>(task, unit, part, panel, room);
+    });
 }
 
 } // namespace

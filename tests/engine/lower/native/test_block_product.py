@@ -101,15 +101,17 @@ def test_shapes_of_language_models_are_right(form, rows, mode, most):
 
 
 @pytest.mark.parametrize("most", HERE)
-@pytest.mark.parametrize("mode", ["exact", "int8"])
-def test_extreme_quants_do_not_overflow(mode, most):
-    form = Form(8, 64)
-    weights = matrix(form, 40, 512)
-    for quant in (0, 255):
-        weights.quants[:] = quant
-        extreme = replace(weights, integers=np.full(weights.integers.shape, quant - 128.0))
+@pytest.mark.parametrize(("mode", "rows"), [("exact", 3), ("int8", 3), ("int8", 20)])
+@pytest.mark.parametrize(("bits", "block"), [(8, 64), (4, 128), (2, 1024), (4, 32)])
+def test_extreme_quants_do_not_overflow(bits, block, mode, rows, most):
+    depth = 512 if mode == "exact" else 2048
+    weights = matrix(Form(bits, block), 40, depth)
+    middle = 1 << (bits - 1)
+    for quant in (0, 2 * middle - 1):
+        weights.quants[:] = 255 if quant else 0
+        extreme = replace(weights, integers=np.full(weights.integers.shape, float(quant - middle)))
         for sign in (-1, 1):
-            x = np.full((3, 512), sign * 5, np.float32)
+            x = np.full((rows, depth), sign * 5, np.float32)
             assert_right(x, extreme, mode, product(x, extreme, mode, most=most))
 
 

@@ -1,0 +1,85 @@
+/// Columns of a product by quantized blocks, side by side in the lanes of a vector. Included by
+/// loops that are compiled once for each instruction set.
+#pragma once
+
+#include "block_rows.hpp"
+
+namespace tightship::kernels::TIGHTSHIP_ISA {
+
+namespace {
+
+constexpr int64_t kWords = 4;   ///< of each column that are transposed together
+constexpr int64_t kAhead = 256; ///< bytes of a column's quants that are fetched ahead
+
+/// Parts of `kWidth` rows of the matrix; behind the last column of a task, that one again.
+template <int Bits> class ColumnLanes {
+  public:
+    static constexpr int kPerWord = 32 / Bits; ///< elements of 32 bits, all of one block
+
+    ColumnLanes(const BlockTask &task, const Decoder<Bits> &decoder, int64_t column)
+        : decoder_(decoder), blocks_(task.blocks) {
+        const BlockFormat &format = task.format;
+        for (int64_t lane = 0; lane < kWidth; ++lane) {
+            const int64_t real =
+                column + lane < task.column_end ? column + lane : task.column_end - 1;
+            quants_[lane] = task.matrix.quants + real * format.quants_row;
+            scales_[lane] = task.matrix.scales + real * format.scales_row;
+            zeros_[lane] = task.matrix.zeros + real * format.zeros_row;
+        }
+    }
+
+    /// Transposes `count` words from an element on: [word][column]. `to` has room for whole
+    /// `kWords`.
+    void words(int64_t element, int64_t count, float *to) const {
+        for (int64_t word = 0; word < count; word += kWords)
+            transpose((element + word * kPerWord) * Bits / 8, count - word, to + word * kWidth);
+    }
+
+    /// Reads scales, and middles less zero points, of `kWidth` blocks: [block][column].
+    void parameters(int64_t first, float *to_scales, float *to_zeros) const {
+        const int64_t left = blocks_ - first, count = left < kWidth ? left : kWidth;
+        const bool has_zeros = decoder_.zeros != BlockZeros::kMiddle;
+        float scales[kWidth * kWidth], zeros[kWidth * kWidth] = {};
+        for (int64_t lane = 0; lane < kWidth; ++lane) {
+            store(scales + lane * kWidth, decoder_.floats(scales_[lane], first, count));
+            if (has_zeros)
+                store(zeros + lane * kWidth, decoder_.zero(zeros_[lane], first, count));
+        }
+        for (int64_t lane = 0; lane < kWidth; lane += 4)
+            for (int64_t block = 0; block < kWidth; block += 4) {
+                const int64_t from = lane * kWidth + block, to = block * kWidth + lane;
+                transpose_four(scales + from, kWidth, to_scales + to, kWidth);
+                transpose_four(zeros + from, kWidth, to_zeros + to, kWidth);
+            }
+    }
+
+  private:
+    void transpose(int64_t at, int64_t count, float *to) const {
+        for (int64_t lane = 0; lane < kWidth; lane += 4) {
+            Four words[4] = {};
+            for (int64_t each = 0; each < 4; ++each) {
+                const char *from = quants_[lane + each] + at;
+                __builtin_prefetch(from + kAhead);
+                if (count >= kWords)
+                    words[each] = load_four(from);
+                else
+                    __builtin_memcpy(&words[each], from, static_cast<size_t>(count) * 4);
+            }
+            transpose_four(words[0], words[1], words[2], words[3], to + lane, kWidth);
+        }
+    }
+
+    const Decoder<Bits> &decoder_;
+    const char *quants_[kWidth], *scales_[kWidth], *zeros_[kWidth];
+    int64_t blocks_;
+};
+
+/// First bit of each integer of a word.
+template <int Bits>
+constexpr int kFirstBits = static_cast<int>(Bits == 8   ? 0x80808080U
+                                            : Bits == 4 ? 0x88888888U
+                                                        : 0xAAAAAAAAU);
+
+} // namespace
+
+} // namespace tightship::kernels::TIGHTSHIP_ISA
