@@ -10,6 +10,7 @@ import pytest
 
 import tightship
 from tests import decoders
+from tests.qdq_decoders import qdq
 from tightship.engine.compile.compile_graph import Settings
 from tightship.loading import session_plan
 from tightship.loading.session_plan import SessionPlanner, session_planner
@@ -159,7 +160,21 @@ def test_plans_between_two_that_differ_in_caches_alone_are_not_made_again(file: 
     assert found == [other.plan(context) for context in (513, 1000, 2047)]
 
 
-@pytest.mark.parametrize("make", [decoders.llama, decoders.gpt2, decoders.genai])
+def int8(size: decoders.Size) -> bytes:
+    return qdq(decoders.llama(size), 8)
+
+
+def int8_zeros(size: decoders.Size) -> bytes:
+    return qdq(decoders.llama(size), 8, has_zeros=True)
+
+
+def int4(size: decoders.Size) -> bytes:
+    return qdq(decoders.attention23(size), 4, has_zeros=True)
+
+
+@pytest.mark.parametrize(
+    "make", [decoders.llama, decoders.gpt2, decoders.genai, int8, int8_zeros, int4]
+)
 def test_a_model_of_equal_layers_is_planned_by_few_of_them(make: Callable[..., bytes]) -> None:
     """The plan is that of the whole model, to the byte."""
     data = make(decoders.Size(layers=7))

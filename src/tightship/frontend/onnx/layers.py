@@ -17,14 +17,17 @@ KEPT = 1
 """Layers before those that are left out."""
 WEIGHTED = frozenset(
     {
-        "Add", "DequantizeBlocks", "DequantizeRows", "Gemm", "LayerNormalization", "MatMul",
-        "MatMulNBits", "Mul", "RMSNormalization", "SimplifiedLayerNormalization",
-        "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "Sub", "Transpose",
+        "Add", "DequantizeBlocks", "DequantizeLinear", "DequantizeRows", "Gemm",
+        "LayerNormalization", "MatMul", "MatMulNBits", "Mul", "RMSNormalization",
+        "SimplifiedLayerNormalization", "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization", "Sub", "Transpose",
     }
 )  # fmt: skip
 """Operators whose kernels do not depend on the elements of a real vector or matrix."""
-BLOCKS = frozenset({"DequantizeBlocks", "DequantizeRows", "MatMulNBits"})
+BLOCKS = frozenset({"DequantizeBlocks", "DequantizeLinear", "DequantizeRows", "MatMulNBits"})
 """Operators of these whose weights are integers."""
+ZERO_POINTS = "zero points"
+"""Operand of which kernels need to know whether its elements are equal, and which they are."""
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 COMPARED_BYTES_MAX = 4 << 20
@@ -116,6 +119,7 @@ class _Names:
     """Inputs of each node."""
     constant: Callable[[TensorProto, str], Constant]
     forms: dict[tuple[str, int], Hashable] = field(default_factory=dict)
+    """What is known of constants by name, and by what they are to an operator."""
 
     @staticmethod
     def of(graph: GraphProto, tensors: Tensors) -> "_Names":
@@ -137,30 +141,39 @@ class _Names:
             operator,
             node.domain,
             tuple(sorted(attributes)),
-            tuple([self._form(operator, name) for name in self.reads[index]]),
+            tuple(
+                [
+                    self._form(_role(node, place), name)
+                    for place, name in enumerate(self.reads[index])
+                ]
+            ),
             tuple([name in self.outputs for name in node.output]),
         )
 
-    def _form(self, operator: str, name: str) -> Hashable:
+    def _form(self, role: str, name: str) -> Hashable:
         """Return what a kernel may depend on of an operand before it runs."""
         if name not in self.tensors:
             return self.inputs.get(name, self.makers.get(name, (0, -1))[1])
-        key = name, (operator in WEIGHTED) + (operator in BLOCKS)
+        kind = -1 if role == ZERO_POINTS else (role in WEIGHTED) + (role in BLOCKS)
+        key = name, kind
         if key not in self.forms:
-            self.forms[key] = self._constant_form(operator, name)
+            self.forms[key] = self._constant_form(role, name)
         return self.forms[key]
 
-    def _constant_form(self, operator: str, name: str) -> Hashable:
+    def _constant_form(self, role: str, name: str) -> Hashable:
         tensor = self.tensors[name]
         dims = tuple(tensor.dims)
         form = tensor.data_type, dims
-        is_weight = prod(dims) > 1 and operator in WEIGHTED
-        if is_weight and (tensor.data_type in FLOATS or operator in BLOCKS):
+        is_weight = prod(dims) > 1 and role in WEIGHTED
+        if is_weight and (tensor.data_type in FLOATS or role in BLOCKS):
             return form
         constant = self.constant(tensor, name)
         size = size_bytes(constant.dtype, constant.shape)
         if size > COMPARED_BYTES_MAX or constant.dtype is DType.STRING:
             return name
+        if role == ZERO_POINTS and prod(dims) > 1:
+            zeros = constant.array().reshape(-1)
+            return form, zeros[:1].tobytes() if (zeros == zeros[0]).all() else None
         content = constant.array().tobytes()
         if size > WHOLE_BYTES_MAX:
             content = sha256(content).digest()
@@ -227,3 +240,11 @@ class _Names:
         maker = self.makers.get(name)
         last = layers.stop - layers.period
         return maker is None or not layers.start <= maker[0] < last
+
+
+def _role(node: NodeProto, place: int) -> str:
+    """Name what a constant is to a node: the operator, unless an operand has a rule of its own."""
+    if node.op_type != "DequantizeLinear" or place != 2:
+        return node.op_type
+    is_blocked = any(each.name == "block_size" and each.i for each in node.attribute)
+    return node.op_type if is_blocked else ZERO_POINTS
