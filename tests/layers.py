@@ -19,7 +19,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.bound_run | model.session_opener, above model.growing_runs, above
     model.sessions | model.whole_caches, above model.session
     model.session_file | model.session_options, above model.session_pool | model.session_tokens |
-    model.prefixes, above model.step_programs
+    model.prefixes, above model.step_programs, above model.step_arrays
     model.feeds | model.step_sizes
     engine
     text, which a model's sessions import for texts alone
@@ -137,8 +137,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " planner.schedule_plan"
     ),
     "planner.format": (
-        "_core atomic_file errors trace.events planner.constraints planner.format planner.names"
-        " planner.plan planner.penalties planner.problem planner.verify"
+        "_core atomic_file errors late_names trace.events planner.constraints planner.format"
+        " planner.names planner.plan planner.penalties planner.problem planner.verify"
     ),
     "view": "quantity view",
     "engine.interruption": "",
@@ -211,7 +211,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.feeds": "errors graph engine",
     "model.bound_run": "_core errors engine model.feeds",
     "model.step_sizes": "_core graph engine",
-    "model.step_programs": "errors engine model.feeds model.step_sizes",
+    "model.step_arrays": "engine model.feeds",
+    "model.step_programs": "errors engine model.feeds model.step_arrays model.step_sizes",
     "model.session_file": "atomic_file errors engine safetensors",
     "model.session_text": "_core errors text",
     "model.session_use": "errors model.session",
@@ -223,13 +224,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.session": (
         "_core errors public_calls engine model.feeds model.prefixes model.session_file"
         " model.session_pool model.session_text model.session_tokens model.session_use"
-        " model.step_programs"
+        " model.step_arrays model.step_programs"
     ),
     "model.sessions": (
         "errors engine graph quantity model.feeds model.prefixes model.session"
         " model.session_options model.session_pool model.step_programs text.generation"
     ),
-    "model.whole_caches": "engine model.feeds model.step_programs",
+    "model.whole_caches": "engine model.feeds model.step_arrays model.step_programs",
     "model.growing_runs": (
         "errors engine model.feeds model.session_options model.sessions model.step_programs"
         " model.whole_caches"

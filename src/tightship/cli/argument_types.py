@@ -2,11 +2,15 @@
 
 import argparse
 import math
+import os
 import re
 
 from tightship.deprecated import current
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
+
+MAX_MEMORY = "TIGHTSHIP_MAX_MEMORY"
+"""Environment variable with the default memory limit of models."""
 
 
 def size(text: str) -> int:
@@ -127,3 +131,19 @@ def address(text: str) -> tuple[str, int]:
     if not port.isdecimal() or int(port) > 65_535 or (":" in bare) != host.startswith("["):
         raise argparse.ArgumentTypeError(f"`{text}` is not HOST:PORT, such as 127.0.0.1:8000")
     return bare, int(port)
+
+
+def max_memory(options: argparse.Namespace) -> int | None:
+    """Return the limit of a model from the options, or else from the environment.
+
+    Raises:
+        InputError: The environment variable is not an amount of memory.
+    """
+    limit: int | None = options.max_memory
+    variable = os.environ.get(MAX_MEMORY)
+    if limit is not None or not variable:
+        return limit
+    try:
+        return parse_bytes(variable)
+    except InputError as error:
+        raise InputError(f"{MAX_MEMORY}: {error}") from None

@@ -1,17 +1,22 @@
 """Defines the arguments of the command line."""
 
 import argparse
-import os
+from collections.abc import Callable, Mapping
 
 from tightship import __version__
-from tightship.cli.argument_types import count, lengths, pass_name, seconds, shape, size, sizes
+from tightship.cli.argument_types import (
+    MAX_MEMORY,
+    count,
+    lengths,
+    pass_name,
+    seconds,
+    shape,
+    size,
+    sizes,
+)
 from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place, add_verify
 from tightship.cli.cluster_options import add_cluster
 from tightship.cli.context_arguments import add_context
-from tightship.cli.driver_options import add_pools, add_serve
-from tightship.cli.text_options import add_chat, add_generate
-from tightship.errors import InputError
-from tightship.quantity import parse_bytes
 
 MODEL = "an ONNX model, a program of torch (.pt2), or a prepared one (.tship)"
 
@@ -40,12 +45,13 @@ EXIT_CODES = {
 }
 """Exit codes of each command, without those that all commands have."""
 
-MAX_MEMORY = "TIGHTSHIP_MAX_MEMORY"
-"""Environment variable with the default memory limit of models."""
 
+def parser(chosen: str | None = None) -> argparse.ArgumentParser:
+    """Make the parser of all commands; `options.command` holds the name of the chosen one.
 
-def parser() -> argparse.ArgumentParser:
-    """Make the parser of all commands; `options.command` holds the name of the chosen one."""
+    Args:
+        chosen: Command whose options are added alone; None adds those of all.
+    """
     top = argparse.ArgumentParser(
         prog="tightship",
         description="Know a model's peak memory before you run it, run it in exactly that, and "
@@ -56,44 +62,18 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _plan(_command(commands, "plan", "show the memory of a model, without loading it"))
-    _run(_command(commands, "run", "load a model, run it, and compare its memory with the plan"))
-    _view(_command(commands, "view", "draw a plan, as an interactive page or a still picture"))
-    _cost(_command(commands, "cost", "show what each planning technique saves on a graph"))
-    _prepare(_command(commands, "prepare", "write a model to a file that processes map and share"))
-    _share(_command(commands, "share", "measure the memory of several processes with one model"))
-    _cache(
-        commands.add_parser(
-            "cache", help="list or remove prepared models", description="Work with prepared models."
-        )
-    )
-    add_serve(
-        _command(commands, "serve", "run models for other processes, through shared memory"), MODEL
-    )
-    add_generate(_command(commands, "generate", "go on with a text, by a language model"))
-    add_chat(_command(commands, "chat", "talk with a language model in the terminal"))
-    add_pools(_command(commands, "pools", "show the memory of a driver by owner"))
-    add_place(_command(commands, "place", "give the buffers of a file their offsets in an arena"))
-    add_verify(_command(commands, "verify", "check a plan of buffers, whichever tool made it"))
-    add_cluster(
-        commands.add_parser(
-            "cluster", help="show models on a cluster of Ray", description="Work with clusters."
-        )
-    )
-    _replay(_command(commands, "replay", "replay a recorded trace on memory resources"))
-    _resource(
-        commands.add_parser(
-            "resource",
-            help="divide memory for a workload",
-            description="Work with memory resources.",
-        )
-    )
+    for name, (what, add) in COMMANDS.items():
+        command = _command(commands, name, what)
+        if chosen in (None, name):
+            add(command)
     return top
 
 
 def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, what: str
 ) -> argparse.ArgumentParser:
+    if name not in EXIT_CODES:  # a group of commands, which describes itself
+        return commands.add_parser(name, help=what)
     codes = sorted([*EXIT_CODES[name].split(", "), "2 bad usage or file"])
     command = commands.add_parser(
         name,
@@ -273,6 +253,7 @@ def _share(command: argparse.ArgumentParser) -> None:
 
 
 def _cache(command: argparse.ArgumentParser) -> None:
+    command.description = "Work with prepared models."
     commands = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, what in (
         ("list", "list the prepared models"),
@@ -284,6 +265,7 @@ def _cache(command: argparse.ArgumentParser) -> None:
 
 
 def _resource(command: argparse.ArgumentParser) -> None:
+    command.description = "Work with memory resources."
     commands = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
     profile = _command(commands, "profile", "recommend a division for a recorded trace")
     profile.add_argument("file", metavar="TRACE", help=TRACE)
@@ -381,17 +363,46 @@ def _limit_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def max_memory(options: argparse.Namespace) -> int | None:
-    """Return the limit of a model from the options, or else from the environment.
+def _serve(command: argparse.ArgumentParser) -> None:
+    from tightship.cli.driver_options import add_serve  # few commands are of a driver
 
-    Raises:
-        InputError: The environment variable is not an amount of memory.
-    """
-    limit: int | None = options.max_memory
-    variable = os.environ.get(MAX_MEMORY)
-    if limit is not None or not variable:
-        return limit
-    try:
-        return parse_bytes(variable)
-    except InputError as error:
-        raise InputError(f"{MAX_MEMORY}: {error}") from None
+    add_serve(command, MODEL)
+
+
+def _generate(command: argparse.ArgumentParser) -> None:
+    from tightship.cli.text_options import add_generate
+
+    add_generate(command)
+
+
+def _chat(command: argparse.ArgumentParser) -> None:
+    from tightship.cli.text_options import add_chat
+
+    add_chat(command)
+
+
+def _pools(command: argparse.ArgumentParser) -> None:
+    from tightship.cli.driver_options import add_pools
+
+    add_pools(command)
+
+
+COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "plan": ("show the memory of a model, without loading it", _plan),
+    "run": ("load a model, run it, and compare its memory with the plan", _run),
+    "view": ("draw a plan, as an interactive page or a still picture", _view),
+    "cost": ("show what each planning technique saves on a graph", _cost),
+    "prepare": ("write a model to a file that processes map and share", _prepare),
+    "share": ("measure the memory of several processes with one model", _share),
+    "cache": ("list or remove prepared models", _cache),
+    "serve": ("run models for other processes, through shared memory", _serve),
+    "generate": ("go on with a text, by a language model", _generate),
+    "chat": ("talk with a language model in the terminal", _chat),
+    "pools": ("show the memory of a driver by owner", _pools),
+    "place": ("give the buffers of a file their offsets in an arena", add_place),
+    "verify": ("check a plan of buffers, whichever tool made it", add_verify),
+    "cluster": ("show models on a cluster of Ray", add_cluster),
+    "replay": ("replay a recorded trace on memory resources", _replay),
+    "resource": ("divide memory for a workload", _resource),
+}
+"""Help of each command, and the function that adds its options."""

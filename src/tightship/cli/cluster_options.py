@@ -5,6 +5,7 @@ import argparse
 
 def add_cluster(command: argparse.ArgumentParser) -> None:
     """Add the commands of `tightship cluster`."""
+    command.description = "Work with clusters."
     kinds = command.add_subparsers(title="commands", required=True, metavar="COMMAND")
     found = kinds.add_parser(
         "status",

@@ -9,7 +9,6 @@ from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
 from tightship.loading.planned_session import SessionPlan
-from tightship.loading.restoring import Asked
 from tightship.loading.session_plan import session_planner
 from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
@@ -67,7 +66,9 @@ def _planner(options: argparse.Namespace) -> "Planner":
     """Return the planner of a model's file, or of programs that a prepared model has."""
     given = dict(options.shape)
     if holds_prepared(options.file):
-        from tightship.loading.stored_session_plan import stored_planner  # an ONNX file needs none
+        # An ONNX file needs none of these.
+        from tightship.loading.restoring import Asked
+        from tightship.loading.stored_session_plan import stored_planner
 
         asked = Asked(None, options.threads, options.without)
         return stored_planner(options.file, asked, given, options.cache)

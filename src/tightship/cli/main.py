@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tightship._core import expect_leaks
-from tightship.cli.arguments import parser
+from tightship.cli.arguments import COMMANDS, parser
 from tightship.errors import DeadlineError, InputError, TightshipError
 from tightship.view.text import printable
 from tightship_start import DOES_NOT_FIT, lacks_memory, memory_lacking
@@ -96,11 +96,12 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         SystemExit: Help was requested, there are no arguments, or they are invalid.
         InputError: No model was named, and the onnx package has no sample model.
     """
-    top = parser()
-    if not (sys.argv[1:] if arguments is None else arguments):
+    given = sys.argv[1:] if arguments is None else arguments
+    top = parser(given[0] if given and given[0] in COMMANDS else None)
+    if not given:
         top.print_help(sys.stderr)
         top.exit(2)
-    options, unknown = top.parse_known_args(arguments)
+    options, unknown = top.parse_known_args(given)
     if unknown:
         options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     if "file" in options and options.file is None:

@@ -11,11 +11,11 @@ from tightship.errors import FormatError, InputError
 from tightship.planner import Problem, place
 from tightship.planner.format.problem_file import (
     check_placed,
-    holds_buffers,
     read_offsets,
     read_problem,
     write_placed,
 )
+from tightship.planner.format.suffixes import holds_buffers
 from tightship.planner.plan import Conflict, Goal, Plan
 from tightship.planner.problem import Int64Array
 from tightship.planner.stored_order import StoredOrders, order_of

@@ -3,14 +3,14 @@
 import argparse
 from pathlib import Path
 
-from tightship.cli.arguments import max_memory
+from tightship.cli.argument_types import max_memory
 from tightship.cli.output import show, show_json, wants_bold
 from tightship.deprecated import current
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
 from tightship.loading import plan as plan_model
-from tightship.planner.format.problem_file import holds_buffers
+from tightship.planner.format.suffixes import holds_buffers
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tightship.cli import process
-from tightship.cli.arguments import max_memory
+from tightship.cli.argument_types import max_memory
 from tightship.cli.output import show, show_json
 from tightship.cli.progress import Progress
 from tightship.cli.tune_option import tune

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tightship.cli.arguments import max_memory
+from tightship.cli.argument_types import max_memory
 from tightship.cli.progress import Progress
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import Settings

@@ -9,7 +9,8 @@ from tightship.errors import InvalidPlanError
 from tightship.loading.restoring import verify_prepared
 from tightship.planner import Plan, lower_bound, verify_offsets
 from tightship.planner.format import read_plan
-from tightship.planner.format.problem_file import holds_buffers, read_offsets
+from tightship.planner.format.problem_file import read_offsets
+from tightship.planner.format.suffixes import holds_buffers
 from tightship.quantity import format_bytes
 
 VALID, INVALID = 0, 1

@@ -9,7 +9,8 @@ from tightship.cli.drawing import check_drawing, draw, picture_of_placed
 from tightship.cli.output import show
 from tightship.loading import plan
 from tightship.planner import place
-from tightship.planner.format.problem_file import holds_buffers, read_problem
+from tightship.planner.format.problem_file import read_problem
+from tightship.planner.format.suffixes import holds_buffers
 from tightship.view.picture import Picture
 from tightship.view.text import printable
 

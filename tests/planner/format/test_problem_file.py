@@ -8,13 +8,7 @@ from tests.planner.problems import problem
 from tightship.errors import InputError
 from tightship.planner import place
 from tightship.planner.format import write_csv, write_plan
-from tightship.planner.format.problem_file import (
-    SUFFIXES,
-    holds_buffers,
-    read_offsets,
-    read_problem,
-    write_placed,
-)
+from tightship.planner.format.problem_file import read_offsets, read_problem, write_placed
 
 MADE = problem((64, 0, 2, 1), (32, 1, 3, 1), (64, 2, 4, 1), names=("a", "b", "c"))
 ROWS = MADE.columns().tolist()
@@ -83,8 +77,3 @@ def test_another_form_is_refused(folder, name, source):
     with pytest.raises(InputError, match=f"Cannot write a plan of buffers as `{name}`"):
         write_placed(folder / name, place(MADE), folder / source)
     assert not (folder / name).exists()
-
-
-def test_names_tell_buffers_from_models(tmp_path):
-    assert all(holds_buffers(tmp_path / f"file{suffix}") for suffix in SUFFIXES)
-    assert not holds_buffers(tmp_path / "model.onnx")

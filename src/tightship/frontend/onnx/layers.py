@@ -119,7 +119,7 @@ class _Names:
     """Inputs of each node."""
     constant: Callable[[TensorProto, str], Constant]
     forms: dict[tuple[str, int], Hashable] = field(default_factory=dict)
-    """What is known of constants by name, and by what they are to an operator."""
+    """Forms of constants by name, and by what they are to an operator."""
 
     @staticmethod
     def of(graph: GraphProto, tensors: Tensors) -> "_Names":

@@ -13,14 +13,6 @@ from tightship.planner.format.tflite import UNPLANNED, read_tflite, write_tflite
 from tightship.planner.plan import Plan
 from tightship.planner.problem import Int64Array, Problem
 
-SUFFIXES = (".csv", ".json", ".jsonl", ".tflite")
-"""Suffixes of files that hold buffers."""
-
-
-def holds_buffers(path: Path) -> bool:
-    """Whether the suffix of a file says that it holds buffers rather than a model to lower."""
-    return path.suffix in SUFFIXES
-
 
 def read_problem(
     path: Path, *, capacity_bytes: int | None = None
