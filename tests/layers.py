@@ -216,7 +216,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.session_file": "atomic_file errors engine safetensors",
     "model.session_text": "_core errors text",
     "model.session_use": "errors model.session",
-    "model.joint_steps": "errors engine model.feeds model.session model.step_programs",
+    "model.joint_steps": (
+        "errors engine model.feeds model.session model.step_arrays model.step_programs"
+    ),
     "model.session_pool": "errors public_calls quantity engine",
     "model.session_options": "errors engine.state model.feeds model.session_pool",
     "model.session_tokens": "errors engine model.feeds",

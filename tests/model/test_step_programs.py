@@ -13,7 +13,7 @@ from tightship.model.step_programs import pieces
     [(1, 16, [1]), (37, 16, [16, 16, 4, 1]), (15, 16, [8, 4, 2, 1]), (3, 1, [1, 1, 1])],
 )
 def test_a_prompt_is_cut_into_powers_of_two(count: int, chunk: int, wanted: list[int]) -> None:
-    assert pieces(count, chunk) == wanted
+    assert list(pieces(count, chunk)) == wanted
 
 
 def test_caches_are_written_in_place_and_weights_are_shared() -> None:
@@ -23,7 +23,7 @@ def test_caches_are_written_in_place_and_weights_are_shared() -> None:
         session.step(list(range(15)))
         programs = session._programs
         for steps in (1, 2, 4, 8):
-            places = programs._places_in(steps, programs.program(steps).first_lowered)
+            places = programs._places_of(steps)
             assert not places.copied
             assert len(set(places.caches.values())) == 4
             assert len(places.caches) == 8

@@ -17,6 +17,7 @@ from tightship.cli.argument_types import (
 from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place, add_verify
 from tightship.cli.cluster_options import add_cluster
 from tightship.cli.context_arguments import add_context
+from tightship.cli.text_options import add_chat, add_generate
 
 MODEL = "an ONNX model, a program of torch (.pt2), or a prepared one (.tship)"
 
@@ -369,18 +370,6 @@ def _serve(command: argparse.ArgumentParser) -> None:
     add_serve(command, MODEL)
 
 
-def _generate(command: argparse.ArgumentParser) -> None:
-    from tightship.cli.text_options import add_generate
-
-    add_generate(command)
-
-
-def _chat(command: argparse.ArgumentParser) -> None:
-    from tightship.cli.text_options import add_chat
-
-    add_chat(command)
-
-
 def _pools(command: argparse.ArgumentParser) -> None:
     from tightship.cli.driver_options import add_pools
 
@@ -396,8 +385,8 @@ COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = 
     "share": ("measure the memory of several processes with one model", _share),
     "cache": ("list or remove prepared models", _cache),
     "serve": ("run models for other processes, through shared memory", _serve),
-    "generate": ("go on with a text, by a language model", _generate),
-    "chat": ("talk with a language model in the terminal", _chat),
+    "generate": ("go on with a text, by a language model", add_generate),
+    "chat": ("talk with a language model in the terminal", add_chat),
     "pools": ("show the memory of a driver by owner", _pools),
     "place": ("give the buffers of a file their offsets in an arena", add_place),
     "verify": ("check a plan of buffers, whichever tool made it", add_verify),

@@ -26,7 +26,8 @@ from tightship.errors import GraphError, InputError
 from tightship.model import feeds
 from tightship.model.feeds import Array
 from tightship.model.session import Session
-from tightship.model.step_programs import PAST_LENGTH, StepPrograms
+from tightship.model.step_arrays import PAST_LENGTH
+from tightship.model.step_programs import StepPrograms
 
 
 @dataclass(slots=True)

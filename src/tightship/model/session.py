@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightship._core import StopFlag
-from tightship.engine.run.limits import Limits, deadline_of
+from tightship.engine.run.limits import Limits, limits_of
 from tightship.engine.state.cache_rows import CacheRows
 from tightship.engine.state.page_pool import PagePool
 from tightship.errors import InputError
@@ -18,8 +18,9 @@ from tightship.model.feeds import Array
 from tightship.model.session_pool import SessionPool
 from tightship.model.session_text import SessionText
 from tightship.model.session_tokens import KeptTokens, read_tokens
-from tightship.model.session_use import IdleSession, Use
-from tightship.model.step_programs import PAST_LENGTH, BoundCaches, StepPrograms, pieces
+from tightship.model.session_use import IdleSession, Use, begin_use, end_use
+from tightship.model.step_arrays import BoundCaches
+from tightship.model.step_programs import StepPrograms, pieces
 from tightship.public_calls import explains_memory, public_methods
 
 if TYPE_CHECKING:
@@ -122,16 +123,21 @@ class Session(SessionText):
             DeadlineError, StoppedError: The step was ended.
             OutOfMemoryError: The system refuses memory.
         """
-        with self._used():
-            given = read_tokens(tokens, self._programs.decoder, self._length)
-            for size in dict.fromkeys(pieces(given.shape[1], self._programs.chunk)):
-                self._programs.program(size)
-            flag = StopFlag() if stop is None else stop
-            limits = Limits(flag, deadline_of(timeout_s))
-            self._compute_again(limits, given.shape[1])
-            found = self._stepped(given, self._length, limits)
-            self._appended(given)
-            return found[-1] if self._programs.last else np.concatenate(found, axis=1)
+        begin_use(self)  # a context manager takes time that steps of small models notice
+        try:
+            return self._step(tokens, limits_of(timeout_s, stop))
+        finally:
+            end_use(self)
+
+    def _step(self, tokens: ArrayLike, limits: Limits) -> NDArray[Any]:
+        programs = self._programs
+        given = read_tokens(tokens, programs.decoder, self._length)
+        for size in pieces(given.shape[1], programs.chunk):
+            programs.program(size)
+        self._compute_again(limits, given.shape[1])
+        found = self._stepped(given, self._length, limits)
+        self._appended(given)
+        return found[-1] if programs.last else np.concatenate(found, axis=1)
 
     def _appended(self, tokens: Array) -> None:
         """Note tokens whose rows are there now."""
@@ -153,18 +159,17 @@ class Session(SessionText):
             further: Tokens behind these whose rows are reached too.
         """
         done, found, count = 0, [], tokens.shape[1]
-        name, prefixes = self._programs.decoder.tokens, self._prefixes
+        programs, prefixes = self._programs, self._prefixes
         try:
             if not start and prefixes is not None:
                 done = prefixes.adopt(tokens, self._rows, self._giver)
             self._reach(start + done, start + count + further)
             if prefixes is not None:
                 prefixes.computed(start + done, count - done)
-            for size in pieces(count - done, self._programs.chunk):
-                part = np.ascontiguousarray(tokens[:, done : done + size])
-                past = np.array([start + done], np.int64)
-                inputs = {**self._inputs, name: part, PAST_LENGTH: past}
-                found.append(self._programs.run(size, inputs, self._bound_caches(), limits))
+            caches = self._bound_caches()
+            for size in pieces(count - done, programs.chunk):
+                part = tokens[:, done : done + size]
+                found.append(programs.run(size, part, start + done, caches, limits))
                 done += size
         except BaseException:
             self._rows.clear(start, start + count)
@@ -176,7 +181,7 @@ class Session(SessionText):
     def _bound_caches(self) -> BoundCaches:
         """Return the caches with what programs have bound of them."""
         if self._caches is None or self._caches.arrays is not self._rows.arrays:
-            self._caches = BoundCaches(self._rows.arrays)
+            self._caches = BoundCaches(self._rows.arrays, self._inputs)
         return self._caches
 
     def _reach(self, start: int, stop: int) -> None:

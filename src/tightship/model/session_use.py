@@ -48,24 +48,36 @@ class Use:
         self._session = session
 
     def __enter__(self) -> None:
-        session = self._session
-        if session._process != os.getpid():
-            raise InputError(
-                "The session belongs to the process that made it, not to a forked child; open one "
-                "there."
-            )
-        if not session._using.acquire(blocking=False):
-            raise InputError(
-                "Another thread uses the session; one step at a time may run. Fork it to go on in "
-                "two ways."
-            )
-        if session._is_closed:
-            session._using.release()
-            raise InputError("The session was closed; open another one.")
-        session._uses += 1
+        begin_use(self._session)
 
     def __exit__(self, *_: object) -> None:
-        session = self._session
-        if session._pool is not None:
-            session._idle.idle_since = session._pool._pages.use()
+        end_use(self._session)
+
+
+def begin_use(session: "Session") -> None:
+    """Begin one call's use of a session.
+
+    Raises:
+        InputError: The session is closed, in use, or of another process.
+    """
+    if session._process != os.getpid():
+        raise InputError(
+            "The session belongs to the process that made it, not to a forked child; open one "
+            "there."
+        )
+    if not session._using.acquire(blocking=False):
+        raise InputError(
+            "Another thread uses the session; one step at a time may run. Fork it to go on in "
+            "two ways."
+        )
+    if session._is_closed:
         session._using.release()
+        raise InputError("The session was closed; open another one.")
+    session._uses += 1
+
+
+def end_use(session: "Session") -> None:
+    """End the use that `begin_use` began."""
+    if session._pool is not None:
+        session._idle.idle_since = session._pool._pages.use()
+    session._using.release()

@@ -1,11 +1,8 @@
 """Programs of a decoder for 1, 2, 4, ... new tokens, over one copy of the weights."""
 
 import threading
-import weakref
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-
-import numpy as np
+from functools import lru_cache
 
 from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.engine.cache.bounds import Bounds
@@ -14,21 +11,17 @@ from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import release_unused
 from tightship.engine.plan.footprint import program_bytes, session_bytes
-from tightship.engine.program.program import Lowered, PackedWeight, Space
-from tightship.engine.run.arena import FixedArrays
+from tightship.engine.program.program import PackedWeight
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
-from tightship.engine.run.overwriting import SlotUses
 from tightship.engine.state.decoder import Decoder
 from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
-from tightship.model import feeds
 from tightship.model.feeds import Array
+from tightship.model.step_arrays import BoundCaches, StepPlaces
 from tightship.model.step_sizes import CountedWeights, lowered_steps
-
-PAST_LENGTH = "past_length"
 
 
 @dataclass(slots=True)
@@ -59,7 +52,7 @@ class StepPrograms:
     """Weights that were packed before any program of sessions was made."""
     _planned_bytes: int = 0
     _arenas: ArenaGroup = field(default_factory=ArenaGroup)
-    _places: dict[int, "_Places"] = field(default_factory=dict)
+    _places: dict[int, StepPlaces] = field(default_factory=dict)
     _kept: OutputBufferPool = field(default_factory=OutputBufferPool)
     _making: threading.Lock = field(default_factory=threading.Lock)
     _is_closed: bool = False
@@ -81,8 +74,7 @@ class StepPrograms:
         Programs for one token and for the most tokens tell; both are made before a session is.
         """
         if self._appends is None:
-            made = (self.program(size).first_lowered for size in (self.chunk, 1))
-            self._appends = all(_Places.of(each, self.decoder).appends for each in made)
+            self._appends = all(self._places_of(size).appends for size in (self.chunk, 1))
         return self._appends
 
     @property
@@ -175,114 +167,58 @@ class StepPrograms:
         return made
 
     def run(
-        self, steps: int, inputs: Mapping[str, Array], caches: "BoundCaches", limits: Limits
+        self, steps: int, tokens: Array, past: int, caches: BoundCaches, limits: Limits
     ) -> Array:
         """Run a program on caches, which get the new rows in place; return the logits.
 
         Args:
             steps: New tokens.
-            inputs: All inputs but the caches.
+            tokens: These, `[batch, steps, ...]`.
+            past: Tokens before them.
             caches: The caches.
             limits: Limits of the run.
         """
-        program = self.program(steps)
-        with program.reserved(program.first_key, limits) as (made, arena):
-            places = self._places_in(steps, made.lowered)
-            kept = self._kept if self.last else None  # all rows have a shape for each length
-            fed = feeds.bind_besides(places.besides, inputs, kept)
-            fixed = caches.fixed(steps, places)
-            execute(made.executable, arena, fed.external, fed.objects, limits, fixed=fixed)
+        places, pool = self._places_of(steps), self._arenas.pool
+        bound, executable = caches.step(steps, places), places.executable
+        room = pool.reserve(executable, limits, 0)
+        try:
+            bound.set(tokens, past)
+            # All rows have another shape for each length.
+            results = places.new_results(self._kept if self.last else None)
+            objects = dict(bound.objects) if bound.objects else {}
+            arena = room.arena(executable)
+            execute(executable, arena, results, objects, limits, fixed=bound.fixed)
+        finally:
+            pool.release(room, 0)
         for name, slot in places.copied.items():
-            caches.arrays[name][...] = fed.external[slot]
-        return np.asarray(fed.external[places.logits])
+            caches.arrays[name][...] = results[slot]
+        return results[places.logits]
 
-    def _places_in(self, steps: int, lowered: Lowered) -> "_Places":
-        """Return where a program has caches; it is the same program at each run."""
+    def _places_of(self, steps: int) -> StepPlaces:
+        """Return where the program for a number of new tokens has caches."""
         found = self._places.get(steps)
-        if found is None or found.lowered is not lowered:
-            found = self._places[steps] = _Places.of(lowered, self.decoder)
+        if found is None:
+            executable = self.program(steps).first_executable
+            assert executable is not None, steps
+            found = self._places.setdefault(steps, StepPlaces.of(executable, self.decoder))
         return found
 
     def close(self) -> None:
         """Release the programs; waits for runs in progress."""
         with self._making:
             self._is_closed = True
+            self._arenas.close()
             for program in self._programs.values():
                 program.close()
             self._programs.clear()
             self._places.clear()
             self._kept.release()
             self.packed.clear()
-            self._arenas.close()
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class _Places:
-    """Slots of a program's caches and logits.
-
-    Attributes:
-        lowered: The program.
-        caches: Names of caches by the slots of inputs, and of outputs that are written over them.
-        copied: Slots of the other outputs by the names of caches, which get their rows afterwards.
-        appends: Whether all caches are written by kernels that append.
-        logits: Slot of the logits.
-        besides: Inputs and outputs but caches.
-    """
-
-    lowered: Lowered
-    caches: Mapping[int, str]
-    copied: Mapping[str, int]
-    appends: bool
-    logits: int
-    besides: feeds.Besides
-
-    @staticmethod
-    def of(lowered: Lowered, decoder: Decoder) -> "_Places":
-        """Find them, and which outputs may be written over caches."""
-        caches: dict[int, str] = {}
-        copied: dict[str, int] = {}
-        uses = SlotUses.of(lowered)
-        for cache in decoder.caches:
-            past, present = cache.pair.past, cache.pair.present
-            caches[lowered.inputs[past].slot] = past
-            target = lowered.outputs[present].slot
-            if uses.why_unsafe(present, past):
-                copied[past] = target
-            else:
-                caches[target] = past
-        written = [
-            writers for slot in caches if (writers := uses.writers.get((Space.EXTERNAL, slot)))
-        ]
-        kernels = {lowered.steps[step].implementation for steps in written for step in steps}
-        appends = not copied and kernels <= {"append"}
-        logits, besides = lowered.outputs[decoder.logits].slot, feeds.Besides.of(lowered, caches)
-        return _Places(lowered, caches, copied, appends, logits, besides)
-
-
-class BoundCaches:
-    """Caches that programs run on, with what each has bound of them.
-
-    Attributes:
-        arrays: Caches by the names of their inputs; they stay where they are.
-    """
-
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
-        """Bind nothing yet."""
-        self.arrays = arrays
-        self._fixed: dict[int, tuple[weakref.ref[_Places], FixedArrays]] = {}
-
-    def fixed(self, steps: int, places: _Places) -> FixedArrays:
-        """Return the caches by the slots of the program for a number of new tokens."""
-        known = self._fixed.get(steps)
-        if known is not None and known[0]() is places:
-            return known[1]
-        found = FixedArrays({slot: self.arrays[name] for slot, name in places.caches.items()})
-        self._fixed[steps] = weakref.ref(places), found
-        return found
-
-
-def pieces(count: int, chunk: int) -> list[int]:
+@lru_cache(maxsize=1024)
+def pieces(count: int, chunk: int) -> tuple[int, ...]:
     """Divide a number of tokens into powers of two up to `chunk`, largest first."""
-    found = [chunk] * (count // chunk)
     left = count % chunk
-    return found + [1 << bit for bit in reversed(range(left.bit_length())) if left >> bit & 1]
+    rest = tuple(1 << bit for bit in reversed(range(left.bit_length())) if left >> bit & 1)
+    return (chunk,) * (count // chunk) + rest

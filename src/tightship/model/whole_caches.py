@@ -8,7 +8,8 @@ import numpy as np
 from tightship.engine.run.limits import Limits
 from tightship.engine.state.decoder import Cache, Decoder
 from tightship.model.feeds import Array
-from tightship.model.step_programs import PAST_LENGTH, BoundCaches, StepPrograms, pieces
+from tightship.model.step_arrays import BoundCaches
+from tightship.model.step_programs import StepPrograms, pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +142,10 @@ def _logits(
     programs: StepPrograms, tokens: Array, rows: Mapping[str, Array], step: Step, limits: Limits
 ) -> Array:
     """Append a step's rows to caches, and return the logits of all its tokens."""
-    found, done = [], 0
+    found, done, caches = [], 0, BoundCaches(rows)
     for size in pieces(step.steps, programs.chunk):
-        part = np.ascontiguousarray(tokens[:, done : done + size], tokens.dtype.newbyteorder("="))
-        inputs = {
-            programs.decoder.tokens: part,
-            PAST_LENGTH: np.array([step.past + done], np.int64),
-        }
-        found.append(programs.run(size, inputs, BoundCaches(rows), limits))
+        part = tokens[:, done : done + size]
+        found.append(programs.run(size, part, step.past + done, caches, limits))
         done += size
     return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 

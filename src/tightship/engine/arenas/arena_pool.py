@@ -77,6 +77,7 @@ class ArenaPool:
         self._used: list[ArenaBacking] = []
         self._beside_bytes = self._runs = self._peak_bytes = 0
         self._closed = False
+        self._waiting = 0
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._watch = IdleTrimmer(self, self._lock)
@@ -102,11 +103,12 @@ class ArenaPool:
             OutOfMemoryError: The system refuses a new room, or a larger one.
         """
         room = self._reserve(executable, limits, beside_bytes)
-        try:
-            room.arena(executable)
-        except BaseException:
-            self.release(room, beside_bytes)
-            raise
+        if executable not in room.arenas:
+            try:
+                room.arena(executable)
+            except BaseException:
+                self.release(room, beside_bytes)
+                raise
         return room
 
     def warm(self, executable: Executable) -> None:
@@ -143,7 +145,7 @@ class ArenaPool:
     def held_bytes(self) -> int:
         """Bytes of all rooms."""
         with self._lock:
-            return sum(room.size_bytes for room in (*self._free, *self._used))
+            return sum([room.range.size_bytes for room in self._free + self._used])
 
     @property
     def used_bytes(self) -> int:
@@ -165,7 +167,7 @@ class ArenaPool:
                 if room is not None:
                     break
                 limits.check()
-                self._changed.wait(POLL_S)
+                self._wait(POLL_S)
             room.needed_bytes, room.since_ns = executable.arena_bytes, self._clock_ns()
             self._beside_bytes += beside_bytes
             self._used.append(room)
@@ -222,6 +224,8 @@ class ArenaPool:
 
     def _make_way(self, more_bytes: int) -> bool:
         """Give free rooms back until the budget has `more_bytes` left; return whether it has."""
+        if self._budget_bytes is None:
+            return True
         while not self._has(more_bytes) and self._free:
             self._drop(min(self._free, key=lambda room: room.size_bytes))
         return self._has(more_bytes)
@@ -236,8 +240,9 @@ class ArenaPool:
 
     def _cut(self, room: ArenaBacking) -> None:
         """Shrink a room to what the largest program needs."""
-        if self._largest_bytes is not None:
-            room.shrink(self._largest_bytes)
+        most = self._largest_bytes
+        if most is not None and room.range.size_bytes > most:
+            room.shrink(most)
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
         """Give a room of `reserve` back."""
@@ -255,7 +260,16 @@ class ArenaPool:
                 now = self._clock_ns()
                 room.demand.note(self._runs, now, now - room.since_ns, room.needed_bytes)
                 self._return_idle(now)
-            self._changed.notify_all()
+            if self._waiting:
+                self._changed.notify_all()
+
+    def _wait(self, most_s: float | None = None) -> None:
+        """Wait for a change; notified only if counted, because that costs a run more than most."""
+        self._waiting += 1
+        try:
+            self._changed.wait(most_s)
+        finally:
+            self._waiting -= 1
 
     def _return_idle(self, now_ns: int) -> None:
         """Give back idle memory of free rooms; start the watch if more may become idle."""
@@ -288,7 +302,7 @@ class ArenaPool:
     def forked(self) -> None:
         """Forget runs of the parent's threads in a forked child."""
         self._used.clear()
-        self._beside_bytes = 0
+        self._beside_bytes = self._waiting = 0
 
     def release_unused(self) -> None:
         """Give back the memory of free rooms."""
@@ -302,6 +316,6 @@ class ArenaPool:
             self._closed = True
             self._changed.notify_all()
             while self._used:
-                self._changed.wait()
+                self._wait()
             self._free.clear()
         self._watch.stop()

@@ -56,6 +56,9 @@ class ProgramCache:
     """Cache of at most `bounds.programs` programs with one copy of the weights and one pool.
 
     Concurrent runs of equal shapes wait for one program; a program stays while a run has it.
+
+    Attributes:
+        first_executable: The only program, where no others can be made; it stays until `close`.
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class ProgramCache:
         self.first_key = key_of(self.first_lowered)
         self._eviction.put(self.first_key, Program(executable, steps, code))
         self._eviction.take(self.first_key)
+        self.first_executable = executable if variants is None else None
         self._resize_pool(0, 0)
         self._pool.warm(executable)
 

@@ -49,11 +49,7 @@ def execute(
         InputError: An input has elements that an operator cannot take, such as an invalid index.
     """
     arena.bind(external, fixed)
-    if fixed is not None and any(isinstance(each, PythonStep) for each in executable.segments):
-        external = {**fixed.arrays, **external}
-    threads = executable.placement.lowered.threads
-    run = _Run(arena, external, objects, limits, threads)
-    done = 0
+    done, run = 0, None
     for segment in executable.segments:
         if isinstance(segment, NativeSegment):
             count = segment.last - segment.first
@@ -65,6 +61,10 @@ def execute(
             done += count
         else:
             limits.check()
+            if run is None:
+                arrays = {**fixed.arrays, **external} if fixed else external
+                threads = executable.placement.lowered.threads
+                run = _Run(arena, arrays, objects, limits, threads)
             run.step(segment)
             if ends_ns is not None:
                 ends_ns[done] = time.monotonic_ns()

@@ -58,3 +58,22 @@ def deadline_of(timeout_s: float | None) -> int | None:
     if not abs(timeout_s) <= TIMEOUT_S_MAX:
         raise InputError(f"`timeout_s` is {timeout_s}; give seconds, at most {TIMEOUT_S_MAX}.")
     return time.monotonic_ns() + int(timeout_s * 1e9)
+
+
+UNLIMITED = Limits()
+"""Limits of a run that nothing ends."""
+
+
+def limits_of(timeout_s: float | None, stop: StopFlag | None) -> Limits:
+    """Return the limits of a run that begins now.
+
+    Args:
+        timeout_s: Seconds after which it ends; None for no limit.
+        stop: Flag that ends it when another thread sets it.
+
+    Raises:
+        InputError: As from `deadline_of`.
+    """
+    if timeout_s is None and stop is None:
+        return UNLIMITED
+    return Limits(StopFlag() if stop is None else stop, deadline_of(timeout_s))

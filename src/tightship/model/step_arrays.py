@@ -1,0 +1,172 @@
+"""Arrays of a session, bound to the slots of programs, so that a step only sets its numbers."""
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tightship.engine.program.program import Operand, Space
+from tightship.engine.run.arena import FixedArrays
+from tightship.engine.run.executable import Executable
+from tightship.engine.run.output_buffer_pool import LARGE_BYTES, OutputBufferPool
+from tightship.engine.run.overwriting import SlotUses
+from tightship.engine.state.decoder import Decoder
+from tightship.model import feeds
+from tightship.model.feeds import Array
+
+PAST_LENGTH = "past_length"
+NO_INPUTS: Mapping[str, Array] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class StepPlaces:
+    """Slots of a program's caches and logits.
+
+    Attributes:
+        executable: The program.
+        caches: Names of caches by the slots of inputs, and of outputs that are written over them.
+        copied: Slots of the other outputs by the names of caches, which get their rows afterwards.
+        appends: Whether all caches are written by kernels that append.
+        logits: Slot of the logits.
+        tokens: Name of the input of tokens.
+        inputs: Inputs but caches.
+        results: Outputs but caches.
+    """
+
+    executable: Executable
+    caches: Mapping[int, str]
+    copied: Mapping[str, int]
+    appends: bool
+    logits: int
+    tokens: str
+    inputs: Mapping[str, Operand]
+    results: tuple["Result", ...]
+
+    @staticmethod
+    def of(executable: Executable, decoder: Decoder) -> "StepPlaces":
+        """Find them, and which outputs may be written over caches."""
+        lowered = executable.placement.lowered
+        caches: dict[int, str] = {}
+        copied: dict[str, int] = {}
+        uses = SlotUses.of(lowered)
+        for cache in decoder.caches:
+            past, present = cache.pair.past, cache.pair.present
+            caches[lowered.inputs[past].slot] = past
+            target = lowered.outputs[present].slot
+            if uses.why_unsafe(present, past):
+                copied[past] = target
+            else:
+                caches[target] = past
+        written = [
+            writers for slot in caches if (writers := uses.writers.get((Space.EXTERNAL, slot)))
+        ]
+        kernels = {lowered.steps[step].implementation for steps in written for step in steps}
+        appends = not copied and kernels <= {"append"}
+        logits = lowered.outputs[decoder.logits].slot
+        besides = feeds.Besides.of(lowered, caches)
+        results = tuple(
+            Result(name, o.slot, o.shape, o.dtype.numpy, o.size_bytes >= LARGE_BYTES)
+            for name, o in besides.outputs.items()
+        )
+        return StepPlaces(
+            executable, caches, copied, appends, logits, decoder.tokens, besides.inputs, results
+        )
+
+    def new_results(self, kept: OutputBufferPool | None) -> dict[int, Array]:
+        """Make arrays for outputs but caches.
+
+        Args:
+            kept: Provides large ones; None allocates them.
+        """
+        return {
+            each.slot: np.empty(each.shape, each.dtype)
+            if kept is None or not each.is_large
+            else kept.array(each.name, each.shape, each.dtype)
+            for each in self.results
+        }
+
+
+class Result(NamedTuple):
+    """Output of which each step makes an array."""
+
+    name: str
+    slot: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    is_large: bool
+
+
+class BoundStep:
+    """All arrays of a program but its results, which a step does not bind again.
+
+    Attributes:
+        fixed: Arrays by slot.
+        objects: Inputs outside the plan by name.
+    """
+
+    __slots__ = ("_past", "_places", "_tokens", "fixed", "objects")
+
+    def __init__(
+        self, places: StepPlaces, caches: Mapping[str, Array], inputs: Mapping[str, Array]
+    ) -> None:
+        """Bind them.
+
+        Args:
+            places: Slots of the program.
+            caches: Caches by the names of their inputs.
+            inputs: Further inputs, the same at each step.
+
+        Raises:
+            InputError: An input is missing, or its type or shape does not fit.
+        """
+        operand = places.inputs[places.tokens]
+        self._tokens = np.zeros(operand.shape, operand.dtype.numpy)
+        self._past = np.zeros(1, np.int64)
+        given = {**inputs, places.tokens: self._tokens, PAST_LENGTH: self._past}
+        lowered = places.executable.placement.lowered
+        bound = feeds.bind_besides(feeds.Besides(lowered, places.inputs, {}), given)
+        self.objects: Mapping[str, Any] = bound.objects
+        arrays = {slot: caches[name] for slot, name in places.caches.items()}
+        self.fixed = FixedArrays({**arrays, **bound.external})
+        self._places = weakref.ref(places)
+
+    def is_of(self, places: StepPlaces) -> bool:
+        """Whether the arrays are bound to these slots."""
+        return self._places() is places
+
+    def set(self, tokens: Array, past: int) -> None:
+        """Set what a step differs in: its tokens, and the number of tokens before them."""
+        self._tokens[...] = tokens
+        self._past[0] = past
+
+
+class BoundCaches:
+    """Caches that programs run on, with what each has bound of them; used by one run at a time.
+
+    Attributes:
+        arrays: Caches by the names of their inputs; they stay where they are.
+    """
+
+    __slots__ = ("_inputs", "_steps", "arrays")
+
+    def __init__(
+        self, arrays: Mapping[str, Array], inputs: Mapping[str, Array] = NO_INPUTS
+    ) -> None:
+        """Bind nothing yet.
+
+        Args:
+            arrays: The caches.
+            inputs: Further inputs, the same at each step.
+        """
+        self.arrays, self._inputs = arrays, inputs
+        self._steps: dict[int, BoundStep] = {}
+
+    def step(self, size: int, places: StepPlaces) -> BoundStep:
+        """Return what is bound of the program for a number of new tokens."""
+        known = self._steps.get(size)
+        if known is None or not known.is_of(places):
+            known = self._steps[size] = BoundStep(places, self.arrays, self._inputs)
+        return known
