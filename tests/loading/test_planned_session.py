@@ -15,13 +15,18 @@ def test_each_session_adds_its_state_to_the_rest() -> None:
 
 def test_layers_add_what_one_adds_and_nothing_to_arenas() -> None:
     def parts(layers: int, arena: int = 500) -> SessionParts:
-        steps = (StepParts(arena, 70 + 16 * layers, 40 * layers), StepParts(90, 16 * layers, 30))
-        return SessionParts(100 + 10 * layers, 60, (5 * layers, 3 * layers), 9, 8 * layers, steps)
+        steps = (
+            StepParts(arena, 70 + 16 * layers, 40 * layers, 9 * layers),
+            StepParts(90, 16 * layers, 30, 20),
+        )
+        return SessionParts(
+            100 + 10 * layers, 60, (5 * layers, 3 * layers), 9, 8 * layers, steps, 0, 7 + layers
+        )
 
     assert parts(3).with_more_layers(parts(2), 7) == parts(10)
     assert parts(3).with_more_layers(parts(2, arena=400), 7) is None
     plan = parts(10).plan(8, 4)
-    assert (plan.weights_bytes, plan.arena_bytes, plan.io_bytes) == (200, 560, 70)
+    assert (plan.weights_bytes, plan.arena_bytes, plan.io_bytes) == (200, 560, 87)
     assert (plan.state_bytes, plan.bytes_per_token) == (80, 10)
 
 

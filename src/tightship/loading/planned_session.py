@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tightship.engine.plan.footprint import (
     NODE_BYTES,
     counted,
+    further_bytes,
     program_bytes,
     session_bytes,
 )
@@ -22,7 +23,7 @@ class SessionPlan:
         context: Most tokens of a session.
         weights_bytes: Packed weights, which all sessions share.
         arena_bytes: Arenas of the model's own program and of the steps', for one step at a time.
-        io_bytes: Tokens, logits and other inputs and outputs but caches.
+        io_bytes: Inputs and outputs of the model's own program, and those of the steps but caches.
         runtime_bytes: Libraries, generated code and programs.
         state_bytes: Caches of one session, and what it is given of an encoder.
         bytes_per_token: Bytes of its caches for one token.
@@ -50,17 +51,19 @@ class StepParts:
         arena_bytes: Its arena.
         io_bytes: Its inputs and outputs, caches included.
         program_bytes: Its steps and generated code.
+        further_bytes: The same beside another program of the same steps.
     """
 
     arena_bytes: int
     io_bytes: int
     program_bytes: int
+    further_bytes: int
 
     @staticmethod
     def of(placement: Placement) -> "StepParts":
         """Measure a program."""
-        program = program_bytes(placement.lowered)
-        return StepParts(placement.arena_bytes, placement.io_bytes, program)
+        programs = program_bytes(placement.lowered), further_bytes(placement.lowered)
+        return StepParts(placement.arena_bytes, placement.io_bytes, *programs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class SessionParts:
         state_bytes: Caches of one session.
         steps: Programs of sessions.
         given_bytes: Inputs that are the same at each step, of an encoder.
+        io_bytes: Inputs and outputs of the model's own program.
     """
 
     weights_bytes: int
@@ -84,6 +88,7 @@ class SessionParts:
     state_bytes: int
     steps: tuple[StepParts, ...]
     given_bytes: int = 0
+    io_bytes: int = 0
 
     def plan(self, context: int, programs: int) -> SessionPlan:
         """Return the plan of sessions.
@@ -93,14 +98,18 @@ class SessionParts:
             programs: Most programs of sessions.
         """
         largest = max(each.program_bytes for each in self.steps)
+        further = max(each.further_bytes for each in self.steps)
         return SessionPlan(
             context,
             self.weights_bytes,
             self.arena_bytes + max(each.arena_bytes for each in self.steps),
-            max(each.io_bytes for each in self.steps) - 2 * self.state_bytes - self.given_bytes,
+            self.io_bytes
+            + max(each.io_bytes for each in self.steps)
+            - 2 * self.state_bytes
+            - self.given_bytes,
             self.runtime_bytes
             + counted(*self.nodes) * NODE_BYTES
-            + session_bytes(largest, programs),
+            + session_bytes(largest, further, programs),
             self.state_bytes + self.given_bytes,
             self.state_bytes // context,
         )
@@ -134,10 +143,12 @@ class SessionParts:
                     each.arena_bytes,
                     more(each.io_bytes, before.io_bytes),
                     more(each.program_bytes, before.program_bytes),
+                    more(each.further_bytes, before.further_bytes),
                 )
                 for each, before in zip(self.steps, less.steps, strict=True)
             ),
             more(self.given_bytes, less.given_bytes),
+            more(self.io_bytes, less.io_bytes),
         )
 
 

@@ -131,6 +131,7 @@ class SessionPlanner:
             decoder.state_bytes,
             tuple(StepParts.of(each.placement) for each in steps.values()),
             decoder.given_bytes,
+            own.placement.io_bytes,
         )
 
     def largest_context(self, limit_bytes: int, sessions: int) -> int:

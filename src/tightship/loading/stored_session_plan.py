@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 
-from tightship.engine.plan.footprint import program_bytes, session_bytes
+from tightship.engine.plan.footprint import further_bytes, program_bytes, session_bytes
 from tightship.engine.state.stored_caches import CacheType, check_cache_type
 from tightship.engine.stored.sessions import StoredSessions
 from tightship.errors import InputError
@@ -81,13 +81,17 @@ class StoredSessionPlanner:
         own, arenas = self.sessions.model.plan(), steps.model.arenas()
         ends = [steps.compiled(count, decoder) for count in {choices.chunk: 0, 1: 0}]
         given = decoder.given_bytes
-        largest = max(program_bytes(each.placement.lowered) for each in ends)
+        lowered = [each.placement.lowered for each in ends]
+        largest, further = (max(map(f, lowered)) for f in (program_bytes, further_bytes))
         return SessionPlan(
             choices.context,
             steps.model.weights_bytes,
             own.arena_bytes + max(arenas),
-            max(each.placement.io_bytes for each in ends) - 2 * decoder.state_bytes - given,
-            own.runtime_bytes + session_bytes(largest, choices.chunk.bit_length()),
+            own.io_bytes
+            + max(each.placement.io_bytes for each in ends)
+            - 2 * decoder.state_bytes
+            - given,
+            own.runtime_bytes + session_bytes(largest, further, choices.chunk.bit_length()),
             decoder.state_bytes + given,
             decoder.bytes_per_token,
         )

@@ -10,7 +10,7 @@ from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import release_unused
-from tightship.engine.plan.footprint import program_bytes, session_bytes
+from tightship.engine.plan.footprint import further_bytes, program_bytes, session_bytes
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
@@ -139,8 +139,9 @@ class StepPrograms:
             weights_bytes = weights.size_bytes
         self._prepared = {steps: made[steps] for steps in (self.chunk, 1) if steps in made}
         io_bytes = max(each.placement.io_bytes for each in made.values())
-        largest = max(program_bytes(each.placement.lowered) for each in made.values())
-        programs = session_bytes(largest, self.chunk.bit_length())
+        lowered = [each.placement.lowered for each in made.values()]
+        largest, further = (max(map(f, lowered)) for f in (program_bytes, further_bytes))
+        programs = session_bytes(largest, further, self.chunk.bit_length())
         io_bytes = max(io_bytes - 2 * self.decoder.state_bytes, 0)
         return arena_bytes + weights_bytes + io_bytes + programs
 

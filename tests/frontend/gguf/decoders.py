@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.frontend.gguf.written import FORMS, Tensor, random_blocks, written
 
 Array = NDArray[Any]
-WIDTH, INNER, VOCABULARY, LAYERS, HEADS, SHARED, LENGTH = 64, 96, 70, 2, 4, 2, 16
+WIDTH, INNER, VOCABULARY, LAYERS, HEADS, SHARED, LENGTH = 64, 96, 70, 1, 4, 2, 16
 IDS = [5, 3, 57, 28, 2, 46, 49, 31, 4]
 
 

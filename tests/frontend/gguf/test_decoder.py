@@ -32,7 +32,7 @@ def test_each_architecture_computes_its_equations(kind: str) -> None:
 
 def test_gemma_has_windows_scaling_and_a_cap() -> None:
     scaled = {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0, "rope.freq_base": 1e6}
-    check(decoder("gemma3", "Q8_0", layers=7, **scaled, **{
+    check(decoder("gemma3", "Q8_0", layers=6, **scaled, **{
         "attention.sliding_window": 4, "final_logit_softcapping": 3.0,
     }))  # fmt: skip
 

@@ -19,13 +19,6 @@ def model() -> Model:
     return decoder("llama", "Q4_0", layers=13)
 
 
-@pytest.fixture
-def path(model: Model, tmp_path: Path) -> Path:
-    found = tmp_path / "m.gguf"
-    found.write_bytes(model.written())
-    return found
-
-
 def test_weights_have_the_bytes_of_the_file(model: Model) -> None:
     plan = tightship.plan(model.written())
     stored = sum(len(tensor.raw) for tensor in model.tensors.values())
@@ -48,8 +41,16 @@ def test_the_largest_context_is_what_the_model_was_trained_with(model: Model) ->
     assert planner.largest_context(0, 1) == 0
 
 
-def test_a_prepared_file_computes_the_same(path: Path, tmp_path: Path, model: Model) -> None:
-    prepared = tmp_path / "m.tship"
+def test_the_planned_peak_is_limit_enough() -> None:
+    data = decoder("llama", "Q4_0").written()
+    peak = session_planner(data, None, Settings()).plan(64).peak_bytes(1)
+    with tightship.load(data, max_memory=peak) as loaded:
+        assert loaded.session(64).step(IDS).shape == (1, 1, 70)
+
+
+def test_a_prepared_file_computes_the_same(tmp_path: Path) -> None:
+    path, prepared, model = tmp_path / "m.gguf", tmp_path / "m.tship", decoder("llama", "Q4_0")
+    path.write_bytes(model.written())
     tightship.prepare(path, prepared, context=32)
     path.unlink()
     with tightship.load(prepared) as loaded:

@@ -12,7 +12,7 @@ from tightship.errors import FormatError, GraphError, TightshipError
 @pytest.mark.parametrize(
     ("name", "tensor", "error", "message"),
     [
-        ("blk.1.ffn_up.weight", None, FormatError, "lacks the tensor `blk.1.ffn_up.weight`"),
+        ("blk.0.ffn_up.weight", None, FormatError, "lacks the tensor `blk.0.ffn_up.weight`"),
         ("token_embd.weight", None, FormatError, "has no matrix `token_embd.weight`"),
         ("token_embd.weight", Tensor.floats(np.ones(64)), FormatError, "has no matrix"),
         ("blk.0.attn_k.weight", random_blocks("F32", 16, 64, 0), FormatError,

@@ -43,6 +43,8 @@ STACK_BYTES = 8 * MIB
 """Stack that a thread of another OpenMP runtime reserves, by the usual limit."""
 HEAP_BYTES = 21 * MIB
 """Part of these that counts as data before any code is generated."""
+FURTHER_STEP_BYTES, FURTHER_BYTES = 5 << 10, 512 << 10
+"""Bytes of a step, and of all else, of a program beside another of the same steps."""
 SESSION_MODULES_BYTES = 1_835_008
 """Modules and records of sessions, measured with programs of one token alone."""
 BLAS_BYTES = 32 * MIB
@@ -144,14 +146,22 @@ def program_bytes(lowered: Lowered) -> int:
     return steps_bytes(lowered) + sum(code_bytes(lowered).values())
 
 
-def session_bytes(largest: int, programs: int) -> int:
+def further_bytes(lowered: Lowered) -> int:
+    """Estimate the bytes of a program that has the steps of another one for other lengths."""
+    steps = len(lowered.steps) * FURTHER_STEP_BYTES
+    return FURTHER_BYTES + steps + sum(code_bytes(lowered).values())
+
+
+def session_bytes(largest: int, further: int, programs: int) -> int:
     """Estimate the bytes of a decoder's sessions besides caches: their modules and programs.
 
     Args:
-        largest: Estimate of the largest program, which is generous for each.
+        largest: Estimate of the largest program, which is generous for two.
+        further: Estimate of each of the others.
         programs: Most programs.
     """
-    return max(SESSION_MODULES_BYTES + largest, programs * largest)
+    others = max(programs - 2, 0) * further
+    return max(SESSION_MODULES_BYTES + largest, min(programs, 2) * largest + others)
 
 
 def steps_bytes(lowered: Lowered) -> int:
