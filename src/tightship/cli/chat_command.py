@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from tightship.cli.arguments import max_memory
+from tightship.cli.argument_types import max_memory
 from tightship.cli.opened_session import Opened, check_template, opened
 from tightship.cli.output import show
 from tightship.errors import CapacityError, InputError

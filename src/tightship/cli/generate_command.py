@@ -5,7 +5,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tightship.cli.arguments import max_memory
+from tightship.cli.argument_types import max_memory
 from tightship.cli.opened_session import check_template, opened
 from tightship.cli.output import show, show_json
 
