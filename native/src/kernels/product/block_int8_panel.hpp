@@ -123,6 +123,7 @@ template <int Bits, int Rows> class PanelTile {
     void add(const PanelBlocks &part) {
         const int64_t columns = task_.column_end - part.column;
         Vector sums[Rows];
+#pragma GCC unroll 4
         for (int row = 0; row < Rows; ++row)
             sums[row] = part.first > 0          ? load_some(target(row, part), columns)
                         : task_.bias == nullptr ? Vector{}
@@ -132,10 +133,12 @@ template <int Bits, int Rows> class PanelTile {
         for (int64_t index = 0; index < part.count; ++index, quants += bytes * kWidth) {
             const int64_t block = part.first + index;
             Ints dots[Rows];
+#pragma GCC unroll 4
             for (int row = 0; row < Rows; ++row)
                 dots[row] = Ints{} + (Bits == 8 ? 0 : starts_[row][block]);
             add_dots_of(quants, block * bytes, bytes, dots);
             const Vector scale = load(part.scales + index * kWidth);
+#pragma GCC unroll 4
             for (int row = 0; row < Rows; ++row) {
                 Vector dot = floats_of(dots[row]);
                 if (part.zeros != nullptr)
@@ -144,6 +147,7 @@ template <int Bits, int Rows> class PanelTile {
                 sums[row] += dot * (scale * scales_[row][block]);
             }
         }
+#pragma GCC unroll 4
         for (int row = 0; row < Rows; ++row)
             store_some(target(row, part), sums[row], columns);
     }
@@ -163,26 +167,52 @@ template <int Bits, int Rows> class PanelTile {
 
     /// Adds the products of a block.
     void add_dots_of(const char *quants, int64_t at, int64_t bytes, Ints (&dots)[Rows]) const {
+        const int64_t end = at + bytes;
         if constexpr (Bits == 8) {
-            for (const int64_t end = at + bytes; at < end; at += 4, quants += kLine)
-                for (int row = 0; row < Rows; ++row)
-                    dots[row] += reinterpret_cast<Ints>(
-                        _mm256_madd_epi16(load_bytes(quants, kLine), given(row, at)));
+            for (; at < end; at += 4 * kVectors, quants += kVectors * kLine)
+                add_pairs_of(quants, at, dots);
+        } else if (bytes < kShortSums) {
+            add_bytes<kVectors>(quants, at, dots);
         } else {
-            const int64_t step = bytes < kShortSums ? bytes : kShortSums;
-            for (const int64_t end = at + bytes; at < end;) {
-                Bytes near[Rows] = {};
+            for (; at < end; at += kShortSums, quants += kShortSums / 4 * kLine)
+                add_bytes<kShortSums / 4>(quants, at, dots);
+        }
+    }
+
+    /// Adds products of natural bytes, whose sums 16 bits hold.
+    template <int Vectors>
+    void add_bytes(const char *quants, int64_t at, Ints (&dots)[Rows]) const {
+        Bytes near[Rows] = {};
+#pragma GCC unroll 8
+        for (int vector = 0; vector < Vectors; ++vector) {
+            const Bytes some = load_bytes(quants + vector * kLine, kLine);
 #pragma GCC unroll 4
-                for (const int64_t stop = at + step; at < stop; at += 4, quants += kLine)
-                    for (int row = 0; row < Rows; ++row)
-                        near[row] = add_shorts(near[row],
-                                               pairs_of(load_bytes(quants, kLine), given(row, at)));
-                for (int row = 0; row < Rows; ++row)
-                    dots[row] = reinterpret_cast<Ints>(
-                        add_pairs(reinterpret_cast<Bytes>(dots[row]), near[row]));
+            for (int row = 0; row < Rows; ++row) {
+                near[row] = add_shorts(near[row], pairs_of(some, given(row, at + 4 * vector)));
+                asm("" : "+x"(near[row])); // one after another: a tree of sums needs more registers
+            }
+        }
+#pragma GCC unroll 4
+        for (int row = 0; row < Rows; ++row)
+            dots[row] =
+                reinterpret_cast<Ints>(add_pairs(reinterpret_cast<Bytes>(dots[row]), near[row]));
+    }
+
+    /// Adds products of 16-bit numbers.
+    void add_pairs_of(const char *quants, int64_t at, Ints (&dots)[Rows]) const {
+#pragma GCC unroll 4
+        for (int vector = 0; vector < kVectors; ++vector) {
+            const Bytes some = load_bytes(quants + vector * kLine, kLine);
+#pragma GCC unroll 4
+            for (int row = 0; row < Rows; ++row) {
+                dots[row] +=
+                    reinterpret_cast<Ints>(_mm256_madd_epi16(some, given(row, at + 4 * vector)));
+                asm("" : "+x"(dots[row]));
             }
         }
     }
+
+    static constexpr int kVectors = 4; ///< of the shortest block
 
     const BlockTask &task_;
     int64_t row_;
