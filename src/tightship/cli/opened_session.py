@@ -36,7 +36,11 @@ def opened(options: argparse.Namespace, limit_bytes: int | None) -> Iterator[Ope
     with (
         Progress("packing weights") as progress,
         load(
-            options.model, max_memory=limit_bytes, threads=options.threads, progress=progress
+            options.model,
+            max_memory=limit_bytes,
+            threads=options.threads,
+            share=options.share,
+            progress=progress,
         ) as model,
     ):
         tokenizer = model.tokenizer

@@ -75,6 +75,12 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "--cache", metavar="TYPE", help="type that caches are rounded to, float16, bfloat16 or int8"
     )
     command.add_argument(
+        "--share",
+        action="store_true",
+        help="prepare the model once for this user, and map the prepared file: later starts are "
+        "quick, and processes share its weights",
+    )
+    command.add_argument(
         "--threads", type=count, metavar="N", help="threads of each kernel (default 1)"
     )
     command.add_argument(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -56,7 +57,7 @@ class Tokenizer:
                 f"`{vocabulary.path}` has a vocabulary of the kind `{vocabulary.kind}`, which is "
                 f"not supported; supported are {', '.join(KINDS)}. Give numbers of tokens."
             )
-        self._vocabulary = vocabulary
+        self._vocabulary = replace(vocabulary, merges=[], scores=None)  # the encoder has these
         self._encoder = kind(vocabulary)
         self._special = SpecialTokens(vocabulary)
         self._longest = max(len(token.encode()) for token in vocabulary.tokens)
