@@ -1,6 +1,8 @@
 """`tightship plan --context`: sessions of a decoder."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,22 @@ def test_options_that_do_not_fit(
 ) -> None:
     assert main(["plan", file, *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_command_imports_nothing_of_other_commands(file: str) -> None:
+    """A plan is to take less than a second, of which imports are half."""
+    code = (
+        "import sys; from tightship.cli.main import main; main(sys.argv[1:]); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, "plan", file, "--context", "64"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = set(done.stderr.split())
+    assert "tightship.loading.session_plan" in found
+    others = (
+        "cli.driver_options",
+        "planner.format.minimalloc_csv",
+        "engine.stored.model",
+        "driver",
+    )
+    assert not found & {f"tightship.{name}" for name in others}
