@@ -63,5 +63,16 @@ def test_values_that_do_not_fit_are_refused(raw: bytes, message: str) -> None:
         read(raw)
 
 
+def test_a_text_of_a_list_that_is_not_utf_8_is_refused() -> None:
+    found = read(_texts(b"ab", b"\xff"))
+    with pytest.raises(FormatError, match="a text of `k` is not UTF-8"):
+        found.read()
+
+
+def _texts(*raw: bytes) -> bytes:
+    parts = b"".join(struct.pack("<Q", len(each)) + each for each in raw)
+    return struct.pack("<IIQ", 9, 8, len(raw)) + parts
+
+
 def test_arrays_within_arrays_are_read_to_their_depth() -> None:
     assert read(nested(4)).count == 1

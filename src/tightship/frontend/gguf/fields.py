@@ -82,15 +82,16 @@ class Texts:
         Raises:
             FormatError: One is not UTF-8.
         """
-        data, size_at, place, found = self.data, U64.unpack_from, 0, []
+        data, size_at, place, found = bytes(self.data), U64.unpack_from, 0, []
         for _ in range(self.count):
             start = place + U64.size
             place = start + size_at(data, place)[0]
-            found.append(data[start:place])
+            found.append(data[start:place])  # bytes are cut faster than a view of the file
         try:
-            return [str(each, "utf-8") for each in found]
+            return [each.decode() for each in found]
         except UnicodeDecodeError:
-            return [decoded(each, f"a text of `{self.key}`", self.path) for each in found]
+            what = f"a text of `{self.key}`"
+            return [decoded(memoryview(each), what, self.path) for each in found]
 
 
 Field = int | float | bool | Text | Numbers | Texts
