@@ -328,7 +328,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "driver.texts": (
         "_core errors model text driver.oip.refusal driver.oip.regions driver.oip.repository"
-        " driver.oip.served_model driver.texts"
+        " driver.oip.served_model driver.printable driver.texts"
     ),
     "driver.openai": "errors text driver.oip driver.texts driver.openai",
     "driver.process": "_core errors driver",

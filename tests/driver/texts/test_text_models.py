@@ -43,6 +43,27 @@ def test_models_with_a_vocabulary_answer(repository: Repository) -> None:
     models.close()
 
 
+def test_a_model_without_a_known_vocabulary_is_logged_and_others_are_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = chat_model()
+    place = data.index(b"tokenizer.ggml.model") + len("tokenizer.ggml.model") + 12
+    odd = data[:place] + b"other" + data[place + 5 :]
+    given = {}
+    for name, raw in (("chat", data), ("odd", odd)):
+        (tmp_path / f"{name}.gguf").write_bytes(raw)
+        given[name] = ModelSource(tmp_path / f"{name}.gguf")
+    repository = Repository(lambda: given)
+    for name in given:
+        repository.load(name)
+    models = TextModels(repository, TextLimits(sessions=1))
+    models.prepare()
+    assert "a vocabulary of the kind `other`, which is not supported" in caplog.text
+    assert models.find("chat").worker.context == 64
+    models.close()
+    repository.close()
+
+
 def test_a_model_that_is_loaded_again_gets_new_sessions(repository: Repository) -> None:
     models = TextModels(repository, TextLimits(sessions=1))
     first = models.find("chat")

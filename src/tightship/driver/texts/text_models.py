@@ -1,5 +1,6 @@
 """Language models of a server, by the models of its repository."""
 
+import logging
 import threading
 from dataclasses import dataclass, field
 
@@ -7,12 +8,16 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
 from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.served_model import ServedModel
+from tightship.driver.printable import printable
 from tightship.driver.texts.answer import Asked, Ended
 from tightship.driver.texts.session_slots import SessionSlots
 from tightship.driver.texts.text_limits import TextLimits
 from tightship.driver.texts.text_worker import TextWorker
+from tightship.errors import FormatError, GraphError
 from tightship.model import Model
 from tightship.text.tokenizer import Tokenizer
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,18 @@ class TextModels:
     def prepare(self) -> None:
         """Open the sessions of all models, so that the first request need not wait for them.
 
+        A model whose vocabulary or graph is not supported is logged, and others are served.
+
         Raises:
-            TightshipError: A model's sessions do not fit, or it cannot have any.
+            CapacityError: A model's sessions do not fit.
+            InputError: An option does not fit, or a package of the extra `text` is missing.
         """
         for name in self.names:
             with self.repository.used(name) as served:
-                self._text_model(served)
+                try:
+                    self._text_model(served)
+                except (FormatError, GraphError) as error:
+                    _LOG.error("%s", printable(str(error)))
 
     def find(self, name: str) -> TextModel:
         """Return a language model.
