@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from time import monotonic_ns
 from typing import Any
 
@@ -16,6 +17,9 @@ ELEMENTS_MAX = 1 << 48
 """Most elements of a tensor, with lengths of 0 counted as 1."""
 TIMEOUT_US_MAX = 1 << 50
 """Longest timeout; longer ones are no limit."""
+KNOWN_BYTES_MAX = 512
+KNOWN_MAX = 256
+"""Largest JSON header before a raw part that is kept once it was read, and how many are."""
 REPEATED_BYTES_MAX = 4096
 """Size up to which decoded requests are cached: those with tensors in regions."""
 
@@ -86,24 +90,37 @@ def decode(body: bytes | bytearray | memoryview, header_bytes: int | None) -> In
         raise OipError(
             f"Inference-Header-Content-Length is {header_bytes}; the body has {len(body)} bytes"
         )
-    header = parse(whole[:header_bytes])
+    if header_bytes is not None and header_bytes <= KNOWN_BYTES_MAX:
+        header = _known_header(bytes(whole[:header_bytes]))
+    else:
+        header = _header(whole[:header_bytes])
     raw = _RawPart(whole[len(body) if header_bytes is None else header_bytes :])
-    parameters: Object = optional(header, "parameters", dict) or {}
-    inputs = tuple(_input(each, raw) for each in objects(header, "inputs"))
+    inputs = tuple([each.given(raw) for each in header.inputs])
     if raw.rest_bytes:
         raise OipError(
             f"unexpected additional input data of {raw.rest_bytes} bytes: the inputs say less"
         )
-    is_binary = optional(parameters, "binary_data_output", bool) or False
-    outputs = tuple(_output(each, is_binary=is_binary) for each in objects(header, "outputs"))
-    timeout_us = optional(parameters, "timeout", int)
     return InferRequest(
-        optional(header, "id", str) or "",
-        inputs,
-        outputs,
-        is_binary,
-        timeout_s_of(timeout_us or 0),
+        header.identifier, inputs, header.outputs, header.is_binary, header.timeout_s
     )
+
+
+def _header(text: bytes | memoryview) -> "_Header":
+    """Read a JSON header.
+
+    Raises:
+        OipError: It is not valid.
+    """
+    said = parse(text)
+    parameters: Object = optional(said, "parameters", dict) or {}
+    inputs = tuple([_input(each) for each in objects(said, "inputs")])
+    is_binary = optional(parameters, "binary_data_output", bool) or False
+    outputs = tuple([_output(each, is_binary=is_binary) for each in objects(said, "outputs")])
+    timeout_s = timeout_s_of(optional(parameters, "timeout", int) or 0)
+    return _Header(optional(said, "id", str) or "", inputs, outputs, is_binary, timeout_s)
+
+
+_known_header = lru_cache(maxsize=KNOWN_MAX)(_header)
 
 
 def timeout_s_of(timeout_us: int) -> float | None:
@@ -131,7 +148,38 @@ class _RawPart:
         return taken
 
 
-def _input(entry: Object, raw: _RawPart) -> InputTensor:
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """Input as the header has it; its elements, or the size of its part behind the header."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    content: list[Any] | RegionPart | int
+
+    def given(self, raw: _RawPart) -> InputTensor:
+        """Return the input with its elements.
+
+        Raises:
+            OipError: The raw part has not so many bytes.
+        """
+        content = self.content
+        found = raw.take(self.name, content) if isinstance(content, int) else content
+        return InputTensor(self.name, self.dtype, self.shape, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """JSON header of a request."""
+
+    identifier: str
+    inputs: tuple[_Input, ...]
+    outputs: tuple[RequestedOutput, ...]
+    is_binary: bool
+    timeout_s: float | None
+
+
+def _input(entry: Object) -> _Input:
     name = field(entry, "name", str)
     parameters: Object = optional(entry, "parameters", dict) or {}
     data = optional(entry, "data", list)
@@ -142,13 +190,10 @@ def _input(entry: Object, raw: _RawPart) -> InputTensor:
             "Input must set only one of the following fields: 'data', 'binary_data_size' in "
             f"'parameters', 'shared_memory_region' in 'parameters'. Input '{name}' does not"
         )
-    content: list[Any] | memoryview | RegionPart
-    if raw_bytes is not None:
-        content = raw.take(name, raw_bytes)
-    else:
-        content = data if data is not None else part  # type: ignore[assignment]
+    content: Any = raw_bytes if data is None else data
     shape = checked_shape(name, field(entry, "shape", list))
-    return InputTensor(name, type_of(field(entry, "datatype", str)), shape, content)
+    dtype = type_of(field(entry, "datatype", str))
+    return _Input(name, dtype, shape, part if content is None else content)
 
 
 def _output(entry: Object, *, is_binary: bool) -> RequestedOutput:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from tightship.driver.oip.datatypes import name_of
@@ -42,6 +43,8 @@ def encode(
     Raises:
         OipError: JSON cannot represent an output.
     """
+    if not identifier and all(each.is_binary and each.array is not None for each in outputs):
+        return _raw_response(model, version, outputs)
     raw: list[memoryview] = []
     entries: list[dict[str, Any]] = []
     for output in outputs:
@@ -63,6 +66,36 @@ def encode(
         said = {"id": identifier, **said}
     header = json.dumps(said).encode()
     return InferResponse((header, *raw), len(header) if raw else None)
+
+
+def _raw_response(model: str, version: str, outputs: Sequence[OutputTensor]) -> InferResponse:
+    """Encode a response of raw parts alone, whose header is often that of one before."""
+    raw = [to_bytes(each.array, each.dtype) for each in outputs if each.array is not None]
+    sizes = tuple([each.nbytes for each in raw])
+    header = _raw_header(
+        model, version, tuple([(each.name, each.dtype, each.shape) for each in outputs]), sizes
+    )
+    return InferResponse((header, *raw), len(header) if raw else None)
+
+
+@lru_cache(maxsize=256)
+def _raw_header(
+    model: str,
+    version: str,
+    outputs: tuple[tuple[str, DType, tuple[int, ...]], ...],
+    sizes: tuple[int, ...],
+) -> bytes:
+    entries = [
+        {
+            "name": name,
+            "datatype": name_of(dtype),
+            "shape": list(shape),
+            "parameters": {"binary_data_size": size},
+        }
+        for (name, dtype, shape), size in zip(outputs, sizes, strict=True)
+    ]
+    said = {"model_name": model, "model_version": version, "outputs": entries}
+    return json.dumps(said).encode()
 
 
 ANSWERS_MAX = 256

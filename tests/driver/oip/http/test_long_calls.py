@@ -3,12 +3,13 @@
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from tests.driver.oip.endpoint_setting import Setting
 from tests.driver.test_run_permits import until
-from tightship.driver.oip.http.long_calls import LongCalls
+from tightship.driver.oip.http.long_calls import LongCalls, watched
 from tightship.driver.oip.http.message import HttpRequest
 from tightship.driver.oip.queued_calls import QueuedCalls
 
@@ -28,8 +29,8 @@ class Calls(Setting):
 
     async def answer(self, request, receive):
         """Return status and text of an answer."""
-        caller = self.calls.caller("one", "one:1")
-        found = await asyncio.wait_for(self.long.answer(request, caller, receive), 20)
+        caller, watch = self.calls.caller("one", "one:1"), partial(watched, receive)
+        found = await asyncio.wait_for(self.long.answer(request, caller, watch), 20)
         return found.status, str(found.parts[0], "utf-8")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMappi
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from time import monotonic_ns
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +21,7 @@ from tightship.driver.oip.http.body import (
     check_length,
 )
 from tightship.driver.oip.http.calls import HttpCalls, is_work
-from tightship.driver.oip.http.long_calls import LongCalls
+from tightship.driver.oip.http.long_calls import LongCalls, watched
 from tightship.driver.oip.http.message import (
     HEADER_LENGTH,
     HttpRequest,
@@ -43,6 +44,8 @@ VIEWS = "tightship.views"
 """Extension of a server whose `send` takes views of memory as bodies."""
 WHOLE = "tightship.whole"
 """Extension with all bytes of a request under `bytes`, for `HttpApplication.again`."""
+GONE = "tightship.gone"
+"""Extension with a function that takes one to call once the client disconnects."""
 EXCHANGE = "tightship.exchange"
 """Key in the scope of a request that is logged: the exchange to complete."""
 KNOWN_MAX = 256
@@ -141,7 +144,8 @@ class HttpApplication:
             self.log.refused(client, _said(scope), str(request.parts[0], "utf-8"), request_id)
             response, is_last = request, True  # the rest of the body is not read
         elif self._calls.is_long(request, caller):
-            response = await self._long.answer(request, caller, receive)
+            watch = (scope.get("extensions") or {}).get(GONE)
+            response = await self._long.answer(request, caller, watch or partial(watched, receive))
         else:
             response = self._respond(request, caller)
             caller.release()

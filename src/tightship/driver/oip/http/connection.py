@@ -7,7 +7,7 @@ from time import monotonic_ns
 from typing import Any
 
 from tightship.driver.oip.hang_ups import HangUps
-from tightship.driver.oip.http.application import VIEWS, WHOLE, HttpApplication
+from tightship.driver.oip.http.application import GONE, VIEWS, WHOLE, HttpApplication
 from tightship.driver.oip.http.cycle import HELD_BYTES_MAX, Cycle
 from tightship.driver.oip.http.deadline import Deadline
 from tightship.driver.oip.http.eager import begun
@@ -57,8 +57,7 @@ class HttpConnection(ReadingProtocol):
         self._is_receiving = self._has_begun = False
         self._is_ending = self._is_draining = self._is_starting = False
         self._used_ns = self._begun_ns = monotonic_ns()
-        self._received_bytes = 0
-        self._watched = -1
+        self._received_bytes, self._watched = 0, -1
         self._early = self._alone = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -160,6 +159,7 @@ class HttpConnection(ReadingProtocol):
         # HTTP/1.0 clients expect a keep-alive header, which is not sent.
         is_kept = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
         self.cycle = self._latest = self._made(keep_alive=is_kept)
+        self.scope["extensions"][GONE] = self._latest.when_gone
         self._has_begun = False
         if self.expect_100_continue or self._is_large():
             self._begin()
@@ -182,8 +182,8 @@ class HttpConnection(ReadingProtocol):
 
     def _is_large(self) -> bool:
         """Whether the body is said to be larger than what may wait for the application."""
-        lengths = [value for name, value in self.headers if name == b"content-length"]
-        return bool(lengths) and (len(lengths[0]) > 15 or int(lengths[0]) > HELD_BYTES_MAX)
+        length = next((value for name, value in self.headers if name == b"content-length"), b"0")
+        return len(length) > 15 or int(length) > HELD_BYTES_MAX
 
     def _begin(self) -> None:
         """Answer a request, or put it behind those that are answered.
@@ -195,6 +195,7 @@ class HttpConnection(ReadingProtocol):
             return  # a reply would not be read
         if self._running or self._waiting or self._flow.write_paused:
             self._flow.pause_reading()
+            self.watch()
             self._waiting.append(self._latest)
         else:
             self._start(self._latest)
@@ -312,10 +313,8 @@ class HttpConnection(ReadingProtocol):
             self._say_late("the connection was needed for others, and the request came too slowly")
         self._is_ending = True
         self._deadline.drop()
-        if self.transport.get_write_buffer_size():
-            self.transport.abort()
-        else:
-            self.transport.close()
+        has_more = self.transport.get_write_buffer_size()
+        (self.transport.abort if has_more else self.transport.close)()
         return True
 
     def _say_late(self, why: str) -> None:

@@ -1,6 +1,7 @@
 """One request and its response on a connection of uvicorn."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -41,6 +42,7 @@ class Cycle(RequestResponseCycle):
         self.held_bytes = 0
         self._has_passed_end = False
         self._is_chunked = False
+        self._gone: Callable[[], None] | None = None
 
     def add(self, part: bytes) -> None:
         """Append a part of the body."""
@@ -64,6 +66,14 @@ class Cycle(RequestResponseCycle):
         self.disconnected = True
         self._parts.clear()
         self.message_event.set()
+        if self._gone is not None:
+            self._gone()
+
+    def when_gone(self, gone: Callable[[], None]) -> None:
+        """Call a function once the client disconnects before it has the response."""
+        self._gone = gone
+        if self.flow.read_paused:  # otherwise the event loop notices it
+            self._channel.watch()
 
     async def receive(self) -> Any:  # noqa: ANN401  an event of ASGI
         """Return the next part of the body, and then the end of the connection."""

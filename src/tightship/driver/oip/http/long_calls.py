@@ -15,8 +15,10 @@ from tightship.driver.oip.queued_calls import QueuedCalls
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Respond = Callable[[HttpRequest, Caller], HttpResponse]
 
+Watch = Callable[[Callable[[], None]], Callable[[], None] | None]
+
 WATCHED_AFTER_S = 0.01
-"""Seconds of a call after which its client is watched: to begin and end that takes 30 us."""
+"""Seconds of a call after which a client is watched that a task is needed for."""
 
 
 class LongCalls:
@@ -42,10 +44,16 @@ class LongCalls:
         self._calls, self._respond, self._queue = calls, respond, queue
         self._executor, self._loaders = executor, loaders
 
-    async def answer(self, request: HttpRequest, caller: Caller, receive: Receive) -> HttpResponse:
-        """Answer a request in a thread, unless the client leaves."""
+    async def answer(self, request: HttpRequest, caller: Caller, watch: Watch) -> HttpResponse:
+        """Answer a request in a thread, unless the client leaves.
+
+        Args:
+            request: Request.
+            caller: Its client.
+            watch: Has a function called once the client disconnects; may return one that ends this.
+        """
         loop = asyncio.get_running_loop()
-        watch = _Watch(loop, receive, caller)
+        end_watch = watch(caller.leave)
         try:
             found = None if self._queue is None else self._calls.inference(request)
             if found is not None and (answer := self._queued(loop, found, caller)) is not None:
@@ -56,7 +64,8 @@ class LongCalls:
             caller.leave()
             raise
         finally:
-            watch.end()
+            if end_watch is not None:
+                end_watch()
 
     def _queued(
         self, loop: asyncio.AbstractEventLoop, found: Inference, caller: Caller
@@ -98,24 +107,24 @@ def _settle(answer: "asyncio.Future[HttpResponse]", response: HttpResponse) -> N
         answer.set_result(response)
 
 
-class _Watch:
-    """Has a caller leave once its client disconnects, if its call takes some time."""
+def watched(receive: Receive, gone: Callable[[], None]) -> Callable[[], None]:
+    """Call a function once `receive` says that the client disconnects, until the end.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, receive: Receive, caller: Caller) -> None:
-        self._loop, self._receive, self._caller = loop, receive, caller
-        self._timer = loop.call_later(WATCHED_AFTER_S, self._begin)
-        self._task: asyncio.Task[None] | None = None
+    Returns:
+        Function that ends this.
+    """
+    loop = asyncio.get_running_loop()
+    begun: list[asyncio.Task[None]] = []
+    timer = loop.call_later(WATCHED_AFTER_S, lambda: begun.append(loop.create_task(watch())))
 
-    def end(self) -> None:
-        """Watch no longer."""
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _begin(self) -> None:
-        self._task = self._loop.create_task(self._watch())
-
-    async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
             pass
-        self._caller.leave()
+        gone()
+
+    def end() -> None:
+        timer.cancel()
+        for task in begun:
+            task.cancel()
+
+    return end

@@ -103,10 +103,10 @@ class HttpResponse:
     allowed: tuple[str, ...] = ()
     more_headers: tuple[tuple[bytes, bytes], ...] = ()
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         """Size of the body."""
-        return sum(memoryview(part).nbytes for part in self.parts)
+        return sum([len(each) if isinstance(each, bytes) else each.nbytes for each in self.parts])
 
     @cached_property
     def headers(self) -> list[tuple[bytes, bytes]]:
