@@ -130,7 +130,7 @@ async def _client(place: Target, number: int, end: float, took: list[float]) -> 
         writer.write(next(requests))
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         assert head.startswith(b"http/1.1 200"), head
-        await reader.readexactly(int(head.partition(b"content-length:")[2].split(b"\r\n")[0]))
+        await reader.readexactly(int(head.partition(b"\r\ncontent-length:")[2].split(b"\r\n")[0]))
         took.append(time.perf_counter() - began)
     writer.close()
 
