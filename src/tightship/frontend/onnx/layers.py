@@ -244,7 +244,8 @@ class _Names:
 
 def _role(node: NodeProto, place: int) -> str:
     """Name what a constant is to a node: the operator, unless an operand has a rule of its own."""
-    if node.op_type != "DequantizeLinear" or place != 2:
-        return node.op_type
+    operator: str = node.op_type
+    if operator != "DequantizeLinear" or place != 2:
+        return operator
     is_blocked = any(each.name == "block_size" and each.i for each in node.attribute)
-    return node.op_type if is_blocked else ZERO_POINTS
+    return operator if is_blocked else ZERO_POINTS

@@ -99,7 +99,7 @@ class ReservingServer(uvicorn.Server):
 
     def connection(self) -> HttpConnection:
         """Return the protocol of a new connection."""
-        found: HttpConnection = self.config.http_protocol_class(  # type: ignore[call-arg]
+        found: HttpConnection = self.config.http_protocol_class(  # type: ignore[call-arg,assignment]
             config=self.config, server_state=self.server_state, app_state={}
         )
         return found
