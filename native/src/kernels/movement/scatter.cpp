@@ -82,30 +82,40 @@ template <class Item> class Put : public Scatter {
     }
 };
 
-template <class Number, Number (*combined)(Number, Number)> class Combine : public Scatter {
+/// Combines the updates of one tuple with what the target has.
+using CombineSpan = void (*)(const char *from, int64_t from_step, char *to, int64_t to_step,
+                             int64_t length);
+
+template <class Number, Number (*combined)(Number, Number)>
+void combine_span(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
+    for (; length > 0; --length, from += from_step, to += to_step)
+        store(to, combined(load<Number>(to), load<Number>(from)));
+}
+
+/// One class for all numbers: the walk over updates would be compiled for each.
+class Combine : public Scatter {
   public:
-    using Scatter::Scatter;
+    Combine(CombineSpan span, int64_t item_bytes, const Indexing &indexing, const Walk &walk,
+            const Whole &whole)
+        : Scatter(item_bytes, indexing, walk, whole), span_(span) {}
 
   protected:
     void put_all(const char *updates, const char *tuples, char *target) const override {
-        for_each_span(
-            updates, tuples, target,
-            [](const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
-                for (; length > 0; --length, from += from_step, to += to_step)
-                    store(to, combined(load<Number>(to), load<Number>(from)));
-            });
+        for_each_span(updates, tuples, target, span_);
     }
+
+  private:
+    CombineSpan span_;
 };
 
-template <class Number, class... Arguments>
-std::shared_ptr<const Kernel> combine(const std::string &how, const Arguments &...arguments) {
+template <class Number> CombineSpan span_of(const std::string &how) {
     if (how == "add")
-        return std::make_shared<Combine<Number, sum<Number>>>(arguments...);
+        return combine_span<Number, sum<Number>>;
     if (how == "mul")
-        return std::make_shared<Combine<Number, product<Number>>>(arguments...);
+        return combine_span<Number, product<Number>>;
     if (how == "max")
-        return std::make_shared<Combine<Number, greater<Number>>>(arguments...);
-    return std::make_shared<Combine<Number, lesser<Number>>>(arguments...);
+        return combine_span<Number, greater<Number>>;
+    return combine_span<Number, lesser<Number>>;
 }
 
 } // namespace
@@ -122,7 +132,8 @@ std::shared_ptr<const Kernel> scatter(int64_t item_bytes, const std::string &dty
     else
         with_number(dtype, [&](auto zero) {
             require(item_bytes == sizeof zero, "a kernel combines elements of another size");
-            kernel = combine<decltype(zero)>(how, item_bytes, indexing, walk, whole);
+            kernel = std::make_shared<Combine>(span_of<decltype(zero)>(how), item_bytes, indexing,
+                                               walk, whole);
         });
     return kernel;
 }
