@@ -99,10 +99,10 @@ class ReservingServer(uvicorn.Server):
 
     def connection(self) -> HttpConnection:
         """Return the protocol of a new connection."""
-        found: HttpConnection = self.config.http_protocol_class(  # type: ignore[call-arg,assignment]
+        made: HttpConnection = self.config.http_protocol_class(  # type: ignore[call-arg,assignment]
             config=self.config, server_state=self.server_state, app_state={}
         )
-        return found
+        return made
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         """Begin to accept."""
