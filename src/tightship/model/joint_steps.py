@@ -59,6 +59,15 @@ class JointSteps:
         over = max(placement.arena_bytes - self.programs.arena_bytes(), 0)
         return over + program_bytes(placement.lowered) + max(placement.io_bytes - caches, 0)
 
+    def make(self, count: int) -> None:
+        """Make the program for some sessions, so that no step waits for it.
+
+        Raises:
+            GraphError: The model has no such program.
+            OutOfMemoryError: The system refuses memory.
+        """
+        self._joint(count)
+
     def step(
         self, sessions: Sequence[Session], tokens: Sequence[int], limits: Limits | None = None
     ) -> NDArray[Any]:

@@ -116,6 +116,15 @@ class StepPrograms:
                 self._programs[steps] = self._made(steps)
             return self._programs[steps]
 
+    def make_all(self) -> None:
+        """Make the programs for all numbers of tokens, so that no step waits for one.
+
+        Raises:
+            GraphError, InputError, OutOfMemoryError: As `program`.
+        """
+        for bit in range(self.chunk.bit_length()):
+            self.program(1 << bit)
+
     def planned_bytes(self) -> int:
         """Return the bytes of the largest arena, of inputs and outputs but caches, and of programs.
 

@@ -36,6 +36,16 @@ def test_an_answer_gets_the_session_with_the_most_of_its_prompt(model: Model) ->
     slots.close()
 
 
+def test_no_answer_waits_for_a_program_once_all_are_made(model: Model) -> None:
+    slots = SessionSlots.of(model, TextLimits(context=64, sessions=4))
+    slots.prepare()
+    assert slots.joint is not None
+    programs = slots.joint.programs
+    assert programs.count == programs.chunk.bit_length()
+    assert sorted(slots.joint._made) == [2, 4]
+    slots.close()
+
+
 def test_answers_reserve_what_they_may_reach_of_the_pool(model: Model) -> None:
     with model.session(256) as one:
         state = one.state_bytes

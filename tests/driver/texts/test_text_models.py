@@ -32,6 +32,9 @@ def test_models_with_a_vocabulary_answer(repository: Repository) -> None:
     models = TextModels(repository, TextLimits(sessions=2))
     assert models.names == ["chat"]
     models.prepare()
+    joint = models.find("chat").worker._slots.joint
+    assert joint is not None
+    assert joint.programs.count == joint.programs.chunk.bit_length()
     request = Waiting(max_tokens=2)
     assert models.ask("chat", request.asked) is models.find("chat")
     assert request.end().tokens <= 2

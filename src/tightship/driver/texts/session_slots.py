@@ -66,6 +66,19 @@ class SessionSlots:
         """Number of sessions."""
         return len(self._all)
 
+    def prepare(self) -> None:
+        """Make the programs of all steps now, so that no answer waits for one.
+
+        Raises:
+            GraphError, OutOfMemoryError: A program cannot be made.
+        """
+        if self.joint is None:
+            JointSteps.of(self._all[0].session).programs.make_all()
+            return
+        self.joint.programs.make_all()
+        for count in sizes(self.count):
+            self.joint.make(count)
+
     def take(self, prompt: Sequence[int], tokens: int) -> Slot | None:
         """Return the idle session with the most of a prompt; None if there is none for so many.
 

@@ -59,7 +59,7 @@ class TextModels:
         return [name for name in names if self.repository.served(name).model.has_texts]
 
     def prepare(self) -> None:
-        """Open the sessions of all models, so that the first request need not wait for them.
+        """Open the sessions of all models and make their programs, so that no request waits.
 
         A model whose vocabulary or graph is not supported is logged, and others are served.
 
@@ -70,7 +70,7 @@ class TextModels:
         for name in self.names:
             with self.repository.used(name) as served:
                 try:
-                    self._text_model(served)
+                    self._text_model(served, is_early=True)
                 except (FormatError, GraphError) as error:
                     _LOG.error("%s", printable(str(error)))
 
@@ -121,19 +121,22 @@ class TextModels:
         for each in found:
             each.worker.join()
 
-    def _text_model(self, served: ServedModel) -> TextModel:
+    def _text_model(self, served: ServedModel, *, is_early: bool = False) -> TextModel:
         with self._making:
             found = self._made.get(served.model)
             if found is None:
-                found = self._made[served.model] = self._open(served)
+                found = self._made[served.model] = self._open(served, is_early=is_early)
             return found
 
-    def _open(self, served: ServedModel) -> TextModel:
+    def _open(self, served: ServedModel, *, is_early: bool) -> TextModel:
+        """Open a language model; before any request, all its programs are made too."""
         if not served.model.has_texts or not self.repository.has(served.model):
             raise OipError(
                 f"`{served.name}` is not a language model with a vocabulary", Code.NOT_FOUND
             )
         slots = SessionSlots.of(served.model, self.limits)
+        if is_early:
+            slots.prepare()
         worker = TextWorker(served.name, slots, self.limits.waiting)
         return TextModel(served.name, served.model.tokenizer, worker)
 
