@@ -190,10 +190,10 @@ def _input(entry: Object) -> _Input:
             "Input must set only one of the following fields: 'data', 'binary_data_size' in "
             f"'parameters', 'shared_memory_region' in 'parameters'. Input '{name}' does not"
         )
-    content: Any = raw_bytes if data is None else data
+    content: Any = next(each for each in (data, raw_bytes, part) if each is not None)
     shape = checked_shape(name, field(entry, "shape", list))
     dtype = type_of(field(entry, "datatype", str))
-    return _Input(name, dtype, shape, part if content is None else content)
+    return _Input(name, dtype, shape, content)
 
 
 def _output(entry: Object, *, is_binary: bool) -> RequestedOutput:

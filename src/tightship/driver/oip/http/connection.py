@@ -155,11 +155,12 @@ class HttpConnection(ReadingProtocol):
         if self.is_ignored():
             return
         self._deadline.set(self._shared.limits.transfer_s)
-        self.scope["extensions"] = {VIEWS: {}}
+        extensions: dict[str, Any] = {VIEWS: {}}
+        self.scope["extensions"] = extensions
         # HTTP/1.0 clients expect a keep-alive header, which is not sent.
         is_kept = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
         self.cycle = self._latest = self._made(keep_alive=is_kept)
-        self.scope["extensions"][GONE] = self._latest.when_gone
+        extensions[GONE] = self._latest.when_gone
         self._has_begun = False
         if self.expect_100_continue or self._is_large():
             self._begin()
