@@ -1,8 +1,9 @@
 """Options of `tightship serve` about language models."""
 
+from tightship.cli import text_options
 from tightship.cli.arguments import parser
 from tightship.cli.text_limit_options import text_limits
-from tightship.driver.texts.text_limits import TextLimits
+from tightship.driver.texts.text_limits import CONTEXT, TextLimits
 
 
 def test_limits_are_read() -> None:
@@ -12,3 +13,4 @@ def test_limits_are_read() -> None:
     ])  # fmt: skip
     assert text_limits(given) == TextLimits(8192, 8, 3, 2 << 30, "int8")
     assert text_limits(parser().parse_args(["serve"])) == TextLimits()
+    assert text_options.CONTEXT == CONTEXT

@@ -53,7 +53,7 @@ def check_template(opened: Opened, path: str) -> None:
     """Check that a model can chat.
 
     Raises:
-        InputError: It has no template.
+        InputError: The model's file has no template of chats.
     """
     if not opened.session.tokenizer.has_template:
         raise InputError(

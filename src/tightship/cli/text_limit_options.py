@@ -52,7 +52,7 @@ def text_limits(options: argparse.Namespace) -> "TextLimits":
     """Return the limits that the options give.
 
     Raises:
-        InputError: They do not fit each other.
+        InputError: The numbers of sessions and of waiting requests cannot answer anything.
     """
     from tightship.driver.texts.text_limits import TextLimits  # few servers have texts
 

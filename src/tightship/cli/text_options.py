@@ -29,7 +29,11 @@ def add_generate(command: argparse.ArgumentParser) -> None:
     """Add the options of `tightship generate`."""
     command.add_argument("model", metavar="MODEL", help=MODEL)
     command.add_argument(
-        "-p", "--prompt", required=True, metavar="TEXT", help="text to go on with; - reads it"
+        "-p",
+        "--prompt",
+        required=True,
+        metavar="TEXT",
+        help="text to go on with; - reads it from standard input",
     )
     command.add_argument(
         "--chat", action="store_true", help="ask the prompt as a question, by the model's template"

@@ -236,7 +236,7 @@ def _check_appends(lowered: Lowered, programs: StepPrograms, count: int) -> None
     """Check that a program appends to the caches in place.
 
     Raises:
-        GraphError: It does not.
+        GraphError: The program copies a cache instead.
     """
     uses = SlotUses.of(lowered)
     for past, present, _ in _pairs(lowered, programs, count):

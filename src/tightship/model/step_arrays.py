@@ -47,7 +47,7 @@ class StepPlaces:
 
     @staticmethod
     def of(executable: Executable, decoder: Decoder) -> "StepPlaces":
-        """Find them, and which outputs may be written over caches."""
+        """Find the slots of a program, and which outputs may be written over caches."""
         lowered = executable.placement.lowered
         caches: dict[int, str] = {}
         copied: dict[str, int] = {}
@@ -112,7 +112,7 @@ class BoundStep:
     def __init__(
         self, places: StepPlaces, caches: Mapping[str, Array], inputs: Mapping[str, Array]
     ) -> None:
-        """Bind them.
+        """Bind the arrays of a program.
 
         Args:
             places: Slots of the program.

@@ -51,7 +51,8 @@ class ChatTemplate:
         """Write a chat, up to the beginning of the model's answer.
 
         Raises:
-            InputError: There is no template, or it refuses the messages; a message is not one.
+            InputError: The file has no template, the template refuses the messages, or a message
+                has no known role or no text.
         """
         check_messages(messages)
         template = self._parsed
@@ -77,7 +78,7 @@ def check_messages(messages: Sequence[Message]) -> None:
     """Check that messages have a role and a content.
 
     Raises:
-        InputError: There are none, or one has not.
+        InputError: The list is empty, or a message has no known role or no text.
     """
     if not messages:
         raise InputError("The list of messages is empty; give at least one.")

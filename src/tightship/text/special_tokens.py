@@ -25,7 +25,7 @@ class SpecialTokens:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Find them."""
+        """Find the special tokens of a vocabulary."""
         types, special = vocabulary.types, vocabulary.special
         named = {n for n, token in enumerate(vocabulary.tokens) if token in ENDS}
         named = _without_normal(named, vocabulary)

@@ -106,7 +106,7 @@ class QueuedCalls:
                 continue  # it has given up
             call, caller = found
             caller.receive_permit(partial(self._give_back, number))
-            with suppress(MemoryError):  # to tell the client; the thread is needed for others
+            with suppress(MemoryError):  # not enough to tell the client; others need the thread
                 call()
             caller.release()
             self._end()

@@ -91,7 +91,7 @@ class OpenAiApplication:
         """Send the models, or one of them.
 
         Raises:
-            ApiError: There is no such path or model.
+            ApiError: Nothing is at the path, or no language model has the name.
         """
         if method not in ("GET", "HEAD"):
             raise ApiError(404, f"no resource is at `{path}`")
@@ -194,10 +194,10 @@ def _tokens(request: TextRequest, model: TextModel) -> list[int]:
 
 
 def _in_context(check: Callable[[], None]) -> None:
-    """Check a prompt.
+    """Run a check of a prompt's length.
 
     Raises:
-        ApiError: It has no room.
+        ApiError: The prompt has no room in the context.
     """
     try:
         check()

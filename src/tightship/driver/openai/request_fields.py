@@ -61,7 +61,7 @@ class Fields:
         """Return a text that has to be there.
 
         Raises:
-            ApiError: It is not.
+            ApiError: The field is missing, or not a text.
         """
         found = self._given.get(name)
         if not isinstance(found, str):
@@ -72,7 +72,7 @@ class Fields:
         """Return a truth value; False if it is absent.
 
         Raises:
-            ApiError: It is something else.
+            ApiError: The field is neither true nor false.
         """
         found = self._given.get(name, False)
         if not isinstance(found, bool):
@@ -83,7 +83,7 @@ class Fields:
         """Return an integer; None if it is absent.
 
         Raises:
-            ApiError: It is something else.
+            ApiError: The field is not an integer.
         """
         found = self._given.get(name)
         if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
@@ -94,7 +94,7 @@ class Fields:
         """Return a number, or the default.
 
         Raises:
-            ApiError: It is something else.
+            ApiError: The field is not a number.
         """
         found = self._given.get(name, default)
         if isinstance(found, bool) or not isinstance(found, int | float):

@@ -80,7 +80,7 @@ class Texts:
         """Return the texts.
 
         Raises:
-            FormatError: One is not UTF-8.
+            FormatError: A text is not UTF-8.
         """
         data, size_at, place, found = bytes(self.data), U64.unpack_from, 0, []
         for _ in range(self.count):

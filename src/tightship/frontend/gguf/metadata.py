@@ -90,7 +90,7 @@ class Metadata:
         """Return an array of so many numbers; None if it is absent.
 
         Raises:
-            FormatError: It is something else.
+            FormatError: The value is not such an array.
         """
         found = self.fields.get(self.named(key))
         if found is None:
@@ -104,7 +104,7 @@ class Metadata:
         """Return a truth value, or the default.
 
         Raises:
-            FormatError: It is something else.
+            FormatError: The value is not a truth value.
         """
         found = self._find(key, default)
         if not isinstance(found, bool):

@@ -74,7 +74,7 @@ def read_vocabulary(whole: Metadata) -> Vocabulary:
     """Read the vocabulary of a file's metadata.
 
     Raises:
-        FormatError: There is none, or it does not fit.
+        FormatError: The file has no vocabulary, or its parts do not fit one another.
     """
     own = Metadata(whole.path, whole.fields, PREFIX)
     tokens = own.texts("tokens")
@@ -104,7 +104,7 @@ def longest_context(whole: Metadata) -> int | None:
     """Return the most tokens that a model was trained with; None if the file does not say.
 
     Raises:
-        FormatError: It is not a number.
+        FormatError: The value is not a number.
     """
     if not whole.has("general.architecture"):
         return None

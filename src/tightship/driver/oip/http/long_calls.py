@@ -70,7 +70,7 @@ class LongCalls:
     def _queued(
         self, loop: asyncio.AbstractEventLoop, found: Inference, caller: Caller
     ) -> Awaitable[HttpResponse] | None:
-        """Queue an inference; return what waits for its answer, None if there is no thread."""
+        """Queue an inference; return its answer to await, or None if no thread can be started."""
         assert self._queue is not None
         answer: asyncio.Future[HttpResponse] = loop.create_future()
 
