@@ -23,6 +23,12 @@ def test_temperature_0_takes_the_likeliest() -> None:
     assert chosen(temperature=0, logits=np.zeros(4, np.float32)) == {0: 200}
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_logits_that_are_not_finite_are_refused(odd: float) -> None:
+    with pytest.raises(InputError, match="not finite"):
+        Sampler(Sampling()).choose(np.array([0, odd, 1], np.float32))
+
+
 def test_tokens_come_as_often_as_they_are_likely() -> None:
     found = chosen(4000)
     shares = [found[token] / 4000 for token in range(5)]

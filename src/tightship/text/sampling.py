@@ -71,6 +71,9 @@ class Sampler:
 
         Args:
             logits: Logits of all tokens, `[vocabulary]`; they are left as they are.
+
+        Raises:
+            InputError: The logits of the likeliest tokens are not finite.
         """
         rules = self._rules
         if rules.repeat_penalty != 1.0 and self._recent:
@@ -78,6 +81,11 @@ class Sampler:
         if rules.temperature == 0:
             return int(logits.argmax())
         tokens, kept = _likeliest(logits, rules.top_k)
+        if not np.isfinite(kept[0]) or np.isnan(kept[-1]):  # NaN is sorted to the end
+            raise InputError(
+                "The logits of the likeliest tokens are not finite: the model overflows, or its "
+                "file is damaged. Load another file."
+            )
         shares = np.exp(kept - kept[0])
         shares /= shares.sum()
         count = min(_reaching(shares, rules.top_p), int((shares >= rules.min_p * shares[0]).sum()))

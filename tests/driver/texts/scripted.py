@@ -79,7 +79,7 @@ class ScriptedJoint:
     """Joint steps of such sessions, noted with their number; they may fail."""
 
     def __init__(self, steps: list[tuple[str, int]]) -> None:
-        self.steps, self.fails = steps, False
+        self.steps, self.fails, self.logit = steps, False, 1.0
 
     def step(self, sessions: Sequence[ScriptedSession], tokens: Sequence[int]) -> NDArray[Any]:
         if self.fails:
@@ -89,16 +89,17 @@ class ScriptedJoint:
             session.length += 1
         logits = np.zeros((len(tokens), TOKENIZER.size), np.float32)
         logits[:, A] = 1
+        logits[0, A] = self.logit
         return logits
 
 
 class Waiting:
     """A request, and what it was told."""
 
-    def __init__(self, prompt: int = 2, max_tokens: int = 3) -> None:
+    def __init__(self, prompt: int = 2, max_tokens: int = 3, sampling: Sampling = GREEDY) -> None:
         self.said: list[str | Ended] = []
         self._over = threading.Event()
-        self.asked = Asked([1] * prompt, Wanted(GREEDY, max_tokens), self._report)
+        self.asked = Asked([1] * prompt, Wanted(sampling, max_tokens), self._report)
 
     def _report(self, said: str | Ended) -> None:
         self.said.append(said)

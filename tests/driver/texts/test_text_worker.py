@@ -9,6 +9,7 @@ from tests.driver.test_run_permits import until
 from tests.driver.texts.scripted import ScriptedJoint, ScriptedSlots, Waiting
 from tightship.driver.texts.text_worker import BusyError, TextWorker
 from tightship.errors import CapacityError, StoppedError
+from tightship.text import Sampling
 
 Make = Callable[[ScriptedSlots, int], TextWorker]
 
@@ -74,6 +75,23 @@ def test_answers_that_read_a_token_run_together(make: Make, fails: bool) -> None
     assert bool(together) != fails
     assert {count for _, count in together} <= {2}
     assert len(slots.steps) == 9 - len(together)
+
+
+def test_an_answer_that_cannot_go_on_ends_alone(make: Make) -> None:
+    slots, hold = held("a", "b")
+    slots.joint = ScriptedJoint(slots.steps)
+    slots.joint.logit = float("nan")
+    worker = make(slots, 2)
+    requests = [Waiting(sampling=Sampling(seed=1)), Waiting()]
+    for each in requests:
+        worker.ask(each.asked)
+    until(lambda: worker.load == (2, 0))
+    hold.release(9)
+    assert "not finite" in str(requests[0].end().error)
+    assert requests[1].end().tokens == 3
+    last = Waiting()
+    worker.ask(last.asked)
+    assert last.end().tokens == 3
 
 
 def test_requests_wait_in_order_up_to_a_bound(make: Make) -> None:

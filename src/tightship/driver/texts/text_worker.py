@@ -154,7 +154,12 @@ class TextWorker:
             _LOG.debug("A joint step failed.", exc_info=True)
             return False
         for each, answer, row in zip(group, answers, logits, strict=True):
-            self._report(each, answer, answer.go_on(row))
+            try:
+                piece = answer.go_on(row)
+            except Exception as error:  # noqa: BLE001 - of this request alone, which says it
+                self._finish(each, Ended(None, error=error))
+            else:
+                self._report(each, answer, piece)
         return True
 
     def _wait(self) -> bool:
