@@ -12,7 +12,7 @@ from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.template.variants import Variants
 from tightship.engine.weights.weight_store import PackedCopy, Progress
 from tightship.frontend.onnx import OnnxFile
-from tightship.graph import Graph, Shape
+from tightship.graph import Graph
 from tightship.graph.open_graphs import OpenGraphs
 from tightship.loading.budget import check_shapes
 from tightship.loading.opening import OpenedModel, anew, check_limit, is_open, measure, open_for
@@ -124,13 +124,8 @@ def variants_of(
 
         assert isinstance(source, TorchProgram), "a traced function of jax has no open lengths"
         follow = source.followed
-    outputs = partial(_output_shapes, source) if isinstance(source, OnnxFile) else None
+    outputs = source.output_shapes if isinstance(source, OnnxFile) else None
     return Variants(name, settings, declared, source.graph, check, follow, outputs)
-
-
-def _output_shapes(source: OnnxFile) -> dict[str, Shape | None]:
-    graph = source.graph(None, allow_symbolic=True)
-    return {name: graph.value(name).shape for name in graph.outputs}
 
 
 def _open_library(settings: Settings) -> None:

@@ -4,9 +4,12 @@ Inputs and outputs have the names and shapes that onnxruntime-genai's builder gi
 plans, sessions and loops treat the decoder as any other.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
+from tightship.frontend.gguf.equal_layers import EqualLayers, stand_ins
 from tightship.frontend.gguf.layer import Angles, LayerWriter, Positions
 from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import Parameters
@@ -19,13 +22,18 @@ TABLE, HEAD = "token_embd.weight", "output.weight"
 FACTORS = "rope_freqs.weight"
 
 
-def decoder_of(weights: Weights, parameters: Parameters, name: str) -> ModelProto:
+def decoder_of(
+    weights: Weights, parameters: Parameters, *, once: bool = False
+) -> tuple[ModelProto, EqualLayers]:
     """Write the decoder, whose constants stay in the file.
 
     Args:
         weights: Tensors of the file.
         parameters: Sizes of the decoder.
-        name: Name of its graph.
+        once: Whether to write the first of equal layers alone.
+
+    Returns:
+        The decoder, and what tells the layers that were left out.
 
     Raises:
         FormatError: A tensor is missing, or has another shape than the metadata says.
@@ -38,36 +46,45 @@ def decoder_of(weights: Weights, parameters: Parameters, name: str) -> ModelProt
     x = nodes("Gather", table, "input_ids", axis=0)
     if parameters.embedding_scale != 1.0:
         x = nodes("Mul", x, nodes.numbers(parameters.embedding_scale, np.float32))
-    for index in range(parameters.layers):
-        x = writer.write(index, x)
-    nodes.prefix = ""
+    begins, ends = x, dict[int, str]()
+    stands = stand_ins(weights, parameters) if once else tuple(range(parameters.layers))
+    for index, stand in enumerate(stands):
+        if stand == index:
+            x = ends[index] = writer.write(index, x)
+        else:
+            weights.leave_out(f"blk.{index}.")
+    nodes.begin("head.")
     x = writer.normalized(x, "", "output_norm")
     head = HEAD if weights.has(HEAD) else TABLE
     x = weights.product(x, head, rows, parameters.width)
     nodes.many("Identity", ["logits"], _capped(nodes, x, parameters.cap))
     weights.refuse_unread(parameters.kind.name)
     opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
-    graph = _graph(nodes, parameters, rows, name)
-    return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    graph = _graph(nodes, parameters, rows, ends)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    return model, EqualLayers(stands, ends, begins, weights)
 
 
-def _graph(nodes: Nodes, parameters: Parameters, rows: int, name: str) -> GraphProto:
+def _graph(nodes: Nodes, parameters: Parameters, rows: int, layers: Iterable[int]) -> GraphProto:
     ids: list[int | str] = ["batch_size", "sequence_length"]
     past, total = (
         ["batch_size", parameters.shared, length, parameters.length]
         for length in ("past_sequence_length", "total_sequence_length")
     )
-    caches = [f"{layer}.{kind}" for layer in range(parameters.layers) for kind in ("key", "value")]
+    every, caches = (
+        [f"{layer}.{kind}" for layer in some for kind in ("key", "value")]
+        for some in (range(parameters.layers), layers)
+    )
     inputs = [
         _info("input_ids", TensorProto.INT64, ids),
         _info("attention_mask", TensorProto.INT64, ["batch_size", "total_sequence_length"]),
-        *(_info(f"past_key_values.{cache}", TensorProto.FLOAT, past) for cache in caches),
+        *(_info(f"past_key_values.{cache}", TensorProto.FLOAT, past) for cache in every),
     ]
     outputs = [
         _info("logits", TensorProto.FLOAT, [*ids, rows]),
         *(_info(f"present.{cache}", TensorProto.FLOAT, total) for cache in caches),
     ]
-    return helper.make_graph(nodes.nodes, name, inputs, outputs, nodes.tensors)
+    return helper.make_graph(nodes.nodes, parameters.kind.name, inputs, outputs, nodes.tensors)
 
 
 def _capped(nodes: Nodes, x: str, cap: float) -> str:

@@ -1,7 +1,7 @@
 """A GGUF file as the ONNX decoder that it stands for."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from onnx import TensorProto
 
 from tightship.errors import GraphError
 from tightship.frontend.gguf.decoder import decoder_of
+from tightship.frontend.gguf.equal_layers import EqualLayers
 from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import read_parameters
 from tightship.frontend.gguf.shards import Contents, contents_of, open_shards
@@ -19,7 +20,7 @@ from tightship.frontend.onnx.file import OnnxFile, Parsed
 from tightship.frontend.onnx.functions import Functions
 from tightship.frontend.onnx.schema import model_opsets
 from tightship.frontend.onnx.tensor import Tensors
-from tightship.graph import Constant, MappedFile
+from tightship.graph import Constant, Graph, MappedFile, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,34 @@ class GgufFile(OnnxFile):
         self._external = ExternalFiles(None)
         self._begin()
 
+    def _begin(self) -> None:
+        with self._named():
+            parsed, layers = self._written(once=True)
+            self._keep(parsed)
+            self._kept = None
+            self._declared_outputs = layers.outputs(self._declared_outputs)
+
+    def output_shapes(self) -> dict[str, Shape | None]:
+        """Return the declared shapes of the outputs, which are those of every graph."""
+        return self.declared_outputs
+
+    def graph(
+        self,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        *,
+        allow_symbolic: bool = False,
+    ) -> Graph:
+        """Return the graph for these shapes; equal layers are read once.
+
+        Raises:
+            FormatError, GraphError, InputError: As from `OnnxFile.graph`.
+        """
+        if self._is_part:
+            return super().graph(shapes, allow_symbolic=allow_symbolic)
+        with self._named():
+            self._kept, layers = self._written(once=True)
+            return layers.whole(super().graph(shapes, allow_symbolic=allow_symbolic))
+
     def data_files(self) -> tuple[Path, ...]:
         """Return the other shards of the model."""
         return tuple(Path(file.path) for file, _ in self._contents.files[1:])
@@ -75,6 +104,10 @@ class GgufFile(OnnxFile):
         self._contents.check_whole()
 
     def _parse(self) -> Parsed:
+        return self._written()[0]
+
+    def _written(self, *, once: bool = False) -> tuple[Parsed, EqualLayers]:
+        """Write the decoder as an ONNX model, with all its layers or the first of equal ones."""
         contents, nodes = self._contents, Nodes()
         kind = contents.metadata.text("general.type", "model")
         if kind != "model":
@@ -83,9 +116,9 @@ class GgufFile(OnnxFile):
                 "supported; supported is `model`."
             )
         parameters = read_parameters(contents.metadata)
-        model = decoder_of(Weights(contents, nodes), parameters, parameters.kind.name)
+        model, layers = decoder_of(Weights(contents, nodes), parameters, once=once)
         tensors = _GgufTensors(self._file, {}, self._external, nodes.stored)
-        return Parsed(model, model_opsets(model), Functions(), tensors)
+        return Parsed(model, model_opsets(model), Functions(), tensors), layers
 
     def _release(self) -> None:
         self._contents.release()

@@ -36,7 +36,7 @@ class LayerWriter:
             FormatError, GraphError: A tensor does not fit.
         """
         name = f"blk.{index}"
-        self.nodes.prefix = f"{name}."
+        self.nodes.begin(f"{name}.")
         mixed = self._attention(index, name, self.normalized(x, name, "attn_norm"))
         x = self.nodes("Add", x, self._after(mixed, name, "post_attention_norm"))
         inner = self._feed_forward(name, self.normalized(x, name, "ffn_norm"))

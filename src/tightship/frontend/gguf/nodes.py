@@ -31,13 +31,19 @@ class Nodes:
     tensors: list[TensorProto] = field(default_factory=list)
     stored: dict[str, Constant] = field(default_factory=dict)
     prefix: str = ""
-    """Beginning of the names of nodes, such as that of a layer."""
+    """Beginning of the names of nodes, such as that of a layer; `begin` sets it."""
+    _first: int = 0
+    """Nodes before those with the prefix, from which they are numbered."""
     _numbers: dict[tuple[str, bytes], str] = field(default_factory=dict)
+
+    def begin(self, prefix: str) -> None:
+        """Begin the names of the next nodes so; equal layers have equal names after it."""
+        self.prefix, self._first = prefix, len(self.nodes)
 
     def __call__(self, operator: str, *inputs: str, **attributes: Attribute) -> str:
         """Write a node; return the name of its only output."""
-        return self.many(operator, [f"{self.prefix}{operator}.{len(self.nodes)}"], *inputs,
-                         **attributes)[0]  # fmt: skip
+        name = f"{self.prefix}{operator}.{len(self.nodes) - self._first}"
+        return self.many(operator, [name], *inputs, **attributes)[0]
 
     def many(
         self, operator: str, outputs: list[str], *inputs: str, **attributes: Attribute

@@ -16,6 +16,7 @@ from tightship.frontend.gguf.parts import (
     plain,
 )
 from tightship.frontend.gguf.shards import Contents, Placed
+from tightship.graph import Constant
 
 
 @dataclass(slots=True)
@@ -103,6 +104,24 @@ class Weights:
         """
         matrix = self.matrix(name, rows, depth)
         return self.nodes("MatMul", x, self.nodes("Transpose", matrix, perm=[1, 0]))
+
+    def stored(self, name: str) -> Constant:
+        """Return the constant that the graph has by a name: a tensor's, or of a part of it."""
+        placed = self.contents.tensors.get(name)
+        if placed is not None:
+            return plain(placed)
+        stem, _, part = name.rpartition(".")
+        if part == "rows":
+            rows = encoded_rows(self.contents.tensors[stem])
+            assert rows is not None, name
+            return rows
+        integers, scales = integers_and_scales(self.contents.tensors[stem])
+        return integers if part == "integers" else scales
+
+    def leave_out(self, prefix: str) -> None:
+        """Take tensors whose names begin so as read: those of a layer that another stands for."""
+        self._written.update({name: "" for name in self.contents.tensors
+                              if name.startswith(prefix)})  # fmt: skip
 
     def refuse_unread(self, kind: str) -> None:
         """Refuse tensors that the graph has not got.

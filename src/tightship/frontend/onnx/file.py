@@ -61,14 +61,16 @@ class OnnxFile:
         self._external = ExternalFiles(path, given)
         self._begin()
 
+    _is_part = False
+    _layers: "Layers | None" = None
+    _kept: Parsed | None = None
+
     def _begin(self) -> None:
-        self._is_part = False
-        self._layers: Layers | None = None
         with self._named():
             self._keep(self._parse())
 
     def _keep(self, parsed: Parsed) -> None:
-        self._kept: Parsed | None = parsed
+        self._kept = parsed
         self._declared = _declared(parsed.model)
         self._declared_outputs = _shapes_of(parsed.model.graph.output)
 
@@ -84,6 +86,15 @@ class OnnxFile:
     def declared_outputs(self) -> dict[str, Shape | None]:
         """Declared shapes of the outputs, as `declared` has those of the inputs."""
         return dict(self._declared_outputs)
+
+    def output_shapes(self) -> dict[str, Shape | None]:
+        """Return the shapes of the outputs that hold for all shapes of the inputs.
+
+        Raises:
+            GraphError: A node can be typed for known shapes only.
+        """
+        graph = self.graph(None, allow_symbolic=True)
+        return {name: graph.value(name).shape for name in graph.outputs}
 
     def data_files(self) -> tuple[Path, ...]:
         """Return the files of external data.
