@@ -1,4 +1,7 @@
-"""Linters, type checker and formatters, over the whole repository."""
+"""Linters, type checker and formatters, over the whole repository.
+
+A typed program of public names passes `mypy --strict` with the installed package, too.
+"""
 
 import importlib.util
 import shutil
@@ -9,9 +12,19 @@ from pathlib import Path
 
 import pytest
 
+import tightship
 from tightship import _core
 
 ROOT = Path(__file__).parents[1]
+PROGRAM = Path(__file__).parent / "typed_program.py"
+WRONG = """
+import tightship
+
+plan: int = tightship.plan("model.onnx")
+tightship.load("model.onnx", max_memory=1.5)
+tightship.planner.solve
+tightship.resource.LimitingResource(tightship.resource.HostResource(), "1MiB").trim("all")
+"""
 
 
 def tool(name: str) -> str:
@@ -22,8 +35,8 @@ def tool(name: str) -> str:
     return found
 
 
-def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def test_ruff_finds_nothing() -> None:
@@ -39,6 +52,32 @@ def test_python_is_formatted() -> None:
 def test_every_type_is_right() -> None:
     done = run(tool("mypy"), "--strict")
     assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Output of the checker, in a folder that knows no source tree of the package.
+
+    The check of the sources has left its results in the cache, which go by what a file contains.
+    """
+    folder = tmp_path_factory.mktemp("programs")
+    shutil.copy(PROGRAM, folder / "program.py")
+    (folder / "wrong.py").write_text(WRONG)
+    command = [tool("mypy"), "--strict", "--python-executable", sys.executable]
+    command += ["--config-file", str(ROOT / "pyproject.toml")]
+    command += ["--cache-dir", str(ROOT / ".mypy_cache")]
+    done = run(*command, "program.py", "wrong.py", cwd=folder)
+    assert done.stdout.endswith("in 1 file (checked 2 source files)\n"), done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_program_of_public_names_is_fully_typed(said: str) -> None:
+    assert "program.py" not in said
+    assert (Path(tightship.__file__).parent / "py.typed").is_file()
+
+
+def test_wrong_types_are_seen(said: str) -> None:
+    assert [f"wrong.py:{line}:" in said for line in (4, 5, 6, 7)] == [True] * 4
 
 
 def test_native_code_is_formatted() -> None:
