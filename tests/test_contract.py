@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,12 @@ def run(path, shapes=None, data_limit=None, max_memory="16GiB", without=(), thre
     return json.loads(done.stdout)
 
 
+@cache
+def seen_once(name):
+    """Run one of the light models once for all tests that compare the same figures."""
+    return run(light.path_of(name))
+
+
 SMALL = ["squeezenet", "shufflenet", "densenet121", "resnet50", "inception_v1"]
 LARGE = [name for name in light.NAMES if name not in SMALL]
 FULL = [
@@ -80,14 +87,14 @@ MODELS = SMALL + [pytest.param(name, marks=pytest.mark.slow) for name in LARGE]
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_process_stays_inside_its_plan(name):
-    seen = run(light.path_of(name))
+    seen = seen_once(name)
     assert seen["finite"]
     assert seen["gained"] <= seen["planned"]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_loads_and_runs_under_a_limit_on_data(name):
-    planned = run(light.path_of(name))["planned"]
+    planned = seen_once(name)["planned"]
     seen = run(light.path_of(name), data_limit=planned)
     assert seen["finite"]
     assert seen["gained"] <= planned
@@ -182,7 +189,7 @@ NEAR_BUILT = ["efficientnet_b0, full", "yolo, full", "whisper_decoder, full"]
 
 @pytest.mark.parametrize("name", NEAR)
 def test_the_plan_is_not_met_by_planning_too_much(name):
-    seen = run(light.path_of(name))
+    seen = seen_once(name)
     assert seen["planned"] <= NEAR_RATIO * seen["gained"]
 
 

@@ -94,13 +94,32 @@ class Function:
     parameters: int
 
 
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Facts that the rules read of a Python file; its whole tree would take too much memory.
+
+    Attributes:
+        names: Modules that it imports, or that its strings name, whole or as `module.NAME`.
+        prints: Lines with a call that prints.
+    """
+
+    functions: tuple[Function, ...]
+    names: frozenset[str]
+    prints: tuple[int, ...]
+
+
 @cache
-def functions(path: Path) -> tuple[Function, ...]:
-    return tuple([
-        Function(node.name, body_lines(node), parameter_count(node))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ])  # fmt: skip
+def module(path: Path) -> Module:
+    functions, names, prints = [], set(), []
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                functions.append(Function(node.name, body_lines(node), parameter_count(node)))
+            case ast.Call() if is_printing(node.func):
+                prints.append(node.lineno)
+            case ast.Import() | ast.ImportFrom() | ast.Constant():
+                names.update(named_modules(node, module_of(path.parent)))
+    return Module(tuple(functions), modules() & names, tuple(prints))
 
 
 def parameter_count(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -147,7 +166,7 @@ def test_files_and_lines_are_short() -> None:
 def test_functions_are_short() -> None:
     found = []
     for path in files(".py"):
-        for function in functions(path):
+        for function in module(path).functions:
             is_test = function.name.startswith("test_")
             limit = TEST_LINES_MAX if is_test else FUNCTION_LINES_MAX
             where = f"{named(path)}:{function.name}"
@@ -163,7 +182,7 @@ def test_functions_are_short() -> None:
 def test_functions_take_few_parameters() -> None:
     found = []
     for path in files(".py", folders=("src", "benchmarks")):
-        for function in functions(path):
+        for function in module(path).functions:
             where = f"{named(path)}:{function.name}"
             if function.parameters > PARAMETERS_MAX and where not in MANY_PARAMETERS:
                 found.append(f"{where} has {function.parameters} parameters")
@@ -171,7 +190,7 @@ def test_functions_take_few_parameters() -> None:
 
 
 def test_every_exception_is_needed() -> None:
-    present = {f"{named(p)}:{f.name}" for p in files(".py") for f in functions(p)}
+    present = {f"{named(p)}:{f.name}" for p in files(".py") for f in module(p).functions}
     assert set(LONG_FUNCTIONS) | set(MANY_PARAMETERS) <= present
     assert all((ROOT / name).is_file() for name in (*UNREFERENCED, *ENVIRONMENT_READERS))
 
@@ -219,13 +238,17 @@ def test_printing_is_seen(code: str) -> None:
 
 def test_only_the_command_line_prints() -> None:
     found = [
-        f"{named(path)}:{node.lineno}"
+        f"{named(path)}:{line}"
         for path in files(".py", folders=("src",))
         if "cli" not in path.parts
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and is_printing(node.func)
+        for line in module(path).prints
     ]
     assert found == []
+
+
+@cache
+def modules() -> frozenset[str]:
+    return frozenset(map(module_of, files(".py", folders=("src", "tests"))))
 
 
 def module_of(path: Path) -> str:
@@ -233,19 +256,18 @@ def module_of(path: Path) -> str:
     return ".".join(parts[1:] if parts[0] == "src" else parts)
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Modules that a file imports, and strings that may name one, whole or `module.NAME`."""
-    package = module_of(path.parent)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value  # as in `python -m tests.frontend.mutation`
-            yield f"{package}.{node.value}".rpartition(".")[0]  # as in `seldom`
-            yield from (f"{package}.{word}" for word in node.value.split())  # as in `FAMILIES`
+def named_modules(node: ast.AST, package: str) -> Iterator[str]:
+    """Modules that a node in a file of a package may import or name."""
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(module=str(module), names=names):
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in names)
+        case ast.Constant(value=str(text)):
+            yield text  # as in `python -m tests.frontend.mutation`
+            yield f"{package}.{text}".rpartition(".")[0]  # as in `seldom`
+            yield from (f"{package}.{word}" for word in text.split())  # as in `FAMILIES`
 
 
 def named_by_rows() -> Iterator[str]:
@@ -261,7 +283,7 @@ def named_by_rows() -> Iterator[str]:
 
 @pytest.mark.parametrize("folder", ["src", "tests"])
 def test_every_module_is_imported_somewhere(folder: str) -> None:
-    everything = {name for path in files(".py", folders=(folder,)) for name in imported(path)}
+    everything = {name for path in files(".py", folders=(folder,)) for name in module(path).names}
     everything.update(named_by_rows())
     loose = {"__init__.py", "conftest.py"}
     dead = [
