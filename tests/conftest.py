@@ -42,6 +42,15 @@ def pytest_sessionfinish():
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Return the workers of `pytest -n auto`: one more than processors, for some tests wait.
+
+    Those with Ray take minutes, in which a worker computes little.
+    """
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", len(os.sched_getaffinity(0)) + 1))
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Return the scheduler of workers that take files, which is the one that `pyproject` names."""
     if config.getvalue("dist") != "loadfile":

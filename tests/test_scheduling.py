@@ -1,5 +1,6 @@
 """Tests with Ray go to one worker, which begins with them; other files are divided."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -48,3 +49,13 @@ def test_the_suite_is_scheduled_so(pytestconfig: pytest.Config) -> None:
     made = pytestconfig.hook.pytest_xdist_make_scheduler
     assert any("tests/conftest.py" in str(each.plugin_name) for each in made.get_hookimpls())
     assert pytestconfig.getini("addopts")[2:4] == ["--dist", "loadfile"]
+
+
+def test_a_worker_more_than_there_are_processors_is_started(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = pytestconfig.hook.pytest_xdist_auto_num_workers
+    monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
+    assert workers(config=pytestconfig) == len(os.sched_getaffinity(0)) + 1
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "7")
+    assert workers(config=pytestconfig) == 7
