@@ -1,5 +1,6 @@
 """Programs of a shared decoder's sessions are stored once, and processes read them without onnx."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -10,7 +11,10 @@ import pytest
 
 import tightship
 from tests import decoders
+from tests.text.vocabularies import chat_model
 from tightship.cli import main
+from tightship.errors import FormatError
+from tightship.model.joint_steps import JointSteps
 from tightship.prepared_cache import entries, identity
 
 TOKENS = np.arange(13)[None] % 50
@@ -96,3 +100,53 @@ def test_programs_are_those_of_the_weights_they_were_made_over(model: Path, fold
     model.write_bytes(other)
     assert not np.array_equal(logits(model, share=True), wanted)
     assert len(entries(folder)) == 4
+
+
+def joint_logits(path: str | Path, **options: object) -> list[object]:
+    """Return logits of two joint steps, of which one session takes part in both."""
+    with tightship.load(path, **options) as loaded:
+        sessions = [loaded.session(64, chunk=8) for _ in range(3)]
+        for session, token in zip(sessions, (3, 4, 5), strict=True):
+            session.step([token, 7])
+        joint = JointSteps.of(sessions[0])
+        return [joint.step(two, [1, 2]).tolist() for two in (sessions[:2], sessions[1:])]
+
+
+JOINT_READER = f"""
+import json, sys
+import tightship
+from pathlib import Path
+from tightship.model.joint_steps import JointSteps
+{inspect.getsource(joint_logits)}
+found = joint_logits(sys.argv[1], share=True)
+print(json.dumps([found, "onnx" in sys.modules, "tightship.engine.lower" in sys.modules]))
+"""
+
+
+@pytest.fixture
+def texts(tmp_path: Path, folder: Path) -> Path:
+    """A decoder whose sessions can step together."""
+    path = tmp_path / "chat.gguf"
+    path.write_bytes(chat_model())
+    assert not folder.exists()
+    return path
+
+
+def test_joint_steps_are_stored_for_other_processes(texts: Path, folder: Path) -> None:
+    wanted = joint_logits(texts, share=True)
+    assert len(entries(folder)) == 3, "the model, programs of its sessions, and of two at once"
+    command = [sys.executable, "-c", JOINT_READER, str(texts)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found, *imported = json.loads(done.stdout)
+    assert found == wanted == joint_logits(texts)
+    assert imported == [False, False]
+    assert len(entries(folder)) == 3
+
+
+def test_a_joint_step_of_other_sessions_is_refused(texts: Path, folder: Path) -> None:
+    with tightship.load(texts, share=True) as loaded:
+        JointSteps.of(loaded.session(64, chunk=8)).make(2)
+        (joint,) = (e for e in entries(folder) if "joint" in e.about)
+        steps = loaded._sessions._programs.popitem()[1]  # type: ignore[union-attr]
+        with pytest.raises(FormatError, match="does not have their caches"):
+            steps.stored.joint(folder / joint.key / "model.tship", 3, steps.decoder)

@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
         ServedSources.of(given, repositories, options.shape),
         threads=options.threads,
         max_memory=options.max_memory,
+        share=options.share,
     )
     control = _control(options)
     if options.http == SYSTEMD:

@@ -27,6 +27,7 @@ class ServedSources:
         shapes: Shapes to plan for.
         threads: Threads of each kernel of a language model.
         max_memory: Most bytes of a language model and its sessions; None for no limit.
+        share: Whether language models are prepared once for the user.
     """
 
     given: Sequence[Path]
@@ -35,6 +36,7 @@ class ServedSources:
     shapes: Given
     threads: int | None = None
     max_memory: int | None = None
+    share: bool = False
 
     @classmethod
     def of(
@@ -85,7 +87,9 @@ class ServedSources:
         shapes = shapes_of(name, file, self.shapes) or None
         if file.suffix != TEXTS:
             return ModelSource(file, shapes)
-        return ModelSource(file, shapes, threads=self.threads, max_memory=self.max_memory)
+        return ModelSource(
+            file, shapes, threads=self.threads, max_memory=self.max_memory, share=self.share
+        )
 
     def instance_count(self) -> int:
         """Return the largest number of runs at once that a configuration counts on."""

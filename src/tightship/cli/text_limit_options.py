@@ -46,6 +46,12 @@ def add_text_limits(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--cache", metavar="TYPE", help="type that caches are rounded to, float16, bfloat16 or int8"
     )
+    command.add_argument(
+        "--share",
+        action="store_true",
+        help="prepare language models once for this user, and map the prepared files: later starts "
+        "are quick, and processes share the weights",
+    )
 
 
 def text_limits(options: argparse.Namespace) -> "TextLimits":

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tightship._core import HostResource
 from tightship.engine.compile.compile_graph import Settings, prepare
@@ -20,6 +20,7 @@ from tightship.graph.constant import Computed
 from tightship.quantity import format_bytes
 
 if TYPE_CHECKING:
+    from tightship.engine.state.decoder import Decoder
     from tightship.engine.state.step_choices import StepChoices
     from tightship.engine.stored.steps import StoredSteps
     from tightship.engine.template.variants import Variants
@@ -47,6 +48,23 @@ class Original:
     variants: "Variants | None"
 
 
+class SessionPrograms(Protocol):
+    """Stored programs of the sessions of a model; None where they cannot be stored."""
+
+    def read(self, specializer: "ModelSpecializer", choices: "StepChoices") -> "StoredSteps | None":
+        """Return those of sessions of some choices."""
+
+    def joint(
+        self,
+        specializer: "ModelSpecializer",
+        choices: "StepChoices",
+        steps: "StoredSteps",
+        decoder: "Decoder",
+        count: int,
+    ) -> CompiledModel | None:
+        """Return that for a token of each of some sessions."""
+
+
 @dataclass(slots=True)
 class ModelSpecializer:
     """Programs of a prepared model, and those that its ONNX file makes for further shapes.
@@ -58,12 +76,12 @@ class ModelSpecializer:
     Attributes:
         stored: Programs of the prepared model.
         read: Function that reads the file; raises `InputError` if it has changed since.
-        steps: Function that returns stored programs of sessions; None if they cannot be stored.
+        steps: Stored programs of sessions.
     """
 
     stored: StoredShapes
     read: Callable[[], Original]
-    steps: "Callable[[ModelSpecializer, StepChoices], StoredSteps | None]"
+    steps: "SessionPrograms"
     _original: Original | None = None
     _known: WeightStore = field(default_factory=lambda: WeightStore(HostResource()))
     _as_stored: dict[int, PackedWeight] = field(default_factory=dict)
@@ -204,7 +222,18 @@ class ModelSpecializer:
             GraphError: The model cannot be planned for a whole context.
             InputError: The model has no caches, or its file has changed since it was prepared.
         """
-        return self.steps(self, choices)
+        return self.steps.read(self, choices)
+
+    def stored_joint(
+        self, choices: "StepChoices", steps: "StoredSteps", decoder: "Decoder", count: int
+    ) -> CompiledModel | None:
+        """Return the program for a token of each of some sessions; None if it cannot be stored.
+
+        Raises:
+            GraphError: The model can have no such program.
+            InputError: The model's file has changed since it was prepared.
+        """
+        return self.steps.joint(self, choices, steps, decoder, count)
 
     def known_weights(self) -> dict[str, list[PackedWeight]]:
         """Return the stored layouts of each constant of the file, which has been read."""

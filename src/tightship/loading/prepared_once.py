@@ -21,7 +21,7 @@ from tightship.sha256 import hexdigest
 
 Loaded = TypeVar("Loaded")
 
-WRITTEN = "2"
+WRITTEN = "3"
 """Version of the content that one version of Tightship writes; raised when that changes."""
 
 

@@ -60,7 +60,7 @@ def load_shared(
         further = partial(
             ModelSpecializer,
             read=lambda: _original(model, settings, bounds, identity),
-            steps=steps.read,
+            steps=steps,
         )
         return load_prepared(path, Asked(shapes, threads, without), bounds, further)
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import is_not
 from typing import Any
 
@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
-from tightship.engine.compile.compile_graph import prepare
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.plan.footprint import program_bytes
-from tightship.engine.program.program import Lowered, PackedWeight
+from tightship.engine.program.program import Lowered
 from tightship.engine.run.arena import FixedArrays
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.run.overwriting import SlotUses
-from tightship.engine.state.joint_graph import joint_graph, named
+from tightship.engine.state.pairs import named
 from tightship.errors import GraphError, InputError
 from tightship.model import feeds
 from tightship.model.feeds import Array
@@ -160,14 +159,11 @@ class JointSteps:
 
     def _compile(self, count: int) -> CompiledModel:
         programs = self.programs
-        if programs.stored is not None or programs.decoder.batch != 1 or not programs.appends:
+        prepared = None
+        if programs.decoder.batch == 1 and programs.appends:
+            prepared = programs.compiled_joint(count)
+        if prepared is None:
             raise GraphError(f"`{programs.name}` has no program for several sessions.")
-        settings = replace(programs.settings, shapes=None, choice=None)
-        before: dict[str, list[PackedWeight]] = {}
-        for copy in programs.packed:
-            before.setdefault(copy.weight.name, []).append(copy.weight)
-        graph = joint_graph(programs.decoder, count)
-        prepared = prepare(graph, programs.name, settings, before)
         _check_appends(prepared.placement.lowered, programs, count)
         return prepared
 

@@ -3,11 +3,13 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakSet
 
+from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.compile.shape_specializer import GraphSource
-from tightship.engine.state.decoder import Declared
+from tightship.engine.state.decoder import Declared, Decoder
 from tightship.engine.state.step_choices import StepChoices
 from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
@@ -52,6 +54,18 @@ class StepSource(Protocol):
         Raises:
             GraphError: The model cannot be planned for a whole context.
             InputError: The model has no caches, or its file has changed.
+        """
+
+    def stored_joint(
+        self, choices: StepChoices, steps: StoredSteps, decoder: Decoder, count: int
+    ) -> CompiledModel | None:
+        """Return the program for a token of each of some sessions, stored first if it is not.
+
+        None if it cannot be.
+
+        Raises:
+            GraphError: The model can have no such program.
+            InputError: The model's file has changed.
         """
 
 
@@ -114,16 +128,19 @@ class Sessions:
     def _programs_of(self, choices: StepChoices) -> StepPrograms:
         """Return programs for choices, none of which has been made in this process."""
         stored = None if self.stored is None else self.stored.stored_steps(choices)
-        chunk = choices.chunk
-        if stored is not None:
+        chunk, joint = choices.chunk, None
+        if stored is not None and self.stored is not None:
             decoder = choices.decoder(self._read, stored.declared)
             settings, packed = stored.settings, stored.copies
             chunk = min(chunk, max(stored.sizes))
+            joint = partial(self.stored.stored_joint, choices, stored, decoder)
         else:
             file = self.file()
             decoder = choices.decoder(file.graphs.read, file.declared)
             settings, packed = file.graphs.settings, tuple(file.packed)
-        return StepPrograms(decoder, self.name, settings, chunk, choices.last, list(packed), stored)
+        return StepPrograms(
+            decoder, self.name, settings, chunk, choices.last, list(packed), stored, joint
+        )
 
     def _read(self, shapes: Mapping[str, tuple[int, ...]]) -> "Graph":
         """Read the graph of the file, which stored programs leave closed."""

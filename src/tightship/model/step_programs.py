@@ -1,8 +1,10 @@
 """Programs of a decoder for 1, 2, 4, ... new tokens, over one copy of the weights."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.engine.cache.bounds import Bounds
@@ -23,6 +25,9 @@ from tightship.model.feeds import Array
 from tightship.model.step_arrays import BoundCaches, StepPlaces
 from tightship.model.step_sizes import CountedWeights, lowered_steps
 
+if TYPE_CHECKING:
+    from tightship.graph import Graph
+
 
 @dataclass(slots=True)
 class StepPrograms:
@@ -36,6 +41,8 @@ class StepPrograms:
         last: Whether programs compute the logits of their last token alone.
         packed: Weights that are packed already.
         stored: Programs that are stored for all processes; None to make them of the graphs.
+        joint: Function that returns the stored program for a token of each of some sessions; None
+            if there are none.
     """
 
     decoder: Decoder
@@ -45,6 +52,7 @@ class StepPrograms:
     last: bool
     packed: list[PackedCopy]
     stored: StoredSteps | None = None
+    joint: Callable[[int], CompiledModel | None] | None = None
     _programs: dict[int, ProgramCache] = field(default_factory=dict)
     _prepared: dict[int, CompiledModel] = field(default_factory=dict)
     """Programs for the most tokens and for one, from when bytes were asked for until made."""
@@ -157,15 +165,32 @@ class StepPrograms:
     def _compiled(self, steps: int) -> CompiledModel:
         if self.stored is not None:
             return self.stored.compiled(steps, self.decoder)
+        return self._lowered(steps, self._packed_by_name())
+
+    def _packed_by_name(self) -> PackedBefore:
         before: dict[str, list[PackedWeight]] = {}
         for copy in self.packed:
             before.setdefault(copy.weight.name, []).append(copy.weight)
-        return self._lowered(steps, before)
+        return before
 
     def _lowered(self, steps: int, before: PackedBefore) -> CompiledModel:
+        return self._prepare(self.decoder.graph(steps, last=self.last), before)
+
+    def _prepare(self, graph: "Graph", before: PackedBefore) -> CompiledModel:
         settings = replace(self.settings, shapes=None, choice=None)
-        graph = self.decoder.graph(steps, last=self.last)
         return prepare(graph, self.name, settings, before)
+
+    def compiled_joint(self, count: int) -> CompiledModel | None:
+        """Compile the program for a token of each of some sessions; None if stored ones lack it.
+
+        Raises:
+            GraphError: The model can have no such program.
+        """
+        if self.stored is not None:
+            return None if self.joint is None else self.joint(count)
+        from tightship.engine.state.joint_graph import joint_graph  # few sessions step together
+
+        return self._prepare(joint_graph(self.decoder, count), self._packed_by_name())
 
     def _made(self, steps: int) -> ProgramCache:
         prepared = self._prepared.pop(steps, None) or self._compiled(steps)

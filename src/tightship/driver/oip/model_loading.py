@@ -111,6 +111,7 @@ def load_checked(source: ModelSource, arenas: ArenaGroup) -> Model:
             threads=source.threads,
             max_memory=source.max_memory,
             dynamic_memory=source.dynamic_memory,
+            share=source.share,
             arena_pool=arenas,
         )
     try:

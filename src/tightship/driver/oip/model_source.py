@@ -35,6 +35,7 @@ class ModelSource:
     dynamic_memory: int | str | None = None
     config: ModelConfig | None = None
     stamp: Stamp = ()
+    share: bool = False
 
     def versions(self, config: str | None = None) -> Mapping[str, "ModelSource"]:
         """Return the source of each version to serve.

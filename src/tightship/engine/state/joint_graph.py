@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.state.decoder import Decoder
+from tightship.engine.state.pairs import named
 from tightship.errors import GraphError
 from tightship.graph import Constant, DType, Graph, Inline, Node, Value
 
@@ -19,11 +20,6 @@ PAST_LENGTH = "past_length"
 WRITTEN = "capacity."
 """Beginning of the names of values that differ between graphs."""
 VERSION = 24
-
-
-def named(name: str, session: int) -> str:
-    """Return the name of a value that each session has one of."""
-    return f"{name}.session{session}"
 
 
 def joint_graph(decoder: Decoder, count: int) -> Graph:

@@ -31,6 +31,11 @@ class CachePair:
     axis: int
 
 
+def named(name: str, session: int) -> str:
+    """Return what an input or output is called that each session of a joint step has one of."""
+    return f"{name}.session{session}"
+
+
 def names_of_pairs(
     inputs: Mapping[str, Shape | None],
     outputs: Sequence[str],

@@ -32,12 +32,12 @@ class Steps:
 
     Attributes:
         choices: Choices of the sessions, as JSON values.
-        about: What a session has to know of the programs, as JSON values.
+        about: What a session has to know of the programs, as JSON values; None for joint steps.
         programs: The programs, each of which is written before the next is made.
     """
 
     choices: Mapping[str, object]
-    about: Mapping[str, object]
+    about: Mapping[str, object] | None
     programs: Iterable[CompiledModel]
 
 
@@ -86,7 +86,7 @@ def save_steps(
     programs: Iterable[CompiledModel],
     compatibility: Compatibility,
     base: Sequence[PackedCopy],
-    about: Mapping[str, object],
+    about: Mapping[str, object] | None,
 ) -> None:
     """Write programs of a decoder's sessions over the packed weights of another file.
 
@@ -98,7 +98,7 @@ def save_steps(
         programs: Programs, whose weights of the other file are those of `base`.
         compatibility: Environment that they need.
         base: All weights of the other file, in its order.
-        about: What a session has to know of them, as JSON values.
+        about: What a session has to know of them, as JSON values; None for joint steps.
 
     Raises:
         InputError: A program cannot be stored; names its step.

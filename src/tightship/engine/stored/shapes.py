@@ -14,6 +14,7 @@ from tightship.errors import InputError
 from tightship.graph import Shape
 
 if TYPE_CHECKING:
+    from tightship.engine.state.decoder import Decoder
     from tightship.engine.state.step_choices import StepChoices
     from tightship.engine.stored.steps import StoredSteps
 
@@ -92,6 +93,11 @@ class StoredShapes:
         from tightship.engine.stored.sessions import StoredSessions  # few models have sessions
 
         return StoredSessions.of(self.model).steps(choices)
+
+    def stored_joint(
+        self, _choices: "StepChoices", _steps: "StoredSteps", _decoder: "Decoder", _count: int
+    ) -> None:
+        """Return None: the file has no programs for several sessions at once."""
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether there is a program for these shapes.

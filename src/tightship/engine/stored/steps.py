@@ -1,12 +1,14 @@
 """Stored programs of a decoder's sessions, over the packed weights of the decoder's own file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.state.decoder import Declared, Decoder
+from tightship.engine.state.pairs import named
 from tightship.engine.stored import fields
 from tightship.engine.stored.container import damaged
 from tightship.engine.stored.fields import MalformedError
@@ -54,16 +56,49 @@ class StoredSteps:
             FormatError: The file is damaged, or stale.
         """
         found = self.model.prepared(self.sizes.index(steps))
-        lowered = found.placement.lowered
-        inputs, outputs = ({n: (o.dtype, o.shape) for n, o in ports.items()}
-                           for ports in (lowered.inputs, lowered.outputs))  # fmt: skip
-        wanted = {cache.pair: (cache.dtype, cache.shape) for cache in decoder.caches}
-        if decoder.logits not in outputs or any(
-            not inputs.get(pair.past) == outputs.get(pair.present) == cache
-            for pair, cache in wanted.items()
-        ):
-            raise damaged(self.model.path, "a program of sessions does not have their caches")
+        _check_caches(self.model, found, decoder, [lambda name: name])
         return found
+
+    def joint(self, path: str | PathLike[str], count: int, decoder: Decoder) -> CompiledModel:
+        """Return the program for a token of each of some sessions, ready to be built.
+
+        Args:
+            path: File of `save_steps` over the weights of these programs.
+            count: Number of sessions.
+            decoder: The decoder, whose caches the program is run on.
+
+        Raises:
+            FormatError: The file is damaged, or stale.
+            OSError: The file cannot be read.
+        """
+        model = StoredModel(path, self.copies)
+        found = model.prepared(0)
+        _check_caches(model, found, decoder, [partial(named, session=i) for i in range(count)])
+        return found
+
+
+def _check_caches(
+    model: StoredModel,
+    found: CompiledModel,
+    decoder: Decoder,
+    names: Sequence[Callable[[str], str]],
+) -> None:
+    """Check that a program has the caches of sessions, by functions that name those of each.
+
+    Raises:
+        FormatError: It does not.
+    """
+    lowered = found.placement.lowered
+    inputs, outputs = ({n: (o.dtype, o.shape) for n, o in ports.items()}
+                       for ports in (lowered.inputs, lowered.outputs))  # fmt: skip
+    if decoder.logits not in outputs or any(
+        not inputs.get(name(each.pair.past))
+        == outputs.get(name(each.pair.present))
+        == (each.dtype, each.shape)
+        for each in decoder.caches
+        for name in names
+    ):
+        raise damaged(model.path, "a program of sessions does not have their caches")
 
 
 def read_steps(path: str | PathLike[str], base: StoredModel) -> StoredSteps:
