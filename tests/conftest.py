@@ -21,6 +21,9 @@ settings.load_profile("repeated")
 # A failing test shows where in the package it failed.
 os.environ.setdefault("TIGHTSHIP_TRACEBACK", "full")
 
+# Processes that tests start list native objects that their end leaves alive.
+os.environ["TIGHTSHIP_LEAK_WARNINGS"] = "1"
+
 # A shell that starts the tests in the background may ignore interrupts; processes that tests start
 # and interrupt must not inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

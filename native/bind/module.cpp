@@ -3,6 +3,7 @@
 #include "tightship/onednn/primitive_cache.hpp"
 #include "tightship/os/os.hpp"
 
+#include <cstdlib>
 #include <dlfcn.h>
 
 namespace {
@@ -14,15 +15,24 @@ void release_own_code() {
         tightship::os::release_code(found.dli_fname);
 }
 
+/// Returns whether the process lists objects of ours that the interpreter's end leaves alive. Our
+/// tests ask for it; the list means nothing to users.
+bool wants_leak_warnings() {
+    return std::getenv("TIGHTSHIP_LEAK_WARNINGS") != nullptr;
+}
+
 /// Prevents false warnings of leaks at exit. Frees the pools of the process's cache, which is never
 /// destroyed and would keep their resources alive. Disables the warnings if threads are left, which
-/// may outlive the interpreter with all that their frames and pending functions refer to.
+/// may outlive the interpreter with all that their frames and pending functions refer to, and if
+/// torch was imported: its caches of compiled graphs hide references to our functions from the
+/// collector of garbage, so that its last pass may come before they are released.
 void at_exit() {
 #ifdef TIGHTSHIP_ONEDNN
     tightship::onednn::PrimitiveCache::of_process().pools()->trim(0);
 #endif
     const auto threads = nanobind::module_::import_("_thread").attr("_count")();
-    if (nanobind::cast<int64_t>(threads) > 0 ||
+    const nanobind::dict modules = nanobind::module_::import_("sys").attr("modules");
+    if (nanobind::cast<int64_t>(threads) > 0 || modules.contains("torch") ||
         tightship::bind::PythonHostStream::unfinished_count() > 0)
         nanobind::set_leak_warnings(false);
 }
@@ -30,6 +40,7 @@ void at_exit() {
 } // namespace
 
 NB_MODULE(_core, module) {
+    nanobind::set_leak_warnings(wants_leak_warnings());
     module.doc() = "The native core: placement, host memory, kernels, oneDNN, programs.";
     tightship::bind::planner(module);
     tightship::bind::search(module);
