@@ -6,6 +6,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     cli
     cluster
     driver | plug | backend | torch_compile
+    embedding
     types, names for annotations
     memory | loading.entry | training | cost
     loading.shared
@@ -65,6 +66,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "frontend": "_core deprecated errors graph late_names sha256 frontend",
     "planner": "late_names planner",
     "text": "errors frontend.gguf.vocabulary public_calls text",
+    "embedding": (
+        "_core errors frontend.gguf.pooling frontend.gguf_letters late_names loading model"
+        " public_calls text embedding"
+    ),
     "planner.constraints": "errors quantity",
     "planner.constraint_checks": "errors planner.constraints",
     "planner.problem": "deprecated errors quantity planner.constraint_checks planner.constraints",
@@ -327,10 +332,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "errors graph driver.oip driver.server.accepting driver.threads driver.oip.grpc"
     ),
     "driver.texts": (
-        "_core errors model text driver.oip.refusal driver.oip.regions driver.oip.repository"
-        " driver.oip.served_model driver.printable driver.texts"
+        "_core embedding errors model text driver.oip.refusal driver.oip.regions"
+        " driver.oip.repository driver.oip.served_model driver.printable driver.texts"
     ),
-    "driver.openai": "errors text driver.oip driver.texts driver.openai",
+    "driver.openai": "_core embedding errors text driver.oip driver.texts driver.openai",
     "driver.process": "_core errors driver",
     "driver.printable": "",
     "driver.threads": "",
@@ -346,7 +351,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cluster.served_models": "driver.oip engine.library errors public_calls cluster",
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
-        " __version__ cli driver prepared_cache resource text trace cluster"
+        " __version__ cli driver embedding prepared_cache resource text trace cluster"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
@@ -358,15 +363,15 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "": (  # `tightship` itself
         "_core errors graph late_names planner engine.arenas.arena_group engine.plan.memory_plan"
         " engine.primitive_cache model memory loading training resource backend cluster driver"
-        " frontend gradients plug serve text types"
+        " embedding frontend gradients plug serve text types"
     ),
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine model training loading.tuning plug.hints resource.slot_file"
-        " driver.nnapi trace backend cli driver.memory driver.models driver.types.elements"
-        " driver.client driver.oip safetensors text torch_compile cluster"
+        "graph planner frontend engine model training embedding loading.tuning plug.hints"
+        " resource.slot_file driver.nnapi trace backend cli driver.memory driver.models"
+        " driver.types.elements driver.client driver.oip safetensors text torch_compile cluster"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": (

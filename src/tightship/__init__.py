@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from tightship import backend as backend
     from tightship import cluster as cluster
     from tightship import driver as driver
+    from tightship import embedding as embedding
     from tightship import frontend as frontend
     from tightship import gradients as gradients
     from tightship import graph as graph
@@ -81,6 +82,7 @@ else:
         backend="",
         cluster="",
         driver="",
+        embedding="",
         frontend="",
         gradients="",
         graph="",

@@ -1,11 +1,11 @@
 """Python blocks of pages run in order, and commands print what their pages show.
 
 A block runs after all blocks before it on its page, in a folder that holds `model.onnx`,
-`cell.onnx` and `decoder.onnx`. Where a page marks a block `<!-- not run: REASON -->`, or
-`<!-- needs MODULE -->` for a module that is not installed, only its syntax is checked. The page
-about calls of a driver has one that listens, at a free port in the place of 8000. Commands without
-output are understood by the parsers, and run where they end by themselves and read no file but
-those of the folder.
+`cell.onnx`, `decoder.onnx`, `encoder.gguf` and `reranker.gguf`. Where a page marks a block
+`<!-- not run: REASON -->`, or `<!-- needs MODULE -->` for a module that is not installed, only its
+syntax is checked. The page about calls of a driver has one that listens, at a free port in the
+place of 8000. Commands without output are understood by the parsers, and run where they end by
+themselves and read no file but those of the folder.
 """
 
 import os
@@ -21,6 +21,7 @@ import pytest
 
 from tests.decoders import llama
 from tests.docs.fences import ROOT, differences, fences, sessions
+from tests.frontend.gguf.encoders import embedding_model
 from tests.small_models import cell, dense
 from tightship.cli.arguments import parser
 
@@ -50,6 +51,8 @@ def folder(monkeypatch):
     (place / "model.onnx").write_bytes(dense()[0])
     (place / "cell.onnx").write_bytes(cell())
     (place / "decoder.onnx").write_bytes(llama())
+    (place / "encoder.gguf").write_bytes(embedding_model())
+    (place / "reranker.gguf").write_bytes(embedding_model(pooling=4, labels=1))
     monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
     monkeypatch.chdir(place)

@@ -17,6 +17,7 @@ from tightship.cli.argument_types import (
 from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place, add_verify
 from tightship.cli.cluster_options import add_cluster
 from tightship.cli.context_arguments import add_context
+from tightship.cli.embed_options import add_embed
 from tightship.cli.text_options import add_chat, add_generate
 
 MODEL = "an ONNX model, a program of torch (.pt2), or a prepared one (.tship)"
@@ -42,6 +43,7 @@ EXIT_CODES = {
     "pools": "0 done",
     "generate": "0 done, 1 does not fit `--max-memory` or the system",
     "chat": "0 done, 1 does not fit `--max-memory` or the system",
+    "embed": "0 done, 1 does not fit `--max-memory` or the system",
     "profile": "0 done, 1 the recommended division refused a request",
 }
 """Exit codes of each command, without those that all commands have."""
@@ -387,6 +389,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = 
     "serve": ("run models for other processes, through shared memory", _serve),
     "generate": ("go on with a text, by a language model", add_generate),
     "chat": ("talk with a language model in the terminal", add_chat),
+    "embed": ("turn texts into vectors, or score them for a question", add_embed),
     "pools": ("show the memory of a driver by owner", _pools),
     "place": ("give the buffers of a file their offsets in an arena", add_place),
     "verify": ("check a plan of buffers, whichever tool made it", add_verify),

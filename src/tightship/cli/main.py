@@ -102,11 +102,17 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         top.print_help(sys.stderr)
         top.exit(2)
     options, unknown = top.parse_known_args(given)
+    if "texts" in options and not any(map(_is_option, unknown)):
+        options.texts, unknown = [*options.texts, *unknown], []  # behind options, argparse misses
     if unknown:
         options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     if "file" in options and options.file is None:
         options.file = str(resnet50())
     return options
+
+
+def _is_option(text: str) -> bool:
+    return text.startswith("-") and text != "-"
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -137,7 +143,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _run_texts(options: argparse.Namespace) -> int:
     """Run a command of a language model."""
-    if options.command == "chat":
+    if options.command == "embed":
+        from tightship.cli.embed_command import run
+    elif options.command == "chat":
         from tightship.cli.chat_command import run
     else:
         from tightship.cli.generate_command import run
@@ -147,7 +155,7 @@ def _run_texts(options: argparse.Namespace) -> int:
 def _run_several(options: argparse.Namespace) -> int:
     """Run a command that concerns several processes."""
     match options.command:
-        case "chat" | "generate":
+        case "chat" | "embed" | "generate":
             return _run_texts(options)
         case "cache":
             from tightship.cli.cache_command import run

@@ -8,12 +8,13 @@ from pathlib import Path
 from tightship.cli.planned_shapes import Given, check_used, shapes_of
 from tightship.driver.oip.model_folder import ModelFolder, model_folders
 from tightship.driver.oip.model_source import ModelSource, Source
+from tightship.embedding.vocabulary_file import vocabulary_beside
 from tightship.errors import InputError, TightshipError
 
 SUFFIXES = (".onnx", ".tship", ".gguf")
 
 TEXTS = ".gguf"
-"""Suffix of language models."""
+"""Suffix of models with a vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,12 @@ class ServedSources:
 
     @property
     def has_texts(self) -> bool:
-        """Whether a language model is among the files."""
-        return any(file.suffix == TEXTS for file in self._files().values())
+        """Whether a model of texts is among the files."""
+        return any(map(_has_texts, self._files().values()))
 
     def _source(self, name: str, file: Path) -> ModelSource:
         shapes = shapes_of(name, file, self.shapes) or None
-        if file.suffix != TEXTS:
+        if not _has_texts(file):
             return ModelSource(file, shapes)
         return ModelSource(
             file, shapes, threads=self.threads, max_memory=self.max_memory, share=self.share
@@ -121,6 +122,11 @@ class ServedSources:
                     raise _clash(found[name], folder, name)
                 found[name] = folder
         return found
+
+
+def _has_texts(file: Path) -> bool:
+    """Whether a model has a vocabulary, in its file or beside it."""
+    return file.suffix == TEXTS or (file.suffix == ".onnx" and vocabulary_beside(file) is not None)
 
 
 def _clash(first: object, second: object, name: str) -> InputError:

@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from tightship.cli.argument_types import count, size
+from tightship.cli.embed_options import POOLINGS
 from tightship.cli.text_options import context
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ def add_text_limits(command: argparse.ArgumentParser) -> None:
         help="prepare language models once for this user, and map the prepared files: later starts "
         "are quick, and processes share the weights",
     )
+    command.add_argument(
+        "--pooling",
+        choices=POOLINGS,
+        help="how an encoder's vectors of tokens become one (default: as its files say)",
+    )
 
 
 def text_limits(options: argparse.Namespace) -> "TextLimits":
@@ -63,5 +69,10 @@ def text_limits(options: argparse.Namespace) -> "TextLimits":
     from tightship.driver.texts.text_limits import TextLimits  # few servers have texts
 
     return TextLimits(
-        options.context, options.sessions, options.waiting, options.max_memory, options.cache
+        options.context,
+        options.sessions,
+        options.waiting,
+        options.max_memory,
+        options.cache,
+        options.pooling,
     )

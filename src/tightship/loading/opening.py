@@ -100,6 +100,7 @@ def shapes_for(source: OpenedModel, given: Given | None) -> dict[str, tuple[int,
         step = decoder_shapes(source, given or {})
         if step is not None:
             return step
+        given = given or source.usual_lengths
     return input_shapes(source.declared, given) if given else None
 
 

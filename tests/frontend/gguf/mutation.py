@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 
 from tests.frontend.gguf.decoders import decoder
+from tests.frontend.gguf.encoders import encoder
 from tests.frontend.mutation import with_bytes_changed
 from tightship.errors import TightshipError
 from tightship.frontend.gguf import open_bytes
@@ -29,6 +30,7 @@ def small_files() -> list[tuple[bytes, int]]:
     """Files of one layer, and the bytes of their headers."""
     kinds = {"llama": "Q4_0", "qwen2": "Q8_0", "gemma3": "F16", "phi3": "Q4_1"}
     models = [decoder(kind, type_, layers=1) for kind, type_ in kinds.items()]
+    models.append(encoder("Q8_0", layers=1))
     models[0].fields["nested"] = [[1, 2], [3]]
     models[0].fields["rope.scaling.type"] = "linear"
     models[1].fields["attention.head_count"] = [4]

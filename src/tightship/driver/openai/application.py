@@ -7,9 +7,16 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Executor
 from typing import Any
 
+from tightship._core import StopFlag
 from tightship.driver.oip.http.body import Body, BodyBuffer, TooLargeError, check_length
 from tightship.driver.oip.http.browsers import ANY_HOST, AllowedOrigins
 from tightship.driver.oip.refusal_log import RefusalLog
+from tightship.driver.openai.encoder_request import (
+    EncoderRequest,
+    Read,
+    read_embedding,
+    read_reranking,
+)
 from tightship.driver.openai.openai_error import ApiError, api_error
 from tightship.driver.openai.text_request import TextRequest, read_chat, read_completion
 from tightship.driver.openai.text_response import TextResponse, failed
@@ -25,6 +32,10 @@ Said = str | Ended
 
 ROOT = "/v1/"
 READERS = {"/v1/chat/completions": read_chat, "/v1/completions": read_completion}
+ENCODERS: Mapping[str, Read] = {
+    "/v1/embeddings": read_embedding,
+    "/v1/rerank": read_reranking,
+}
 JSON = (b"Content-Type", b"application/json")
 EVENTS = [(b"Content-Type", b"text/event-stream"), (b"Cache-Control", b"no-cache"),
           (b"X-Accel-Buffering", b"no")]  # fmt: skip
@@ -77,15 +88,18 @@ class OpenAiApplication:
         if (reason := self._origins.refusal(headers)) is not None:
             raise ApiError(403, reason)
         path, method = scope["path"].rstrip("/"), scope["method"]
-        reader = READERS.get(path)
-        if reader is None:
+        if path not in READERS and path not in ENCODERS:
             await self._list(path, method, send)
             return
         if method != "POST":
             raise ApiError(405, f"`{path}` takes POST")
         body = await self._body(headers, receive)
-        if body is not None:
-            await self._complete(reader(body), receive, send)
+        if body is None:
+            return
+        if path in READERS:
+            await self._complete(READERS[path](body), receive, send)
+        else:
+            await self._encode(ENCODERS[path](body), receive, send)
 
     async def _list(self, path: str, method: str, send: Send) -> None:
         """Send the models, or one of them.
@@ -97,7 +111,7 @@ class OpenAiApplication:
             raise ApiError(404, f"no resource is at `{path}`")
         rows = [
             {"id": name, "object": "model", "created": self._created, "owned_by": "tightship"}
-            for name in self._models.names
+            for name in (*self._models.names, *self._models.encoders.names)
         ]
         said: object = {"object": "list", "data": rows}
         if path != "/v1/models":
@@ -155,6 +169,18 @@ class OpenAiApplication:
             if watching is not None and model is not None:
                 watching.cancel()
                 model.worker.wake()
+
+    async def _encode(self, request: EncoderRequest, receive: Receive, send: Send) -> None:
+        """Send vectors or scores; runs end between two steps once the client leaves."""
+        loop, flag = asyncio.get_running_loop(), StopFlag()
+        watching = loop.create_task(_watch_encoding(receive, flag))
+        try:
+            encoders = self._models.encoders
+            body = await loop.run_in_executor(self._executor, request.answer, encoders, flag)
+        finally:
+            flag.set()
+            watching.cancel()
+        await _send(send, 200, body, [JSON])
 
     def _ask(self, request: TextRequest, asked: Asked) -> TextModel:
         """Find the tokens of a prompt and ask for its answer; may take long.
@@ -243,6 +269,13 @@ async def _watch(receive: Receive, asked: Asked, model: TextModel) -> None:
         pass
     asked.flag.set()
     model.worker.wake()
+
+
+async def _watch_encoding(receive: Receive, flag: StopFlag) -> None:
+    """Set a flag once a client disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    flag.set()
 
 
 async def _part(send: Send, body: bytes) -> None:

@@ -58,7 +58,7 @@ def read_chat(body: bytes | bytearray | memoryview) -> TextRequest:
     Raises:
         ApiError: A field is missing, wrong or not supported.
     """
-    fields = Fields(_json(body), CHAT)
+    fields = Fields(parsed(body), CHAT)
     messages = fields.get("messages")
     if not isinstance(messages, list):
         raise wrong("messages", "a list of messages")
@@ -77,7 +77,7 @@ def read_completion(body: bytes | bytearray | memoryview) -> TextRequest:
     Raises:
         ApiError: A field is missing, wrong or not supported.
     """
-    fields = Fields(_json(body), COMPLETION)
+    fields = Fields(parsed(body), COMPLETION)
     prompt = fields.get("prompt")
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str | list):
         (prompt,) = prompt
@@ -92,7 +92,12 @@ def read_completion(body: bytes | bytearray | memoryview) -> TextRequest:
     return _request(fields, prompt, COMPLETION_TOKENS if count is None else count, "max_tokens")
 
 
-def _json(body: bytes | bytearray | memoryview) -> object:
+def parsed(body: bytes | bytearray | memoryview) -> object:
+    """Return what a body has in JSON.
+
+    Raises:
+        ApiError: It is not JSON.
+    """
     try:
         return json.loads(bytes(body))
     except (ValueError, RecursionError):

@@ -16,6 +16,7 @@ class TextLimits:
         waiting: Requests that may wait for a session; further ones are told to try again later.
         max_memory: Most bytes of the model and its sessions; None for no limit.
         cache: Type that caches are rounded to; None for the model's.
+        pooling: How an encoder's vectors of tokens become one; None for what its files say.
     """
 
     context: int | None = None
@@ -23,6 +24,7 @@ class TextLimits:
     waiting: int = 32
     max_memory: int | None = None
     cache: str | None = None
+    pooling: str | None = None
 
     def __post_init__(self) -> None:
         if self.sessions < 1 or self.waiting < 0:

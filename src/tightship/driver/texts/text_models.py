@@ -10,6 +10,7 @@ from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.served_model import ServedModel
 from tightship.driver.printable import printable
 from tightship.driver.texts.answer import Asked, Ended
+from tightship.driver.texts.encoder_models import EncoderModels
 from tightship.driver.texts.session_slots import SessionSlots
 from tightship.driver.texts.text_limits import TextLimits
 from tightship.driver.texts.text_worker import TextWorker
@@ -42,21 +43,27 @@ class TextModels:
     Attributes:
         repository: The models.
         limits: Limits of each.
+        encoders: Models that give vectors or scores instead of texts.
     """
 
     repository: Repository
     limits: TextLimits
+    encoders: EncoderModels = field(init=False)
     _made: dict[Model, TextModel] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        self.encoders = EncoderModels(self.repository, self.limits)
         self.repository.on_withdrawn.append(self._withdraw)
 
     @property
     def names(self) -> list[str]:
         """Names of the language models that are ready."""
         names = self.repository.ready_names
-        return [name for name in names if self.repository.served(name).model.has_texts]
+        return [name for name in names if self._has_texts(self.repository.served(name))]
+
+    def _has_texts(self, served: ServedModel) -> bool:
+        return served.model.has_texts and not self.encoders.has(served)
 
     def prepare(self) -> None:
         """Open the sessions of all models and make their programs, so that no request waits.
@@ -73,6 +80,7 @@ class TextModels:
                     self._text_model(served, is_early=True)
                 except (FormatError, GraphError) as error:
                     _LOG.error("%s", printable(str(error)))
+        self.encoders.prepare()
 
     def find(self, name: str) -> TextModel:
         """Return a language model.
@@ -130,6 +138,10 @@ class TextModels:
 
     def _open(self, served: ServedModel, *, is_early: bool) -> TextModel:
         """Open a language model; before any request, all its programs are made too."""
+        if self.encoders.has(served):
+            raise OipError(
+                f"`{served.name}` is an encoder; use /v1/embeddings or /v1/rerank", Code.NOT_FOUND
+            )
         if not served.model.has_texts or not self.repository.has(served.model):
             raise OipError(
                 f"`{served.name}` is not a language model with a vocabulary", Code.NOT_FOUND

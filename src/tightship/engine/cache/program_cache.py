@@ -118,8 +118,10 @@ class ProgramCache:
         from tightship.engine.cache.statistics import ProgramStatistics  # few ask for them
 
         with self._lock:
-            held, own = len(list(self._eviction)), self._eviction.own_bytes
-            return ProgramStatistics(held, self._hits, self._misses, self._evictions, own)
+            held, own = list(self._eviction), self._eviction.own_bytes
+            largest = max((program.run_bytes for program in held), default=0)
+            counts = self._hits, self._misses, self._evictions
+            return ProgramStatistics(len(held), *counts, own, largest)
 
     @property
     def memory(self) -> "MemoryStatistics":

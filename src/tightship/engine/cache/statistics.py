@@ -13,6 +13,7 @@ class ProgramStatistics:
         misses: Runs whose program had to be made.
         evictions: Programs released to make room for others.
         bytes: Steps, generated code and own weights of the programs held.
+        run_bytes: Arena, inputs and outputs of the largest of them.
     """
 
     held: int
@@ -20,6 +21,7 @@ class ProgramStatistics:
     misses: int
     evictions: int
     bytes: int
+    run_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

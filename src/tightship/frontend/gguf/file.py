@@ -1,17 +1,20 @@
-"""A GGUF file as the ONNX decoder that it stands for."""
+"""A GGUF file as the ONNX model that it stands for, a decoder or an encoder."""
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnx import TensorProto
+from onnx import ModelProto, TensorProto
 
 from tightship.errors import GraphError
 from tightship.frontend.gguf.decoder import decoder_of
+from tightship.frontend.gguf.encoder import encoder_of
+from tightship.frontend.gguf.encoder_parameters import read_encoder_parameters
 from tightship.frontend.gguf.equal_layers import EqualLayers
 from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import read_parameters
+from tightship.frontend.gguf.pooling import BERT
 from tightship.frontend.gguf.shards import Contents, contents_of, open_shards
 from tightship.frontend.gguf.vocabulary import longest_context
 from tightship.frontend.gguf.weights import Weights
@@ -43,7 +46,7 @@ class GgufFile(OnnxFile):
     """
 
     def __init__(self, contents: Contents) -> None:
-        """Write the decoder of a file.
+        """Write the model of a file.
 
         Raises:
             FormatError: Metadata and tensors do not fit each other.
@@ -59,7 +62,8 @@ class GgufFile(OnnxFile):
             parsed, layers = self._written(once=True)
             self._keep(parsed)
             self._kept = None
-            self._declared_outputs = layers.outputs(self._declared_outputs)
+            if layers is not None:
+                self._declared_outputs = layers.outputs(self._declared_outputs)
 
     def output_shapes(self) -> dict[str, Shape | None]:
         """Return the declared shapes of the outputs, which are those of every graph."""
@@ -80,7 +84,8 @@ class GgufFile(OnnxFile):
             return super().graph(shapes, allow_symbolic=allow_symbolic)
         with self._named():
             self._kept, layers = self._written(once=True)
-            return layers.whole(super().graph(shapes, allow_symbolic=allow_symbolic))
+            found = super().graph(shapes, allow_symbolic=allow_symbolic)
+            return found if layers is None else layers.whole(found)
 
     def data_files(self) -> tuple[Path, ...]:
         """Return the other shards of the model."""
@@ -95,6 +100,14 @@ class GgufFile(OnnxFile):
         """Most tokens of a text that the model was trained with; None if the file does not say."""
         return longest_context(self._contents.metadata)
 
+    @property
+    def usual_lengths(self) -> Mapping[str, int]:
+        """Lengths of one text of the whole context, for an encoder."""
+        context = self.longest_context
+        if self._contents.metadata.text("general.architecture", "") != BERT or context is None:
+            return {}
+        return {"batch_size": 1, "sequence_length": context}
+
     def check_whole(self) -> None:
         """Check that no shard is cut, as by a download that has not ended.
 
@@ -106,8 +119,8 @@ class GgufFile(OnnxFile):
     def _parse(self) -> Parsed:
         return self._written()[0]
 
-    def _written(self, *, once: bool = False) -> tuple[Parsed, EqualLayers]:
-        """Write the decoder as an ONNX model, with all its layers or the first of equal ones."""
+    def _written(self, *, once: bool = False) -> tuple[Parsed, EqualLayers | None]:
+        """Write the ONNX model, with all its layers or, of a decoder, the first of equal ones."""
         contents, nodes = self._contents, Nodes()
         kind = contents.metadata.text("general.type", "model")
         if kind != "model":
@@ -115,13 +128,25 @@ class GgufFile(OnnxFile):
                 f"`{contents.metadata.path}` is a GGUF file of the type `{kind}`, which is not "
                 "supported; supported is `model`."
             )
-        parameters = read_parameters(contents.metadata)
-        model, layers = decoder_of(Weights(contents, nodes), parameters, once=once)
+        model, layers = _model_of(Weights(contents, nodes), once=once)
         tensors = _GgufTensors(self._file, {}, self._external, nodes.stored)
         return Parsed(model, model_opsets(model), Functions(), tensors), layers
 
     def _release(self) -> None:
         self._contents.release()
+
+
+def _model_of(weights: Weights, *, once: bool) -> tuple[ModelProto, EqualLayers | None]:
+    """Write the graph of a file's architecture; None for layers of which none was left out.
+
+    Raises:
+        FormatError: Metadata and tensors do not fit each other.
+        GraphError: The architecture or one of its options is not supported.
+    """
+    metadata = weights.contents.metadata
+    if metadata.text("general.architecture") == BERT:
+        return encoder_of(weights, read_encoder_parameters(metadata)), None
+    return decoder_of(weights, read_parameters(metadata), once=once)
 
 
 def open_file(path: str | os.PathLike[str]) -> GgufFile:

@@ -11,6 +11,7 @@ from tightship.frontend.gguf.architectures import (
     Architecture,
 )
 from tightship.frontend.gguf.metadata import Metadata
+from tightship.frontend.gguf.pooling import BERT
 from tightship.frontend.gguf.rotary import Rotary, read_rotary
 from tightship.frontend.gguf.windows import Windows, read_windows
 
@@ -69,7 +70,7 @@ def read_parameters(metadata: Metadata) -> Parameters:
     if kind is None:
         raise GraphError(
             f"`{metadata.path}` has the architecture `{name}`, which is not supported; supported "
-            f"are {', '.join(ARCHITECTURES)}. Use a model of one of these."
+            f"are {', '.join(ARCHITECTURES)} and {BERT}. Use a model of one of these."
         )
     found = Metadata(metadata.path, metadata.fields, name)
     _refuse_unknown(found, kind)

@@ -60,7 +60,7 @@ class Weights:
         shape = () if placed is None else placed.tensor.shape
         if len(shape) != 2:
             raise FormatError(
-                f"`{self.path}` has no matrix `{name}`; every decoder needs one. Convert the model "
+                f"`{self.path}` has no matrix `{name}`; every model needs one. Convert the model "
                 "again."
             )
         return shape[0]

@@ -105,6 +105,11 @@ class OnnxFile:
         with self._named():
             return self._external.files_of(self._parsed().model)
 
+    @property
+    def usual_lengths(self) -> Mapping[str, int]:
+        """Lengths by dimension to load the model with if its caller gives none; often empty."""
+        return {}
+
     def named_data_files(self) -> dict[str, Path]:
         """Return the files of external data by their names in the model.
 
