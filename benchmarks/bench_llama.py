@@ -73,12 +73,12 @@ class Contender:
 
     def rate(self, command: str, clock: str) -> float:
         """Send a command, and return the tokens per second of a clock."""
-        before = self._processor_s()
+        before = self.processor_s()
         by_wall = self.ask(command)
-        return by_wall if clock == "wall" else _tokens(command) / (self._processor_s() - before)
+        return by_wall if clock == "wall" else _tokens(command) / (self.processor_s() - before)
 
-    def _processor_s(self) -> float:
-        """Return the processor time of all threads."""
+    def processor_s(self) -> float:
+        """Return the processor time of all threads that run."""
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
         return sum(int(each.read_text(encoding="ascii").split()[0]) for each in tasks) / 1e9
 
@@ -92,7 +92,8 @@ class Contender:
 def _tokens(command: str) -> int:
     """Return the tokens that a command computes once the text is there that it goes on with."""
     name, first, second, *_ = command.split()
-    return int(first if name == "prompt" else second)
+    count, steps = int(first), int(second)
+    return {"prompt": count, "steps": steps, "together": count * (steps - 1)}[name]
 
 
 @contextmanager
@@ -143,7 +144,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(found))
     else:
-        _print(found)
+        show(found)
     if options.record:
         record.append("bench_llama", found)
 
@@ -225,7 +226,8 @@ def _together(files: Files, kind: str, count: int) -> int:
         return sum(each.bytes_of("smaps_rollup", "Pss") for each in running)
 
 
-def _print(found: dict[str, Any]) -> None:
+def show(found: dict[str, Any]) -> None:
+    """Print speed and memory as far as they were measured."""
     for row in found.get("speed", ()):
         figures = "  ".join(f"{kind} {rate:.1f}" for kind, rate in row["tokens_per_s"].items())
         ratios = "  ".join(f"{ratio:.2f} of {kind}" for kind, ratio in row["ratio_to"].items())

@@ -3,7 +3,8 @@
     python -m benchmarks.llama_contender KIND MODEL CONTEXT THREADS
 
 Kinds are tightship, tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
-`steps PAST COUNT THREADS` print tokens per second, as llama_driver.c.
+`steps PAST COUNT THREADS` print tokens per second, as llama_driver.c; `together SESSIONS COUNT PAST
+THREADS` those of sessions of Tightship that step together.
 """
 
 import sys
@@ -36,8 +37,10 @@ class Ours:
     def __init__(self, path: str, context: int, threads: int) -> None:
         import tightship
 
-        self.model = tightship.load(path, shapes=SHAPES, threads=threads, share=self.is_shared)
+        shapes = None if path.endswith(".gguf") else SHAPES
+        self.model = tightship.load(path, shapes=shapes, threads=threads, share=self.is_shared)
         self.session = self.model.session(context)
+        self.vocabulary = (self.model.output_types["logits"][1] or (1 << 20,))[-1]
 
     def keep(self, count: int) -> None:
         """Truncate the session."""
@@ -45,7 +48,29 @@ class Ours:
 
     def append(self, ids: Any) -> None:
         """Take a step."""
-        self.session.step(ids)
+        self.session.step(ids % self.vocabulary)
+
+    def together(self, sessions: int, count: int, past: int) -> float:
+        """Return tokens per second of several sessions that step together."""
+        from tightship.model.joint_steps import JointSteps
+
+        opened = [self.model.session(self.session.context) for _ in range(sessions)]
+        for each in opened:
+            each.step(TOKENS[:past] % self.vocabulary)
+        joint = JointSteps.of(opened[0])
+        for place in range(count):
+            tokens = [int(TOKENS[place] % self.vocabulary)] * sessions
+            if sessions > 1:
+                joint.step(opened, tokens)
+            else:
+                opened[0].step(tokens)
+            if place == 0:
+                start = time.perf_counter()
+        spent = time.perf_counter() - start
+        joint.close()
+        for each in opened:
+            each.close()
+        return sessions * (count - 1) / spent
 
 
 class Shared(Ours):
@@ -106,6 +131,9 @@ def main() -> None:
             start = time.perf_counter()
             decoder.append(TOKENS[:used])
             found = used / (time.perf_counter() - start)
+        elif name == "together":
+            assert isinstance(decoder, Ours), "sessions are Tightship's"
+            found = decoder.together(*numbers[:3])
         else:
             used, found = _steps(decoder, used, numbers[0], numbers[1])
         print(f"{found:.3f}", flush=True)

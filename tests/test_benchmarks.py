@@ -14,6 +14,7 @@ from benchmarks import (
     bench_planner,
     bench_reuse,
     bench_share,
+    bench_text,
     bench_training,
     record,
     training_steps,
@@ -26,6 +27,7 @@ import tightship
 from tests import decoders
 from tests.planner.planted import planted
 from tests.processor import needs_avx512
+from tests.text.vocabularies import chat_model
 from tests.training.nets import mlp
 from tests.zoo.attention import Heads
 from tests.zoo.bert import bert
@@ -181,6 +183,21 @@ def test_a_decoder_is_measured_against_its_peer(monkeypatch, capsys):
     ]  # fmt: skip
     assert all(row["tightship_step_tokens_per_s"] > 0 for row in rows)
     assert rows[0]["onnxruntime_gained_bytes"] > 0
+
+
+def test_a_language_model_is_measured_from_its_file(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "chat.gguf"
+    path.write_bytes(chat_model())
+    found = run(monkeypatch, capsys, bench_text, str(path), "--kinds", "tightship")
+    assert [(row["command"], row["threads"]) for row in found["speed"]] == [
+        (command, threads) for threads in (1, 2) for command in ("prompt 16", "steps 16")
+    ]
+    kinds = ["tightship", bench_text.SHARED, *bench_text.COMMANDS]
+    assert [row["kind"] for row in found["first_token"]] == kinds
+    assert all(row["wall_s"] > 0 and row["processor_s"] > 0 for row in found["first_token"])
+    assert [row["threads"] for row in found["together"]] == [1, 2]
+    assert all(row["ratio_to_one"] > 0 for row in found["together"])
+    assert found["memory"][0]["pss_bytes"] > 0
 
 
 def test_caches_of_all_types_are_measured(monkeypatch, capsys):
