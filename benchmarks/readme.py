@@ -283,43 +283,58 @@ def blocks_table() -> str:
 
 def decode_table() -> str:
     """Tokens per second of decoders over ONNX Runtime's, and what a process gains, in MB."""
-    record = records("bench_decode")[0]
+    newest = _newest(records("bench_decode"), _isa_of)
     lines = [
-        "| decoder | threads | prompt | step | gained, MB | ONNX Runtime |",
-        "|---|---|---|---|---|---|",
+        "| processor | decoder | threads | prompt | step | gained, MB | ONNX Runtime |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for row in record["rows"]:
-        ratios = [
-            row[f"tightship_{part}_tokens_per_s"] / row[f"onnxruntime_{part}_tokens_per_s"]
-            for part in ("prompt", "step")
-        ]
-        names = ("tightship_2048_gained_bytes", "onnxruntime_gained_bytes")
-        gained = [_mb(row[name]) if name in row else "" for name in names]
-        lines.append(
-            f"| {row['model']} | {row['threads']} | {ratios[0]:.2f} | {ratios[1]:.2f} "
-            f"| {' | '.join(gained)} |"
-        )
-    return "\n".join([*lines, "", f"{machine(record)}."])
+    for isa, record in newest.items():
+        for row in record["rows"]:
+            ratios = [
+                row[f"tightship_{part}_tokens_per_s"] / row[f"onnxruntime_{part}_tokens_per_s"]
+                for part in ("prompt", "step")
+            ]
+            names = ("tightship_2048_gained_bytes", "onnxruntime_gained_bytes")
+            gained = [_mb(row[name]) if name in row else "" for name in names]
+            lines.append(
+                f"| {isa} | {row['model']} | {row['threads']} | {ratios[0]:.2f} "
+                f"| {ratios[1]:.2f} | {' | '.join(gained)} |"
+            )
+    return "\n".join([*lines, "", f"{machine(*newest.values())}."])
 
 
 def llama_table() -> str:
-    """Tokens per second of Llamas in blocks, beside llama.cpp's."""
+    """Tokens per second of Llamas in blocks, beside llama.cpp's and ONNX Runtime's."""
     runs = [record for record in records("bench_llama") if "speed" in record]
+    newest = _newest(runs, lambda record: (record["model"], _isa_of(record)))
     lines = [
-        "| file | tokens | threads | per second | llama.cpp | ratio |",
-        "|---|---|---|---|---|---|",
+        "| file | processor | tokens | threads | per second | llama.cpp | ratio "
+        "| over ONNX Runtime's |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    newest = {record["model"]: record for record in reversed(runs)}
-    for model, record in sorted(newest.items()):
+    for (model, isa), record in newest.items():
         for row in record["speed"]:
             name, count = row["command"].split()
             tokens = f"prompt of {count}" if name == "prompt" else f"step after {count}"
             rates = [f"{row['tokens_per_s'][each]:.0f}" for each in ("tightship", "llama.cpp")]
-            ratio = f"{row['ratio_to']['llama.cpp']:.2f}"
+            ratios = [_ratio(row["ratio_to"], peer) for peer in ("llama.cpp", "onnxruntime")]
             lines.append(
-                f"| {model} | {tokens} | {row['threads']} | {' | '.join(rates)} | {ratio} |"
+                f"| {model} | {isa} | {tokens} | {row['threads']} | {' | '.join(rates)} "
+                f"| {' | '.join(ratios)} |"
             )
     return "\n".join([*lines, "", f"{machine(*newest.values())}."])
+
+
+def _newest(runs: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, Row]:
+    """Return the first record of each key, the keys in order."""
+    found: dict[Any, Row] = {}
+    for record in runs:
+        found.setdefault(key(record), record)
+    return dict(sorted(found.items()))
+
+
+def _ratio(ratios: Mapping[str, float], peer: str) -> str:
+    return f"{ratios[peer]:.2f}" if peer in ratios else ""
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
