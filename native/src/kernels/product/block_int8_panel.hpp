@@ -1,10 +1,9 @@
-/// Products of many rows of activations rounded to int8, for vectors of eight columns without dot
-/// products of bytes: quants are unpacked once for all rows. Included by loops that are compiled
-/// once for each instruction set.
+/// Products of many rows of activations rounded to int8: quants are unpacked once for all rows.
+/// Included by loops that are compiled once for each instruction set.
 ///
-/// A panel has a vector of eight columns for each four elements, as natural bytes, or for each two
-/// of 8 bits, as 16-bit numbers less the middle. Elements of a word lie in the order in which they
-/// are unpacked, and so do activations.
+/// A panel has a vector of columns for each four elements, as natural bytes. Without dot products
+/// of bytes, it has one for each two elements of 8 bits, as 16-bit numbers less the middle.
+/// Elements of a word lie in the order in which they are unpacked, and so do activations.
 #pragma once
 
 #include "block_columns.hpp"
@@ -14,16 +13,15 @@ namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
-static_assert(kWidth == 8);
-
-constexpr int kRowsAtOnce = 4;
+constexpr int kRowsAtOnce = kHasDot ? 12 : 4;
+constexpr int kFewRowsAtOnce = 4;
 constexpr int64_t kPanelBytes = 16384; ///< of a part of a panel, which stays in the first cache
 constexpr int64_t kShortSums = 32;     ///< elements whose products 16 bits can sum
 
 /// Prepared row of activations: numbers, the scale of each block, and the middle times the sum of
 /// each block's numbers, negative.
 template <int Bits> struct PanelRow {
-    static constexpr int64_t kBytes = Bits == 8 ? 2 : 1; ///< of a number
+    static constexpr int64_t kBytes = kIsCentred<Bits> ? 2 : 1; ///< of a number
 
     PanelRow(const BlockTask &task, int64_t row)
         : numbers(task.shared + row * task.shared_row),
@@ -43,10 +41,18 @@ template <int Bits> class PanelNumbers {
     explicit PanelNumbers(char *to) : to_(to) {}
 
     void put(Ints x) {
-        if constexpr (Bits == 8) {
+        if constexpr (Bits == 8 && kHasDot) {
+            write<int8_t>(x);
+        } else if constexpr (Bits == 8) {
             write<int16_t>(__builtin_shufflevector(x, x, 0, 2, 1, 3, 4, 6, 5, 7));
+        } else if constexpr (Bits == 4 && kWidth == 16) {
+            write<int8_t>(__builtin_shufflevector(x, x, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9,
+                                                  11, 13, 15));
         } else if constexpr (Bits == 4) {
             write<int8_t>(__builtin_shufflevector(x, x, 0, 2, 4, 6, 1, 3, 5, 7));
+        } else if constexpr (kWidth == 16) {
+            write<int8_t>(__builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
+                                                  7, 11, 15));
         } else if (is_second_) {
             write<int8_t>(__builtin_shufflevector(first_, x, 0, 4, 8, 12, 1, 5, 9, 13));
             write<int8_t>(__builtin_shufflevector(first_, x, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -81,14 +87,14 @@ template <int Bits> void round_panel_row(const BlockTask &task, int64_t row) {
     }
 }
 
-/// Blocks of eight columns, unpacked.
+/// Blocks of a vector of columns, unpacked.
 struct PanelBlocks {
     int64_t column, first, count; ///< first column; blocks
     const char *quants;
     const float *scales, *zeros; ///< [block][column]; null zeros for none
 };
 
-/// Unpacks the words of eight columns.
+/// Unpacks the words of a vector of columns.
 template <int Bits> void unpack_words(const float *words, int64_t count, int flip, char *to) {
     for (int64_t word = 0; word < count; ++word) {
         const Ints packed = reinterpret_cast<Ints>(load(words + word * kWidth)) ^ flip;
@@ -96,10 +102,12 @@ template <int Bits> void unpack_words(const float *words, int64_t count, int fli
             __builtin_memcpy(to, &quants, sizeof quants);
             to += sizeof quants;
         };
-        if constexpr (Bits == 8) {
+        if constexpr (Bits == 8 && kHasDot) {
+            put(packed);
+        } else if constexpr (Bits == 8) {
             const auto bytes = reinterpret_cast<Bytes>(packed);
-            put(reinterpret_cast<Ints>(_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8)));
-            put(reinterpret_cast<Ints>(_mm256_srai_epi16(bytes, 8)));
+            put(reinterpret_cast<Ints>(first_bytes(bytes)));
+            put(reinterpret_cast<Ints>(second_bytes(bytes)));
         } else {
             constexpr int kMask = Decoder<Bits>::kMask * 0x01010101;
             for (int part = 0; part < 8 / Bits; ++part)
@@ -123,7 +131,7 @@ template <int Bits, int Rows> class PanelTile {
     void add(const PanelBlocks &part) {
         const int64_t columns = task_.column_end - part.column;
         Vector sums[Rows];
-#pragma GCC unroll 4
+#pragma GCC unroll 16
         for (int row = 0; row < Rows; ++row)
             sums[row] = part.first > 0          ? load_some(target(row, part), columns)
                         : task_.bias == nullptr ? Vector{}
@@ -133,12 +141,12 @@ template <int Bits, int Rows> class PanelTile {
         for (int64_t index = 0; index < part.count; ++index, quants += bytes * kWidth) {
             const int64_t block = part.first + index;
             Ints dots[Rows];
-#pragma GCC unroll 4
+#pragma GCC unroll 16
             for (int row = 0; row < Rows; ++row)
-                dots[row] = Ints{} + (Bits == 8 ? 0 : starts_[row][block]);
+                dots[row] = Ints{} + (kIsCentred<Bits> ? 0 : starts_[row][block]);
             add_dots_of(quants, block * bytes, bytes, dots);
             const Vector scale = load(part.scales + index * kWidth);
-#pragma GCC unroll 4
+#pragma GCC unroll 16
             for (int row = 0; row < Rows; ++row) {
                 Vector dot = floats_of(dots[row]);
                 if (part.zeros != nullptr)
@@ -147,7 +155,7 @@ template <int Bits, int Rows> class PanelTile {
                 sums[row] += dot * (scale * scales_[row][block]);
             }
         }
-#pragma GCC unroll 4
+#pragma GCC unroll 16
         for (int row = 0; row < Rows; ++row)
             store_some(target(row, part), sums[row], columns);
     }
@@ -162,13 +170,16 @@ template <int Bits, int Rows> class PanelTile {
     Bytes given(int row, int64_t at) const {
         int four;
         __builtin_memcpy(&four, numbers_[row] + at, sizeof four);
-        return _mm256_set1_epi32(four);
+        return reinterpret_cast<Bytes>(Ints{} + four);
     }
 
     /// Adds the products of a block.
     void add_dots_of(const char *quants, int64_t at, int64_t bytes, Ints (&dots)[Rows]) const {
         const int64_t end = at + bytes;
-        if constexpr (Bits == 8) {
+        if constexpr (kHasDot) {
+            for (; at < end; at += 4 * kVectors, quants += kVectors * kLine)
+                add_fours_of(quants, at, dots);
+        } else if constexpr (Bits == 8) {
             for (; at < end; at += 4 * kVectors, quants += kVectors * kLine)
                 add_pairs_of(quants, at, dots);
         } else if (bytes < kShortSums) {
@@ -179,6 +190,18 @@ template <int Bits, int Rows> class PanelTile {
         }
     }
 
+    /// Adds dot products of four natural bytes.
+    void add_fours_of(const char *quants, int64_t at, Ints (&dots)[Rows]) const {
+#pragma GCC unroll 4
+        for (int vector = 0; vector < kVectors; ++vector) {
+            const Bytes some = load_bytes(quants + vector * kLine, kLine);
+#pragma GCC unroll 16
+            for (int row = 0; row < Rows; ++row)
+                dots[row] = reinterpret_cast<Ints>(add_dots(reinterpret_cast<Bytes>(dots[row]),
+                                                            some, given(row, at + 4 * vector)));
+        }
+    }
+
     /// Adds products of natural bytes, whose sums 16 bits hold.
     template <int Vectors>
     void add_bytes(const char *quants, int64_t at, Ints (&dots)[Rows]) const {
@@ -186,13 +209,13 @@ template <int Bits, int Rows> class PanelTile {
 #pragma GCC unroll 8
         for (int vector = 0; vector < Vectors; ++vector) {
             const Bytes some = load_bytes(quants + vector * kLine, kLine);
-#pragma GCC unroll 4
+#pragma GCC unroll 16
             for (int row = 0; row < Rows; ++row) {
                 near[row] = add_shorts(near[row], pairs_of(some, given(row, at + 4 * vector)));
                 asm("" : "+x"(near[row])); // one after another: a tree of sums needs more registers
             }
         }
-#pragma GCC unroll 4
+#pragma GCC unroll 16
         for (int row = 0; row < Rows; ++row)
             dots[row] =
                 reinterpret_cast<Ints>(add_pairs(reinterpret_cast<Bytes>(dots[row]), near[row]));
@@ -203,10 +226,10 @@ template <int Bits, int Rows> class PanelTile {
 #pragma GCC unroll 4
         for (int vector = 0; vector < kVectors; ++vector) {
             const Bytes some = load_bytes(quants + vector * kLine, kLine);
-#pragma GCC unroll 4
+#pragma GCC unroll 16
             for (int row = 0; row < Rows; ++row) {
                 dots[row] +=
-                    reinterpret_cast<Ints>(_mm256_madd_epi16(some, given(row, at + 4 * vector)));
+                    reinterpret_cast<Ints>(pairs_of_shorts(some, given(row, at + 4 * vector)));
                 asm("" : "+x"(dots[row]));
             }
         }
@@ -225,11 +248,13 @@ template <int Bits> void add_panel_rows(const BlockTask &task, const PanelBlocks
     int64_t row = 0;
     for (; row + kRowsAtOnce <= task.rows; row += kRowsAtOnce)
         PanelTile<Bits, kRowsAtOnce>(task, row).add(part);
+    for (; row + kFewRowsAtOnce <= task.rows; row += kFewRowsAtOnce)
+        PanelTile<Bits, kFewRowsAtOnce>(task, row).add(part);
     for (; row < task.rows; ++row)
         PanelTile<Bits, 1>(task, row).add(part);
 }
 
-/// Unpacks blocks of eight columns.
+/// Unpacks blocks of a vector of columns.
 template <int Bits>
 void unpack_blocks(const BlockTask &task, const ColumnLanes<Bits> &columns, int flip,
                    const PanelBlocks &part, char *to) {
@@ -263,8 +288,7 @@ template <int Bits> void multiply_panel_columns(const BlockTask &task) {
     const int64_t bytes = task.format.block * PanelRow<Bits>::kBytes * kWidth;
     const int64_t fitting = kPanelBytes / bytes, most = fitting > kWidth ? fitting : kWidth;
     const int64_t held = most < task.blocks ? most : task.blocks;
-    // Numbers of 8 bits are less the middle; of fewer bits, they are natural.
-    const int flip = (Bits == 8) == (decoder.sign == 0) ? kFirstBits<Bits> : 0;
+    const int flip = kIsCentred<Bits> == (decoder.sign == 0) ? kFirstBits<Bits> : 0;
     auto *scales = reinterpret_cast<float *>(task.scratch + held * bytes);
     float *zeros = scales + block_round_up(held, kWidth) * kWidth;
     for (int64_t column = task.first_column; column < task.column_end; column += kWidth) {

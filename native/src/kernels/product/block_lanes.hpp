@@ -74,6 +74,21 @@ inline Bytes add_shorts(Bytes left, Bytes right) {
     return _mm512_add_epi16(left, right);
 }
 
+/// Returns sums of two products of 16 bits.
+inline Bytes pairs_of_shorts(Bytes left, Bytes right) {
+    return _mm512_madd_epi16(left, right);
+}
+
+/// Returns the first byte of each 16 bits, with its sign.
+inline Bytes first_bytes(Bytes x) {
+    return _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8);
+}
+
+/// Returns the second byte of each 16 bits, with its sign.
+inline Bytes second_bytes(Bytes x) {
+    return _mm512_srai_epi16(x, 8);
+}
+
 /// Adds two numbers of 16 bits to each sum.
 inline Bytes add_pairs(Bytes sums, Bytes pairs) {
     return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
@@ -162,6 +177,21 @@ inline Bytes pairs_of(Bytes naturals, Bytes integers) {
 
 inline Bytes add_shorts(Bytes left, Bytes right) {
     return _mm256_add_epi16(left, right);
+}
+
+/// Returns sums of two products of 16 bits.
+inline Bytes pairs_of_shorts(Bytes left, Bytes right) {
+    return _mm256_madd_epi16(left, right);
+}
+
+/// Returns the first byte of each 16 bits, with its sign.
+inline Bytes first_bytes(Bytes x) {
+    return _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
+}
+
+/// Returns the second byte of each 16 bits, with its sign.
+inline Bytes second_bytes(Bytes x) {
+    return _mm256_srai_epi16(x, 8);
 }
 
 inline Bytes add_pairs(Bytes sums, Bytes pairs) {

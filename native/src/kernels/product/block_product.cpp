@@ -37,7 +37,8 @@ Loops loops_of(BlockMode mode, BlockLevel level, int64_t rows, int64_t block) {
     if (level >= BlockLevel::kAmx)
         return {amx::round_to_int8, amx::multiply_int8};
     if (level >= BlockLevel::kVnni && !is_exact)
-        return {vnni::round_to_int8, vnni::multiply_int8};
+        return is_panel ? Loops{vnni::round_to_int8_panels, vnni::multiply_int8_panels}
+                        : Loops{vnni::round_to_int8, vnni::multiply_int8};
     if (level >= BlockLevel::kAvx512)
         return is_many    ? Loops{nullptr, avx512::multiply_exact_rows}
                : is_exact ? Loops{avx512::prepare_exact, avx512::multiply_exact}

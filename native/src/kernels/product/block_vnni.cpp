@@ -3,5 +3,6 @@
 #define TIGHTSHIP_ISA vnni
 #define TIGHTSHIP_VECTOR_BYTES 64
 #include "block_int8.hpp"
+#include "block_int8_panel.hpp"
 
 #endif
