@@ -333,7 +333,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "driver.texts": (
         "_core embedding errors model text driver.oip.refusal driver.oip.regions"
-        " driver.oip.repository driver.oip.served_model driver.printable driver.texts"
+        " driver.oip.repository driver.oip.request_counts driver.oip.served_model driver.printable"
+        " driver.texts"
     ),
     "driver.openai": "_core embedding errors text driver.oip driver.texts driver.openai",
     "driver.process": "_core errors driver",

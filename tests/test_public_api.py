@@ -158,6 +158,7 @@ HANDLES = {
     "tightship._core.NativeContext": "of `BoundRun.alone`, for the native connections of a driver",
     "tightship.engine.weights.weight_store.PackedCopy": "a reference keeps weights in memory",
     "tightship.graph.open_graphs.SymbolicGraph": "of an exported program, for the engine",
+    "tightship.text.schema_guide.Followed": "of `Tokenizer.follow`, for an answer",
     "tightship.resource.slot_file.Slot": "of `SharedArenaPool.take`, for `give`",
 }
 """Classes that one public call returns and another takes; callers need nothing of their inside."""

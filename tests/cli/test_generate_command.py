@@ -54,3 +54,14 @@ def test_what_does_not_fit_is_refused(
     assert main(["generate", path, "-p", "a", "--max-memory", "1MiB"]) == 1
     assert main(["generate", path, "-p", "a", "--top-p", "3"]) == 2
     assert main(["generate", str(tmp_path / "none.gguf"), "-p", "a"]) == 2
+
+
+def test_an_answer_follows_a_schema_in_a_file(
+    path: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"type": "sun"}')
+    command = ["generate", path, "-p", "a", "--json-schema"]
+    assert main([*command, str(schema)]) == 2
+    assert "The schema cannot be followed" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "none.json")]) == 2

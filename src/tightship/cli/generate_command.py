@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightship.cli.argument_types import max_memory
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Print the prompt and the answer as it comes, or a report in JSON at the end."""
     text = sys.stdin.read() if options.prompt == "-" else options.prompt
+    schema = None if options.json_schema is None else Path(options.json_schema).read_text("utf-8")
     with opened(options, max_memory(options)) as found:
         if options.chat:
             check_template(found, options.model)
         prompt = [{"role": "user", "content": text}] if options.chat else text
         began = time.perf_counter()
-        answer = found.session.generate(prompt, **found.answer)
+        answer = found.session.generate(prompt, **found.answer, schema=schema)
         if options.json:
             show_json(_report(answer, began, options.model))
             return 0

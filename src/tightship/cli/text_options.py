@@ -38,6 +38,9 @@ def add_generate(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--chat", action="store_true", help="ask the prompt as a question, by the model's template"
     )
+    command.add_argument(
+        "--json-schema", metavar="FILE", help="JSON schema that the answer follows"
+    )
     _add_options(command)
     command.add_argument(
         "--json", action="store_true", help="print JSON with counts and times, at the end"

@@ -140,6 +140,7 @@ class Driver:
                 undo.callback(http.discard)
                 if texts is not None:
                     self._texts = _texts_of(self._repository, texts, http)
+                    self._endpoint.more_metrics.append(self._texts.metrics)
             if where.grpc is not None:
                 grpc = self._endpoints["grpc"] = _grpc_server(self._endpoint, where, *where.grpc)
                 undo.callback(grpc.discard)

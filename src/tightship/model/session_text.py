@@ -61,6 +61,7 @@ class SessionText:
         repeat_penalty: float = 1.0,
         seed: int | None = None,
         stop: str | Sequence[str] = (),
+        schema: str | Mapping[str, Any] | None = None,
         flag: StopFlag | None = None,
     ) -> "Generation":
         """Go on with a text, a piece at a time.
@@ -83,6 +84,8 @@ class SessionText:
             repeat_penalty: Divisor of the logits of the last 64 tokens; 1 changes nothing.
             seed: Seed of the choices; another each time by default.
             stop: Texts that end the answer, which they are not part of.
+            schema: JSON schema that the answer follows, as a mapping or its text; needs the extra
+                `tightship[schema]`. An answer that `max_tokens` ends may be incomplete.
             flag: Flag that ends a step of the answer when another thread sets it.
 
         Raises:
@@ -92,11 +95,12 @@ class SessionText:
         """
         from tightship.text.generation import Generation, Wanted, check_size  # few have texts
         from tightship.text.sampling import Sampling
+        from tightship.text.schema_guide import schema_text
 
         tokenizer = self.tokenizer
         stops = (stop,) if isinstance(stop, str) else tuple(stop)
         rules = Sampling(repeat_penalty, top_k, top_p, min_p, temperature, seed)
-        wanted = Wanted(rules, max_tokens, stops)
+        wanted = Wanted(rules, max_tokens, stops, schema_text(schema))
         if len(prompt) and isinstance(prompt[0], Mapping):
             chat = tokenizer.chat(prompt)  # type: ignore[arg-type]
             check_size(chat, tokenizer, self.context)

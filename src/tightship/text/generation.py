@@ -40,11 +40,13 @@ class Wanted:
         sampling: Rules by which tokens are chosen.
         max_tokens: Most tokens; None for as many as the context holds.
         stop: Texts that end it.
+        schema: Text of a JSON schema that it follows; None for any text.
     """
 
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
+    schema: str | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 1:
@@ -86,7 +88,8 @@ class Generation(Iterator[str]):
             cached: Tokens of the prompt before these that the session has.
 
         Raises:
-            InputError: The prompt is empty, or longer than the context has room for.
+            InputError: The prompt is empty, or longer than the context has room for; the schema
+                cannot be followed.
         """
         check_prompt(len(prompt), session.length, session.context)
         self.prompt_tokens, self.cached_tokens = cached + len(prompt), cached
@@ -98,6 +101,7 @@ class Generation(Iterator[str]):
         self._sampler.note(*prompt[-64:])
         self._stream = TextStream(wanted.stop)
         self.seed = self._sampler.seed
+        self._followed = None if wanted.schema is None else tokenizer.follow(wanted.schema)
 
     def __iter__(self) -> "Generation":
         return self
@@ -139,15 +143,20 @@ class Generation(Iterator[str]):
         self._waiting = self._waiting[PART_TOKENS:]
         if self._waiting:
             return ""
-        token = self._sampler.choose(logits)
+        followed = self._followed
+        token = self._sampler.choose(logits if followed is None else followed.masked(logits))
         if token in self._tokenizer.ends:
             return self._finished("stop")
+        if followed is not None:
+            followed.take(token)
         self.tokens.append(token)
         self._sampler.note(token)
         self._waiting = [token]
         piece = self._stream.add(self._tokenizer.piece(token))
         if self._stream.is_stopped:
             self.finish_reason = "stop"
+        elif followed is not None and followed.is_over:
+            piece += self._finished("stop")
         elif len(self.tokens) == self._wanted.max_tokens or not self._has_room():
             piece += self._finished("length")
         return piece

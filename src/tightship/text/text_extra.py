@@ -6,8 +6,8 @@ from types import ModuleType
 from tightship.errors import InputError
 
 
-def imported(name: str) -> ModuleType:
-    """Import a package of the extra `text`.
+def imported(name: str, extra: str = "text") -> ModuleType:
+    """Import a package of an extra.
 
     Raises:
         InputError: It is not installed.
@@ -16,6 +16,6 @@ def imported(name: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"Texts need the package `{error.name}`; pip install 'tightship[text]', or give "
-            "numbers of tokens."
+            f"Texts need the package `{error.name}`; pip install 'tightship[{extra}]', or give "
+            + ("numbers of tokens." if extra == "text" else "no schema.")
         ) from None

@@ -1,9 +1,10 @@
 """Texts to numbers of tokens and back, by the vocabulary of a model's file."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from tightship.errors import GraphError
@@ -19,6 +20,7 @@ from tightship.public_calls import public_methods
 from tightship.text.byte_pairs import BytePairs, bytes_of
 from tightship.text.chat_template import ChatTemplate
 from tightship.text.pre_tokenizers import PRE_TOKENIZERS
+from tightship.text.schema_guide import Followed, GuidedVocabulary, SchemaGuide
 from tightship.text.score_merges import SPACE, ScoreMerges
 from tightship.text.special_tokens import SpecialTokens
 from tightship.text.word_pieces import WordPieces
@@ -57,6 +59,7 @@ class Tokenizer:
                 f"`{vocabulary.path}` has a vocabulary of the kind `{vocabulary.kind}`, which is "
                 f"not supported; supported are {', '.join(KINDS)}. Give numbers of tokens."
             )
+        self._guiding = threading.Lock()
         self._vocabulary = replace(vocabulary, merges=[], scores=None)  # the encoder has these
         self._encoder = kind(vocabulary)
         self._special = SpecialTokens(vocabulary)
@@ -154,6 +157,29 @@ class Tokenizer:
         if kind in (NORMAL, UNUSED) and self._vocabulary.kind == "gpt2":
             return bytes_of(text)
         return (text if kind == USER_DEFINED else text.replace(SPACE, " ")).encode()
+
+    @cached_property
+    def _guide(self) -> SchemaGuide:
+        count = range(self.size)
+        pieces = [self.piece(token, special=True) for token in count]
+        special = sorted(self._special.control)
+        encode = partial(self._encoder.encode, is_first=False)  # no space is put before it
+        given = GuidedVocabulary(self._vocabulary.path, pieces, special, sorted(self.ends), encode)
+        return SchemaGuide(given)
+
+    def follow(self, schema: str) -> Followed:
+        """Begin an answer that follows a JSON schema; the vocabulary is read at the first one.
+
+        Args:
+            schema: Text of the schema.
+
+        Raises:
+            InputError: The schema cannot be followed, or the vocabulary names no token that ends an
+                answer; the package of the extra `schema` is missing.
+        """
+        with self._guiding:
+            guide = self._guide
+        return guide.follow(schema)
 
     @cached_property
     def _template(self) -> ChatTemplate:

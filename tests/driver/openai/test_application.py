@@ -98,6 +98,70 @@ def test_a_text_goes_on(app: App) -> None:
     assert (status, b"tokens must be from 0 to 69" in body) == (400, True)
 
 
+def test_a_text_is_generated_by_the_inference_protocol(app: App) -> None:
+    fields = {"model": "chat", "prompt": "the in", "temperature": 0, "max_tokens": 3}
+    text = json.loads(app.ask("/v1/completions", fields)[1])["choices"][0]["text"]
+    asked = {"text_input": "the in", "id": "7", "parameters": {"temperature": 0, "max_tokens": 3}}
+    for path in ("/v2/models/chat/generate", "/v2/models/chat/versions/1/generate"):
+        status, body = app.ask(path, asked)
+        said = json.loads(body)
+        assert (status, said["text_output"], said["id"]) == (200, text, "7")
+        assert said["model_name"] == "chat"
+    status, body = app.ask("/v2/models/chat/generate_stream", {**asked, "stream": True})
+    *events, _ = body.split(b"\n\n")
+    pieces = [json.loads(each.removeprefix(b"data: "))["text_output"] for each in events]
+    assert (status, "".join(pieces), len(pieces)) == (200, text, 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status", "said"),
+    [
+        ("other/generate", {"text_input": "a"}, 404, "'other' is not found"),
+        ("chat/versions/2/generate", {"text_input": "a"}, 404, "version"),
+        ("chat/generate", {}, 400, "`text_input` must be a text"),
+        ("chat/generate", {"text_input": "a", "bad_words": ["b"]}, 400, "`bad_words` is not"),
+        ("chat/generate", {"text_input": "a", "stream": True}, 400, "for `generate_stream`"),
+        ("chat/generate_stream", {"text_input": "in" * 80}, 400, "the context holds 64"),
+        ("chat/generate", None, 405, "takes POST"),
+    ],
+)
+def test_a_call_that_cannot_be_answered_is_refused(
+    app: App, path: str, fields: Any, status: int, said: str
+) -> None:
+    found, body = app.ask(f"/v2/models/{path}", fields)
+    assert (found, said in json.loads(body)["error"]) == (status, True), body
+
+
+def test_a_response_follows_a_schema(app: App) -> None:
+    wanted = {"enum": ["the", "then"]}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": wanted}}
+    status, body = app.ask(
+        "/v1/chat/completions", chat(response_format=form, max_tokens=30, temperature=1)
+    )
+    if status == 200:
+        assert json.loads(json.loads(body)["choices"][0]["message"]["content"]) in ("the", "then")
+    bad = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "sun"}}}
+    status, body = app.ask("/v1/chat/completions", chat(response_format=bad))
+    assert (status, json.loads(body)["error"]["param"]) == (400, "response_format")
+
+
+def test_answers_and_refusals_are_counted(app: App) -> None:
+    def value(name: str) -> float:
+        found = [line for line in app.models.metrics().splitlines() if line.startswith(name)]
+        return float(found[0].split()[-1]) if found else 0
+
+    names = [
+        f"tightship_text_{each}" for each in ("prompt_tokens{", "completion_tokens{",
+        'answers{model="chat",reason="length"}', "first_token_seconds_count{")
+    ]  # fmt: skip
+    app.ask("/v1/chat/completions", chat())
+    before = [value(name) for name in names]
+    app.ask("/v1/chat/completions", chat())
+    gained = [value(name) - old for name, old in zip(names, before, strict=True)]
+    assert gained == [4, 4, 1, 1]
+    assert (value("tightship_text_sessions{"), value("tightship_text_running{")) == (2, 0)
+
+
 def test_the_models_are_listed(app: App) -> None:
     status, body = app.ask("/v1/models")
     assert (status, [row["id"] for row in json.loads(body)["data"]]) == (200, ["chat"])

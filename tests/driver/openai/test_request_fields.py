@@ -13,7 +13,7 @@ from tightship.driver.openai.request_fields import Fields
     [
         {"n": 1, "tools": [], "logprobs": False, "presence_penalty": 0.0, "logit_bias": {}},
         {"tools": None, "user": "me", "metadata": {"a": "b"}, "best_of": 1},
-        {"response_format": {"type": "text"}, "store": False, "echo": False},
+        {"suffix": "", "store": False, "echo": False},
     ],
 )
 def test_fields_that_say_nothing_are_taken(given: dict[str, Any]) -> None:
@@ -25,7 +25,7 @@ def test_fields_that_say_nothing_are_taken(given: dict[str, Any]) -> None:
     [
         ("tools", [{"type": "function"}]), ("n", 2), ("logprobs", True), ("logprobs", 1),
         ("presence_penalty", 0.5), ("logit_bias", {"1": 3}), ("audio", {}), ("n", True),
-        ("response_format", {"type": "json_object"}), ("reasoning_effort", "low"),
+        ("reasoning_effort", "low"),
     ],
 )  # fmt: skip
 def test_fields_that_are_not_supported_are_refused_by_name(name: str, value: object) -> None:

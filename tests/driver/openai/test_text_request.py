@@ -68,6 +68,21 @@ def test_what_is_wrong_is_named(fields: dict[str, Any], param: str, message: str
     assert (found.value.param, found.value.status) == (param, 400)
 
 
+def test_a_response_may_have_a_schema() -> None:
+    def schema(form: object) -> str | None:
+        return read_chat(body(messages=[USER], response_format=form)).wanted.schema
+
+    assert schema({"type": "text"}) is schema(None) is None
+    assert json.loads(schema({"type": "json_object"}) or "") == {"type": "object"}
+    wanted = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    named = {"name": "n", "strict": True, "schema": wanted}
+    assert json.loads(schema({"type": "json_schema", "json_schema": named}) or "") == wanted
+    for wrong in ({"type": "grammar"}, {"type": "json_schema"}, "json", {"type": "json_schema",
+                  "json_schema": {"name": "n"}}):  # fmt: skip
+        with pytest.raises(ApiError, match="`response_format` must be"):
+            schema(wrong)
+
+
 @pytest.mark.parametrize("prompt", ["", [], ["a", "b"], [[1], [2]], 7, [1.5], None])
 def test_prompts_that_are_none_are_refused(prompt: object) -> None:
     with pytest.raises(ApiError) as found:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tightship.driver.openai.text_response import DONE, TextResponse, failed
+from tightship.driver.openai.openai_error import ApiError
+from tightship.driver.openai.text_response import DONE, TextResponse
 from tightship.driver.texts.answer import Ended
 
 END = Ended("stop", 7, 3, 2)
@@ -44,7 +45,8 @@ def test_a_stream_of_a_chat_begins_with_a_role_and_ends_with_counts() -> None:
     assert (stop["choices"][0]["finish_reason"], counts["usage"]) == ("stop", USAGE)
     assert counts["choices"] == []
     assert begun["id"] == piece["id"] == counts["id"]
-    assert events(failed(b'{"error": {}}')) == [{"error": {}}]
+    failed = events(TextResponse("m", is_chat=True).failed(ApiError(500, "no")))
+    assert failed[0]["error"]["message"] == "no"
 
 
 def test_a_stream_of_a_completion_has_texts() -> None:

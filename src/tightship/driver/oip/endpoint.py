@@ -3,7 +3,7 @@
 Replies without tensors are JSON values with the names and numbers of the gRPC messages.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic_ns
@@ -58,6 +58,7 @@ class InferenceEndpoint:
         permits: Permits of the inferences that run.
         changed: Notified when the server or a model becomes ready, or no longer is.
         stop: Set when all inferences must end.
+        more_metrics: Functions that return further metrics, in Prometheus' text format.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class InferenceEndpoint:
         self._is_draining = self._is_ending = False
         self._inferences = Inferences(regions, repository)
         self._callers = set[Caller]()
+        self.more_metrics: list[Callable[[], str]] = []
         self.permits, self.stop = permits, StopFlag()
 
     def abandon(self) -> None:
@@ -187,7 +189,8 @@ class InferenceEndpoint:
                 for endpoint, found in distributions_of(state).items():
                     distributions.append((labels_of(name, version, endpoint), found))
         rows.append(("", "", "native", repository.native_counts(None)))
-        return prometheus_text(rows) + histogram_text(distributions)
+        more = "".join(each() for each in self.more_metrics)
+        return prometheus_text(rows) + histogram_text(distributions) + more
 
     def load(self, name: str, parameters: Mapping[str, object]) -> None:
         """Load or reload a model, as `Repository.load`.

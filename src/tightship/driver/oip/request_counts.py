@@ -153,8 +153,9 @@ _METRICS: tuple[tuple[str, str, Callable[[Counts], int]], ...] = (
 
 def labels_of(name: str, version: str, endpoint: str) -> str:
     """Return the labels of a model's metrics in Prometheus' text format."""
-    return f'model="{_escaped(name)}",version="{version}",face="{endpoint}"'
+    return f'model="{escaped(name)}",version="{version}",face="{endpoint}"'
 
 
-def _escaped(label: str) -> str:
+def escaped(label: str) -> str:
+    """Return the value of a label as Prometheus' text format has it."""
     return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

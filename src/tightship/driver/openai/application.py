@@ -17,9 +17,10 @@ from tightship.driver.openai.encoder_request import (
     read_embedding,
     read_reranking,
 )
+from tightship.driver.openai.generate_call import GenerateCall, GenerateResponse, error_of
 from tightship.driver.openai.openai_error import ApiError, api_error
 from tightship.driver.openai.text_request import TextRequest, read_chat, read_completion
-from tightship.driver.openai.text_response import TextResponse, failed
+from tightship.driver.openai.text_response import TextResponse
 from tightship.driver.texts.answer import Asked, Ended
 from tightship.driver.texts.text_models import TextModel, TextModels
 from tightship.errors import InputError
@@ -29,6 +30,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Said = str | Ended
+Response = TextResponse | GenerateResponse
 
 ROOT = "/v1/"
 READERS = {"/v1/chat/completions": read_chat, "/v1/completions": read_completion}
@@ -42,7 +44,7 @@ EVENTS = [(b"Content-Type", b"text/event-stream"), (b"Cache-Control", b"no-cache
 
 
 class OpenAiApplication:
-    """Answers HTTP requests of ASGI, version 3, below `/v1/`.
+    """Answers HTTP requests of ASGI, version 3: those below `/v1/`, and `generate` of `/v2`.
 
     A client that disconnects ends its answer after the current step, and frees the session.
     """
@@ -81,14 +83,17 @@ class OpenAiApplication:
                 refusal = ApiError(500, "internal error")
             else:
                 self._log.refused(*said, str(refusal))
-            await _send(send, refusal.status, refusal.body, [JSON, *refusal.headers])
+            is_v1 = scope["path"].startswith(ROOT)
+            body = refusal.body if is_v1 else json.dumps(error_of(refusal)).encode()
+            await _send(send, refusal.status, body, [JSON, *refusal.headers])
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {n.decode("latin-1"): v.decode("latin-1") for n, v in scope["headers"]}
         if (reason := self._origins.refusal(headers)) is not None:
             raise ApiError(403, reason)
         path, method = scope["path"].rstrip("/"), scope["method"]
-        if path not in READERS and path not in ENCODERS:
+        call = GenerateCall.of(path)
+        if path not in READERS and path not in ENCODERS and call is None:
             await self._list(path, method, send)
             return
         if method != "POST":
@@ -97,7 +102,12 @@ class OpenAiApplication:
         if body is None:
             return
         if path in READERS:
-            await self._complete(READERS[path](body), receive, send)
+            request = READERS[path](body)
+            response = TextResponse(request.model, request.is_chat)
+            await self._complete(request, response, receive, send)
+        elif call is not None:
+            self._models.check_version(call.model, call.version)
+            await self._complete(*call.read(body), receive, send)
         else:
             await self._encode(ENCODERS[path](body), receive, send)
 
@@ -145,7 +155,9 @@ class OpenAiApplication:
                 413, f"the body of a request may have {self._body_bytes_max} bytes"
             ) from None
 
-    async def _complete(self, request: TextRequest, receive: Receive, send: Send) -> None:
+    async def _complete(
+        self, request: TextRequest, response: Response, receive: Receive, send: Send
+    ) -> None:
         """Ask for an answer, and send it; one whose client leaves is ended."""
         loop = asyncio.get_running_loop()
         coming: asyncio.Queue[Said] = asyncio.Queue()
@@ -159,7 +171,6 @@ class OpenAiApplication:
         try:
             model = await loop.run_in_executor(self._executor, self._ask, request, asked)
             watching = loop.create_task(_watch(receive, asked, model))
-            response = TextResponse(request.model, request.is_chat)
             if request.streams:
                 await _stream(coming, response, send, has_usage=request.has_usage)
             else:
@@ -192,6 +203,8 @@ class OpenAiApplication:
         """
         found = self._models.find(request.model)
         asked.prompt = _tokens(request, found)
+        if request.wanted.schema is not None:
+            _check_schema(request.wanted.schema, found)
         if not asked.flag.is_set():
             self._models.ask(request.model, asked)
         return found
@@ -219,6 +232,18 @@ def _tokens(request: TextRequest, model: TextModel) -> list[int]:
     return tokens
 
 
+def _check_schema(schema: str, model: TextModel) -> None:
+    """Compile a schema, in a thread of the request rather than the model's.
+
+    Raises:
+        ApiError: It cannot be followed.
+    """
+    try:
+        model.tokenizer.follow(schema)
+    except InputError as error:
+        raise ApiError(400, str(error), param="response_format") from None
+
+
 def _in_context(check: Callable[[], None]) -> None:
     """Run a check of a prompt's length.
 
@@ -231,7 +256,7 @@ def _in_context(check: Callable[[], None]) -> None:
         raise ApiError(400, str(error), code="context_length_exceeded") from None
 
 
-async def _whole(coming: "asyncio.Queue[Said]", response: TextResponse, send: Send) -> None:
+async def _whole(coming: "asyncio.Queue[Said]", response: Response, send: Send) -> None:
     """Send an answer once it has ended."""
     parts = []
     while True:
@@ -245,7 +270,7 @@ async def _whole(coming: "asyncio.Queue[Said]", response: TextResponse, send: Se
 
 
 async def _stream(
-    coming: "asyncio.Queue[Said]", response: TextResponse, send: Send, *, has_usage: bool
+    coming: "asyncio.Queue[Said]", response: Response, send: Send, *, has_usage: bool
 ) -> None:
     """Send pieces as they come; an error before the first is one of HTTP."""
     said = await coming.get()
@@ -259,7 +284,7 @@ async def _stream(
     if said.error is None:
         last = response.ended(said, has_usage=has_usage)
     else:
-        last = failed((api_error(said.error) or ApiError(500, "internal error")).body)
+        last = response.failed(api_error(said.error) or ApiError(500, "internal error"))
     await send({"type": "http.response.body", "body": last, "more_body": False})
 
 

@@ -11,9 +11,9 @@ NEUTRAL: Mapping[str, tuple[object, ...]] = {
     "n": (1,), "best_of": (1,), "logprobs": (False, 0), "top_logprobs": (0,), "echo": (False,),
     "presence_penalty": (0,), "frequency_penalty": (0,), "logit_bias": ({},), "tools": ([],),
     "functions": ([],), "tool_choice": ("none", "auto"), "function_call": ("none", "auto"),
-    "parallel_tool_calls": (True, False), "response_format": ({"type": "text"},),
-    "modalities": (["text"],), "store": (False,), "service_tier": ("auto", "default"),
-    "suffix": ("",), "verbosity": ("medium",), "reasoning_effort": (),
+    "parallel_tool_calls": (True, False), "modalities": (["text"],), "store": (False,),
+    "service_tier": ("auto", "default"), "suffix": ("",), "verbosity": ("medium",),
+    "reasoning_effort": (),
 }  # fmt: skip
 """Fields that are not supported, and the values with which they say nothing."""
 

@@ -14,12 +14,14 @@ from tightship.text.sampling import Sampling
 
 OPTIONS = (
     "model", "stream", "stream_options", "max_tokens", "temperature", "top_p", "top_k", "min_p",
-    "repeat_penalty", "seed", "stop",
+    "repeat_penalty", "seed", "stop", "response_format",
 )  # fmt: skip
 CHAT = (*OPTIONS, "messages", "max_completion_tokens")
 COMPLETION = (*OPTIONS, "prompt")
 COMPLETION_TOKENS = 16
 """Most tokens of a completion that does not say, as OpenAI has it."""
+ANY_OBJECT = '{"type": "object"}'
+"""Schema of any JSON object."""
 MESSAGE_FIELDS = ("role", "content", "name", "refusal", "audio", "tool_calls", "function_call",
                   "annotations", "tool_call_id")  # fmt: skip
 
@@ -68,7 +70,7 @@ def read_chat(body: bytes | bytearray | memoryview) -> TextRequest:
     except InputError as error:
         raise ApiError(400, str(error), param="messages") from None
     name = "max_completion_tokens" if fields.has("max_completion_tokens") else "max_tokens"
-    return _request(fields, read, fields.integer(name), name)
+    return request_of(fields, read, fields.integer(name), name)
 
 
 def read_completion(body: bytes | bytearray | memoryview) -> TextRequest:
@@ -89,7 +91,7 @@ def read_completion(body: bytes | bytearray | memoryview) -> TextRequest:
     if not prompt or not (isinstance(prompt, str) or is_numbers):
         raise wrong("prompt", "a text that is not empty, or numbers of tokens")
     count = fields.integer("max_tokens")
-    return _request(fields, prompt, COMPLETION_TOKENS if count is None else count, "max_tokens")
+    return request_of(fields, prompt, COMPLETION_TOKENS if count is None else count, "max_tokens")
 
 
 def parsed(body: bytes | bytearray | memoryview) -> object:
@@ -135,12 +137,26 @@ def _message(place: int, given: object) -> dict[str, Any]:
     return {"role": given.get("role"), "content": "" if content is None else content}
 
 
-def _request(
+def request_of(
     fields: Fields,
     prompt: Prompt,
     count: int | None,
     count_name: str,
+    *,
+    streams: bool | None = None,
 ) -> TextRequest:
+    """Read the fields that all requests have.
+
+    Args:
+        fields: Fields of the request.
+        prompt: Its prompt.
+        count: Most tokens of the answer; None for what the context holds.
+        count_name: Field that has this number.
+        streams: Whether pieces are sent as they come; None for what the fields say.
+
+    Raises:
+        ApiError: A field is wrong.
+    """
     usual = Sampling()
     try:
         sampling = Sampling(
@@ -151,7 +167,8 @@ def _request(
             fields.number("temperature", usual.temperature),
             fields.integer("seed"),
         )
-        wanted = Wanted(sampling, count, _stops(fields.get("stop")))
+        schema = _schema(fields.get("response_format"))
+        wanted = Wanted(sampling, count, _stops(fields.get("stop")), schema)
     except InputError as error:
         said = str(error)
         name = count_name if "`max_tokens`" in said else said.split("`")[1]
@@ -163,7 +180,7 @@ def _request(
         fields.text("model"),
         prompt,
         wanted,
-        fields.flag("stream"),
+        fields.flag("stream") if streams is None else streams,
         bool(options.get("include_usage")),
     )
 
@@ -175,3 +192,25 @@ def _stops(given: object) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
         raise wrong("stop", "a text, or a list of texts")
     return tuple(found)
+
+
+def _schema(given: object) -> str | None:
+    """Return the text of the JSON schema that a response has to follow; None for any text.
+
+    Raises:
+        ApiError: The form is unknown.
+    """
+    kind = given.get("type") if isinstance(given, dict) else given
+    if kind is None or kind == "text":
+        return None
+    if kind == "json_object":
+        return ANY_OBJECT
+    named = given.get("json_schema") if isinstance(given, dict) else None
+    schema = named.get("schema") if isinstance(named, dict) else None
+    if kind != "json_schema" or not isinstance(schema, dict):
+        raise wrong(
+            "response_format",
+            "an object with the `type` `text`, `json_object`, or `json_schema` and "
+            "`json_schema.schema`",
+        )
+    return json.dumps(schema)

@@ -3,9 +3,11 @@
 import json
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tightship.driver.openai.openai_error import ApiError
 from tightship.driver.texts.answer import Ended
 
 DONE = b"data: [DONE]\n\n"
@@ -58,8 +60,12 @@ class TextResponse:
         last = self._event(delta, end.finish_reason)
         if has_usage:
             said = {**self._head(self._chunk), "choices": [], "usage": usage(end)}
-            last += _event(said)
+            last += event(said)
         return last + DONE
+
+    def failed(self, refusal: ApiError) -> bytes:
+        """Return the last event of a stream that fails."""
+        return b"data: " + refusal.body + b"\n\n"
 
     @property
     def _chunk(self) -> str:
@@ -70,7 +76,7 @@ class TextResponse:
 
     def _event(self, delta: dict[str, Any], finish_reason: str | None) -> bytes:
         choice = {"index": 0, **delta, "finish_reason": finish_reason, "logprobs": None}
-        return _event({**self._head(self._chunk), "choices": [choice]})
+        return event({**self._head(self._chunk), "choices": [choice]})
 
     def _head(self, kind: str) -> dict[str, Any]:
         prefix = "chatcmpl" if self.is_chat else "cmpl"
@@ -90,10 +96,6 @@ def usage(end: Ended) -> dict[str, Any]:
     }
 
 
-def failed(body: bytes) -> bytes:
-    """Return the last event of a stream that fails."""
-    return b"data: " + body + b"\n\n"
-
-
-def _event(said: dict[str, Any]) -> bytes:
+def event(said: Mapping[str, Any]) -> bytes:
+    """Return an event of a stream."""
     return b"data: " + json.dumps(said).encode() + b"\n\n"

@@ -12,6 +12,7 @@ from tightship.driver.printable import printable
 from tightship.driver.texts.answer import Asked, Ended
 from tightship.driver.texts.encoder_models import EncoderModels
 from tightship.driver.texts.session_slots import SessionSlots
+from tightship.driver.texts.text_counts import TextCounts, TextState, text_metrics
 from tightship.driver.texts.text_limits import TextLimits
 from tightship.driver.texts.text_worker import TextWorker
 from tightship.errors import FormatError, GraphError
@@ -49,6 +50,7 @@ class TextModels:
     repository: Repository
     limits: TextLimits
     encoders: EncoderModels = field(init=False)
+    _counts: dict[str, TextCounts] = field(default_factory=dict)
     _made: dict[Model, TextModel] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
@@ -92,6 +94,21 @@ class TextModels:
         with self.repository.used(name) as served:
             return self._text_model(served)
 
+    def check_version(self, name: str, version: str | None) -> None:
+        """Check that a version of a model is the one that answers, the latest.
+
+        Raises:
+            OipError: The model or its version is not ready, or is another one.
+        """
+        if version is None:
+            return
+        latest = self.repository.served(name)
+        if self.repository.served(name, version).model is not latest.model:
+            raise OipError(
+                f"version {version} of `{name}` does not answer texts; version {latest.version} "
+                "does", Code.NOT_FOUND,
+            )  # fmt: skip
+
     def ask(self, name: str, asked: Asked) -> TextModel:
         """Ask a model for an answer; it stays open until the answer ends.
 
@@ -115,6 +132,16 @@ class TextModels:
             self.repository.end_use(served)
             raise
         return found
+
+    def metrics(self) -> str:
+        """Return the metrics of all models that have been asked, in Prometheus' text format."""
+        workers = {each.name: each.worker for each in tuple(self._made.values())}
+        states = []
+        for name, counts in tuple(self._counts.items()):
+            worker = workers.get(name)
+            now = (0, 0, 0) if worker is None else (*worker.load, worker.sessions)
+            states.append(TextState(name, counts, *now))
+        return text_metrics(states)
 
     def stop(self) -> None:
         """End all answers after their current step."""
@@ -149,7 +176,8 @@ class TextModels:
         slots = SessionSlots.of(served.model, self.limits)
         if is_early:
             slots.prepare()
-        worker = TextWorker(served.name, slots, self.limits.waiting)
+        counts = self._counts.setdefault(served.name, TextCounts())
+        worker = TextWorker(served.name, slots, self.limits.waiting, counts)
         return TextModel(served.name, served.model.tokenizer, worker)
 
     def _withdraw(self, model: Model) -> None:

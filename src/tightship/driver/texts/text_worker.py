@@ -9,6 +9,7 @@ from time import monotonic
 
 from tightship.driver.texts.answer import Asked, Ended
 from tightship.driver.texts.session_slots import SessionSlots, Slot, sizes
+from tightship.driver.texts.text_counts import TextCounts
 from tightship.errors import StoppedError, TightshipError
 from tightship.text.generation import Generation
 
@@ -34,6 +35,7 @@ class Running:
     asked: Asked
     slot: Slot
     answer: Generation | None = None
+    has_begun: bool = False
 
     @property
     def reads_a_token(self) -> bool:
@@ -50,14 +52,22 @@ class TextWorker:
     have threads of their own, and it takes one arena.
     """
 
-    def __init__(self, name: str, slots: SessionSlots, waiting_max: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        slots: SessionSlots,
+        waiting_max: int,
+        counts: TextCounts | None = None,
+    ) -> None:
         """Begin to wait for requests.
 
         Args:
             name: Name of the model.
             slots: Its sessions.
             waiting_max: Requests that may wait for a session.
+            counts: Counts of its answers, which may outlive it; None for new ones.
         """
+        self.counts = TextCounts() if counts is None else counts
         self._name, self._slots, self._waiting_max = name, slots, waiting_max
         self._waiting = deque[Asked]()
         self._running: list[Running] = []
@@ -74,6 +84,11 @@ class TextWorker:
         return self._slots.context
 
     @property
+    def sessions(self) -> int:
+        """Answers that may run at once."""
+        return self._slots.count
+
+    @property
     def load(self) -> tuple[int, int]:
         """Answers that run, and requests that wait."""
         return len(self._running), len(self._waiting)
@@ -88,6 +103,7 @@ class TextWorker:
             waiting = len(self._waiting)
             is_free = not waiting and len(self._running) < self._slots.count
             if self._is_ending or (not is_free and waiting >= self._waiting_max):
+                self.counts.refuse()
                 after_s = max(1, ceil(self._took_s * (waiting + 1) / self._slots.count))
                 raise BusyError(
                     f"{len(self._running)} answers run and {waiting} requests wait for the model "
@@ -204,6 +220,9 @@ class TextWorker:
 
     def _report(self, running: Running, answer: Generation, piece: str) -> None:
         """Report what a step made certain, and the end."""
+        if answer.tokens and not running.has_begun:
+            running.has_begun = True
+            self.counts.begin(monotonic() - running.asked.came_s)
         if piece:
             _report(running.asked, piece)
         if answer.finish_reason is not None:
@@ -214,6 +233,7 @@ class TextWorker:
         with self._changed:
             self._running.remove(running)
             self._slots.give_back(running.slot)
+        self.counts.end(end)
         if end.error is None:
             self._took_s += (monotonic() - running.asked.came_s - self._took_s) / 4
         _report(running.asked, end)

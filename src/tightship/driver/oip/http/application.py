@@ -53,6 +53,8 @@ KNOWN_MAX = 256
 CLOSES = (b"Connection", b"close")
 TEXTS = "/v1/"
 """Beginning of the paths of OpenAI's API."""
+GENERATE = ("/generate", "/generate_stream")
+"""Ends of the paths of the protocol's calls for texts."""
 ROOT = "/v2"
 """Path of the protocol, which a path that the application is mounted at may end with."""
 
@@ -88,7 +90,7 @@ class HttpApplication:
         self._long = LongCalls(calls, self._respond, executor, loaders, queue)
         self._known: dict[bytes, HttpRequest] = {}
         self.texts: ASGI | None = None
-        """Application that answers below `/v1/`; None for none."""
+        """Application that answers below `/v1/`, and `generate`; None for none."""
         self.log = RefusalLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -132,7 +134,7 @@ class HttpApplication:
             use: Counts the bytes of request and response.
         """
         request_id = _noted(scope, client, account)
-        if self.texts is not None and scope["path"].startswith(TEXTS):
+        if self.texts is not None and _is_of_texts(scope["path"]):
             await self.texts(scope, _counted(receive, use), send)
             return
         caller = self._calls.caller(account, client)
@@ -315,6 +317,10 @@ def _target(scope: Scope) -> str:
         path = path if path == ROOT or path.startswith(f"{ROOT}/") else f"{ROOT}{path}"
     query = scope.get("query_string", b"")
     return f"{path}?{query.decode('latin-1')}" if query else path
+
+
+def _is_of_texts(path: str) -> bool:
+    return path.startswith(TEXTS) or (path.startswith(ROOT) and path.endswith(GENERATE))
 
 
 def _said(scope: Scope) -> str:
