@@ -39,9 +39,7 @@ template <int Bits> class Lines {
     explicit Lines(char *to) : to_(to) {}
 
     void put(Ints numbers) {
-        typedef int8_t Small __attribute__((vector_size(kWidth)));
-        const Small small = __builtin_convertvector(numbers, Small);
-        __builtin_memcpy(numbers_ + count_, &small, sizeof small);
+        store_bytes(numbers_ + count_, numbers);
         count_ += kWidth;
         if (count_ == kElements)
             end_line();

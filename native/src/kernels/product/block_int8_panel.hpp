@@ -42,20 +42,20 @@ template <int Bits> class PanelNumbers {
 
     void put(Ints x) {
         if constexpr (Bits == 8 && kHasDot) {
-            write<int8_t>(x);
+            write_bytes(x);
         } else if constexpr (Bits == 8) {
-            write<int16_t>(__builtin_shufflevector(x, x, 0, 2, 1, 3, 4, 6, 5, 7));
+            write_shorts(__builtin_shufflevector(x, x, 0, 2, 1, 3, 4, 6, 5, 7));
         } else if constexpr (Bits == 4 && kWidth == 16) {
-            write<int8_t>(__builtin_shufflevector(x, x, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9,
-                                                  11, 13, 15));
+            write_bytes(__builtin_shufflevector(x, x, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11,
+                                                13, 15));
         } else if constexpr (Bits == 4) {
-            write<int8_t>(__builtin_shufflevector(x, x, 0, 2, 4, 6, 1, 3, 5, 7));
+            write_bytes(__builtin_shufflevector(x, x, 0, 2, 4, 6, 1, 3, 5, 7));
         } else if constexpr (kWidth == 16) {
-            write<int8_t>(__builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3,
-                                                  7, 11, 15));
+            write_bytes(__builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7,
+                                                11, 15));
         } else if (is_second_) {
-            write<int8_t>(__builtin_shufflevector(first_, x, 0, 4, 8, 12, 1, 5, 9, 13));
-            write<int8_t>(__builtin_shufflevector(first_, x, 2, 6, 10, 14, 3, 7, 11, 15));
+            write_bytes(__builtin_shufflevector(first_, x, 0, 4, 8, 12, 1, 5, 9, 13));
+            write_bytes(__builtin_shufflevector(first_, x, 2, 6, 10, 14, 3, 7, 11, 15));
             is_second_ = false;
         } else {
             first_ = x;
@@ -64,11 +64,16 @@ template <int Bits> class PanelNumbers {
     }
 
   private:
-    template <class Number> void write(Ints numbers) {
-        typedef Number Some __attribute__((vector_size(kWidth * sizeof(Number))));
-        const Some some = __builtin_convertvector(numbers, Some);
-        __builtin_memcpy(to_, &some, sizeof some);
-        to_ += sizeof some;
+    void write_bytes(Ints numbers) {
+        store_bytes(to_, numbers);
+        to_ += kWidth;
+    }
+
+    void write_shorts(Ints numbers) {
+        typedef int16_t Shorts __attribute__((vector_size(kWidth * sizeof(int16_t))));
+        const Shorts shorts = __builtin_convertvector(numbers, Shorts);
+        __builtin_memcpy(to_, &shorts, sizeof shorts);
+        to_ += sizeof shorts;
     }
 
     char *to_;

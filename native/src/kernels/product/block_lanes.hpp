@@ -50,6 +50,23 @@ inline Vector floats_of(Ints x) {
     return _mm512_cvtepi32_ps(reinterpret_cast<__m512i>(x));
 }
 
+inline float widened(uint16_t half) {
+    return _mm512_cvtss_f32(_mm512_cvtph_ps(_mm256_castsi128_si256(_mm_cvtsi32_si128(half))));
+}
+
+/// Loads a vector's number of bytes as natural numbers. (GCC 12 converts vectors of bytes by the
+/// built-in function one element at a time.)
+inline Ints naturals(const char *from) {
+    return reinterpret_cast<Ints>(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from))));
+}
+
+/// Stores the lowest byte of each integer.
+inline void store_bytes(char *to, Ints x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(to),
+                     _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(x)));
+}
+
 inline float sum_of(Vector x) {
     return _mm512_reduce_add_ps(x);
 }
@@ -155,6 +172,23 @@ inline Vector floats_of(Ints x) {
     return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(x));
 }
 
+inline float widened(uint16_t half) {
+    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
+}
+
+inline Ints naturals(const char *from) {
+    return reinterpret_cast<Ints>(
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(from))));
+}
+
+/// Stores integers of -128 to 127 as bytes.
+inline void store_bytes(char *to, Ints x) {
+    const auto wide = reinterpret_cast<__m256i>(x);
+    const __m128i shorts =
+        _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i *>(to), _mm_packs_epi16(shorts, shorts));
+}
+
 inline float sum_of(Vector x) {
     const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
     const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
@@ -211,6 +245,12 @@ inline Bytes signed_by(Bytes x, Bytes sign) {
 }
 
 #endif
+
+inline float half_of(const char *from) {
+    uint16_t half;
+    __builtin_memcpy(&half, from, sizeof half);
+    return widened(half);
+}
 
 inline Ints lane_numbers() {
     Ints result{};

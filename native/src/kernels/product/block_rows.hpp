@@ -62,10 +62,7 @@ template <int Bits> struct Decoder {
         else
             __builtin_memcpy(given, from, static_cast<size_t>((count * Bits + 7) / 8));
         if constexpr (Bits == 8) {
-            typedef uint8_t Small __attribute__((vector_size(kWidth)));
-            Small small;
-            __builtin_memcpy(&small, given, sizeof small);
-            return __builtin_convertvector(small, Ints);
+            return naturals(reinterpret_cast<const char *>(given));
         } else {
             constexpr int kPerWord = 32 / Bits;
             uint32_t words[2];

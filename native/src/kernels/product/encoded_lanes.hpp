@@ -10,18 +10,6 @@ namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
-/// Returns bytes as integers.
-inline Ints naturals(const char *from) {
-    typedef uint8_t Small __attribute__((vector_size(kWidth)));
-    Small small;
-    __builtin_memcpy(&small, from, sizeof small);
-    return __builtin_convertvector(small, Ints);
-}
-
-inline float half_of(const char *from) {
-    return load_halves(from, 1)[0];
-}
-
 inline int word_of(const char *from) {
     int word;
     __builtin_memcpy(&word, from, sizeof word);
