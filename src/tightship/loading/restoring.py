@@ -78,6 +78,7 @@ def load_prepared(
     own = StoredShapes(stored, check)
     others = own if further is None else further(own)
     loaded = Model(stored.prepared(index), bounds, others, packed=stored.copies)
+    stored.forget()
     release_unused()
     return loaded
 

@@ -71,6 +71,34 @@ class MappedBacking:
         return self.content
 
 
+@dataclass(frozen=True, slots=True)
+class _Description:
+    """Descriptions of programs as JSON values.
+
+    Attributes:
+        recipes: Recipes of layouts, primitives and kernels.
+        shapes: Input shapes of each program.
+        programs: The programs.
+    """
+
+    recipes: list[Sequence[object]]
+    shapes: list[object]
+    programs: list[object]
+
+    @staticmethod
+    def of(text: object) -> "_Description":
+        """Take them from the description of a model.
+
+        Raises:
+            MalformedError: They are not there.
+        """
+        found = text if isinstance(text, dict) else {}
+        recipes = [fields.items(found.get(name)) for name in MEMBERS[-3:]]
+        programs = [fields.record(each, "shapes", "program")
+                    for each in fields.items(found.get("programs"))]  # fmt: skip
+        return _Description(recipes, [each for each, _ in programs], [each for _, each in programs])
+
+
 class StoredModel:
     """Prepared model in a file whose header and program section have the right checksums.
 
@@ -99,9 +127,10 @@ class StoredModel:
         """
         self.path = os.fspath(path)
         self._container = open_container(self.path)
+        self._part: tuple[int, int] | None = None
         self.copies, self.weights_bytes = tuple(base), 0
         with self._reading():
-            self._read(json.loads(self._container.text))
+            self._read(self._text())
 
     def part(self, start: int, size: int) -> "StoredModel":
         """Return further programs over the weights of this model, with what weights they add.
@@ -114,10 +143,10 @@ class StoredModel:
             FormatError: The file is damaged.
         """
         found = StoredModel.__new__(StoredModel)
-        found.path, found._container = self.path, self._container
+        found.path, found._container, found._part = self.path, self._container, (start, size)
         found.copies, found.weights_bytes = self.copies, self.weights_bytes
         with self._reading():
-            found._read(json.loads(self._container.recipe(start, size)))
+            found._read(found._text())
             if found.sessions or not found.compatibility.is_part_of(self.compatibility):
                 raise MalformedError("programs of sessions are not for the model's environment")
         return found
@@ -158,6 +187,25 @@ class StoredModel:
         """Checksum of the header, which covers the program section and has that of each weight."""
         return self._container.checksum
 
+    def forget(self) -> None:
+        """Forget how programs are described, which is read from the file again when wanted."""
+        self._described = None
+
+    def _text(self) -> object:
+        """Read the description of the model, or of its part, as JSON values."""
+        container = self._container
+        return json.loads(container.text if self._part is None else container.recipe(*self._part))
+
+    def _description(self) -> "_Description":
+        """Return how programs are described.
+
+        Raises:
+            MalformedError: The file is damaged.
+        """
+        if self._described is None:
+            self._described = _Description.of(self._text())
+        return self._described
+
     def _read(self, text: object) -> None:
         more = text if isinstance(text, dict) else {}
         self.steps = more.pop("steps", None)
@@ -175,12 +223,9 @@ class StoredModel:
         room = MappedBacking(np.frombuffer(self._container.weights(), np.uint8))
         self._checksums: list[int] = []
         self.copies += tuple([self._copy(row, room) for row in fields.items(values["weights"])])
-        self._recipes = [fields.items(values[name]) for name in MEMBERS[-3:]]
-        programs = [fields.record(each, "shapes", "program")
-                    for each in fields.items(values["programs"])]  # fmt: skip
-        self._programs = [program for _, program in programs]
-        self.keys = tuple([_key(shapes) for shapes, _ in programs])
-        if not self.compatibility.needs_library and any(self._recipes[:2]):
+        described = self._described = _Description.of(text)
+        self.keys = tuple([_key(shapes) for shapes in described.shapes])
+        if not self.compatibility.needs_library and any(described.recipes[:2]):
             raise MalformedError("it has layouts or primitives of a library that it does not need")
         if not self.keys or len(set(self.keys)) < len(self.keys):
             raise MalformedError("its programs are none, or not for shapes of their own")
@@ -237,7 +282,8 @@ class StoredModel:
         """
         with self._reading():
             with library_threads(self.compatibility.threads):
-                stored = self._program(index, reconstruct(self._container, self._recipes))
+                recipes = self._description().recipes
+                stored = self._program(index, reconstruct(self._container, recipes))
             check_bounds(stored.placement)
         if key_of(stored.placement.lowered) != self.keys[index]:
             raise damaged(self.path, "a program is for other shapes than it says")
@@ -267,7 +313,7 @@ class StoredModel:
     def _program(self, index: int, made: Made | None) -> StoredProgram:
         weights = [copy.weight for copy in self.copies]
         with self._reading():
-            program = self._programs[index]
+            program = self._description().programs[index]
             if isinstance(program, list):  # text among the recipes
                 start, count = map(fields.integer, fields.items(program, 2))
                 program = json.loads(self._container.recipe(start, count))

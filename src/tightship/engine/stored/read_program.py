@@ -1,8 +1,8 @@
 """Reads a program and its plan from JSON values of `write_program`, trusting none of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import get_args
+from dataclasses import dataclass, field, replace
+from typing import cast, get_args
 
 import numpy as np
 
@@ -64,6 +64,18 @@ class _Context:
     slots: tuple[Slot, ...]
     weights: tuple[PackedWeight, ...]
     operands: tuple[Operand, ...] = ()
+    known: dict[object, object] = field(default_factory=dict)
+    """Texts and shapes, each of which many parts have: one object is kept of equal ones."""
+
+    def text(self, value: object) -> str:
+        """Read a text."""
+        found = fields.text(value)
+        return cast("str", self.known.setdefault(found, found))
+
+    def lengths(self, value: object) -> tuple[int, ...]:
+        """Read a shape."""
+        found = fields.integers(value)
+        return cast("tuple[int, ...]", self.known.setdefault(found, found))
 
 
 def read_program(
@@ -89,10 +101,10 @@ def read_program(
         )
     )  # fmt: skip
     own = tuple([weights[place] for place in fields.indices(used, len(weights))])
-    context = _Context(made, tuple(fields.each(slots, _slot)), own)
-    context = _Context(
-        made, context.slots, own, tuple([_operand(row, context) for row in fields.items(operands)])
-    )
+    context = _Context(made, (), own)
+    context = replace(context, slots=tuple([_slot(row, context) for row in fields.items(slots)]))
+    read = tuple([_operand(row, context) for row in fields.items(operands)])
+    context = replace(context, operands=read)
     lowered = Lowered(
         tuple([_step(step, context) for step in fields.items(steps)]),
         context.slots,
@@ -107,13 +119,13 @@ def read_program(
     external = [index for index, slot in enumerate(context.slots) if slot.external]
     if sorted(ports) != external:
         raise MalformedError("its inputs and outputs are not what its caller has")
-    placement = Placement(lowered, _schedule_plan(lowered, plan), (0,) * len(own), total)
+    placement = Placement(lowered, _schedule_plan(lowered, plan, context), (0,) * len(own), total)
     return StoredProgram(placement, fields.amounts(strategies), fields.integer(runtime))
 
 
-def _slot(value: object) -> Slot:
+def _slot(value: object, context: _Context) -> Slot:
     name, size, external = fields.items(value, 3)
-    return Slot(fields.text(name), fields.integer(size), fields.flag(external))
+    return Slot(context.text(name), fields.integer(size), fields.flag(external))
 
 
 def _named(value: object, table: Mapping[str, fields.Value]) -> fields.Value:
@@ -130,16 +142,15 @@ def _operand(value: object, context: _Context) -> Operand:
     place = fields.index(slot, len(backings))
     if lies is not Space.WEIGHTS and context.slots[place].external != (lies is Space.EXTERNAL):
         raise MalformedError(f"an operand in slot {place} is elsewhere than its slot")
-    lengths = fields.integers(shape)
+    lengths = context.lengths(shape)
     if len(lengths) > AXES_MAX:
         raise MalformedError(f"an operand has {len(lengths)} axes")
     desc = None
     if context.made is not None:
         which = fields.integer(layout, -1, len(context.made.layouts) - 1)
         desc = None if which < 0 else context.made.layouts[which]
-    return Operand(
-        fields.text(name), lies, place, _named(dtype, DTYPES), lengths, desc, fields.integer(offset)
-    )
+    kind, start = _named(dtype, DTYPES), fields.integer(offset)
+    return Operand(context.text(name), lies, place, kind, lengths, desc, start)
 
 
 def _ports(value: object, context: _Context) -> dict[str, Operand]:
@@ -160,8 +171,8 @@ def _step(value: object, context: _Context) -> LoweredStep:
         value, 9
     )
     return LoweredStep(
-        fields.text(name), fields.text(operator), _named(kernel, KERNEL_KINDS),
-        fields.text(implementation), _operands(reads, context), _operands(writes, context),
+        context.text(name), context.text(operator), _named(kernel, KERNEL_KINDS),
+        context.text(implementation), _operands(reads, context), _operands(writes, context),
         _work(fields.text(name), work, context), fields.integer(scratch),
         tuple([_sharing(each, context) for each in fields.items(sharing)]),
     )  # fmt: skip
@@ -211,7 +222,7 @@ def _work(name: str, value: object, context: _Context) -> Work:
     )
 
 
-def _schedule_plan(lowered: Lowered, value: object) -> SchedulePlan:
+def _schedule_plan(lowered: Lowered, value: object, context: _Context) -> SchedulePlan:
     (size, start, stop, alignment, names, offset, strategy, bound, status, of_value, of_scratch,
      in_place, parts, inside) = fields.record(
         value, "size", "start", "stop", "alignment", "names", "offset", "strategy", "lower_bound",
@@ -220,7 +231,7 @@ def _schedule_plan(lowered: Lowered, value: object) -> SchedulePlan:
     schedule = schedule_of(lowered)
     problem = Problem(
         _column(size), _column(start), _column(stop), _column(alignment),
-        fields.each(names, fields.text),
+        fields.each(names, context.text),
     )  # fmt: skip
     offsets = _column(offset)
     if len(offsets) != problem.count or (offsets % ALIGNMENT).any():
