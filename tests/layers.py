@@ -216,8 +216,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.feeds": "errors graph engine",
     "model.bound_run": "_core errors engine model.feeds",
     "model.step_sizes": "_core graph engine",
-    "model.step_arrays": "engine model.feeds",
-    "model.step_programs": "errors graph engine model.feeds model.step_arrays model.step_sizes",
+    "model.step_arrays": "_core engine model.feeds",
+    "model.step_programs": (
+        "_core errors graph engine model.feeds model.step_arrays model.step_sizes"
+    ),
     "model.session_file": "atomic_file errors engine safetensors",
     "model.session_text": "_core errors text",
     "model.session_use": "errors model.session",

@@ -62,6 +62,7 @@ NB_MODULE(_core, module) {
     tightship::bind::onednn(module);
     tightship::bind::kernels(module);
     tightship::bind::program(module);
+    tightship::bind::session_steps(module);
     tightship::bind::permits(module);
     tightship::bind::repeats(module);
     tightship::bind::request_metrics(module);

@@ -1813,6 +1813,12 @@ class NativeStepGraph:
 
     def __init__(self, first: int, last: int, edges: Sequence[tuple[int, int]]) -> None: ...
 
+class FixedOperands:
+    """Addresses of arrays that are the same in many runs, by slot."""
+
+    def __init__(self, arrays: dict[int, object]) -> None:
+        """Note C-contiguous arrays, which the caller keeps while they are bound."""
+
 class NativeContext:
     """Program bound to one arena."""
 
@@ -1823,6 +1829,12 @@ class NativeContext:
         Bind a slot to a C-contiguous array, which the caller keeps until the run is over.
         """
 
+    def bind_fixed(self, fixed: FixedOperands | None) -> None:
+        """
+        Bind slots to arrays that stay where they are, unless the last call did; None forgets
+        which these were.
+        """
+
     def run(self, steps: tuple[int, int], stop: StopFlag, deadline_ns: int | None = None, ends_ns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')] | None = None) -> str:
         """
         Run steps [first, last), without the GIL unless they took less than 20 us the last time; return "done", "stopped" or "deadline".
@@ -1831,6 +1843,122 @@ class NativeContext:
     def run_at_once(self, steps: NativeStepGraph, workers: int, stop: StopFlag, deadline_ns: int | None = None) -> str:
         """
         Run steps concurrently, each once those that it waits for have ended; otherwise like `run`.
+        """
+
+class ArenaClaim:
+    """Use of an arena's memory by one run at a time."""
+
+    def __init__(self) -> None: ...
+
+    def take(self) -> bool:
+        """Return whether nothing else had it."""
+
+    def give(self) -> None: ...
+
+    @property
+    def is_taken(self) -> bool: ...
+
+    @property
+    def used_ns(self) -> int:
+        """Time of `time.monotonic_ns` after the last run of `TokenSteps`."""
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that this run needed."""
+
+class SessionState:
+    """State of a session that each of its steps changes."""
+
+    def __init__(self) -> None: ...
+
+    def begin(self) -> bool:
+        """
+        Begin a use, after which no token is ready; return False if there is one already.
+        """
+
+    def end(self) -> None:
+        """End a use."""
+
+    @property
+    def is_of_this_process(self) -> bool: ...
+
+    @property
+    def length(self) -> int:
+        """Tokens that there are."""
+
+    @length.setter
+    def length(self, arg: int, /) -> None: ...
+
+    @property
+    def uses(self) -> int:
+        """Uses so far, without those that no caller began."""
+
+    @uses.setter
+    def uses(self, arg: int, /) -> None: ...
+
+    @property
+    def used_ns(self) -> int:
+        """Time of `time.monotonic_ns` at which the last use ended."""
+
+    @property
+    def ready(self) -> int:
+        """Tokens up to which a step of one needs no preparation."""
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether tokens of `TokenSteps` are noted for `take_written`."""
+
+    @keeps_tokens.setter
+    def keeps_tokens(self, arg: bool, /) -> None: ...
+
+    def make_ready(self, ready: int, fixed: FixedOperands, token: object, past: object, is_wide: bool) -> None:
+        """
+        Let `TokenSteps` append tokens until the next use begins.
+
+        Args:
+            ready: Tokens up to which rows of the caches may be written.
+            fixed: Operands but the logits; their arrays stay until the next use.
+            token: One of these arrays, of the token.
+            past: Array of the number of tokens before.
+            is_wide: Whether the token has 64 bits, not 32.
+        """
+
+    def take_written(self) -> list[int]:
+        """Return the tokens that were noted since the last call."""
+
+class TokenSteps:
+    """Steps of one token in one call each, where all is prepared for it."""
+
+    def __init__(self, count: int, logits: int, make: object) -> None:
+        """
+        Refer to a program.
+
+        Args:
+            count: Native steps of the program, which has no others.
+            logits: Slot of its only result.
+            make: Returns an array for that.
+        """
+
+    def add(self, context: object, range: object, claim: object, needed_bytes: int) -> None:
+        """
+        Use an arena from now on, unless it is used already; those whose memory was given back
+        are forgotten.
+        """
+
+    def clear(self) -> None:
+        """Use no arena any more."""
+
+    @property
+    def arena_count(self) -> int: ...
+
+    def step(self, state: SessionState, tokens: object, stop: object) -> Any:
+        """
+        Append a token, `[token]`, and return its logits.
+
+        Returns None, changing nothing, if it cannot: the tokens are others, their row or an arena is
+        not ready, or the session is in use. Returns "stopped", or raises what the run raised, with the
+        use of the session not ended
+        and nothing ready.
         """
 
 class Place:

@@ -52,7 +52,8 @@ def shorten(error: BaseException) -> None:
 def public_call(function: Callable[P, R], doing: str | None = None) -> Callable[P, R]:
     """Wrap a function so that its errors have short tracebacks and name a wrong argument.
 
-    Types of arguments are looked at only after a bare error, such as a `TypeError` from within.
+    A function that is wrapped already stays as it is. Types of arguments are looked at only after a
+    bare error, such as a `TypeError` from within.
 
     Args:
         function: The function.
@@ -84,7 +85,8 @@ def public_call(function: Callable[P, R], doing: str | None = None) -> Callable[
             shorten(explained)
             raise explained from error
 
-    return call
+    is_wrapped = getattr(function, "__code__", None) is getattr(call, "__code__", call)
+    return function if is_wrapped else call
 
 
 def _wrong_argument(

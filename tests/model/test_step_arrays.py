@@ -29,7 +29,10 @@ def test_a_step_binds_nothing_that_the_last_one_has_bound(session: tightship.Ses
     context = session._programs._arenas.pool._free[0].arena(
         session._programs._places_of(1).executable
     )
-    with mock.patch.object(context, "context", wraps=context.context) as native:
+    with (
+        mock.patch.object(context, "context", wraps=context.context) as native,
+        mock.patch.object(session._programs, "token_steps", None),
+    ):
         session.step([3])
     assert [call.args[0] for call in native.bind_external.call_args_list] == [
         session._programs._places_of(1).logits

@@ -29,14 +29,8 @@ std::string run(Context &context, std::pair<size_t, size_t> steps, const StopFla
                 std::optional<int64_t> deadline_ns, std::optional<Ends> ends_ns) {
     if (ends_ns && ends_ns->shape(0) != steps.second - steps.first)
         throw std::invalid_argument("`ends_ns` needs one number for each step.");
-    const std::function<void()> poll = check_signals;
-    // Many threads that run small models would otherwise hand the GIL on twice for each run.
-    std::optional<GilReleased> release;
-    if (!context.is_short(steps.first, steps.second))
-        release.emplace();
-    int64_t *ends = ends_ns ? ends_ns->data() : nullptr;
     return name_of(
-        context.run(steps.first, steps.second, {stop, time_of(deadline_ns), poll}, ends));
+        run_steps(context, steps, stop, deadline_ns, ends_ns ? ends_ns->data() : nullptr));
 }
 
 /// Dependencies, with the state of one run at a time.
@@ -85,6 +79,56 @@ void primitives(nb::class_<Program> &program) {
 }
 #endif
 
+void fixed_operands(nb::module_ &module) {
+    nb::class_<FixedOperands>(module, "FixedOperands",
+                              "Addresses of arrays that are the same in many runs, by slot.")
+        .def(
+            "__init__",
+            [](FixedOperands *self, const nb::typed<nb::dict, uint32_t, nb::object> &arrays) {
+                FixedOperands made;
+                for (const auto &[slot, array] : arrays)
+                    made.add(nb::cast<uint32_t>(slot), first_byte(array));
+                new (self) FixedOperands(std::move(made));
+            },
+            "arrays"_a, "Note C-contiguous arrays, which the caller keeps while they are bound.");
+}
+
+void native_context(nb::module_ &module) {
+    nb::class_<Context>(module, "NativeContext", "Program bound to one arena.")
+        .def(
+            "__init__",
+            [](Context *self, const Program &program, uintptr_t arena) {
+                new (self) Context(program, reinterpret_cast<void *>(arena));
+            },
+            "program"_a, "arena_address"_a, nb::keep_alive<1, 2>())
+        .def(
+            "bind_external",
+            [](Context &self, uint32_t slot, nb::handle array) {
+                self.bind_external(slot, first_byte(array));
+            },
+            "slot"_a, "array"_a,
+            "Bind a slot to a C-contiguous array, which the caller keeps until the run is over.")
+        .def(
+            "bind_fixed",
+            [](Context &self, const FixedOperands *fixed) {
+                if (fixed == nullptr)
+                    self.forget_fixed();
+                else
+                    self.bind_fixed(*fixed);
+            },
+            "fixed"_a.none(),
+            "Bind slots to arrays that stay where they are, unless the last call did; None "
+            "forgets\nwhich these were.")
+        .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
+             "ends_ns"_a = nb::none(),
+             "Run steps [first, last), without the GIL unless they took less than 20 us the last "
+             "time; return \"done\", \"stopped\" or \"deadline\".")
+        .def("run_at_once", &run_at_once, "steps"_a, "workers"_a, "stop"_a,
+             "deadline_ns"_a = nb::none(),
+             "Run steps concurrently, each once those that it waits for have ended; otherwise like "
+             "`run`.");
+}
+
 } // namespace
 
 void program(nb::module_ &module) {
@@ -118,28 +162,8 @@ void program(nb::module_ &module) {
                          "Dependencies between native steps, with the state of one run at a time.")
         .def(nb::init<size_t, size_t, const std::vector<std::pair<int64_t, int64_t>> &>(),
              "first"_a, "last"_a, "edges"_a);
-    nb::class_<Context>(module, "NativeContext", "Program bound to one arena.")
-        .def(
-            "__init__",
-            [](Context *self, const Program &program, uintptr_t arena) {
-                new (self) Context(program, reinterpret_cast<void *>(arena));
-            },
-            "program"_a, "arena_address"_a, nb::keep_alive<1, 2>())
-        .def(
-            "bind_external",
-            [](Context &self, uint32_t slot, nb::handle array) {
-                self.bind_external(slot, first_byte(array));
-            },
-            "slot"_a, "array"_a,
-            "Bind a slot to a C-contiguous array, which the caller keeps until the run is over.")
-        .def("run", &run, "steps"_a, "stop"_a, "deadline_ns"_a = nb::none(),
-             "ends_ns"_a = nb::none(),
-             "Run steps [first, last), without the GIL unless they took less than 20 us the last "
-             "time; return \"done\", \"stopped\" or \"deadline\".")
-        .def("run_at_once", &run_at_once, "steps"_a, "workers"_a, "stop"_a,
-             "deadline_ns"_a = nb::none(),
-             "Run steps concurrently, each once those that it waits for have ended; otherwise like "
-             "`run`.");
+    fixed_operands(module);
+    native_context(module);
 }
 
 } // namespace tightship::bind

@@ -34,6 +34,17 @@ inline const char *name_of(Outcome outcome) {
     return "done";
 }
 
+/// Runs steps without the GIL, unless they took little time the last time: many threads that run
+/// small models would otherwise hand the GIL on twice for each run.
+inline Outcome run_steps(Context &context, std::pair<size_t, size_t> steps, const StopFlag &stop,
+                         std::optional<int64_t> deadline_ns, int64_t *ends_ns = nullptr) {
+    const std::function<void()> poll = check_signals;
+    std::optional<GilReleased> release;
+    if (!context.is_short(steps.first, steps.second))
+        release.emplace();
+    return context.run(steps.first, steps.second, {stop, time_of(deadline_ns), poll}, ends_ns);
+}
+
 /// Returns the address of an object's C-contiguous buffer.
 inline void *first_byte(nanobind::handle array) {
     Py_buffer view;

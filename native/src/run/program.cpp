@@ -1,5 +1,6 @@
 #include "tightship/run/program.hpp"
 
+#include <atomic>
 #include <cassert>
 
 namespace tightship {
@@ -10,7 +11,11 @@ constexpr auto kPollInterval = std::chrono::milliseconds(20);
 /// Less than what it costs another thread to begin, or this one to take a lock back from it.
 constexpr auto kShort = std::chrono::microseconds(20);
 
+std::atomic<uint64_t> fixed_count = 0;
+
 } // namespace
+
+FixedOperands::FixedOperands() : number_(++fixed_count) {}
 
 Outcome Watch::look() {
     if (stop_.load(std::memory_order_relaxed))
@@ -61,6 +66,14 @@ void Context::bind_external(uint32_t slot, void *data) {
     primitives_.bind_external(slot, static_cast<char *>(data));
     for (const auto &[space, index] : externals_.of(slot))
         addresses_[index] = static_cast<char *>(data) + program_.places_[index].offset_bytes;
+}
+
+void Context::bind_fixed(const FixedOperands &fixed) {
+    if (fixed.number_ == fixed_)
+        return;
+    for (const auto &[slot, data] : fixed.operands_)
+        bind_external(slot, data);
+    fixed_ = fixed.number_;
 }
 
 Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {

@@ -89,7 +89,7 @@ class JointSteps:
                 self._check(session)
             for session in sessions:
                 session._compute_again(given, 1)
-            starts = [session._length for session in sessions]
+            starts = [session._state.length for session in sessions]
             try:
                 for session, start in zip(sessions, starts, strict=True):
                     session._reach(start, start + 1)
@@ -111,9 +111,9 @@ class JointSteps:
     def _check(self, session: Session) -> None:
         if session._programs is not self.programs:
             raise InputError("The sessions of a joint step have different programs.")
-        if session._length + 1 > session.context:
+        if session._state.length + 1 > session.context:
             raise InputError(
-                f"The session has {session._length} tokens, as many as its context; truncate or "
+                f"The session has {session.length} tokens, as many as its context; truncate or "
                 "reset it."
             )
 
@@ -123,7 +123,7 @@ class JointSteps:
         name = self.programs.decoder.tokens
         inputs: dict[str, Array] = {name: np.array([tokens], self._token_type)}
         for i, session in enumerate(sessions):
-            inputs[named(PAST_LENGTH, i)] = np.array([session._length], np.int64)
+            inputs[named(PAST_LENGTH, i)] = np.array([session._state.length], np.int64)
         program = joint.program
         with program.reserved(program.first_key, limits) as (made, arena):
             fed = feeds.bind_besides(joint.besides, inputs, joint.kept)

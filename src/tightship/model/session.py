@@ -1,7 +1,5 @@
 """Defines `Session`: a text that a decoder goes on with, and the caches of its tokens."""
 
-import os
-import threading
 from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
@@ -9,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightship._core import StopFlag
-from tightship.engine.run.limits import Limits, limits_of
+from tightship._core import KernelError, SessionState, StopFlag
+from tightship.engine.run.limits import Limits, end, limits_of
 from tightship.engine.state.cache_rows import CacheRows
 from tightship.engine.state.page_pool import PagePool
 from tightship.errors import InputError
@@ -58,11 +56,9 @@ class Session(SessionText):
         self._pool = pool
         self._rows = self._new_rows(is_fork=is_fork)
         self._caches: BoundCaches | None = None
-        self._length = 0
+        self._state = SessionState()
         self._kept: KeptTokens | None = None
         self._prefixes: Prefixes | None = None
-        self._using = threading.Lock()
-        self._process = os.getpid()
         self._is_closed = False
         self._idle = IdleSession(self)
         if pool is not None and pool._evicts:
@@ -87,7 +83,11 @@ class Session(SessionText):
     @property
     def length(self) -> int:
         """Tokens that the session has."""
-        return self._length
+        return self._state.length
+
+    @property
+    def _uses(self) -> int:
+        return self._state.uses
 
     @property
     def context(self) -> int:
@@ -123,25 +123,56 @@ class Session(SessionText):
             DeadlineError, StoppedError: The step was ended.
             OutOfMemoryError: The system refuses memory.
         """
+        steps = self._programs.token_steps
+        if timeout_s is None and steps is not None:  # a token more, the most frequent by far
+            try:
+                found: NDArray[Any] | str | None = steps.step(self._state, tokens, stop)
+            except BaseException as error:
+                self._undo_token()
+                if isinstance(error, KernelError):
+                    raise InputError(str(error)) from None
+                raise
+            if isinstance(found, str):
+                self._undo_token()
+                end(found)
+            elif found is not None:
+                return found
         begin_use(self)  # a context manager takes time that steps of small models notice
         try:
             return self._step(tokens, limits_of(timeout_s, stop))
         finally:
             end_use(self)
 
+    def _undo_token(self) -> None:
+        """Clear the row of a token whose step has failed, and end the use."""
+        try:
+            length = self._state.length
+            self._rows.clear(length, length + 1)
+        finally:
+            end_use(self)
+
     def _step(self, tokens: ArrayLike, limits: Limits) -> NDArray[Any]:
         programs = self._programs
-        given = read_tokens(tokens, programs.decoder, self._length)
+        given = read_tokens(tokens, programs.decoder, self._state.length)
         for size in pieces(given.shape[1], programs.chunk):
             programs.program(size)
         self._compute_again(limits, given.shape[1])
-        found = self._stepped(given, self._length, limits)
+        found = self._stepped(given, self._state.length, limits)
         self._appended(given)
+        self._make_ready()
         return found[-1] if programs.last else np.concatenate(found, axis=1)
+
+    def _make_ready(self) -> None:
+        """Let steps of one token run without further preparation, as far as rows are there."""
+        bound = None if self._caches is None else self._caches.known(1)
+        is_whole = self._prefixes is None or self._programs.chunk > 1
+        if bound is not None and bound.takes_one_number and is_whole:
+            self._state.keeps_tokens = self._kept is not None
+            bound.make_ready(self._state, self._rows.ready)
 
     def _appended(self, tokens: Array) -> None:
         """Note tokens whose rows are there now."""
-        self._length += tokens.shape[1]
+        self._state.length += tokens.shape[1]
         if self._kept is not None:
             self._kept.add(tokens)
             if self._prefixes is not None:
@@ -201,7 +232,7 @@ class Session(SessionText):
         kept = self._kept
         if kept is None or not kept.are_evicted:
             return
-        if self._length:
+        if self._state.length:
             self._stepped(kept.all(), 0, limits, further)
         kept.are_evicted = False
 
@@ -223,22 +254,22 @@ class Session(SessionText):
             InputError: There are fewer tokens, or another thread uses the session.
         """
         with self._used():
-            if not 0 <= length <= self._length:
+            if not 0 <= length <= self._state.length:
                 raise InputError(
-                    f"The session has {self._length} tokens and cannot keep {length}; give a "
-                    f"number from 0 to {self._length}."
+                    f"The session has {self._state.length} tokens and cannot keep {length}; give a "
+                    f"number from 0 to {self._state.length}."
                 )
             self._clear(length)
             if self._kept is not None:
                 self._kept.cut(length)
             if self._prefixes is not None:
                 self._prefixes.cut(length)
-            self._length = length
+            self._state.length = length
 
     def _clear(self, start: int) -> None:
         """Set rows from `start` on to zero, unless the session is evicted."""
         if self._kept is None or not self._kept.are_evicted:
-            self._rows.clear(start, self._length)
+            self._rows.clear(start, self._state.length)
 
     def fork(self) -> "Session":
         """Return a session with the same tokens, which goes on by itself.
@@ -255,17 +286,17 @@ class Session(SessionText):
             self._compute_again(Limits())
             other = self._another(self._programs, self._inputs, self._pool, is_fork=True)
             if self._programs.appends:
-                other._rows.show(self._rows, self._length)
+                other._rows.show(self._rows, self._state.length)
             else:
-                other._reach(0, self._length)
-                other._rows.copy_from(self._rows, self._length)
-            other._length = self._length
+                other._reach(0, self._state.length)
+                other._rows.copy_from(self._rows, self._state.length)
+            other._state.length = self._state.length
             if self._kept is None:
                 other._keep_pages()
                 return other
             if self._prefixes is not None:
                 other._prefixes, other._kept = self._prefixes.again(), other._kept or KeptTokens()
-            if other._kept is not None and self._length:
+            if other._kept is not None and self._state.length:
                 other._kept.add(self._kept.all())
             return other
 
@@ -285,7 +316,7 @@ class Session(SessionText):
 
         with self._used():
             self._compute_again(Limits())
-            write(path, self._programs.digest, self._rows, self._length)
+            write(path, self._programs.digest, self._rows, self._state.length)
 
     def restore(self, path: str | PathLike[str]) -> None:
         """Replace the tokens by those that `save` wrote.
@@ -302,7 +333,7 @@ class Session(SessionText):
 
         with self._used():
             rows = self._new_rows()
-            self._length = read(path, self._programs.digest, self._programs.decoder, rows)
+            self._state.length = read(path, self._programs.digest, self._programs.decoder, rows)
             self._rows, self._caches = rows, None
             self._keep_pages()
 
@@ -318,7 +349,7 @@ class Session(SessionText):
             return
         with self._used():
             self._is_closed = True
-            self._length, self._kept, self._caches = 0, None, None
+            self._state.length, self._kept, self._caches = 0, None, None
             del self._rows
 
     def __enter__(self) -> "Session":
@@ -331,7 +362,8 @@ class Session(SessionText):
         return Use(self)
 
     def __repr__(self) -> str:
-        return f"<tightship.Session {self._programs.name}: {self._length} of {self.context} tokens>"
+        name, length = self._programs.name, self._state.length
+        return f"<tightship.Session {name}: {length} of {self.context} tokens>"
 
 
 class Another(Protocol):

@@ -20,13 +20,16 @@ class SessionText:
     """Session of a model that may have a tokenizer."""
 
     _tokenizer: "TokenizerSource | None" = None
-    _uses = 0
-    """Calls that have used the session."""
     _known_uses = 0
     """Calls after which `_written` has the session's tokens."""
     _written: list[int] | None = None
     _last: "Generation | None" = None
     _flag: StopFlag | None = None
+
+    @property
+    def _uses(self) -> int:
+        """Calls that have used the session."""
+        raise NotImplementedError
 
     @property
     def length(self) -> int:

@@ -1,5 +1,7 @@
 """Tokens of a session: read from what a caller gives, and kept to be computed again."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -65,6 +67,11 @@ class KeptTokens:
     def add(self, tokens: Array) -> None:
         """Keep further tokens, `[batch, count, ...]`."""
         self._parts.append(tokens.copy())
+
+    def add_written(self, tokens: Sequence[int]) -> None:
+        """Keep further tokens of a batch of one, which are numbers."""
+        if tokens:
+            self._parts.append(np.array([tokens], self._parts[0].dtype))
 
     def all(self) -> Array:
         """Return all tokens."""

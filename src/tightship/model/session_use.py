@@ -1,6 +1,5 @@
 """Uses of a session by one thread at a time, and the session as its pool sees it meanwhile."""
 
-import os
 import weakref
 from typing import TYPE_CHECKING
 
@@ -13,29 +12,33 @@ if TYPE_CHECKING:
 class IdleSession:
     """A session as its pool sees it while no thread uses it."""
 
-    __slots__ = ("__weakref__", "_session", "idle_since")
+    __slots__ = ("__weakref__", "_session", "_state")
 
     def __init__(self, session: "Session") -> None:
         """Refer to the session, which refers to this."""
-        self._session = weakref.ref(session)
-        self.idle_since = 0
+        self._session, self._state = weakref.ref(session), session._state
+
+    @property
+    def idle_since(self) -> int:
+        """Time of `time.monotonic_ns` at which the last use ended."""
+        return self._state.used_ns
 
     def evict(self) -> bool:
         """Give all pages back; returns False if the session is in use, or has none."""
         session = self._session()
-        if session is None or not session._using.acquire(blocking=False):
+        if session is None or not self._state.begin():
             return False
         try:
             kept = session._kept
-            if kept is None or kept.are_evicted or not session._length:
+            if kept is None or kept.are_evicted or not self._state.length:
                 return False
-            session._rows.clear(0, session._length)
+            session._rows.clear(0, self._state.length)
             if session._prefixes is not None:
                 session._prefixes.cut(0)
             kept.are_evicted = True
             return True
         finally:
-            session._using.release()
+            self._state.end()
 
 
 class Use:
@@ -60,24 +63,25 @@ def begin_use(session: "Session") -> None:
     Raises:
         InputError: The session is closed, in use, or of another process.
     """
-    if session._process != os.getpid():
+    state = session._state
+    if not state.is_of_this_process:
         raise InputError(
             "The session belongs to the process that made it, not to a forked child; open one "
             "there."
         )
-    if not session._using.acquire(blocking=False):
+    if not state.begin():
         raise InputError(
             "Another thread uses the session; one step at a time may run. Fork it to go on in "
             "two ways."
         )
     if session._is_closed:
-        session._using.release()
+        state.end()
         raise InputError("The session was closed; open another one.")
-    session._uses += 1
+    state.uses += 1
+    if session._kept is not None:
+        session._kept.add_written(state.take_written())
 
 
 def end_use(session: "Session") -> None:
     """End the use that `begin_use` began."""
-    if session._pool is not None:
-        session._idle.idle_since = session._pool._pages.use()
-    session._using.release()
+    session._state.end()

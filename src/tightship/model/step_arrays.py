@@ -3,14 +3,16 @@
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tightship._core import SessionState, TokenSteps
 from tightship.engine.program.program import Operand, Space
 from tightship.engine.run.arena import FixedArrays
-from tightship.engine.run.executable import Executable
+from tightship.engine.run.executable import Executable, NativeSegment
 from tightship.engine.run.output_buffer_pool import LARGE_BYTES, OutputBufferPool
 from tightship.engine.run.overwriting import SlotUses
 from tightship.engine.state.decoder import Decoder
@@ -75,6 +77,23 @@ class StepPlaces:
             executable, caches, copied, appends, logits, decoder.tokens, besides.inputs, results
         )
 
+    def token_steps(self, kept: OutputBufferPool | None) -> TokenSteps | None:
+        """Return steps of one token by the program; None if such a step needs Python.
+
+        Args:
+            kept: Provides large results, as for `new_results`.
+        """
+        segment, *others = self.executable.segments
+        if not isinstance(segment, NativeSegment) or others or self.copied:
+            return None
+        if [each.slot for each in self.results] != [self.logits]:
+            return None
+        (result,) = self.results
+        make = partial(np.empty, result.shape, result.dtype)
+        if kept is not None and result.is_large:
+            make = partial(kept.array, result.name, result.shape, result.dtype)
+        return TokenSteps(segment.last, self.logits, make)
+
     def new_results(self, kept: OutputBufferPool | None) -> dict[int, Array]:
         """Make arrays for outputs but caches.
 
@@ -133,6 +152,22 @@ class BoundStep:
         self.fixed = FixedArrays({**arrays, **bound.external})
         self._places = weakref.ref(places)
 
+    def make_ready(self, state: SessionState, ready: int) -> None:
+        """Let steps of one token use the arrays until the session's next other use.
+
+        Args:
+            state: State of the session whose arrays these are.
+            ready: Tokens up to which the rows of the caches may be written.
+        """
+        is_wide = self._tokens.dtype == np.int64
+        state.make_ready(ready, self.fixed.operands, self._tokens, self._past, is_wide)
+
+    @property
+    def takes_one_number(self) -> bool:
+        """Whether a step's only numbers are those of a token and of the tokens before it."""
+        is_number = self._tokens.dtype in (np.int64, np.int32)
+        return is_number and self._tokens.shape == (1, 1) and not self.objects
+
     def is_of(self, places: StepPlaces) -> bool:
         """Whether the arrays are bound to these slots."""
         return self._places() is places
@@ -163,6 +198,10 @@ class BoundCaches:
         """
         self.arrays, self._inputs = arrays, inputs
         self._steps: dict[int, BoundStep] = {}
+
+    def known(self, size: int) -> BoundStep | None:
+        """Return what a run has bound of the program for a number of new tokens."""
+        return self._steps.get(size)
 
     def step(self, size: int, places: StepPlaces) -> BoundStep:
         """Return what is bound of the program for a number of new tokens."""

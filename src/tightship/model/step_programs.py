@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tightship._core import TokenSteps
 from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
@@ -61,6 +62,8 @@ class StepPrograms:
     _planned_bytes: int = 0
     _arenas: ArenaGroup = field(default_factory=ArenaGroup)
     _places: dict[int, StepPlaces] = field(default_factory=dict)
+    token_steps: TokenSteps | None = None
+    """Steps of one token in one call, in arenas that earlier ones ran in."""
     _kept: OutputBufferPool = field(default_factory=OutputBufferPool)
     _making: threading.Lock = field(default_factory=threading.Lock)
     _is_closed: bool = False
@@ -196,6 +199,8 @@ class StepPrograms:
         prepared = self._prepared.pop(steps, None) or self._compiled(steps)
         made = ProgramCache(prepared, Bounds(arena_pool=self._arenas), packed=self.packed)
         with made.reserved(made.first_key, Limits()) as (program, _):
+            if self.stored is not None:
+                self.stored.model.forget()
             known = set(map(id, self.packed))
             self.packed += [c for c in program.executable.weights if id(c) not in known]
         release_unused()
@@ -223,6 +228,8 @@ class StepPrograms:
             objects = dict(bound.objects) if bound.objects else {}
             arena = room.arena(executable)
             execute(executable, arena, results, objects, limits, fixed=bound.fixed)
+            if steps == 1 and self.token_steps is not None:
+                self.token_steps.add(arena.context, room.range, room.claim, room.needed_bytes)
         finally:
             pool.release(room, 0)
         for name, slot in places.copied.items():
@@ -236,6 +243,8 @@ class StepPrograms:
             executable = self.program(steps).first_executable
             assert executable is not None, steps
             found = self._places.setdefault(steps, StepPlaces.of(executable, self.decoder))
+            if steps == 1:
+                self.token_steps = found.token_steps(self._kept if self.last else None)
         return found
 
     def close(self) -> None:
@@ -243,6 +252,8 @@ class StepPrograms:
         with self._making:
             self._is_closed = True
             self._arenas.close()
+            if self.token_steps is not None:
+                self.token_steps.clear()
             for program in self._programs.values():
                 program.close()
             self._programs.clear()

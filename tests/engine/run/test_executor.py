@@ -26,7 +26,8 @@ from tightship.engine.program.program import (
     Slot,
     Space,
 )
-from tightship.engine.run.arena import Arena, FixedArrays
+from tightship.engine.run.arena import FixedArrays
+from tightship.engine.run.executable import NativeSegment
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.errors import DeadlineError, GraphError, OutOfMemoryError, StoppedError
@@ -204,31 +205,31 @@ def test_the_inputs_are_not_written():
         np.testing.assert_array_equal(given[name], array)
 
 
-class Recorder:
-    """Context of a program that tells which slots were bound."""
+def test_fixed_arrays_are_bound_until_others_are():
+    made, _ = loaded("g (float[4] a, float[4] b) => (float[4] y) { y = Add (a, b) }")
+    inputs, outputs = (
+        [operand.slot for operand in ports.values()]
+        for ports in (made.program.inputs, made.program.outputs)
+    )
 
-    def __init__(self) -> None:
-        self.slots: list[int] = []
+    def fixed(number):
+        return FixedArrays({slot: np.full(4, number, np.float32) for slot in inputs})
 
-    def bind_external(self, slot: int, _array: object) -> None:
-        self.slots.append(slot)
+    def run(given, others):
+        results = {slot: np.empty(4, np.float32) for slot in outputs}
+        execute(made.executable, made.arena, {**others, **results}, {}, Limits(), fixed=given)
+        return results[outputs[0]][0]
 
-
-def test_fixed_arrays_are_bound_once_until_others_are() -> None:
-    arena, array = Arena.__new__(Arena), np.zeros(1)
-    context = arena.context = Recorder()
-    arena._fixed = None
-    one, other = (FixedArrays({1: array, 2: array}) for _ in range(2))
-
-    def bound(fixed: FixedArrays | None) -> list[int]:
-        context.slots.clear()
-        arena.bind({0: array}, fixed)
-        return list(context.slots)
-
-    assert [bound(each) for each in (one, one, other, other)] == [[1, 2, 0], [0]] * 2
-    assert [bound(each) for each in (None, other)] == [[0], [1, 2, 0]]
-    del other  # its place may be that of the next
-    assert bound(FixedArrays({1: array})) == [1, 0]
+    one, other = fixed(1), fixed(2)
+    assert [run(each, {}) for each in (one, one, other, one)] == [2, 2, 4, 2]
+    for slot in inputs:
+        one.arrays[slot][...] = 3  # where they are
+    assert run(one, {}) == 6
+    assert run(None, fixed(5).arrays) == 10
+    assert run(one, {}) == 6
+    del other, one  # their places may be those of the next
+    assert [run(fixed(number), {}) for number in (7, 8, 9)] == [14, 16, 18]
+    assert isinstance(made.executable.segments[0], NativeSegment)
 
 
 @pytest.mark.parametrize("without", [(), ("native", "onednn")])

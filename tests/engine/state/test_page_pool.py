@@ -43,9 +43,9 @@ def test_pages_are_counted_until_their_holder_is_gone() -> None:
 def test_the_holder_that_was_idle_longest_loses_its_pages() -> None:
     pool = PagePool(10, evicts=True)
     holders = [Holder(pool) for _ in range(3)]
-    for holder in (holders[1], holders[2], holders[0]):
+    for since, holder in enumerate((holders[1], holders[2], holders[0])):
         holder.pages.take(3)
-        holder.idle_since = pool.use()
+        holder.idle_since = since
     holders[1].busy = True
     last = Holder(pool)
     last.pages.take(4)

@@ -82,6 +82,18 @@ class Program {
     int threads_ = 1;
 };
 
+/// Bytes of external slots that are the same in many runs.
+class FixedOperands {
+  public:
+    FixedOperands();
+    void add(uint32_t slot, void *data) { operands_.emplace_back(slot, data); }
+
+  private:
+    friend class Context;
+    uint64_t number_; ///< unlike that of any other object of the process
+    std::vector<std::pair<uint32_t, void *>> operands_;
+};
+
 class Context {
   public:
     /// REQUIRES: `program` is compiled, its weights bound; both outlive the context.
@@ -91,6 +103,10 @@ class Context {
 
     /// Points a slot at the caller's bytes for the next runs.
     void bind_external(uint32_t slot, void *data);
+    /// Points slots at bytes that stay where they are, unless they were those of the last call.
+    void bind_fixed(const FixedOperands &fixed);
+    /// Forgets the operands of `bind_fixed`, as before their slots are pointed elsewhere.
+    void forget_fixed() { fixed_ = 0; }
 
     /// Runs steps [first, last), checking `watch` before each. Unless `ends_ns` is null, the time
     /// of the steady clock after each step is written to it.
@@ -114,6 +130,7 @@ class Context {
     onednn::BoundPrimitives primitives_;
     std::vector<char *> addresses_; ///< of kernel operands, in the order of the program's places
     ExternalOperands externals_;    ///< of kernels
+    uint64_t fixed_ = 0;            ///< number of the fixed operands that are bound; 0 for none
     std::pair<size_t, size_t> short_{}; ///< steps that last ran in little time; empty for none
 };
 

@@ -2,11 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tightship._core import CommittedRange
+from tightship._core import ArenaClaim, CommittedRange
 from tightship.engine.arenas.idle_trimmer import IdleTrimmer
 from tightship.engine.arenas.retention import RUNS, Demand, Retention
 from tightship.engine.run.arena import Arena, Arenas, Reserved
@@ -24,10 +24,15 @@ LEAST_BYTES = 256 << 10
 
 @dataclass(slots=True, eq=False)
 class ArenaBacking:
-    """Memory that grows and shrinks, with the arenas of programs in it; used by one run at most."""
+    """Memory that grows and shrinks, with the arenas of programs in it; used by one run at most.
+
+    What runs in the memory, or gives it back, has the claim. A step of one token takes it without
+    the pool, while the room is free there.
+    """
 
     range: CommittedRange
     arenas: Arenas
+    claim: ArenaClaim = field(default_factory=ArenaClaim)
     demand: Demand = field(default_factory=Demand)
     needed_bytes: int = 0
     since_ns: int = 0
@@ -47,9 +52,23 @@ class ArenaBacking:
         return self.size_bytes - (whole if size_bytes >= HUGE_BYTES else max(size_bytes, 0))
 
     def shrink(self, size_bytes: int) -> None:
-        """Give back bytes after the first `size_bytes`."""
+        """Give back bytes after the first `size_bytes`; the caller has the claim."""
         if size_bytes < self.size_bytes:
             self.range.resize(max(size_bytes, 0))
+
+    def shrink_unclaimed(self, size_bytes: int) -> None:
+        """Give back bytes after the first `size_bytes`, unless a step has the claim."""
+        if size_bytes < self.size_bytes and self.claim.take():
+            try:
+                self.shrink(size_bytes)
+            finally:
+                self.claim.give()
+
+    def note_use(self, number: int) -> None:
+        """Note the last step that took the claim without the pool."""
+        if self.claim.used_ns > self.since_ns:
+            self.since_ns = self.claim.used_ns
+            self.demand.note(number, self.since_ns, 0, self.claim.used_bytes)
 
 
 class ArenaPool:
@@ -151,7 +170,9 @@ class ArenaPool:
     def used_bytes(self) -> int:
         """Bytes of rooms that runs have reserved."""
         with self._lock:
-            return sum(room.size_bytes for room in self._used)
+            return sum(
+                room.size_bytes for room in (*self._used, *self._free) if room.claim.is_taken
+            )
 
     @property
     def peak_bytes(self) -> int:
@@ -183,23 +204,38 @@ class ArenaPool:
             return self._made(needed, needed)
         self._free.remove(room)
         if not self._make_way(max(needed - room.size_bytes, 0) + beside_bytes):
-            self._free.append(room)
+            self._put_back(room)
             return None
         return room if needed <= room.size_bytes else self._grown(room, needed)
 
     def _chosen(self, executable: Executable) -> ArenaBacking | None:
-        """Choose the smallest free room that fits, preferably one with the program's arena."""
-        needed, free = executable.arena_bytes, self._free
+        """Claim the smallest free room that fits, preferably one with the program's arena."""
+        free = list(self._free)
+        while free:
+            room = self._best(free, executable)
+            if room.claim.take():
+                return room
+            free.remove(room)
+        return None
+
+    def _best(self, free: Sequence[ArenaBacking], executable: Executable) -> ArenaBacking:
+        needed = executable.arena_bytes
         if len(free) == 1:
             return free[0]
         fitting = [room for room in free if room.size_bytes >= needed]
         if fitting:
             return min(fitting, key=lambda room: (executable not in room.arenas, room.size_bytes))
-        return max(free, key=lambda room: room.size_bytes, default=None)
+        return max(free, key=lambda room: room.size_bytes)
+
+    def _put_back(self, room: ArenaBacking) -> None:
+        """Let others claim a room that no run has any more."""
+        self._free.append(room)
+        room.claim.give()
 
     def _made(self, size_bytes: int, capacity_bytes: int) -> ArenaBacking:
         memory = ranged(self._make, capacity_bytes, size_bytes)
         room = ArenaBacking(memory, Arenas(memory))
+        room.claim.take()
         self._note_peak(room)
         return room
 
@@ -214,7 +250,7 @@ class ArenaPool:
             is_grown = True
         finally:
             if not is_grown:
-                self._free.append(room)
+                self._put_back(room)
         room.demand.busy_ns = 0
         self._note_peak(room)
         return room
@@ -226,8 +262,11 @@ class ArenaPool:
         """Give free rooms back until the budget has `more_bytes` left; return whether it has."""
         if self._budget_bytes is None:
             return True
-        while not self._has(more_bytes) and self._free:
-            self._drop(min(self._free, key=lambda room: room.size_bytes))
+        for room in sorted(self._free, key=lambda room: room.size_bytes):
+            if self._has(more_bytes):
+                break
+            if room.claim.take():
+                self._drop(room)
         return self._has(more_bytes)
 
     def _has(self, more_bytes: int) -> bool:
@@ -235,14 +274,14 @@ class ArenaPool:
         return budget is None or self.held_bytes + self._beside_bytes + more_bytes <= budget
 
     def _drop(self, room: ArenaBacking) -> None:
+        """Give up a room whose claim the caller has taken, for ever."""
         self._free.remove(room)
         room.shrink(0)
 
     def _cut(self, room: ArenaBacking) -> None:
         """Shrink a room to what the largest program needs."""
-        most = self._largest_bytes
-        if most is not None and room.range.size_bytes > most:
-            room.shrink(most)
+        if self._largest_bytes is not None:
+            room.shrink_unclaimed(self._largest_bytes)
 
     def release(self, room: Reserved, beside_bytes: int) -> None:
         """Give a room of `reserve` back."""
@@ -250,10 +289,10 @@ class ArenaPool:
         with self._lock:
             self._runs += 1
             self._used.remove(room)
-            self._free.append(room)
+            self._put_back(room)
             self._beside_bytes -= beside_bytes
             self._cut(room)
-            if self._closed:
+            if self._closed and room.claim.take():
                 self._drop(room)
             self._make_way(0)
             if self.held_bytes - self.retention.kept_bytes >= LEAST_BYTES:
@@ -280,11 +319,12 @@ class ArenaPool:
         is_more = False
         since_number = self._runs + 1 - RUNS * (len(self._free) + len(self._used))
         for room in list(self._free):
+            room.note_use(self._runs)
             least = room.size_bytes - beyond
             wanted = room.demand.wanted_bytes(room.size_bytes, now_ns - idle_ns, since_number)
             if room.tail_bytes(max(wanted, least)) >= LEAST_BYTES:
                 beyond -= room.tail_bytes(max(wanted, least))
-                room.shrink(max(wanted, least))
+                room.shrink_unclaimed(max(wanted, least))
                 if room.size_bytes == 0:
                     self._free.remove(room)
             else:
@@ -302,13 +342,14 @@ class ArenaPool:
     def forked(self) -> None:
         """Forget runs of the parent's threads in a forked child."""
         self._used.clear()
+        self._free = [room for room in self._free if not room.claim.is_taken]
         self._beside_bytes = self._waiting = 0
 
     def release_unused(self) -> None:
         """Give back the memory of free rooms."""
         with self._lock:
             for room in self._free:
-                room.shrink(0)
+                room.shrink_unclaimed(0)
 
     def close(self) -> None:
         """Wait until no run has a room, then give all of them back."""
@@ -317,5 +358,8 @@ class ArenaPool:
             self._changed.notify_all()
             while self._used:
                 self._wait()
+            for room in list(self._free):
+                while not room.claim.take():
+                    self._wait(POLL_S)
             self._free.clear()
         self._watch.stop()

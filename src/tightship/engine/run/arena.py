@@ -1,13 +1,12 @@
 """A program's view of the memory that it runs in."""
 
-import weakref
 from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import NativeContext, NativeStepGraph
+from tightship._core import FixedOperands, NativeContext, NativeStepGraph
 from tightship.engine.program.program import Operand, Space
 from tightship.engine.run.executable import Executable, NativeSegment, PythonStep
 
@@ -36,13 +35,14 @@ class FixedArrays:
 
     Attributes:
         arrays: Row-major arrays by slot.
+        operands: Their addresses.
     """
 
-    __slots__ = ("__weakref__", "arrays")
+    __slots__ = ("arrays", "operands")
 
     def __init__(self, arrays: Mapping[int, Array]) -> None:
         """Keep the arrays, which must stay where they are."""
-        self.arrays = arrays
+        self.arrays, self.operands = arrays, FixedOperands(dict(arrays))
 
 
 class Arena:
@@ -54,7 +54,6 @@ class Arena:
         self.context = (
             NativeContext(executable.native, block.address) if executable.native else None
         )
-        self._fixed: weakref.ref[FixedArrays] | None = None
         self._step_graphs: Mapping[NativeSegment, NativeStepGraph] | None = None
         self.scratch: dict[int, Array] = {}
         self._arrays: dict[tuple[Space, int, int, tuple[int, ...]], Array] = {}
@@ -73,12 +72,7 @@ class Arena:
         """
         if self.context is None:
             return
-        bound = None if self._fixed is None else self._fixed()
-        if fixed is None or bound is not fixed:
-            self._fixed = None
-            for slot, array in fixed.arrays.items() if fixed else ():
-                self.context.bind_external(slot, array)
-            self._fixed = None if fixed is None else weakref.ref(fixed)
+        self.context.bind_fixed(None if fixed is None else fixed.operands)
         for slot, array in external.items():
             self.context.bind_external(slot, array)
 

@@ -69,6 +69,11 @@ class CacheRows:
         """Bytes of the pages that the session shows and does not own."""
         return PAGE * int((self._cover - self._runs.inner).sum())
 
+    @property
+    def ready(self) -> int:
+        """Rows that may be written without `reach`."""
+        return self._ready
+
     def part(self, name: str, start: int, stop: int) -> NDArray[Any]:
         """Return a view of rows `[start, stop)` of a cache."""
         axis = self._axes[name]

@@ -16,7 +16,7 @@ class IdleHolder(Protocol):
 
     @property
     def idle_since(self) -> int:
-        """Number that grows from one use of any holder to the next."""
+        """Time or number that grows from one use of any holder to the next."""
 
     def evict(self) -> bool:
         """Give all pages back; returns False if the holder is in use, or has none."""
@@ -41,7 +41,6 @@ class PagePool:
         self._used = 0
         self._given: deque[int] = deque()
         self._lock = threading.RLock()
-        self._uses = 0
         self._holders: WeakSet[IdleHolder] = WeakSet()
 
     @property
@@ -51,12 +50,6 @@ class PagePool:
             while self._given:
                 self._used -= self._given.popleft()
             return self._used
-
-    def use(self) -> int:
-        """Return the number of a use that ends now."""
-        with self._lock:
-            self._uses += 1
-            return self._uses
 
     def add(self, holder: IdleHolder) -> None:
         """Let a holder lose its pages, if the pool evicts."""

@@ -128,6 +128,7 @@ class StoredModel:
         self.path = os.fspath(path)
         self._container = open_container(self.path)
         self._part: tuple[int, int] | None = None
+        self._described: _Description | None = None
         self.copies, self.weights_bytes = tuple(base), 0
         with self._reading():
             self._read(self._text())
