@@ -1,3 +1,5 @@
+"""A driver for the tests of a module, and a client for each; also for `tests.scenarios.driver`."""
+
 import pytest
 
 from tests.driver.native_driver import driver

@@ -7,7 +7,6 @@ buffers in `test_buffer_execution_table.py` (E7, E8).
 import numpy as np
 import pytest
 
-from tests.driver.native_driver import driver
 from tests.driver.nnapi.test_open_operands import ROWS, open_loop, sum_of_rows
 from tightship.driver import ModelBuilder, tensor_type
 from tightship.driver.nnapi.operation_type import OperationType
@@ -20,18 +19,6 @@ from tightship.errors import DriverError
 
 IA, GF = ErrorStatus.INVALID_ARGUMENT, ErrorStatus.GENERAL_FAILURE
 TWO_ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
-
-
-@pytest.fixture
-def client(served):
-    with served.client() as connected:
-        yield connected
 
 
 class Places:

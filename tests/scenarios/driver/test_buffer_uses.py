@@ -53,12 +53,6 @@ def here(state, inputs=INPUTS):
     return found
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
-
-
 def read(buffer):
     found = np.empty((2, UNITS), np.float32)
     buffer.copy_to(found)

@@ -38,12 +38,6 @@ def served(tmp_path_factory, home):
         yield running
 
 
-@pytest.fixture
-def client(served):
-    with served.client() as connected:
-        yield connected
-
-
 def saved(folder):
     """The model with all of its weights in a file beside it."""
     model = onnx.load_model_from_string(MODEL)

@@ -44,12 +44,6 @@ GOOD = [
 ]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
-
-
 @pytest.fixture
 def witness(served):
     """A client that behaves, and must not notice."""

@@ -32,18 +32,6 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
-
-
-@pytest.fixture
-def client(served):
-    with served.client() as connected:
-        yield connected
-
-
 @contextmanager
 def opened(path, mode=os.O_RDWR):
     file = os.open(path, mode | os.O_CREAT, 0o600)

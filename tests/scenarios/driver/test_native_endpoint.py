@@ -42,12 +42,6 @@ def served(tmp_path_factory):
 
 
 @pytest.fixture
-def client(served):
-    with served.client() as connected:
-        yield connected
-
-
-@pytest.fixture
 def model(client):
     return client.prepare(MODEL)
 

@@ -33,12 +33,6 @@ needs_processors = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
-
-
 @pytest.fixture
 def sent(monkeypatch):
     """Sizes of what clients send by their sockets."""

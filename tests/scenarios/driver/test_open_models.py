@@ -37,12 +37,6 @@ def served(tmp_path_factory):
         yield running
 
 
-@pytest.fixture
-def client(served):
-    with served.client() as connected:
-        yield connected
-
-
 @pytest.fixture(params=["named", "given"])
 def model(request, client):
     """One of the driver's own, which has a program for two rows, or one that it is given."""

@@ -8,7 +8,6 @@ import typing
 import numpy as np
 import pytest
 
-from tests.driver.native_driver import driver
 from tests.driver.strategies import CALL_CLASSES
 from tightship.driver import Image, ModelBuilder, PoolMode, tensor_type
 from tightship.driver.memory import descriptor
@@ -73,12 +72,6 @@ def test_most_calls_have_integers():
 def test_what_is_not_a_number_is_refused_as_well(number):
     with pytest.raises(DriverError, match=r"`CopyFrom\.token` is .*; it must be a whole number"):
         encode(CopyFrom(number, 1), 1)
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with driver(tmp_path_factory.mktemp("driver")) as running:
-        yield running
 
 
 def sum_of(kind, operation=19, index=None):
