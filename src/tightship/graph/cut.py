@@ -154,8 +154,7 @@ def _is_flat(graph: Graph, node: Node) -> bool:
 def _is_apart(graph: Graph, node: Node, frame: Frame) -> bool:
     """Whether each index along the axis has an independent result."""
     if node.operator in _PER_ROW and node.version >= _PER_ROW_SINCE:
-        axis = node.attributes.get("axis", -1)
-        assert isinstance(axis, int)
+        axis = node.integer("axis", -1)
         return axis % frame.rank != frame.axis
     if is_update(graph, node) or _is_flat(graph, node):
         return frame.axis == 0

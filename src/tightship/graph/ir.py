@@ -103,6 +103,28 @@ class Node:
         """Inputs of the node, then the captures of each of its subgraphs."""
         return (*self.inputs, *(name for graph in self.subgraphs for name in graph.captures))
 
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return an attribute of one integer.
+
+        Args:
+            name: Name of the attribute.
+            default: Value if the node does not set it; a node must set one without a default.
+        """
+        value = self.attributes.get(name, default)
+        assert isinstance(value, int), (self.name, name, value)
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """Return an attribute of one number.
+
+        Args:
+            name: Name of the attribute.
+            default: Value if the node does not set it; a node must set one without a default.
+        """
+        value = self.attributes.get(name, default)
+        assert isinstance(value, int | float), (self.name, name, value)
+        return float(value)
+
     def absorbed(self) -> "Node":
         """Merge the first fused node into this one, keeping the names that it reads."""
         first, *fused = self.fused

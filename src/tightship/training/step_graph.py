@@ -324,8 +324,7 @@ class _Statistics:
                 raise _shared(name)
 
     def _add(self, graph: Graph, node: Node, batch: Sequence[str]) -> None:
-        momentum = node.attributes.get("momentum", 0.9)
-        assert isinstance(momentum, float)
+        momentum = node.number("momentum", 0.9)
         shape = graph.value(node.inputs[0]).static_shape
         count = element_count(shape) // shape[1]
         factors = 1.0, count / max(count - 1, 1)

@@ -102,8 +102,7 @@ def scan(node: Node, make_run: MakeRun) -> ReferenceRun:
 
 
 def _scan_once(node: Node, body: Body) -> Callable[..., list[Any]]:
-    scan_count = node.attributes["num_scan_inputs"]
-    assert isinstance(scan_count, int)
+    scan_count = node.integer("num_scan_inputs")
     is_batched = node.version <= _BATCHED_SCAN_VERSION
     state_count = len(node.inputs) - is_batched - scan_count
     names = body.graph.outputs[state_count:]

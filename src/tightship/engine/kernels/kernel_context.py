@@ -35,15 +35,11 @@ class KernelContext:
 
     def integer(self, name: str, default: int) -> int:
         """Return an integer attribute."""
-        value = self.node.attributes.get(name, default)
-        assert isinstance(value, int), (self.node.name, name, value)
-        return value
+        return self.node.integer(name, default)
 
     def number(self, name: str, default: float) -> float:
         """Return a floating-point attribute."""
-        value = self.node.attributes.get(name, default)
-        assert isinstance(value, (int, float)), (self.node.name, name, value)
-        return float(value)
+        return self.node.number(name, default)
 
     def text(self, name: str, default: str) -> str:
         """Return a string attribute."""

@@ -24,9 +24,8 @@ def string_concat(_: Node, __: MakeRun) -> ReferenceRun:
 
 def split(node: Node, _: MakeRun) -> ReferenceRun:
     delimiter = node.attributes.get("delimiter") or None
-    limit = node.attributes.get("maxsplit", -1)
+    limit = node.integer("maxsplit", -1)
     assert isinstance(delimiter, str | None), delimiter
-    assert isinstance(limit, int), limit
 
     def run(operands: Sequence[Any]) -> list[Any]:
         (texts,) = operands

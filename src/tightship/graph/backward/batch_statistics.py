@@ -71,8 +71,7 @@ class _Change:
             Node(node.name, TRAINING_FORM, (x, scale, bias), outputs, attributes, DOMAIN,
                  node.version)
         )  # fmt: skip
-        momentum = node.attributes.get("momentum", 0.9)
-        assert isinstance(momentum, int | float)
+        momentum = node.number("momentum", 0.9)
         for old, new, name in zip(running, statistics, node.outputs[1:3], strict=False):
             if name:
                 kept = self._times(old, momentum, f"{name}.kept", kind)

@@ -128,8 +128,7 @@ class _Change:
 
     def _ratio(self, node: Node) -> float:
         if node.version < 12:
-            ratio = node.attributes.get("ratio", 0.5)
-            assert isinstance(ratio, int | float)
+            ratio = node.number("ratio", 0.5)
             return float(ratio)
         given = self._parameter(node, 1, "ratio")
         return 0.5 if given is None else float(given.array().reshape(()))

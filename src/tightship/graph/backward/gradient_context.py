@@ -127,15 +127,11 @@ class GradientContext:
 
     def integer(self, name: str, default: int) -> int:
         """Return an integer attribute of the node."""
-        value = self.node.attributes.get(name, default)
-        assert isinstance(value, int), (self.node.name, name, value)
-        return value
+        return self.node.integer(name, default)
 
     def real(self, name: str, default: float) -> float:
         """Return a floating-point attribute of the node."""
-        value = self.node.attributes.get(name, default)
-        assert isinstance(value, int | float), (self.node.name, name, value)
-        return float(value)
+        return self.node.number(name, default)
 
     def parameter(self, index: int, name: str) -> Array | None:
         """Return the elements of an input that shapes the node; None if it is left out.

@@ -111,8 +111,7 @@ def iterations_of(
         return LoopIterations(
             node, inner, node.inputs[2:], (ScanAxis(iteration, NUMBERS),), scan_axes, trips
         )
-    scans = node.attributes["num_scan_inputs"]
-    assert isinstance(scans, int), node.name
+    scans = node.integer("num_scan_inputs")
     first = len(node.inputs) - scans
     slices = _lanes(node, "input", body.inputs[first:], node.inputs[first:])
     elements = _lanes(node, "output", body.outputs[first:], outputs[first : len(body.outputs)])

@@ -47,23 +47,14 @@ def attention(builder: Builder, node: Node) -> None:
 
 def _rule(node: Node) -> NativeKernel.AttentionRule:
     attributes = node.attributes
-    scale, fill, cap = (attributes.get(name, 0.0) for name in ("scale", "fill", "cap"))
-    assert isinstance(scale, float)
-    assert isinstance(fill, float)
-    assert isinstance(cap, float)
-    ahead, behind = (attributes.get(name, -1) for name in ("ahead", "behind"))
-    first = attributes.get("first", 0)
-    assert isinstance(ahead, int)
-    assert isinstance(behind, int)
-    assert isinstance(first, int)
     return NativeKernel.AttentionRule(
-        scale,
+        node.number("scale", 0.0),
         str(attributes["mask"]),
-        fill,
-        ahead=ahead,
-        behind=behind,
-        first=first,
-        cap=cap,
+        node.number("fill", 0.0),
+        ahead=node.integer("ahead", -1),
+        behind=node.integer("behind", -1),
+        first=node.integer("first", 0),
+        cap=node.number("cap", 0.0),
         counted=len(node.inputs) > 4 and bool(node.inputs[4]),
         sinks=len(node.inputs) > 5,
         zero_if_undefined=bool(attributes["zero_if_undefined"]),

@@ -75,12 +75,10 @@ def _split(builder: Builder, node: Node) -> tuple[list[int], list[int]]:
     """Return the tensor's shape, split into blocks if needed, and the parameters' strides in it."""
     shape = list(builder.value(node.inputs[0]).static_shape)
     scales = builder.value(node.inputs[1]).static_shape
-    block = node.attributes.get("block_size", 0)
-    assert isinstance(block, int)
+    block = node.integer("block_size", 0)
     if element_count(scales) == 1 and not block:
         return shape, [0] * len(shape)
-    axis = node.attributes.get("axis", 1)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", 1)
     require(-len(shape) <= axis < len(shape))
     axis %= len(shape)
     if len(scales) == 1 and scales[0] == shape[axis]:

@@ -55,9 +55,8 @@ def recurrent(builder: Builder, node: Node) -> None:
 
 def _rule(node: Node) -> NativeKernel.RecurrentRule:
     activations = activations_of(node)
-    limit = node.attributes.get("clip", 0.0)
+    limit = node.number("clip", 0.0)
     assert activations is not None
-    assert isinstance(limit, float | int)
     return NativeKernel.RecurrentRule(
         _cell(node),
         activations,

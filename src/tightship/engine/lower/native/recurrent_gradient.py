@@ -26,8 +26,7 @@ def _emit(builder: Builder, node: Node, cell_name: str) -> None:
         for part, name in zip(BACK_WRITTEN, node.outputs, strict=True)
         if name
     }
-    steps, hidden = node.attributes["times"], reads["weights"].shape[1]
-    assert isinstance(steps, int)
+    steps, hidden = node.integer("times"), reads["weights"].shape[1]
     kernel = NativeKernel.recurrent_gradient(
         cell_name,
         (steps, writes["input_gates"].shape[0] // steps, hidden),

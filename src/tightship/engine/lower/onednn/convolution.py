@@ -82,8 +82,7 @@ class _Convolution:
         A transposed convolution stores its inputs before its outputs.
         """
         first, second, *kernel = self.builder.value(self.node.inputs[1]).static_shape
-        groups = self.node.attributes.get("group", 1)
-        assert isinstance(groups, int)
+        groups = self.node.integer("group", 1)
         dims = [groups, first // groups, second, *kernel]
         strides = dense_strides(dims)
         if self.transposed:

@@ -98,7 +98,6 @@ def _as_it_lies(builder: Builder, name: str) -> MemoryDesc:
 
 def _grouped(node: Node, weights: tuple[int, ...]) -> MemoryDesc:
     """Describe row-major weights, with an axis of groups if there are several."""
-    groups = node.attributes.get("group", 1)
-    assert isinstance(groups, int)
+    groups = node.integer("group", 1)
     split = [groups, weights[0] // groups] if groups > 1 else [weights[0]]
     return MemoryDesc([*split, *weights[1:]])

@@ -31,8 +31,5 @@ def _algorithm(node: Node) -> tuple[str, float, float]:
     name = found.algorithm
     if name == "gelu_erf" and node.attributes.get("approximate") == "tanh":
         name = "gelu_tanh"
-    first = node.attributes.get("alpha", found.alpha)
-    second = node.attributes.get("beta", found.beta)
-    assert isinstance(first, float)
-    assert isinstance(second, float)
+    first, second = node.number("alpha", found.alpha), node.number("beta", found.beta)
     return name, first, second

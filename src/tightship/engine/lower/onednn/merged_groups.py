@@ -14,8 +14,7 @@ MOST_MERGED = 64
 
 def merges(node: Node) -> list[int]:
     """List how many groups of a convolution may become one, fewest first."""
-    groups = node.attributes.get("group", 1)
-    assert isinstance(groups, int)
+    groups = node.integer("group", 1)
     return [count for count in range(2, min(groups, MOST_MERGED) + 1) if groups % count == 0]
 
 
@@ -24,10 +23,8 @@ def merged(builder: Builder, node: Node, count: int) -> Node:
 
     Axis 0 of the weights is split into groups; in a transposed convolution it counts inputs.
     """
-    weights = builder.constant(node.inputs[1])
-    groups = node.attributes["group"]
+    weights, groups = builder.constant(node.inputs[1]), node.integer("group")
     assert weights is not None
-    assert isinstance(groups, int)
     dtype = weights.dtype
     rows, columns, *kernel = weights.shape
     shape = (rows, columns * count, *kernel)

@@ -12,9 +12,7 @@ MULTIPLE_SRC = 1024
 
 def concat(builder: Builder, node: Node) -> None:
     """Emit Concat in the operands' layout; if they differ, in one that suits images."""
-    axis = node.attributes.get("axis", 1)
-    shape = builder.value(node.outputs[0]).static_shape
-    assert isinstance(axis, int)
+    axis, shape = node.integer("axis", 1), builder.value(node.outputs[0]).static_shape
     own = [builder.home(name).desc for name in node.inputs]
     layouts = [layout for layout in own if layout is not None]
     require(len(layouts) == len(own))
@@ -75,8 +73,7 @@ def _settled(dims: list[int], strides: list[int]) -> list[int]:
 
 def channel_shuffle(builder: Builder, node: Node) -> None:
     """Emit a channel shuffle in the operand's layout, as a reorder between two views."""
-    groups = node.attributes["groups"]
-    assert isinstance(groups, int)
+    groups = node.integer("groups")
     source = builder.home(node.inputs[0])
     if source.desc is None or not source.desc.is_plain:
         source = builder.dense(node.inputs[0])

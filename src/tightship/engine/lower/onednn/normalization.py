@@ -93,8 +93,7 @@ def softmax(builder: Builder, node: Node) -> None:
 def rows_of(builder: Builder, node: Node) -> tuple[int, int]:
     """Return rows and columns of the matrix whose rows are normalized, flattened at `axis`."""
     shape = builder.value(node.inputs[0]).static_shape
-    axis = node.attributes.get("axis", -1)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", -1)
     axis %= max(len(shape), 1)
     return element_count(shape[:axis]), element_count(shape[axis:])
 
@@ -103,8 +102,7 @@ def softmax_layout(builder: Builder, node: Node) -> tuple[MemoryDesc, int]:
     """Return the operand's layout and the axis; before opset 13, flatten axes at `axis`."""
     shape = builder.value(node.inputs[0]).static_shape
     coerced = node.version < 13
-    axis = node.attributes.get("axis", 1 if coerced else -1)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", 1 if coerced else -1)
     axis %= max(len(shape), 1)
     if coerced:
         return MemoryDesc([element_count(shape[:axis]), element_count(shape[axis:])]), 1

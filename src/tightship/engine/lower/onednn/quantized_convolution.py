@@ -76,8 +76,7 @@ class _Convolution:
 def stored_weights(builder: Builder, node: Node) -> MemoryDesc:
     """Describe the weights' own bytes: [groups,] outputs, inputs, kernel."""
     first, *rest = builder.value(node.inputs[1]).static_shape
-    groups = node.attributes.get("group", 1)
-    assert isinstance(groups, int)
+    groups = node.integer("group", 1)
     dims = [groups, first // groups, *rest]
     alone = int(groups == 1)
     return MemoryDesc(dims[alone:], "int8", dense_strides(dims)[alone:])

@@ -30,8 +30,7 @@ def transposed_product(builder: Builder, node: Node) -> None:
     )
     result = row_major(target)
     attributes = Attributes()
-    alpha = node.attributes.get("alpha", 1.0)
-    assert isinstance(alpha, float)
+    alpha = node.number("alpha", 1.0)
     if alpha != 1.0:
         attributes.add_eltwise("linear", alpha, 0.0)
     operands = [first, second, None, result]

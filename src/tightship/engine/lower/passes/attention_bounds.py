@@ -8,7 +8,8 @@ import numpy as np
 from tightship.engine.lower.passes.index_algebra import Reader
 from tightship.engine.lower.passes.index_cases import Affine, Cases, NotAffineError, Space, number
 from tightship.engine.lower.passes.polynomial import Algebra
-from tightship.graph import Constant, DType, Node, Value
+from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.graph import DType
 from tightship.graph.symbolic import SymbolicConstant, length_key
 
 HIDDEN_MAX = -1e4
@@ -150,19 +151,10 @@ def _from(lower: Affine) -> Bounds:
 
 
 @dataclass(slots=True)
-class LengthWriter:
-    """New nodes that compute numbers of keys in use, each once."""
+class LengthWriter(GraphWriter):
+    """Writes nodes that compute numbers of keys in use, each once."""
 
-    algebra: Algebra
-    constants: dict[str, Constant] = field(default_factory=dict)
-    values: dict[str, Value] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
     _known: dict[object, str] = field(default_factory=dict)
-
-    def taken(self) -> list[Node]:
-        """Return the new nodes, and forget them."""
-        nodes, self.nodes = self.nodes, []
-        return nodes
 
     def name_of(self, length: Affine) -> str:
         """Return a value of int64, [1] or [batch], adding to `nodes` what is not yet there."""
@@ -182,20 +174,12 @@ class LengthWriter:
         return self._node("Add", name, total, self._number(length.constant, name))
 
     def _vector(self, symbol: str, name: str) -> str:
-        value = self.algebra.graph.value(symbol)
+        value = self.graph.value(symbol)
         if value.dtype is not DType.INT64:
-            self.values[f"{name}.wide"] = Value(f"{name}.wide", DType.INT64, value.static_shape)
-            node = Node(f"{name}.wide", "Cast", (symbol,), (f"{name}.wide",), {"to": 7}, version=13)
-            self.nodes.append(node)
-            symbol = f"{name}.wide"
+            wide = self.declare(f"{name}.wide", value.static_shape, DType.INT64)
+            symbol = self.add("Cast", (symbol,), wide, {"to": 7})
         count = next((n for n in value.static_shape if n != 1), 1)
-        self.constants[f"{name}.shape"] = SymbolicConstant(
-            DType.INT64, np.array([count], object)
-        )  # fmt: skip
-        self.values[name] = Value(name, DType.INT64, (count,))
-        inputs = symbol, f"{name}.shape"
-        self.nodes.append(Node(name, "Reshape", inputs, (name,), version=13))
-        return name
+        return self.reshape(symbol, (count,), self.declare(name, (count,), DType.INT64))
 
     def _number(self, number: int, name: str) -> str:
         self.constants[f"{name}.number"] = SymbolicConstant(
@@ -206,6 +190,4 @@ class LengthWriter:
     def _node(self, operator: str, name: str, left: str, right: str) -> str:
         shapes = [self.values[each].static_shape for each in (left, right) if each in self.values]
         shape = next((shape for shape in shapes if shape[0] != 1), (1,))
-        self.values[name] = Value(name, DType.INT64, shape)
-        self.nodes.append(Node(name, operator, (left, right), (name,), version=14))
-        return name
+        return self.add(operator, (left, right), self.declare(name, shape, DType.INT64))

@@ -31,10 +31,7 @@ def without_mask(algebra: Algebra, writer: LengthWriter, node: Node) -> Node | N
         return None
     rank = len(scores)
     distance = Affine.of(rank - 1) - Affine.of(rank - 2)
-    first, ahead, behind = (node.attributes.get(n, 0) for n in ("first", "ahead", "behind"))
-    assert isinstance(first, int)
-    assert isinstance(ahead, int)
-    assert isinstance(behind, int)
+    first, ahead, behind = (node.integer(name, 0) for name in ("first", "ahead", "behind"))
     if ahead >= 0:
         found = (*found, distance.times(-1).plus(first + ahead))
     if behind >= 0:

@@ -162,8 +162,7 @@ def _of_tensor(
 
 def _of_axis(node: Node, operands: Sequence[Constant | None], dtype: DType) -> BlockWeights | None:
     """Read the operands of a DequantizeLinear with a scale for each index of an axis."""
-    axis = node.attributes.get("axis", 1)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", 1)
     integers, scales, zeros = (*operands, None)[:3]
     return _of_channels(integers, scales, zeros, axis, dtype)
 

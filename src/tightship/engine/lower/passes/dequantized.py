@@ -76,8 +76,7 @@ def dequantized(node: Node, operands: list[Constant | None]) -> Dequantized | No
         or node.attributes.get("block_size", 0)
     ):
         return None
-    axis = node.attributes.get("axis", 1)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", 1)
     rank = max(len(integers.shape), 1)
     if element_count(scale.shape) > 1 and not -rank <= axis < rank:
         return None

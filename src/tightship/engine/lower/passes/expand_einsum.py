@@ -1,15 +1,9 @@
 """Rewrites an Einsum of two operands to a product of stacks of matrices."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from tightship.engine.lower.passes.rewrite import rebuilt
-from tightship.graph import Constant, DType, Graph, Node, Value, element_count
-from tightship.graph.symbolic import SymbolicConstant
-
-OPSET = 13
+from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.graph import DType, Graph, Node, element_count
 
 
 def expand_einsum(graph: Graph) -> Graph:
@@ -19,11 +13,14 @@ def expand_einsum(graph: Graph) -> Graph:
     operands only. An Einsum that repeats a letter in an operand, or sums over a letter of one
     operand, is left.
     """
-    writer = _Writer(graph)
-    nodes = [each for node in graph.nodes for each in writer.spelled(node)]
-    if nodes == list(graph.nodes):
-        return graph
-    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
+    writer = GraphWriter(graph)
+    for node in graph.nodes:
+        product = _product(graph, node)
+        if product is None:
+            writer.nodes.append(node)
+        else:
+            _expand(writer, node, product)
+    return writer.written()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,99 +64,74 @@ def parsed(equation: str) -> _Product | None:
     return product
 
 
-class _Writer:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.constants: dict[str, Constant] = {}
-        self.values: dict[str, Value] = {}
-
-    def spelled(self, node: Node) -> list[Node]:
-        """Replace the node by its parts, in order; return other nodes unchanged."""
-        product = self._product(node)
-        if product is None:
-            return [node]
-        result = node.outputs[0]
-        shapes = [self.graph.value(name).static_shape for name in node.inputs]
-        size = {c: n for part, shape in zip((product.left, product.right), shapes, strict=True)
-                for c, n in zip(part, shape, strict=True)}  # fmt: skip
-        stack, rows, columns, depth = product.stack, product.rows, product.columns, product.depth
-        nodes: list[Node] = []
-        left = self._matrices(nodes, node.inputs[0], product.left, (stack, rows, depth), size)
-        right = self._matrices(nodes, node.inputs[1], product.right, (stack, depth, columns), size)
-        outer = [size[c] for c in stack]
-        shape = (*outer, _length(rows, size), _length(columns, size))
-        letters = stack + rows + columns
-        order = [letters.index(c) for c in product.result]
-        whole = [size[c] for c in letters]
-        is_apart, is_ordered = len(rows) == len(columns) == 1, order == sorted(order)
-        sums = result if is_apart and is_ordered else f"{result}.sums"
-        self._add(nodes, "MatMul", (left, right), sums, shape)
-        if not is_apart:
-            sums = self._reshaped(nodes, sums, whole, result if is_ordered else f"{result}.apart")
-        if not is_ordered:
-            self._transposed(nodes, sums, order, [size[c] for c in product.result], result)
-        return nodes
-
-    def _product(self, node: Node) -> _Product | None:
-        if node.operator != "Einsum" or node.domain or len(node.inputs) != 2:
+def _product(graph: Graph, node: Node) -> _Product | None:
+    if node.operator != "Einsum" or node.domain or len(node.inputs) != 2:
+        return None
+    values = [graph.value(name) for name in (*node.inputs, *node.outputs)]
+    if any(
+        value.dtype is not DType.FLOAT32 or not value.is_static or 0 in value.static_shape
+        for value in values
+    ):
+        return None
+    found = parsed(str(node.attributes.get("equation", "")))
+    if found is None:
+        return None
+    parts = zip((found.left, found.right, found.result), values, strict=True)
+    lengths: dict[str, int] = {}
+    for part, value in parts:
+        if len(part) != len(value.static_shape):
             return None
-        values = [self.graph.value(name) for name in (*node.inputs, *node.outputs)]
-        if any(
-            value.dtype is not DType.FLOAT32 or not value.is_static or 0 in value.static_shape
-            for value in values
-        ):
-            return None
-        found = parsed(str(node.attributes.get("equation", "")))
-        if found is None:
-            return None
-        parts = zip((found.left, found.right, found.result), values, strict=True)
-        lengths: dict[str, int] = {}
-        for part, value in parts:
-            if len(part) != len(value.static_shape):
+        for letter, length in zip(part, value.static_shape, strict=True):
+            if lengths.setdefault(letter, length) != length:
                 return None
-            for letter, length in zip(part, value.static_shape, strict=True):
-                if lengths.setdefault(letter, length) != length:
-                    return None
-        return found
+    return found
 
-    def _matrices(
-        self, nodes: list[Node], name: str, letters: str, parts: tuple[str, str, str],
-        size: dict[str, int],
-    ) -> str:  # fmt: skip
-        """Make an operand a stack of matrices of the second part by the third."""
-        wanted = "".join(parts)
-        label = f"{name}.{letters}.{wanted}.{len(parts[0])}.{len(parts[1])}"
-        order = [letters.index(c) for c in wanted]
-        if order != sorted(order):
-            lengths = [size[c] for c in wanted]
-            name = self._transposed(nodes, name, order, lengths, f"{label}.turned")
-        shape = (*(size[c] for c in parts[0]), _length(parts[1], size), _length(parts[2], size))
-        if len(parts[1]) == len(parts[2]) == 1:
-            return name
-        return self._reshaped(nodes, name, shape, f"{label}.matrices")
 
-    def _transposed(
-        self, nodes: list[Node], name: str, order: list[int], shape: list[int], target: str
-    ) -> str:
-        perm = {"perm": tuple(order)}
-        if target not in self.values:
-            self.values[target] = Value(target, DType.FLOAT32, tuple(shape))
-            nodes.append(Node(target, "Transpose", (name,), (target,), perm, version=OPSET))
-        return target
+def _expand(writer: GraphWriter, node: Node, product: _Product) -> None:
+    """Write the parts of an Einsum, in order."""
+    result = node.outputs[0]
+    shapes = [writer.shape(name) for name in node.inputs]
+    size = {c: n for part, shape in zip((product.left, product.right), shapes, strict=True)
+            for c, n in zip(part, shape, strict=True)}  # fmt: skip
+    stack, rows, columns, depth = product.stack, product.rows, product.columns, product.depth
+    left = _matrices(writer, node.inputs[0], product.left, (stack, rows, depth), size)
+    right = _matrices(writer, node.inputs[1], product.right, (stack, depth, columns), size)
+    outer = [size[c] for c in stack]
+    shape = (*outer, _length(rows, size), _length(columns, size))
+    letters = stack + rows + columns
+    order = [letters.index(c) for c in product.result]
+    whole = tuple(size[c] for c in letters)
+    is_apart, is_ordered = len(rows) == len(columns) == 1, order == sorted(order)
+    sums = result if is_apart and is_ordered else f"{result}.sums"
+    writer.add("MatMul", (left, right), writer.declare(sums, shape))
+    if not is_apart:
+        apart = writer.declare(result if is_ordered else f"{result}.apart", whole)
+        sums = writer.reshape(sums, whole, apart)
+    if not is_ordered:
+        shape = tuple(size[c] for c in product.result)
+        writer.add("Transpose", (sums,), writer.declare(result, shape), {"perm": tuple(order)})
 
-    def _reshaped(self, nodes: list[Node], name: str, shape: Sequence[int], target: str) -> str:
-        sizes = f"{target}.shape"
-        self.constants[sizes] = SymbolicConstant(DType.INT64, np.array(shape, object))
-        return self._add(nodes, "Reshape", (name, sizes), target, tuple(shape))
 
-    def _add(
-        self, nodes: list[Node], operator: str, inputs: tuple[str, ...], target: str,
-        shape: tuple[int, ...],
-    ) -> str:  # fmt: skip
-        if target not in self.values:
-            self.values[target] = Value(target, DType.FLOAT32, shape)
-            nodes.append(Node(target, operator, inputs, (target,), version=OPSET))
-        return target
+def _matrices(
+    writer: GraphWriter, name: str, letters: str, parts: tuple[str, str, str], size: dict[str, int]
+) -> str:
+    """Make an operand a stack of matrices of the second part by the third."""
+    wanted = "".join(parts)
+    label = f"{name}.{letters}.{wanted}.{len(parts[0])}.{len(parts[1])}"
+    order = tuple(letters.index(c) for c in wanted)
+    if list(order) != sorted(order):
+        turned = f"{label}.turned"
+        if turned not in writer.values:
+            writer.declare(turned, tuple(size[c] for c in wanted))
+            writer.add("Transpose", (name,), turned, {"perm": order})
+        name = turned
+    shape = (*(size[c] for c in parts[0]), _length(parts[1], size), _length(parts[2], size))
+    if len(parts[1]) == len(parts[2]) == 1:
+        return name
+    made = f"{label}.matrices"
+    return (
+        made if made in writer.values else writer.reshape(name, shape, writer.declare(made, shape))
+    )
 
 
 def _length(letters: str, size: dict[str, int]) -> int:

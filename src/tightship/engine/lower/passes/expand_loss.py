@@ -1,41 +1,24 @@
 """Rewrites losses in terms of other operators, whose kernels then run them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
+from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.graph import AttributeValue, DType, Graph, Node, element_count
 
-from tightship.engine.lower.passes.rewrite import rebuilt
-from tightship.graph import (
-    AttributeValue,
-    Constant,
-    DType,
-    Graph,
-    Inline,
-    Node,
-    Value,
-    element_count,
-)
-from tightship.graph.symbolic import SymbolicConstant
-
-OPSET = 13
 LOSSES = ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
 Shape = tuple[int, ...]
 
 
 def expand_loss(graph: Graph) -> Graph:
     """Replace negative log likelihoods and cross entropies by gathers, sums and LogSoftmax."""
-    nodes: list[Node] = []
-    constants: dict[str, Constant] = {}
-    values: dict[str, Value] = {}
+    writer = GraphWriter(graph)
     for node in graph.nodes:
         if _is_loss(graph, node):
-            decomposition = _Decomposition(graph, node, constants, values)
-            decomposition.spell()
-            nodes.extend(decomposition.nodes)
+            _Decomposition(writer, node).spell()
         else:
-            nodes.append(node)
-    return rebuilt(graph, nodes, constants=constants, values=values)
+            writer.nodes.append(node)
+    return writer.written()
 
 
 def _is_loss(graph: Graph, node: Node) -> bool:
@@ -55,11 +38,9 @@ def _is_loss(graph: Graph, node: Node) -> bool:
 class _Decomposition:
     """Decomposition of one loss."""
 
-    graph: Graph
+    writer: GraphWriter
     node: Node
-    constants: dict[str, Constant]
-    values: dict[str, Value]
-    nodes: list[Node] = field(default_factory=list)
+    count: int = 0
 
     def spell(self) -> None:
         scores = self.node.inputs[0]
@@ -79,7 +60,7 @@ class _Decomposition:
 
     def _log_softmax(self, scores: str) -> str:
         """Compute log probabilities, with classes last meanwhile."""
-        batch, classes, *space = shape = self._shape(scores)
+        batch, classes, *space = shape = self.writer.shape(scores)
         name = self.node.outputs[1] if len(self.node.outputs) > 1 else ""
         name = name or self._new("log", scores, shape)
         if not space:
@@ -95,7 +76,7 @@ class _Decomposition:
 
     def _weighted(self, scores: str) -> tuple[str, str]:
         """Return each target's loss, and its weight; no name if all weights are one."""
-        target, shape = self.node.inputs[1], self._shape(self.node.inputs[1])
+        target, shape = self.node.inputs[1], self.writer.shape(self.node.inputs[1])
         ignored, target = self._ignored(target, shape)
         one_class = (shape[0], 1, *shape[1:])
         index = self._reshaped(target, self._new("index", target, one_class))
@@ -124,34 +105,23 @@ class _Decomposition:
         if index is None:
             return "", target
         assert isinstance(index, int)
-        mask = f"{self.node.name}.ignored"
-        self.values[mask] = Value(mask, DType.BOOL, shape)
+        mask = self.writer.declare(f"{self.node.name}.ignored", shape, DType.BOOL)
         self._add("Equal", (target, self._scalar("ignore", index, target)), mask)
         safe = self._new("safe", target, shape)
         return mask, self._add("Where", (mask, self._scalar("class", 0, target), target), safe)
 
     def _new(self, part: str, like: str, shape: Shape) -> str:
         """Name a new value with the element type of another."""
-        name = f"{self.node.name}.{part}"
-        self.values[name] = Value(name, self._value(like).dtype, shape)
-        return name
-
-    def _value(self, name: str) -> Value:
-        return self.values[name] if name in self.values else self.graph.value(name)
-
-    def _shape(self, name: str) -> Shape:
-        return self._value(name).static_shape
+        dtype = self.writer.value(like).dtype
+        return self.writer.declare(f"{self.node.name}.{part}", shape, dtype)
 
     def _scalar(self, part: str, number: int, like: str) -> str:
-        name, dtype = f"{self.node.name}.{part}", self._value(like).dtype
+        dtype = self.writer.value(like).dtype
         assert dtype is not None
-        self.constants[name] = Inline(np.array(number, dtype.numpy))
-        return name
+        return self.writer.number(f"{self.node.name}.{part}", number, dtype)
 
     def _reshaped(self, source: str, name: str) -> str:
-        shape = f"{name}.{self.node.name}.shape"
-        self.constants[shape] = SymbolicConstant(DType.INT64, np.array(self._shape(name), object))
-        return self._add("Reshape", (source, shape), name)
+        return self.writer.reshape(source, self.writer.shape(name), name, name=self._next())
 
     def _reduced(self, operator: str, source: str, name: str) -> str:
         return self._add(operator, (source,), name, {"keepdims": 0})
@@ -163,7 +133,8 @@ class _Decomposition:
         output: str,
         attributes: Mapping[str, AttributeValue] | None = None,
     ) -> str:
-        name = f"{self.node.name}.{len(self.nodes)}"
-        node = Node(name, operator, inputs, (output,), attributes=attributes or {}, version=OPSET)
-        self.nodes.append(node)
-        return output
+        return self.writer.add(operator, inputs, output, attributes, name=self._next())
+
+    def _next(self) -> str:
+        self.count += 1
+        return f"{self.node.name}.{self.count - 1}"

@@ -1,74 +1,42 @@
 """Rewrites LpPool to `(k * mean(|x| ** p)) ** (1 / p)` over windows of k elements."""
 
-import numpy as np
-
-from tightship.engine.lower.passes.rewrite import rebuilt
-from tightship.graph import Constant, DType, Graph, Inline, Node, Value, element_count
+from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.graph import DType, Graph, Node, element_count
 from tightship.graph.ir import AttributeValue
 
 FIRST_OF_WHOLE_POWERS = 2
-AVERAGE_OPSET = 11
 
 
 def expand_lp_pool(graph: Graph) -> Graph:
     """Replace every LpPool whose windows lie within its declared padding."""
-    writer = _Writer(graph)
-    nodes = [each for node in graph.nodes for each in writer.spelled(node)]
-    if nodes == list(graph.nodes):
-        return graph
-    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
-
-
-class _Writer:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.constants: dict[str, Constant] = {}
-        self.values: dict[str, Value] = {}
-
-    def spelled(self, node: Node) -> list[Node]:
-        """Replace the node by powers, AveragePool, a product and a root; return others as is."""
-        attributes = _attributes(self.graph, node)
+    writer = GraphWriter(graph)
+    for node in graph.nodes:
+        attributes = _attributes(graph, node)
         if attributes is None:
-            return [node]
-        power, result = node.attributes.get("p", 2), node.outputs[0]
-        assert isinstance(power, int)
-        count = element_count(_ints(node, "kernel_shape", ()))
-        x, nodes = node.inputs[0], []
-        before, after = self.graph.value(x), self.graph.value(result)
-        if power % 2:
-            nodes.append(self._node("Abs", (x,), f"{result}.absolute", before, 13))
-            x = f"{result}.absolute"
-        if power > 1:
-            exponent = self._number(f"{result}.exponent", power)
-            nodes.append(self._node("Pow", (x, exponent), f"{result}.powers", before, 13))
-            x = f"{result}.powers"
-        mean, total = f"{result}.mean", f"{result}.total" if power > 1 else result
-        nodes.append(self._node("AveragePool", (x,), mean, after, AVERAGE_OPSET, attributes))
-        inputs = (mean, self._number(f"{result}.count", count))
-        nodes.append(self._node("Mul", inputs, total, after, 13))
-        if power == 2:
-            nodes.append(self._node("Sqrt", (total,), result, after, 13))
-        elif power > 1:
-            root = self._number(f"{result}.root", 1 / power)
-            nodes.append(self._node("Pow", (total, root), result, after, 13))
-        return nodes
+            writer.nodes.append(node)
+        else:
+            _expand(writer, node, attributes)
+    return writer.written()
 
-    def _number(self, name: str, number: float) -> str:
-        self.constants[name] = Inline(np.array(number, np.float32))
-        return name
 
-    def _node(
-        self,
-        operator: str,
-        inputs: tuple[str, ...],
-        output: str,
-        like: Value,
-        version: int,
-        attributes: dict[str, AttributeValue] | None = None,
-    ) -> Node:
-        self.values[output] = Value(output, like.dtype, like.shape)
-        name = f"{output}.{operator}"
-        return Node(name, operator, inputs, (output,), attributes or {}, version=version)
+def _expand(writer: GraphWriter, node: Node, attributes: dict[str, AttributeValue]) -> None:
+    """Write powers, AveragePool, a product and a root."""
+    power, result = node.integer("p", 2), node.outputs[0]
+    count = element_count(_ints(node, "kernel_shape", ()))
+    x = node.inputs[0]
+    before, after = writer.shape(x), writer.shape(result)
+    if power % 2:
+        x = writer.add("Abs", (x,), writer.declare(f"{result}.absolute", before))
+    if power > 1:
+        exponent = writer.number(f"{result}.exponent", power)
+        x = writer.add("Pow", (x, exponent), writer.declare(f"{result}.powers", before))
+    mean = writer.add("AveragePool", (x,), writer.declare(f"{result}.mean", after), attributes)
+    total = writer.declare(f"{result}.total", after) if power > 1 else result
+    writer.add("Mul", (mean, writer.number(f"{result}.count", count)), total)
+    if power == 2:
+        writer.add("Sqrt", (total,), result)
+    elif power > 1:
+        writer.add("Pow", (total, writer.number(f"{result}.root", 1 / power)), result)
 
 
 def _attributes(graph: Graph, node: Node) -> dict[str, AttributeValue] | None:

@@ -8,32 +8,23 @@ MatMul of a vector, or of stacks of different ranks
     MatMul of operands of one rank
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
-
-from tightship.engine.lower.passes.rewrite import rebuilt
-from tightship.graph import Constant, DType, Graph, Inline, Node, Value
-from tightship.graph.symbolic import SymbolicConstant
+from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.graph import DType, Graph, Node
 
 
 def expand_product(graph: Graph) -> Graph:
     """Replace every Gemm and MatMul of one of the forms above."""
-    writer = _Writer(graph)
-    nodes: list[Node] = []
+    writer = GraphWriter(graph)
     for node in graph.nodes:
         if node.operator not in ("Gemm", "MatMul") or node.domain or not _is_float(graph, node):
-            nodes.append(node)
+            writer.nodes.append(node)
         elif node.operator == "MatMul":
-            nodes.extend(writer.of_one_rank(node))
+            _give_one_rank(writer, node)
         elif not _is_plain(graph, node) and not _is_of_transposed(graph, node):
-            nodes.extend(writer.decomposed(node))
+            _decompose(writer, node)
         else:
-            nodes.append(node)
-    if nodes == list(graph.nodes):
-        return graph
-    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
+            writer.nodes.append(node)
+    return writer.written()
 
 
 def _is_float(graph: Graph, node: Node) -> bool:
@@ -53,11 +44,11 @@ def _is_plain(graph: Graph, node: Node) -> bool:
     is_row = not bias or (
         bias in graph.constants
         and graph.value(bias).static_shape in ((shape[1],), (1, shape[1]))
-        and _number(node, "beta", 1.0) == 1
+        and node.number("beta", 1.0) == 1
     )
     return (
         is_row
-        and _number(node, "alpha", 1.0) == 1
+        and node.number("alpha", 1.0) == 1
         and not node.attributes.get("transA", 0)
         and node.inputs[1] in graph.constants
     )
@@ -69,112 +60,67 @@ def _is_of_transposed(graph: Graph, node: Node) -> bool:
     return is_transposed and len(node.inputs) == 2 and node.inputs[0] not in graph.constants
 
 
-def _number(node: Node, name: str, default: float) -> float:
-    value = node.attributes.get(name, default)
-    assert isinstance(value, float | int)
-    return float(value)
+def _decompose(writer: GraphWriter, gemm: Node) -> None:
+    """Write transposes, MatMul, Mul and Add for a Gemm."""
+    target = gemm.outputs[0]
+    shape = writer.shape(target)
+    operands = []
+    for name, flag in zip(gemm.inputs, ("transA", "transB"), strict=False):
+        operand = name
+        if gemm.attributes.get(flag, 0):
+            operand = writer.declare(f"{target}.{flag}", writer.shape(name)[::-1])
+            writer.add("Transpose", (name,), operand, {"perm": (1, 0)})
+        operands.append(operand)
+    terms: list[tuple[str, tuple[str, ...]]] = [("MatMul", tuple(operands))]
+    alpha, beta = gemm.number("alpha", 1.0), gemm.number("beta", 1.0)
+    if alpha != 1:
+        terms.append(("Mul", ("", writer.number(f"{target}.alpha", alpha))))
+    bias = gemm.inputs[2] if len(gemm.inputs) > 2 else ""
+    if bias and beta != 1:
+        number = writer.number(f"{target}.beta", beta)
+        scaled = writer.declare(f"{target}.bias", writer.shape(bias))
+        bias = writer.add("Mul", (bias, number), scaled)
+    if bias:
+        terms.append(("Add", ("", bias)))
+    made = ""
+    for index, (operator, inputs) in enumerate(terms):
+        part, reads = operator.lower(), tuple(each or made for each in inputs)
+        is_last = index == len(terms) - 1
+        made = target if is_last else writer.declare(f"{target}.{part}", shape)
+        writer.add(operator, reads, made, name=f"{gemm.name}.{part}")
 
 
-@dataclass(slots=True)
-class _Writer:
-    """New nodes with their constants and values."""
+def _give_one_rank(writer: GraphWriter, product: Node) -> None:
+    """Write a MatMul with operands of one rank, unless the right one is a single matrix."""
+    left, right = (writer.shape(name) for name in product.inputs)
+    if len(left) == len(right) >= 2 or (len(right) == 2 and len(left) > 2):
+        writer.nodes.append(product)
+        return
+    target = product.outputs[0]
+    wide_left = (1, *left) if len(left) == 1 else left
+    wide_right = (*right, 1) if len(right) == 1 else right
+    rank = max(len(wide_left), len(wide_right))
+    if len(wide_right) > 2:
+        wide_left = (1,) * (rank - len(wide_left)) + wide_left
+        wide_right = (1,) * (rank - len(wide_right)) + wide_right
+    sides = zip(product.inputs, (wide_left, wide_right), ("left", "right"), strict=True)
+    operands = tuple([
+        name if writer.shape(name) == shape else
+        _reshaped(writer, name, shape, writer.declare(f"{target}.{side}", shape))
+        for name, shape, side in sides
+    ])  # fmt: skip
+    batch = wide_left[:-2]
+    if len(wide_right) > 2:
+        pairs = zip(batch, wide_right[:-2], strict=True)
+        batch = tuple([right if left == 1 else left for left, right in pairs])
+    shape = (*batch, wide_left[-2], wide_right[-1])
+    if shape == writer.shape(target):
+        writer.add("MatMul", operands, target, name=product.name)
+        return
+    made = writer.declare(f"{target}.product", shape)
+    writer.add("MatMul", operands, made, name=product.name)
+    _reshaped(writer, made, writer.shape(target), target)
 
-    graph: Graph
-    constants: dict[str, Constant] = field(default_factory=dict)
-    values: dict[str, Value] = field(default_factory=dict)
 
-    def _value(self, name: str) -> Value:
-        return self.values.get(name) or self.graph.value(name)
-
-    def _made(self, name: str, shape: tuple[int, ...]) -> str:
-        self.values[name] = Value(name, DType.FLOAT32, shape)
-        return name
-
-    def _constant(self, name: str, array: np.ndarray) -> str:
-        self.constants[name] = Inline(array)
-        return name
-
-    def decomposed(self, gemm: Node) -> list[Node]:
-        """Replace a Gemm by transposes, MatMul, Mul and Add."""
-        target = gemm.outputs[0]
-        shape = self._value(target).static_shape
-        nodes: list[Node] = []
-        operands = []
-        for name, flag in zip(gemm.inputs, ("transA", "transB"), strict=False):
-            operand = name
-            if gemm.attributes.get(flag, 0):
-                turned = self._value(name).static_shape[::-1]
-                operand = self._made(f"{target}.{flag}", turned)
-                nodes.append(Node(operand, "Transpose", (name,), (operand,), {"perm": (1, 0)},
-                                  version=13))  # fmt: skip
-            operands.append(operand)
-        terms: list[tuple[str, tuple[str, ...]]] = [("MatMul", tuple(operands))]
-        alpha, beta = _number(gemm, "alpha", 1.0), _number(gemm, "beta", 1.0)
-        if alpha != 1:
-            number = self._constant(f"{target}.alpha", np.array(alpha, np.float32))
-            terms.append(("Mul", ("", number)))
-        bias = gemm.inputs[2] if len(gemm.inputs) > 2 else ""
-        if bias and beta != 1:
-            number = self._constant(f"{target}.beta", np.array(beta, np.float32))
-            scaled = self._made(f"{target}.bias", self._value(bias).static_shape)
-            nodes.append(Node(scaled, "Mul", (bias, number), (scaled,), version=14))
-            bias = scaled
-        if bias:
-            terms.append(("Add", ("", bias)))
-        return nodes + self._chain(gemm.name, target, shape, terms)
-
-    def _chain(
-        self,
-        name: str,
-        target: str,
-        shape: tuple[int, ...],
-        terms: Sequence[tuple[str, tuple[str, ...]]],
-    ) -> list[Node]:
-        """Make nodes each of which reads the one before it as `""`; the last makes `target`."""
-        nodes: list[Node] = []
-        made = ""
-        for index, (operator, inputs) in enumerate(terms):
-            is_last = index == len(terms) - 1
-            reads = tuple(each or made for each in inputs)
-            made = target if is_last else self._made(f"{target}.{operator.lower()}", shape)
-            nodes.append(Node(f"{name}.{operator.lower()}", operator, reads, (made,), version=13))
-        return nodes
-
-    def of_one_rank(self, product: Node) -> list[Node]:
-        """Give a MatMul operands of one rank, unless the right one is a single matrix."""
-        left, right = (self._value(name).static_shape for name in product.inputs)
-        if len(left) == len(right) >= 2 or (len(right) == 2 and len(left) > 2):
-            return [product]
-        target = product.outputs[0]
-        wide_left = (1, *left) if len(left) == 1 else left
-        wide_right = (*right, 1) if len(right) == 1 else right
-        rank = max(len(wide_left), len(wide_right))
-        if len(wide_right) > 2:
-            wide_left = (1,) * (rank - len(wide_left)) + wide_left
-            wide_right = (1,) * (rank - len(wide_right)) + wide_right
-        nodes: list[Node] = []
-        operands = []
-        for name, shape, side in zip(
-            product.inputs, (wide_left, wide_right), ("left", "right"), strict=True
-        ):
-            operands.append(name if self._value(name).static_shape == shape else
-                            self._reshaped(nodes, name, shape, f"{target}.{side}"))  # fmt: skip
-        batch = wide_left[:-2]
-        if len(wide_right) > 2:
-            pairs = zip(batch, wide_right[:-2], strict=True)
-            batch = tuple([right if left == 1 else left for left, right in pairs])
-        shape = (*batch, wide_left[-2], wide_right[-1])
-        if shape == self._value(target).static_shape:
-            return [*nodes, Node(product.name, "MatMul", tuple(operands), (target,), version=13)]
-        made = self._made(f"{target}.product", shape)
-        nodes.append(Node(product.name, "MatMul", tuple(operands), (made,), version=13))
-        self._reshaped(nodes, made, self._value(target).static_shape, target)
-        return nodes
-
-    def _reshaped(self, nodes: list[Node], name: str, shape: tuple[int, ...], target: str) -> str:
-        if target not in self.graph.values:
-            self._made(target, shape)
-        sizes = f"{target}.shape"
-        self.constants[sizes] = SymbolicConstant(DType.INT64, np.array(shape, object))
-        nodes.append(Node(f"{target}.reshape", "Reshape", (name, sizes), (target,), version=13))
-        return target
+def _reshaped(writer: GraphWriter, name: str, shape: tuple[int, ...], target: str) -> str:
+    return writer.reshape(name, shape, target, name=f"{target}.reshape")

@@ -108,9 +108,7 @@ def _step(walk: _Walk, node: Node, name: str, affine: Affine) -> Affine | None:
 
 def epsilon_of(node: Node) -> float:
     """Return the `epsilon` attribute of a normalization."""
-    epsilon = node.attributes.get("epsilon", 1e-5)
-    assert isinstance(epsilon, float)
-    return epsilon
+    return node.number("epsilon", 1e-5)
 
 
 def is_per_channel(shape: tuple[int, ...], rank: int, channels: int) -> bool:

@@ -38,7 +38,6 @@ from tightship.engine.lower.passes.attention_masks import placed, without_mask
 from tightship.engine.lower.passes.attention_operator import spell_attention
 from tightship.engine.lower.passes.index_cases import Affine
 from tightship.engine.lower.passes.polynomial import Algebra
-from tightship.engine.lower.passes.rewrite import rebuilt
 from tightship.graph import Constant, DType, Graph, Node, element_count
 from tightship.graph.length import settled
 from tightship.graph.symbolic import constant_key, length_key
@@ -68,9 +67,8 @@ def fuse_attention(graph: Graph) -> Graph:
     """
     graph = spell_attention(graph)
     algebra = Algebra.of(graph)
-    writer = LengthWriter(algebra)
+    writer = LengthWriter(graph)
     fused: dict[str, Node] = {}
-    nodes: list[Node] = []
     for node in graph.nodes:
         found = None
         if node.operator == "Softmax" and not node.domain:
@@ -79,11 +77,9 @@ def fuse_attention(graph: Graph) -> Graph:
             found = without_mask(algebra, writer, node)
         if found is not None:
             fused[found.name] = found
-        nodes += [*writer.taken(), node]
-    nodes = [fused.get(node.name, node) for node in nodes]
-    if not fused:
-        return graph
-    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
+        writer.nodes.append(node)
+    writer.nodes = [fused.get(node.name, node) for node in writer.nodes]
+    return writer.written()
 
 
 def _attention(algebra: Algebra, writer: LengthWriter, softmax: Node) -> Node | None:

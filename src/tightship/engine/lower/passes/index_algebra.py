@@ -254,8 +254,7 @@ def _bounds(reader: Reader, name: str) -> list[int]:
 
 def _concatenated(reader: Reader, node: Node, indices: Indices) -> Cases:
     """Follow an element into its part, which its index must name."""
-    axis = node.attributes.get("axis", 0)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", 0)
     axis %= len(indices)
     left = number_as_integer(indices[axis])
     for name in node.inputs:
@@ -270,8 +269,7 @@ def _concatenated(reader: Reader, node: Node, indices: Indices) -> Cases:
 def _gathered(reader: Reader, node: Node, indices: Indices) -> Cases:
     rank = len(reader.shape(node.inputs[1]))
     source = reader.shape(node.inputs[0])
-    axis = node.attributes.get("axis", 0)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", 0)
     axis %= len(source)
     place = reader.one(node.inputs[1], indices[axis : axis + rank])
     if not place.terms and place.constant < 0:

@@ -4,24 +4,12 @@ Nodes after the reshape can then be fused into the product's kernel.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_reader
-from tightship.graph import Constant, Derived, DType, Graph, Node, Value
+from tightship.engine.lower.passes.rewrite import GraphWriter, readers_of, sole_reader
+from tightship.graph import Derived, DType, Graph, Node
 from tightship.graph.constant import Array
-from tightship.graph.symbolic import SymbolicConstant
-
-
-@dataclass(frozen=True, slots=True)
-class _Lifting:
-    """Graph, the maker of each value, and the constants and values to add."""
-
-    graph: Graph
-    makers: Mapping[str, Node]
-    constants: dict[str, Constant] = field(default_factory=dict)
-    values: dict[str, Value] = field(default_factory=dict)
 
 
 def lift_gemm(graph: Graph) -> Graph:
@@ -30,17 +18,17 @@ def lift_gemm(graph: Graph) -> Graph:
     The rows are the value before a Reshape that flattened it, if there is one.
     """
     counts, readers = graph.uses(), readers_of(graph)
-    lifting = _Lifting(graph, {name: node for node in graph.nodes for name in node.writes})
-    nodes: list[Node] = []
+    makers = {name: node for node in graph.nodes for name in node.writes}
+    writer = GraphWriter(graph)
     absorbed: set[str] = set()
     for node in graph.nodes:
         last = sole_reader(counts, readers, node.outputs[0]) if node.operator == "Gemm" else None
         if last is not None and _fits(graph, node, last):
             absorbed.add(last.name)
-            nodes.extend(_product(lifting, node, last))
+            _lift(writer, makers, node, last)
         elif node.name not in absorbed:
-            nodes.append(node)
-    return rebuilt(graph, nodes, constants=lifting.constants, values=lifting.values)
+            writer.nodes.append(node)
+    return writer.written()
 
 
 def _fits(graph: Graph, gemm: Node, last: Node) -> bool:
@@ -65,48 +53,39 @@ def _fits(graph: Graph, gemm: Node, last: Node) -> bool:
     )
 
 
-def _product(lifting: _Lifting, gemm: Node, last: Node) -> list[Node]:
-    source, nodes = _rows(lifting, gemm, last)
-    weight = _weight(lifting, gemm)
-    bias = gemm.inputs[2] if len(gemm.inputs) > 2 else ""
+def _lift(writer: GraphWriter, makers: Mapping[str, Node], gemm: Node, last: Node) -> None:
+    """Write a MatMul of stacked rows, and an Add if the Gemm has a bias."""
+    operands = _rows(writer, makers, gemm, last), _weight(writer, gemm)
+    bias, result = gemm.inputs[2] if len(gemm.inputs) > 2 else "", last.outputs[0]
     if not bias:
-        return [*nodes, Node(gemm.name, "MatMul", (source, weight), last.outputs, version=13)]
-    result = lifting.graph.value(last.outputs[0])
-    product = f"{gemm.outputs[0]}.product"
-    lifting.values[product] = Value(product, result.dtype, result.shape)
-    return [
-        *nodes,
-        Node(gemm.name, "MatMul", (source, weight), (product,), version=13),
-        Node(last.name, "Add", (product, bias), last.outputs, version=14),
-    ]
+        writer.add("MatMul", operands, result, name=gemm.name)
+        return
+    product = writer.declare(f"{gemm.outputs[0]}.product", writer.shape(result))
+    writer.add("MatMul", operands, product, name=gemm.name)
+    writer.add("Add", (product, bias), result, name=last.name)
 
 
-def _rows(lifting: _Lifting, gemm: Node, last: Node) -> tuple[str, list[Node]]:
-    """Return the Gemm's operand stacked like the result, and the nodes that make it."""
-    graph, name = lifting.graph, gemm.inputs[0]
-    shape = (*graph.value(last.outputs[0]).static_shape[:-1], graph.value(name).static_shape[1])
-    flat = lifting.makers.get(name)
+def _rows(writer: GraphWriter, makers: Mapping[str, Node], gemm: Node, last: Node) -> str:
+    """Return the Gemm's operand stacked like the result."""
+    name, flat = gemm.inputs[0], makers.get(gemm.inputs[0])
+    shape = (*writer.shape(last.outputs[0])[:-1], writer.shape(name)[1])
     if flat is not None and flat.operator == "Reshape" and not flat.domain:
-        before = graph.value(flat.inputs[0])
+        before = writer.graph.value(flat.inputs[0])
         if before.is_static and before.static_shape == shape:
-            return flat.inputs[0], []
-    stacked = f"{gemm.name}.stacked"
-    lifting.values[stacked] = Value(stacked, DType.FLOAT32, shape)
-    lifting.constants[f"{stacked}.shape"] = SymbolicConstant(DType.INT64, np.array(shape, object))
-    inputs = (name, f"{stacked}.shape")
-    return stacked, [Node(stacked, "Reshape", inputs, (stacked,), version=14)]
+            return flat.inputs[0]
+    return writer.reshape(name, shape, writer.declare(f"{gemm.name}.stacked", shape))
 
 
-def _weight(lifting: _Lifting, gemm: Node) -> str:
+def _weight(writer: GraphWriter, gemm: Node) -> str:
     name = gemm.inputs[1]
     if not gemm.attributes.get("transB", 0):
         return name
-    constant = lifting.graph.constants[name]
+    constant = writer.graph.constants[name]
 
     def compute() -> Array:
         return np.ascontiguousarray(constant.array().T)
 
     shape = (constant.shape[1], constant.shape[0])
     transposed = Derived(DType.FLOAT32, shape, compute, (constant,), "transposed")
-    lifting.constants[f"{name}.transposed"] = transposed
+    writer.constants[f"{name}.transposed"] = transposed
     return f"{name}.transposed"

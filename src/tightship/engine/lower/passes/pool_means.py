@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tightship.engine.lower.passes.recognize_normalization import axes_of
-from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.rewrite import GraphWriter
 from tightship.graph import DType, Graph, Node, Value
 
 POOLINGS = {"ReduceMean": "GlobalAveragePool", "ReduceMax": "GlobalMaxPool"}
@@ -12,14 +12,20 @@ RANKS = (3, 4, 5)
 
 def pool_means(graph: Graph) -> Graph:
     """Replace ReduceMean and ReduceMax over all axes from the third on by a global pooling."""
-    nodes: list[Node] = []
-    values: dict[str, Value] = {}
+    writer = GraphWriter(graph)
     for node in graph.nodes:
-        nodes.extend(_pooled(graph, node, values) or [node])
-    return rebuilt(graph, nodes, values=values)
+        pooling = _pooling(graph, node)
+        if pooling is None or node.attributes.get("keepdims", 1) == 1:
+            writer.nodes.append(pooling or node)
+            continue
+        batch, channels, *image = writer.shape(node.inputs[0])
+        kept = writer.declare(f"{node.outputs[0]}.kept", (batch, channels, *[1] * len(image)))
+        writer.nodes.append(replace(pooling, outputs=(kept,)))
+        writer.add("Flatten", (kept,), node.outputs[0], {"axis": 1}, name=f"{node.name}.flat")
+    return writer.written()
 
 
-def _pooled(graph: Graph, node: Node, values: dict[str, Value]) -> list[Node] | None:
+def _pooling(graph: Graph, node: Node) -> Node | None:
     source = graph.value(node.inputs[0]) if node.inputs else Value("")
     if node.operator not in POOLINGS or node.domain or source.dtype is not DType.FLOAT32:
         return None
@@ -29,12 +35,5 @@ def _pooled(graph: Graph, node: Node, values: dict[str, Value]) -> list[Node] | 
     axes = axes_of(graph, node)
     if axes is None or sorted(axis % len(shape) for axis in axes) != list(range(2, len(shape))):
         return None
-    pooling = replace(
-        node, operator=POOLINGS[node.operator], version=1, inputs=node.inputs[:1], attributes={}
-    )
-    if node.attributes.get("keepdims", 1) == 1:
-        return [pooling]
-    kept = f"{node.outputs[0]}.kept"
-    values[kept] = Value(kept, source.dtype, (*shape[:2], *[1] * (len(shape) - 2)))
-    flat = Node(f"{node.name}.flat", "Flatten", (kept,), node.outputs, {"axis": 1}, version=13)
-    return [replace(pooling, outputs=(kept,)), flat]
+    operator = POOLINGS[node.operator]
+    return replace(node, operator=operator, version=1, inputs=node.inputs[:1], attributes={})

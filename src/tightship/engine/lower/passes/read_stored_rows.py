@@ -8,11 +8,9 @@ bfloat16 is widened by Cast instead. What moves rows on the way to attention mov
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.rewrite import GraphWriter
 from tightship.engine.lower.passes.widened import HALVES
-from tightship.graph import AttributeValue, Constant, DType, Graph, Inline, Node, Value
+from tightship.graph import AttributeValue, DType, Graph, Node
 from tightship.graph.new_names import NewNames
 from tightship.graph.operators import Category, row_of
 
@@ -21,16 +19,12 @@ DOMAIN, APPEND, WIDEN = "tightship", "AppendRows", "WidenRows"
 
 def read_stored_rows(graph: Graph) -> Graph:
     """Replace widened keys and values of attention by stored ones."""
-    writer = _Writer(graph, NewNames(graph))
-    nodes: list[Node] = []
+    writer = _Writer(graph)
     for node in graph.nodes:
-        if (node.domain, node.operator) == (DOMAIN, "Attention"):
-            changed = writer.reading(node)
-            nodes += writer.taken()
-            nodes.append(changed)
-        else:
-            nodes.append(node)
-    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
+        is_attention = (node.domain, node.operator) == (DOMAIN, "Attention")
+        changed = writer.reading(node) if is_attention else node
+        writer.nodes.append(changed)  # behind the nodes that it reads
+    return writer.written()
 
 
 def why_unread(graph: Graph, widened: Node) -> str:
@@ -59,25 +53,17 @@ def _moves(node: Node) -> bool:
 
 
 @dataclass(slots=True)
-class _Writer:
-    """New nodes with their constants and values."""
+class _Writer(GraphWriter):
+    """Writes the nodes that move stored rows."""
 
-    graph: Graph
-    names: NewNames
-    constants: dict[str, Constant] = field(default_factory=dict)
-    values: dict[str, Value] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
+    names: NewNames = field(init=False)
     known: dict[tuple[str, bool], str] = field(default_factory=dict)
     moved: dict[str, Node] = field(default_factory=dict)
     makers: dict[str, Node] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.names = NewNames(self.graph)
         self.makers = {name: node for node in self.graph.nodes for name in node.writes}
-
-    def taken(self) -> list[Node]:
-        """Return the new nodes, and forget them."""
-        nodes, self.nodes = self.nodes, []
-        return nodes
 
     def reading(self, node: Node) -> Node:
         """Return an attention that reads stored keys and values, where it reads widened ones."""
@@ -151,15 +137,11 @@ class _Writer:
         attributes: Mapping[str, AttributeValue],
     ) -> str:
         """Add a node that moves stored rows; `shape` is that of widened ones."""
-        value = self.values.get(source) or self.graph.value(source)
-        name = self.names.new(f"{source}.{operator}")
+        value, name = self.value(source), self.names.new(f"{source}.{operator}")
         whole = (*shape[:-1], value.static_shape[-1])
-        self.values[name] = Value(name, value.dtype, whole)
         inputs: tuple[str, ...] = (source,)
         if operator != "Transpose":
-            sizes = self.names.new(f"{name}.shape")
-            self.constants[sizes] = Inline(np.array(whole, np.int64))
-            inputs = source, sizes
-        self.moved[name] = Node(name, operator, inputs, (name,), attributes, version=13)
-        self.nodes.append(self.moved[name])
+            inputs = source, self.integers(self.names.new(f"{name}.shape"), whole)
+        self.add(operator, inputs, self.declare(name, whole, value.dtype), attributes)
+        self.moved[name] = self.nodes[-1]
         return name

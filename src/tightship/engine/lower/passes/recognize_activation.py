@@ -122,9 +122,7 @@ def _sigmoid(gate: _Gate) -> _Activation | None:
 
 def _hard_sigmoid(gate: _Gate) -> _Activation | None:
     """Recognize `x * hardsigmoid(x)` of slope 1/6."""
-    slope, shift = gate.node.attributes.get("alpha", 0.2), gate.node.attributes.get("beta", 0.5)
-    assert isinstance(slope, float)
-    assert isinstance(shift, float)
+    slope, shift = gate.node.number("alpha", 0.2), gate.node.number("beta", 0.5)
     fits = gate.x and gate.factor == 1 and gate.inner == {(gate.x,): 1.0}
     return _hard(gate.x, slope, shift, is_gate=True) if fits else None
 

@@ -6,13 +6,13 @@ lengths, initial states and peepholes. Attributes are ONNX's.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightship.engine.kernels.recurrent_cell import named_activations
-from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.rewrite import GraphWriter
 from tightship.graph import (
     Constant,
     Derived,
@@ -21,7 +21,6 @@ from tightship.graph import (
     Graph,
     Inline,
     Node,
-    Value,
     element_count,
 )
 from tightship.graph.constant import Array
@@ -57,12 +56,12 @@ ZEROS_MAX = 1 << 16
 def split_recurrent(graph: Graph) -> Graph:
     """Split every layer whose activations the native cells have."""
     writer = _Writer(graph)
-    nodes: list[Node] = []
     for node in graph.nodes:
-        nodes.extend(writer.split(node) if _fits(graph, node) else [node])
-    if nodes == list(graph.nodes):
-        return graph
-    return rebuilt(graph, nodes, constants=writer.constants, values=writer.values)
+        if _fits(graph, node):
+            writer.split(node)
+        else:
+            writer.nodes.append(node)
+    return writer.written()
 
 
 def activations_of(node: Node) -> list[tuple[str, float, float]] | None:
@@ -110,43 +109,32 @@ def _agrees(graph: Graph, node: Node) -> bool:
 
 
 @dataclass(slots=True)
-class _Writer:
-    """Constants and values of the new nodes."""
+class _Writer(GraphWriter):
+    """Writes products and steps of layers."""
 
-    graph: Graph
-    constants: dict[str, Constant] = field(default_factory=dict)
-    values: dict[str, Value] = field(default_factory=dict)
-
-    def split(self, node: Node) -> list[Node]:
-        """Make the product of the inputs, with biases added if there are any, and the steps.
+    def split(self, node: Node) -> None:
+        """Write the product of the inputs, with biases added if there are any, and the steps.
 
         Weights that are not constant, such as trained ones, are read in their own layout.
         """
         inputs = (*node.inputs, *[""] * (PEEPHOLE + 1 - len(node.inputs)))
         x, w, r, bias = inputs[:4]
-        product, gates = f"{node.name}.product", f"{node.name}.gates"
-        directions, rows, width = self.graph.value(w).static_shape
-        shape = (*self.graph.value(x).static_shape[:2], directions * rows)
-        self.values[product] = Value(product, DType.FLOAT32, shape)
+        directions, rows, width = self.shape(w)
+        shape = (*self.shape(x)[:2], directions * rows)
+        given = self.declare(f"{node.name}.product", shape)
         if w in self.graph.constants:
-            nodes = [Node(product, "MatMul", (x, self._columns(w)), (product,), version=13)]
+            self.add("MatMul", (x, self._columns(w)), given)
         else:
-            nodes, flat = [], f"{node.name}.flat"
-            self._reshaped(nodes, w, flat, (directions * rows, width))
-            how = {"transB": 1}
-            nodes.append(Node(product, "TransposedMatMul", (x, flat), (product,), how, TRAINING))
+            flat = self._reshaped(w, f"{node.name}.flat", (directions * rows, width))
+            self.add("TransposedMatMul", (x, flat), given, {"transB": 1}, domain=TRAINING)
         reset = ""
         if bias:
-            if bias in self.graph.constants:
-                row, reset = self._biases(node, bias)
-            else:
-                row, reset = self._computed_biases(nodes, node, bias)
-            self.values[gates] = Value(gates, DType.FLOAT32, shape)
-            nodes.append(Node(gates, "Add", (product, row), (gates,), version=14))
+            is_constant = bias in self.graph.constants
+            row, reset = (self._biases if is_constant else self._computed_biases)(node, bias)
+            given = self.add("Add", (given, row), self.declare(f"{node.name}.gates", shape))
         states = ["" if self._is_zero(name) else name for name in inputs[STATE:PEEPHOLE]]
-        given = gates if bias else product
         steps = (given, r, reset, inputs[LENGTHS], *states, inputs[PEEPHOLE])
-        return [*nodes, replace(node, inputs=steps, domain=DOMAIN)]
+        self.nodes.append(replace(node, inputs=steps, domain=DOMAIN))
 
     def _columns(self, name: str) -> str:
         """Add the weights of the inputs as one matrix with a column for each unit of a gate."""
@@ -187,44 +175,33 @@ class _Writer:
             lambda: np.ascontiguousarray(apart()[:, 1, kept]), constant,
         )  # fmt: skip
 
-    def _computed_biases(self, nodes: list[Node], node: Node, name: str) -> tuple[str, str]:
+    def _computed_biases(self, node: Node, name: str) -> tuple[str, str]:
         """Compute what `_biases` adds from a bias that is not constant."""
-        directions, count = self.graph.value(name).static_shape
+        directions, count = self.shape(name)
         gates = LAYERS[node.operator].gates
         hidden, stem = count // (2 * gates), f"{node.name}.bias"
-        halves, total, row = f"{stem}.halves", f"{stem}.total", f"{stem}.row"
-        self._reshaped(nodes, name, halves, (directions, 2, gates, hidden))
+        halves = self._reshaped(name, f"{stem}.halves", (directions, 2, gates, hidden))
         kept, reset = halves, ""
         if node.operator == "GRU" and node.attributes.get("linear_before_reset", 0):
             mask = np.ones((2, gates, 1), np.float32)
             mask[1, -1] = 0
             self.constants[f"{stem}.mask"] = Inline(mask)
-            kept = self._made(f"{stem}.kept", (directions, 2, gates, hidden))
-            nodes.append(Node(kept, "Mul", (halves, f"{stem}.mask"), (kept,), version=14))
-            last = self._made(f"{stem}.last", (directions, 1, 1, hidden))
+            kept = self.declare(f"{stem}.kept", (directions, 2, gates, hidden))
+            self.add("Mul", (halves, f"{stem}.mask"), kept)
+            last = self.declare(f"{stem}.last", (directions, 1, 1, hidden))
             ends = [
-                self._integers(f"{last}.{index}", numbers)
+                self.integers(f"{last}.{index}", numbers)
                 for index, numbers in enumerate(((1, gates - 1), (2, gates), (1, 2)))
             ]
-            nodes.append(Node(last, "Slice", (halves, *ends), (last,), version=13))
-            reset = self._reshaped(nodes, last, f"{stem}.reset", (directions, hidden))
-        self._made(total, (directions, gates, hidden))
-        axes = self._integers(f"{total}.axes", (1,))
-        nodes.append(Node(total, "ReduceSum", (kept, axes), (total,), {"keepdims": 0}, version=13))
-        return self._reshaped(nodes, total, row, (directions * gates * hidden,)), reset
+            self.add("Slice", (halves, *ends), last)
+            reset = self._reshaped(last, f"{stem}.reset", (directions, hidden))
+        total = self.declare(f"{stem}.total", (directions, gates, hidden))
+        self.add("ReduceSum", (kept, self.integers(f"{total}.axes", (1,))), total, {"keepdims": 0})
+        return self._reshaped(total, f"{stem}.row", (directions * gates * hidden,)), reset
 
-    def _reshaped(self, nodes: list[Node], name: str, target: str, shape: tuple[int, ...]) -> str:
-        sizes = self._integers(f"{target}.shape", shape)
-        nodes.append(Node(target, "Reshape", (name, sizes), (target,), version=13))
-        return self._made(target, shape)
-
-    def _made(self, name: str, shape: tuple[int, ...]) -> str:
-        self.values[name] = Value(name, DType.FLOAT32, shape)
-        return name
-
-    def _integers(self, name: str, numbers: tuple[int, ...]) -> str:
-        self.constants[name] = Inline(np.array(numbers, np.int64))
-        return name
+    def _reshaped(self, name: str, target: str, shape: tuple[int, ...]) -> str:
+        sizes = self.integers(f"{target}.shape", shape)
+        return self.add("Reshape", (name, sizes), self.declare(target, shape))
 
     def _derived(
         self, name: str, shape: tuple[int, ...], compute: Compute, source: Constant, form: int = 0

@@ -6,17 +6,16 @@ the gates. Sums over times are single products: of gates and inputs, of gates an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.rewrite import OPSET, GraphWriter
 from tightship.engine.lower.passes.split_recurrent import DOMAIN, LAYERS
-from tightship.graph import AttributeValue, Constant, DType, Fill, Graph, Inline, Node, Value
+from tightship.graph import AttributeValue, DType, Fill, Graph, Node
 from tightship.graph.layer import TRAINING
 from tightship.graph.recurrent_shapes import DIRECTIONS
 
-OPSET = 13
 GRADIENTS = {f"{name}Grad": name for name in LAYERS}
 BACK_READ = (
     "gates", "shares", "weights", "bias", "states", "first_cell", "gradient", "last_gradient",
@@ -30,19 +29,13 @@ Shape = tuple[int, ...]
 
 def split_recurrent_gradient(graph: Graph) -> Graph:
     """Split every gradient that native cells have; a GRU must reset the product of its state."""
-    nodes: list[Node] = []
-    constants: dict[str, Constant] = {}
-    values: dict[str, Value] = {}
+    writer = GraphWriter(graph)
     for node in graph.nodes:
         if _fits(graph, node):
-            splitting = _Splitting(graph, node, constants, values)
-            splitting.split()
-            nodes.extend(splitting.nodes)
+            _Splitting(writer, node).split()
         else:
-            nodes.append(node)
-    if not values:
-        return graph
-    return rebuilt(graph, nodes, constants=constants, values=values)
+            writer.nodes.append(node)
+    return writer.written()
 
 
 def _fits(graph: Graph, node: Node) -> bool:
@@ -65,11 +58,9 @@ def _input(node: Node, place: int) -> str:
 class _Splitting:
     """Decomposition of one gradient."""
 
-    graph: Graph
+    writer: GraphWriter
     node: Node
-    constants: dict[str, Constant]
-    values: dict[str, Value]
-    nodes: list[Node] = field(default_factory=list)
+    count: int = 0
 
     def split(self) -> None:
         """Split each direction; gradients of inputs are added, those of weights concatenated."""
@@ -85,7 +76,7 @@ class _Splitting:
                 self._result("Add" if count > 1 else "Identity", [each[place] for each in found],
                              name)  # fmt: skip
             elif name:
-                one = (1, *self._shape(name)[1:])
+                one = (1, *self.writer.shape(name)[1:])
                 parts = [self._reshaped(each[place], one) for each in found]
                 self._result("Concat" if count > 1 else "Identity", parts, name, {"axis": 0})
 
@@ -100,8 +91,8 @@ class _Splitting:
         last = back.get("state_gates", gates)
         found = [""] * 6
         if outputs[_X]:
-            flat = self._add("MatMul", (gates, given[_W]), self._shape(x))
-            found[_X] = self._reshaped(flat, self._shape(outputs[_X]))
+            flat = self._add("MatMul", (gates, given[_W]), self.writer.shape(x))
+            found[_X] = self._reshaped(flat, self.writer.shape(outputs[_X]))
         if outputs[_W]:
             found[_W] = self._across(gates, x)
         if outputs[_R]:
@@ -109,7 +100,7 @@ class _Splitting:
         if outputs[_B]:
             sums = [self._sum(gates)]
             sums.append(sums[0] if last == gates else self._sum(last))
-            size = self._shape(sums[0])[0]
+            size = self.writer.shape(sums[0])[0]
             found[_B] = self._add("Concat", tuple(sums), (2 * size,), {"axis": 0})
         found[_H] = back.get("first_gradient", "")
         found[_C] = back.get("first_cell_gradient", "")
@@ -135,8 +126,8 @@ class _Splitting:
             parts |= {"gates": gates, "shares": shares, "bias": given[_B]}
         if operator != "LSTMGrad":
             parts["states"] = given[_Y] if is_plain else before
-        size, hidden = self._shape(given[_R])
-        times, batch, _ = self._shape(self.node.inputs[_X])
+        size, hidden = self.writer.shape(given[_R])
+        times, batch, _ = self.writer.shape(self.node.inputs[_X])
         written = {"input_gates": self._new((times * batch, size))}
         if operator == "GRUGrad":
             written["state_gates"] = self._new((times * batch, size))
@@ -160,19 +151,18 @@ class _Splitting:
     def _before(self, given: Mapping[int, str], *, is_reversed: bool) -> str:
         """Return the states before each step: the first state, then those after earlier steps."""
         states, first = given[_Y], given[_H] or self._zeros()
-        rows, batch = self._shape(states)[0], self._shape(first)[0]
+        rows, batch = self.writer.shape(states)[0], self.writer.shape(first)[0]
         if rows == batch:
             return first
         start = batch if is_reversed else 0
         others = self._rows(states, start, start + rows - batch)
         parts = (others, first) if is_reversed else (first, others)
-        return self._add("Concat", parts, self._shape(states), {"axis": 0})
+        return self._add("Concat", parts, self.writer.shape(states), {"axis": 0})
 
     def _zeros(self) -> str:
-        _, _, batch, hidden = self._shape(self.node.inputs[_Y])
-        name = f"{self.node.name}.zeros"
-        self.constants[name] = Fill(np.array(0, np.float32), (batch, hidden))
-        self.values[name] = Value(name, DType.FLOAT32, (batch, hidden))
+        _, _, batch, hidden = self.writer.shape(self.node.inputs[_Y])
+        name = self.writer.declare(f"{self.node.name}.zeros", (batch, hidden))
+        self.writer.constants[name] = Fill(np.array(0, np.float32), (batch, hidden))
         return name
 
     def _part(self, place: int, index: int) -> str:
@@ -180,7 +170,7 @@ class _Splitting:
         name = _input(self.node, place)
         if not name:
             return ""
-        shape, axis = self._shape(name), 1 if place in (_Y, _DY) else 0
+        shape, axis = self.writer.shape(name), 1 if place in (_Y, _DY) else 0
         if shape[axis] > 1:
             shape = (*shape[:axis], 1, *shape[axis + 1 :])
             name = self._slice(name, axis, (index, index + 1), shape)
@@ -189,25 +179,25 @@ class _Splitting:
         return self._reshaped(name, shape[1:])
 
     def _flat(self, name: str) -> str:
-        shape = self._shape(name)
+        shape = self.writer.shape(name)
         return self._reshaped(name, (shape[0] * shape[1], shape[2]))
 
     def _turned(self, rows: str, weights: str) -> str:
         """Multiply rows by weights that have a row for each result."""
-        shape = (self._shape(rows)[0], self._shape(weights)[0])
+        shape = (self.writer.shape(rows)[0], self.writer.shape(weights)[0])
         return self._add("TransposedMatMul", (rows, weights), shape, {"transB": 1}, TRAINING)
 
     def _across(self, left: str, right: str) -> str:
         """Multiply columns, summed over all rows."""
-        shape = (self._shape(left)[1], self._shape(right)[1])
+        shape = (self.writer.shape(left)[1], self.writer.shape(right)[1])
         return self._add("TransposedMatMul", (left, right), shape, {"transA": 1}, TRAINING)
 
     def _sum(self, rows: str) -> str:
         axes = self._integers((0,))
-        return self._add("ReduceSum", (rows, axes), self._shape(rows)[1:], {"keepdims": 0})
+        return self._add("ReduceSum", (rows, axes), self.writer.shape(rows)[1:], {"keepdims": 0})
 
     def _rows(self, name: str, start: int, stop: int) -> str:
-        return self._slice(name, 0, (start, stop), (stop - start, self._shape(name)[1]))
+        return self._slice(name, 0, (start, stop), (stop - start, self.writer.shape(name)[1]))
 
     def _slice(self, name: str, axis: int, ends: tuple[int, int], shape: Shape) -> str:
         where = [self._integers((number,)) for number in (*ends, axis)]
@@ -235,19 +225,14 @@ class _Splitting:
         self, operator: str, inputs: tuple[str, ...], outputs: tuple[str, ...],
         attributes: Mapping[str, AttributeValue], domain: str = "",
     ) -> None:  # fmt: skip
-        name = f"{self.node.name}.{len(self.nodes)}"
-        self.nodes.append(Node(name, operator, inputs, outputs, attributes, domain, OPSET))
+        name = f"{self.node.name}.{self.count}"
+        self.count += 1
+        node = Node(name, operator, inputs, outputs, attributes, domain, OPSET)
+        self.writer.nodes.append(node)
 
     def _new(self, shape: Shape) -> str:
-        name = f"{self.node.name}.value.{len(self.values)}"
-        self.values[name] = Value(name, DType.FLOAT32, shape)
-        return name
+        return self.writer.declare(f"{self.node.name}.value.{len(self.writer.values)}", shape)
 
     def _integers(self, numbers: Shape) -> str:
-        name = f"{self.node.name}.numbers.{len(self.constants)}"
-        self.constants[name] = Inline(np.array(numbers, np.int64))
-        return name
-
-    def _shape(self, name: str) -> Shape:
-        found = self.values.get(name) or self.graph.value(name)
-        return found.static_shape
+        name = f"{self.node.name}.numbers.{len(self.writer.constants)}"
+        return self.writer.integers(name, numbers)

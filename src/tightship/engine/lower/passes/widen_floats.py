@@ -7,13 +7,12 @@ widened, and where the model converts float32 to a half. Constants are widened w
 
 from dataclasses import dataclass, field, replace
 
-from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.rewrite import GraphWriter
 from tightship.engine.lower.passes.widened import HALVES, widened
-from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.graph import DType, Graph, Node
 from tightship.graph.operators import Half, row_of
 
 FLOAT = 1
-CAST_OPSET = 13
 
 CASTS = frozenset({"Cast", "CastLike"})
 
@@ -27,7 +26,7 @@ def widen_floats(graph: Graph) -> Graph:
         writer.take(node)
     for name in graph.outputs:
         writer.narrowed(name)
-    return rebuilt(graph, writer.nodes, constants=writer.constants, values=writer.values)
+    return writer.written()
 
 
 def _is_product(graph: Graph, node: Node) -> bool:
@@ -40,11 +39,7 @@ def _is_product(graph: Graph, node: Node) -> bool:
 
 
 @dataclass(slots=True)
-class _Writer:
-    graph: Graph
-    nodes: list[Node] = field(default_factory=list)
-    constants: dict[str, Constant] = field(default_factory=dict)
-    values: dict[str, Value] = field(default_factory=dict)
+class _Writer(GraphWriter):
     wide: dict[str, str] = field(default_factory=dict)
     """Names of the float32 forms, by those of the values."""
     unwritten: set[str] = field(default_factory=set)
@@ -87,9 +82,7 @@ class _Writer:
     def named(self, name: str) -> str:
         """Name the float32 form of a value."""
         if name not in self.wide:
-            self.wide[name] = f"{name}.float32"
-            shape = self.graph.value(name).shape
-            self.values[self.wide[name]] = Value(self.wide[name], DType.FLOAT32, shape)
+            self.wide[name] = self.declare(f"{name}.float32", self.graph.value(name).shape)
         return self.wide[name]
 
     def widened(self, name: str) -> str:
@@ -99,7 +92,7 @@ class _Writer:
         wide = self.named(name)
         constant = self.graph.constants.get(name)
         if constant is None:
-            self.nodes.append(_cast(name, wide, FLOAT))
+            self.cast(name, wide, FLOAT)
         else:
             self.constants[wide] = widened(constant)
         return wide
@@ -110,8 +103,7 @@ class _Writer:
             self.unwritten.remove(name)
             dtype = self.graph.value(name).dtype
             assert dtype is not None
-            self.nodes.append(_cast(self.wide[name], name, HALVES[dtype]))
+            self.cast(self.wide[name], name, HALVES[dtype])
 
-
-def _cast(source: str, target: str, to: int) -> Node:
-    return Node(f"{target}.cast", "Cast", (source,), (target,), {"to": to}, version=CAST_OPSET)
+    def cast(self, source: str, target: str, to: int) -> None:
+        self.add("Cast", (source,), target, {"to": to}, name=f"{target}.cast")

@@ -18,20 +18,12 @@ def eltwise_of(builder: Builder, node: Node) -> tuple[str, float, float] | None:
     found = row_of(node).eltwise
     if found is None:
         return None
-    numbers = _number(node, "alpha", found.alpha), _number(node, "beta", found.beta)
-    return found.algorithm, *numbers
-
-
-def _number(node: Node, name: str, default: float) -> float:
-    value = node.attributes.get(name, default)
-    assert isinstance(value, float)
-    return value
+    return found.algorithm, node.number("alpha", found.alpha), node.number("beta", found.beta)
 
 
 def _clip(builder: Builder, node: Node) -> tuple[str, float, float] | None:
     if node.version < 11:
-        low, high = _number(node, "min", -INFINITY), _number(node, "max", INFINITY)
-        return "clip", low, high
+        return "clip", node.number("min", -INFINITY), node.number("max", INFINITY)
     bounds = []
     for index, default in ((1, -INFINITY), (2, INFINITY)):
         name = node.inputs[index] if len(node.inputs) > index else ""

@@ -84,8 +84,7 @@ def _ranges(builder: Builder, node: Node, shape: tuple[int, ...]) -> list[_Range
     """Return the part of the input that each output is; None unless it is a range of each axis."""
     if node.operator == "Slice":
         return _slice(builder, node, shape)
-    axis = node.attributes.get("axis", 0)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", 0)
     axis %= max(len(shape), 1)
     if node.operator == "Gather":
         index = builder.known.get(node.inputs[1])
