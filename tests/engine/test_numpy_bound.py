@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.at_once import at_once
 from tightship._core import NumpyBound
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -183,11 +184,7 @@ def test_threads_may_share_a_bound():
         with bound:
             made.extend(np.ones(KIB, np.uint8) for _ in range(200))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: work(), range(4))
     assert len(made) * KIB <= bound.live_bytes <= len(made) * (KIB + SMALL_SLACK)
     made.clear()
     assert bound.live_bytes == 0

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.at_once import at_once
 from tightship import _core
 
 ROOT = Path(__file__).parents[2]
@@ -205,11 +206,7 @@ def test_many_threads_have_regions_at_once() -> None:
             if sorted(seen) != list(range(count)):
                 wrong.append(count)
 
-    threads = [threading.Thread(target=use) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: use(), range(6))
     assert not wrong
 
 

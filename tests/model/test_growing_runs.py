@@ -1,6 +1,5 @@
 """Loops over `Model.run` that pass a decoder's caches on, beside ONNX Runtime."""
 
-import threading
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 import tightship
 from tests import decoders
+from tests.at_once import at_once
 from tightship.model.growing_runs import BATCHES, LENGTHS_BEFORE
 
 SIZE = decoders.Size(positions=2048)
@@ -200,26 +200,17 @@ def test_a_limit_that_holds_no_rows_runs_lengths_one_by_one() -> None:
 
 def test_threads_go_on_with_texts_of_their_own() -> None:
     reference = Reference(MODELS["llama"])
-    wrong: list[AssertionError] = []
 
     def loop(seed: int) -> None:
         caches = reference.empty(1)
         for past, tokens in lengths(1, 3 + seed, *[1] * 12):
             feeds = reference.feeds(caches, tokens, past)
             wanted = reference.run(feeds)
-            try:
-                assert_alike(model.run(feeds), wanted)
-            except AssertionError as error:
-                wrong.append(error)
+            assert_alike(model.run(feeds), wanted)
             caches = after(wanted)
 
     with tightship.load(MODELS["llama"]) as model:
-        threads = [threading.Thread(target=loop, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not wrong
+        at_once(loop, range(4))
 
 
 def test_programs_of_few_batches_are_kept() -> None:

@@ -3,11 +3,11 @@
 import ctypes
 import random
 import sys
-import threading
 from types import SimpleNamespace
 
 import pytest
 
+from tests.at_once import at_once
 from tests.native.fake_cuda import FakeCuda
 from tightship import _core
 from tightship.errors import InputError, LibraryError, OutOfMemoryError
@@ -132,11 +132,7 @@ def test_threads_on_streams_of_their_own_never_see_each_others_bytes(fake):
         for block, size, _ in live:
             deallocate(block, size, 0, seed << 12)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(1, 5))
     assert faults == []
     assert torch.memory_stats()["allocated_bytes.all.current"] == 0
     torch.empty_cache()

@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import pytest
 
+from tests.at_once import at_once
 from tightship.plug.numpy import use
 from tightship.resource import (
     CallbackResource,
@@ -174,11 +175,7 @@ def test_threads_use_one_resource_together(resource):
         with use(resource):
             sums.extend(np.ones(size).sum() == size for size in range(1, 300))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: work(), range(4))
     assert all(sums)
     assert live(resource) == 0
 

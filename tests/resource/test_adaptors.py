@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 
+from tests.at_once import at_once
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource import (
     AlignedResource,
@@ -61,11 +62,7 @@ def test_a_limit_holds_among_threads():
             over.append(limited.current_bytes > 4096)
             limited.deallocate(address, 1024)
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: work(), range(6))
     assert over
     assert not any(over)
     assert limited.current_bytes == 0

@@ -1,8 +1,8 @@
 import itertools
-import threading
 
 import pytest
 
+from tests.at_once import at_once
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource import BumpResource, HostResource, RegionResource, scope
 
@@ -124,10 +124,6 @@ def test_threads_get_blocks_of_their_own(bump):
     def work(mine):
         mine.extend(bump.allocate(32) for _ in range(1000))
 
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in found]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, found)
     assert len({block for mine in found for block in mine}) == 4000
     assert bump.statistics().current_count == 4000

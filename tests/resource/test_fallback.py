@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tightship.plug
+from tests.at_once import at_once
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource import (
     BumpResource,
@@ -171,11 +172,7 @@ def test_threads_give_back_each_others_blocks():
             barrier.wait(60)
             mine.clear()
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
+    at_once(work, range(4))
     assert second.counters().total_count > 0
     assert first.counters().total_count > 0
     assert (first.counters().current_bytes, second.counters().current_bytes) == (0, 0)

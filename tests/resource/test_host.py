@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+from tests.at_once import at_once
 from tightship.engine.weights.allocation import allocate
 from tightship.errors import OutOfMemoryError
 from tightship.resource import HostResource
@@ -193,11 +194,7 @@ def test_threads_may_allocate_at_once(host):
             block.array()[:] = number
             wrong.extend([] if (block.array() == number).all() else [size])
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(1, 5))
     assert wrong == []
     assert (host.current_bytes, host.allocation_count) == (0, 4 * 299)
     assert host.peak_bytes >= 30_000

@@ -1,13 +1,13 @@
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tightship.plug
+from tests.at_once import at_once
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource import HostResource, main_memory, scratchpad
 from tightship.resource.places import GROWTH_BYTES, Places, make_main_memory, make_scratchpad
@@ -75,14 +75,7 @@ def test_a_node_without_memory_is_served_by_the_nearest():
 
 def test_threads_that_ask_at_once_get_one_object():
     simulated, made = places(OnCpu())
-    found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(simulated.main_memory())) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = at_once(lambda _: simulated.main_memory(), range(8))
     assert len(set(map(id, found))) == 1
     assert made == [("main", 0)]
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.at_once import at_once
 from tightship.driver.memory import isolated, isolated_process, isolated_worker
 from tightship.driver.memory.file_prober import FileProber
 from tightship.driver.memory.isolated_process import IsolatedProcess
@@ -200,11 +201,7 @@ def test_threads_read_each_their_own(mappings):
         for _ in range(20):
             wrong.extend(other for other in mappings.read(pools[index], 0, PAGE) if other != index)
 
-    threads = [threading.Thread(target=read, args=(index,)) for index in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(read, range(4))
     assert wrong == []
 
 

@@ -1,10 +1,9 @@
 """Loops loaded for several dimensions: which stay, and whose weights they use."""
 
-import threading
-
 import numpy as np
 import pytest
 
+from tests.at_once import at_once
 from tests.driver.nnapi.test_control import W
 from tests.driver.nnapi.test_open_operands import open_loop
 from tightship._core import StopFlag
@@ -117,22 +116,12 @@ def test_what_runs_is_not_closed(loop):
 
 def test_runs_of_many_threads_find_their_dimensions(loop):
     loop.check(1)
-    failures = []
 
     def work(seed):
-        try:
-            for rows in np.random.default_rng(seed).integers(1, 2 * CHAINS_MAX, 12):
-                loop.check(int(rows))
-        except BaseException as error:
-            failures.append(error)
-            raise
+        for rows in np.random.default_rng(seed).integers(1, 2 * CHAINS_MAX, 12):
+            loop.check(int(rows))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    at_once(work, range(4))
 
 
 def test_only_so_many_dimensions_of_outputs_are_remembered(loop):

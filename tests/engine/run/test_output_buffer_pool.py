@@ -1,10 +1,9 @@
 """Arrays of outputs that later runs write into once callers have released them."""
 
-import threading
-
 import numpy as np
 import pytest
 
+from tests.at_once import at_once
 from tests.zoo.net import Case, Net
 from tightship import load
 from tightship.engine.run.output_buffer_pool import LARGE_BYTES, OutputBufferPool
@@ -80,11 +79,7 @@ def test_results_of_threads_are_their_own() -> None:
                 wrong.append(seed)
 
     with load(case.model) as model:
-        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(run, range(4))
     assert not wrong
 
 

@@ -1,12 +1,12 @@
 """Steps that run at once: what waits for what, and that nothing of it shows in the results."""
 
-import threading
 from random import Random
 
 import numpy as np
 import pytest
 
 import tightship
+from tests.at_once import at_once
 from tests.engine.graphs import static_placement
 from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
 from tests.zoo.net import Net
@@ -91,15 +91,7 @@ def test_several_threads_with_workers_each():
     case = branched()
     with tightship.load(case.model) as model:
         wanted = model.run(case.feeds)
-        found = []
-        threads = [
-            threading.Thread(target=lambda: found.append(model.run(case.feeds, workers=2)))
-            for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        found = at_once(lambda _: model.run(case.feeds, workers=2), range(4))
     assert len(found) == 4
     for results in found:
         assert_same_bits(results, wanted)

@@ -1,11 +1,11 @@
 """Faults of the published allocator's CUDA classes, over a driver without a device."""
 
 import ctypes
-import threading
 from contextlib import suppress
 
 import pytest
 
+from tests.at_once import at_once
 from tests.native.fake_cuda import FakeCuda
 from tightship.errors import InputError, LibraryError, OutOfMemoryError
 from tightship.resource.virtual import (
@@ -264,11 +264,7 @@ def test_d17_every_thread_has_the_context_while_it_needs_it_and_no_longer(fake, 
         worked(resource)
         depths.append(fake.count("depth"))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: work(), range(4))
     assert depths == [0, 0, 0, 0]
     assert (fake.count("contexts"), fake.count("misuses")) == (1, 0)
 

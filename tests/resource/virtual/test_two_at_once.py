@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from benchmarks.two_streams import interleaved, two_streams
 
+from tests.at_once import at_once
 from tightship.resource.virtual import HostDevice, StealingVirtualResource
 
 MIB = 1 << 20
@@ -77,11 +78,7 @@ def test_two_alternating_threads_hold_little_more_than_is_live(seed):
                 resource.deallocate(address, freed_bytes)
                 peaks[0] -= freed_bytes
 
-    threads = [threading.Thread(target=play, args=(thread,)) for thread in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(play, range(2))
     now = resource.virtual_statistics()
     assert now.peak_physical_bytes <= 1.10 * peaks[1]
     assert now.remap_count <= 0.02 * now.allocation_count

@@ -3,11 +3,11 @@
 import random
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
+from tests.at_once import at_once
 from tests.scenarios.gpu.driver import driver, require_device
 from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource.virtual import (
@@ -80,16 +80,8 @@ def test_blocks_keep_their_bytes_and_the_device_gets_all_memory_back(resource, s
 
 
 def test_threads_on_streams_of_their_own_never_see_each_others_bytes(resource):
-    wrong = []
-    threads = [
-        threading.Thread(target=lambda seed=seed: wrong.append(churn(resource, seed, 120)))
-        for seed in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == [0] * len(threads)
+    wrong = at_once(lambda seed: churn(resource, seed, 120), range(6))
+    assert wrong == [0] * 6
 
 
 def test_a_block_of_a_busy_stream_serves_that_stream_only(resource):

@@ -1,9 +1,8 @@
 """Limits on the calls of clients: how many in a time, and when again."""
 
-import threading
-
 import pytest
 
+from tests.at_once import at_once
 from tightship.driver.oip.admission import rates as module
 from tightship.driver.oip.admission.rates import ByteLimits, RateLimits, account_of
 
@@ -85,15 +84,8 @@ def test_memory_is_bounded_and_the_client_of_long_ago_is_forgotten(clock, monkey
 
 
 def test_threads_together_get_no_more_calls(clock):
-    limits, counts = RateLimits([(50, 3600)]), []
-    threads = [
-        threading.Thread(target=lambda: counts.append(admitted(limits, "one", 40)))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    limits = RateLimits([(50, 3600)])
+    counts = at_once(lambda _: admitted(limits, "one", 40), range(4))
     assert sum(counts) == 50
     assert clock == [1000.0]
 

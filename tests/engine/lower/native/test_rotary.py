@@ -1,32 +1,14 @@
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.graphs import lowered, run
-from tests.engine.kernels.typed import Typed, typed
+from tests.engine.kernels.typed import typed
+from tests.engine.lower.native.test_sequence import check, graph_of, seeded
 from tests.engine.native_tier import run_natively
-from tests.models import parse
 from tightship import _core
 from tightship.errors import InputError
-from tightship.frontend.onnx import read_bytes
-
-
-def seeded(*shape: int) -> Any:
-    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
-
-
-def graph_of(text: str) -> Any:
-    header = '<ir_version: 10, opset_import: ["" : 24]>'
-    return read_bytes(parse(text, header).SerializeToString())
-
-
-def check(case: Typed, threads: int, rtol: float = 0) -> None:
-    results = run_natively(case.node, case.inputs, case.like, threads)
-    assert results is not None
-    np.testing.assert_allclose(results[0], case.reference()[0], rtol=rtol, atol=rtol)
 
 
 @given(st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 4, 20]), st.integers(1, 3))
