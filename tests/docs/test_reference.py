@@ -13,7 +13,7 @@ from tightship.driver.oip import monitor
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository
-from tightship.driver.texts.text_counts import text_metrics
+from tightship.driver.texts.text_counts import encoder_metrics, text_metrics
 from tightship.engine.lower.pipeline import pass_names
 
 SOURCE = ROOT / "src/tightship"
@@ -71,7 +71,7 @@ def test_every_metric_is_listed_with_its_type() -> None:
     endpoint = InferenceEndpoint(Repository(dict), RegionFiles(is_enabled=False), RunPermits(1))
     watching = monitor.Monitor(endpoint, lambda: None)
     watching._sample()
-    text = endpoint.metrics() + watching.metrics() + text_metrics([])
+    text = endpoint.metrics() + watching.metrics() + text_metrics([]) + encoder_metrics({}, 0)
     made = set(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
     listed = set(re.findall(r"^\| `(\w+)` \| (\w+) \|", page("metrics.md"), re.MULTILINE))
     assert listed == made

@@ -9,11 +9,14 @@ from tightship.embedding.buckets import TOKENS, Bucket, buckets_of, runs_of
 
 def test_buckets_serve_one_text_of_any_length_and_several_short_ones() -> None:
     assert buckets_of(128) == [
-        Bucket(128, 1), Bucket(64, 1), Bucket(32, 1), Bucket(16, 1),
-        Bucket(16, 16), Bucket(32, 8), Bucket(64, 4), Bucket(128, 2),
+        Bucket(128, 1), Bucket(96, 1), Bucket(64, 1), Bucket(32, 1), Bucket(16, 1),
+        Bucket(16, 16), Bucket(32, 8), Bucket(64, 4), Bucket(96, 2), Bucket(128, 2),
+    ]  # fmt: skip
+    assert [each.length for each in buckets_of(512) if each.rows == 1] == [
+        512, 384, 256, 192, 128, 96, 64, 32, 16,
     ]  # fmt: skip
     assert buckets_of(512)[-1] == Bucket(128, 2)
-    assert buckets_of(100)[:2] == [Bucket(100, 1), Bucket(64, 1)]
+    assert buckets_of(100)[:3] == [Bucket(100, 1), Bucket(96, 1), Bucket(64, 1)]
     assert buckets_of(9) == [Bucket(9, 1), Bucket(9, 28)]
 
 

@@ -25,9 +25,9 @@ class Embedder:
         with Embedder("all-MiniLM-L6-v2.gguf", max_memory="128MiB") as embedder:
             vectors = embedder(["A cat sat.", "A dog ran."])
 
-    A few programs, for texts filled up to 16, 32, 64, ... tokens and up to 256 tokens of several,
-    are made at the start; texts of other lengths make no more. A vector differs by rounding alone
-    with the texts beside it. Several threads may use one embedder; runs take turns.
+    A few programs are made at the start, for texts filled up to 16, 32, 64, 96, ... tokens, and for
+    several of up to 256 tokens; texts of other lengths make no more. A vector differs by rounding
+    alone with the texts beside it. Several threads may use one embedder; runs take turns.
 
     Attributes:
         dimension: Elements of a vector.

@@ -110,6 +110,24 @@ def test_a_wrong_question_is_refused(
         ranked(models, **fields)
 
 
+def test_texts_and_tokens_are_counted(models: EncoderModels) -> None:
+    def counted() -> dict[str, int]:
+        lines = [line.rpartition(" ") for line in models.metrics().splitlines() if line[0] != "#"]
+        return {name: int(value) for name, _, value in lines}
+
+    embedded(models, input="a")
+    ranked(models, documents=["a"])
+    before = counted()
+    embedded(models, input=["the cat", "a"])
+    ranked(models, documents=["a dog"])
+    gained = {name: value - before[name] for name, value in counted().items()}
+    assert gained == {
+        'tightship_encoder_texts{model="e"}': 2, 'tightship_encoder_texts{model="r"}': 1,
+        'tightship_encoder_tokens{model="e"}': 7, 'tightship_encoder_tokens{model="r"}': 7,
+        "tightship_encoder_pending": 0,
+    }  # fmt: skip
+
+
 def test_a_client_that_left_ends_its_runs(models: EncoderModels) -> None:
     flag = StopFlag()
     flag.set()

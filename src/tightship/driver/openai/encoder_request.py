@@ -40,10 +40,14 @@ class EmbeddingRequest:
 
     def answer(self, models: EncoderModels, flag: StopFlag) -> bytes:
         """Return the body of the response; errors are those of `EncoderModels.answer`."""
-        return models.answer(self.model, lambda encoder: self._answered(encoder, flag))
+        body, texts, tokens = models.answer(
+            self.model, lambda encoder: self._answered(encoder, flag)
+        )
+        models.count(self.model, texts, tokens)
+        return body
 
-    def _answered(self, encoder: Encoder, flag: StopFlag) -> bytes:
-        """Return the body of the response.
+    def _answered(self, encoder: Encoder, flag: StopFlag) -> tuple[bytes, int, int]:
+        """Return the body of the response, and how many texts and tokens it is for.
 
         Raises:
             ApiError: The model gives no vectors, or not of these dimensions; a text is too long.
@@ -74,7 +78,7 @@ class EmbeddingRequest:
         count = sum(map(len, tokens))
         usage = {"prompt_tokens": count, "total_tokens": count}
         said = {"object": "list", "data": rows, "model": self.model, "usage": usage}
-        return json.dumps(said).encode()
+        return json.dumps(said).encode(), len(tokens), count
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +101,14 @@ class RerankRequest:
 
     def answer(self, models: EncoderModels, flag: StopFlag) -> bytes:
         """Return the body of the response; errors are those of `EncoderModels.answer`."""
-        return models.answer(self.model, lambda encoder: self._answered(encoder, flag))
+        body, texts, tokens = models.answer(
+            self.model, lambda encoder: self._answered(encoder, flag)
+        )
+        models.count(self.model, texts, tokens)
+        return body
 
-    def _answered(self, encoder: Encoder, flag: StopFlag) -> bytes:
-        """Return the body of the response.
+    def _answered(self, encoder: Encoder, flag: StopFlag) -> tuple[bytes, int, int]:
+        """Return the body of the response, and how many texts and tokens it is for.
 
         Raises:
             ApiError: The model gives no scores, or a pair is too long.
@@ -117,8 +125,9 @@ class RerankRequest:
             if self.has_texts:
                 row["document"] = {"text": self.texts[index]}
             rows.append(row)
-        usage = {"total_tokens": sum(map(len, pairs))}
-        return json.dumps({"model": self.model, "results": rows, "usage": usage}).encode()
+        count = sum(map(len, pairs))
+        said = {"model": self.model, "results": rows, "usage": {"total_tokens": count}}
+        return json.dumps(said).encode(), len(pairs), count
 
 
 EncoderRequest = EmbeddingRequest | RerankRequest

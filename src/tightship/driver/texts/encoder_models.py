@@ -11,6 +11,7 @@ from tightship.driver.oip.regions import Code
 from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.served_model import ServedModel
 from tightship.driver.printable import printable
+from tightship.driver.texts.text_counts import EncoderCounts, encoder_metrics
 from tightship.driver.texts.text_limits import TextLimits
 from tightship.driver.texts.text_worker import BusyError
 from tightship.embedding.embedder import Embedder, embedder_over
@@ -42,6 +43,7 @@ class EncoderModels:
     _known: dict[Model, bool] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock)
     _counting: threading.Lock = field(default_factory=threading.Lock)
+    _counts: dict[str, EncoderCounts] = field(default_factory=dict)
     _pending: int = 0
 
     def __post_init__(self) -> None:
@@ -98,6 +100,17 @@ class EncoderModels:
         finally:
             with self._counting:
                 self._pending -= 1
+
+    def count(self, name: str, texts: int, tokens: int) -> None:
+        """Count texts that a model has answered, and their tokens."""
+        with self._counting:
+            before = self._counts.get(name, EncoderCounts())
+            self._counts[name] = EncoderCounts(before.texts + texts, before.tokens + tokens)
+
+    def metrics(self) -> str:
+        """Return the metrics of all encoders that have answered, in Prometheus' text format."""
+        with self._counting:
+            return encoder_metrics(self._counts, self._pending)
 
     def _encoder(self, served: ServedModel) -> Encoder:
         if not self.has(served):

@@ -1,8 +1,8 @@
-"""Counts of answers and tokens of language models, for Prometheus."""
+"""Counts of answers and tokens of language models and encoders, for Prometheus."""
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tightship.driver.oip.request_counts import escaped
@@ -118,3 +118,36 @@ def _histogram(labels: str, counts: TextCounts) -> list[str]:
         lines.append(f'{FIRST}_bucket{{{labels},le="{bound}"}} {so_far}')
     return [*lines, f"{FIRST}_sum{{{labels}}} {counts.first_s!r}",
             f"{FIRST}_count{{{labels}}} {so_far}"]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderCounts:
+    """Counts of the answers of one encoder.
+
+    Attributes:
+        texts: Texts, or pairs of texts, of requests that ended well.
+        tokens: Their tokens.
+    """
+
+    texts: int = 0
+    tokens: int = 0
+
+
+def encoder_metrics(models: Mapping[str, EncoderCounts], pending: int) -> str:
+    """Return the metrics of encoders in Prometheus' text format.
+
+    Args:
+        models: Counts by the names of the models.
+        pending: Requests that run or wait now.
+    """
+    lines = []
+    for short, text in (("texts", "Texts, or pairs of texts"), ("tokens", "Tokens of texts")):
+        name = f"tightship_encoder_{short}"
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} counter"]
+        lines += [
+            f'{name}{{model="{escaped(model)}"}} {getattr(counts, short)}'
+            for model, counts in models.items()
+        ]
+    name = "tightship_encoder_pending"
+    lines += [f"# HELP {name} Requests that run or wait now", f"# TYPE {name} gauge"]
+    return "\n".join([*lines, f"{name} {pending}"]) + "\n"

@@ -141,7 +141,7 @@ class TextModels:
             worker = workers.get(name)
             now = (0, 0, 0) if worker is None else (*worker.load, worker.sessions)
             states.append(TextState(name, counts, *now))
-        return text_metrics(states)
+        return text_metrics(states) + self.encoders.metrics()
 
     def stop(self) -> None:
         """End all answers after their current step."""
