@@ -262,23 +262,25 @@ def _one_run_ms(row: Row) -> str:
 
 def blocks_table() -> str:
     """Time of products by weights in blocks over ONNX Runtime's, and share of the bandwidth."""
-    record = records("bench_block_product")[0]
-    rows = {(row["bits"], row["level"], row["rows"], row["threads"]): row for row in record["rows"]}
+    newest = _newest(records("bench_block_product"), _isa_of)
     lines = [
-        "| bits | activations | rows | 1 thread | 2 threads | bandwidth, 1 thread | 2 threads |",
-        "|---|---|---|---|---|---|---|",
+        "| processor | bits | activations | rows | 1 thread | 2 threads "
+        "| bandwidth, 1 thread | 2 threads |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for bits, level, count, threads in rows:
-        if threads == 1:
-            both = [rows[bits, level, count, each] for each in (1, 2)]
+    for isa, record in newest.items():
+        cases: dict[tuple[int, int, int], list[Row]] = {}
+        for row in record["rows"]:
+            cases.setdefault((row["bits"], row["level"], row["rows"]), []).append(row)
+        for (bits, level, count), both in cases.items():
             cells = [f"{row['ratio']:.2f}" for row in both]
             if count == 1:  # many rows are bound by arithmetic
                 cells += [f"{row['bytes_per_s'] / row['read_bytes_per_s']:.2f}" for row in both]
             else:
                 cells += ["", ""]
             kind = "int8" if level == 4 else "float32"
-            lines.append(f"| {bits} | {kind} | {count} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", f"{machine(record)}."])
+            lines.append(f"| {isa} | {bits} | {kind} | {count} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", f"{machine(*newest.values())}."])
 
 
 def decode_table() -> str:
