@@ -20,12 +20,14 @@ namespace {
 
 /// Reads `kWidth` items from `from`, or the first `count` with zeros behind them.
 template <class Items> inline Items items_from(const char *from, int64_t count) {
-    Items items{};
-    if (count >= kWidth)
-        __builtin_memcpy(&items, from, sizeof items);
-    else
-        __builtin_memcpy(&items, from, static_cast<size_t>(count) * (sizeof items / kWidth));
-    return items;
+    if (count >= kWidth) { // apart from the rest, so that items come straight to a register
+        Items all;
+        __builtin_memcpy(&all, from, sizeof all);
+        return all;
+    }
+    Items some{};
+    __builtin_memcpy(&some, from, static_cast<size_t>(count) * (sizeof some / kWidth));
+    return some;
 }
 
 #if TIGHTSHIP_VECTOR_BYTES == 64

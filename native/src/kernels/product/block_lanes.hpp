@@ -155,8 +155,10 @@ inline Bytes load_bytes(const char *from, int64_t count) {
 }
 
 inline Vector load_halves(const char *from, int64_t count) {
+    if (count >= kWidth)
+        return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
     __m128i halves{};
-    __builtin_memcpy(&halves, from, static_cast<size_t>(2 * (count < kWidth ? count : kWidth)));
+    __builtin_memcpy(&halves, from, static_cast<size_t>(2 * count));
     return _mm256_cvtph_ps(halves);
 }
 
