@@ -10,6 +10,7 @@ import pytest
 
 import tightship
 from tests import decoders
+from tests.frontend.gguf.decoders import decoder
 from tests.qdq_decoders import qdq
 from tightship.engine.compile.compile_graph import Settings
 from tightship.loading import session_plan
@@ -89,6 +90,21 @@ def test_a_process_that_fills_its_contexts_stays_within_the_plan(
     found = run(file, context, count, planned, context, chunk=chunk)
     assert found["gained"] <= planned
     assert planned <= 1.15 * found["gained"]
+
+
+def test_a_decoder_in_gguf_is_planned_by_few_layers_as_it_is_loaded(tmp_path: Path) -> None:
+    """Equal layers are read once; the plan of two and three of them counts them so as well."""
+    path = tmp_path / "decoder.gguf"
+    path.write_bytes(decoder("llama", "Q8_0", layers=24).written())
+    planner = planner_of(path)
+    planner.chunk = 32
+    planned = planner.plan(512).peak_bytes(1)
+    with tightship.load(path) as model:
+        session = model.session(512, chunk=32)
+        own = model.plan.peak_bytes + session._programs.planned_bytes() + session.state_bytes
+    assert planned == own
+    found = run(path, 512, 1, planned, 512, chunk=32, shapes=None)
+    assert found["gained"] <= planned <= 1.25 * found["gained"]
 
 
 def test_a_process_that_prepares_for_others_has_no_more_than_one_that_does_not(

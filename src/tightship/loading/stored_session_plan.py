@@ -82,7 +82,10 @@ class StoredSessionPlanner:
         ends = [steps.compiled(count, decoder) for count in {choices.chunk: 0, 1: 0}]
         given = decoder.given_bytes
         lowered = [each.placement.lowered for each in ends]
-        largest, further = (max(map(f, lowered)) for f in (program_bytes, further_bytes))
+        largest, further = (
+            max(count(each, is_stored=True) for each in lowered)
+            for count in (program_bytes, further_bytes)
+        )
         return SessionPlan(
             choices.context,
             steps.model.weights_bytes,

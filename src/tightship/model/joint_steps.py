@@ -56,7 +56,9 @@ class JointSteps:
         placement = self._compiled(count).placement
         caches = 2 * count * self.programs.decoder.state_bytes
         over = max(placement.arena_bytes - self.programs.arena_bytes(), 0)
-        return over + program_bytes(placement.lowered) + max(placement.io_bytes - caches, 0)
+        is_stored = self.programs.stored is not None
+        steps = program_bytes(placement.lowered, is_stored=is_stored)
+        return over + steps + max(placement.io_bytes - caches, 0)
 
     def make(self, count: int) -> None:
         """Make the program for some sessions, so that no step waits for it.

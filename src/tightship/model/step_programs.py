@@ -159,8 +159,11 @@ class StepPrograms:
             weights_bytes = weights.size_bytes
         self._prepared = {steps: made[steps] for steps in (self.chunk, 1) if steps in made}
         io_bytes = max(each.placement.io_bytes for each in made.values())
-        lowered = [each.placement.lowered for each in made.values()]
-        largest, further = (max(map(f, lowered)) for f in (program_bytes, further_bytes))
+        largest, further = (
+            max(count(each.placement.lowered, is_stored=self.stored is not None)
+                for each in made.values())
+            for count in (program_bytes, further_bytes)
+        )  # fmt: skip
         programs = session_bytes(largest, further, self.chunk.bit_length())
         io_bytes = max(io_bytes - 2 * self.decoder.state_bytes, 0)
         return arena_bytes + weights_bytes + io_bytes + programs

@@ -14,15 +14,20 @@ from tightship.engine.plan.footprint import (
     HEAP_BYTES,
     IMPLEMENTATION_BYTES,
     KERNEL_BYTES,
+    NATIVE_STEP_BYTES,
     NODES_AS_ONE,
     ONEDNN_BYTES,
     REFERENCE_BYTES,
     STACK_BYTES,
+    STEP_BYTES,
     THREAD_BYTES,
     counted_nodes,
+    further_bytes,
+    program_bytes,
     runtime_bytes,
+    steps_bytes,
 )
-from tightship.engine.program.program import ReferenceWork
+from tightship.engine.program.program import NativeWork, ReferenceWork
 from tightship.graph import Derived, DType, Inline
 
 MIB = 1 << 20
@@ -63,6 +68,21 @@ def test_nodes_that_shapes_determine_count_in_part():
     )
     assert sum(name in graph.known for name in "sty") == 3
     assert counted_nodes(graph) == 1 + -(-3 // NODES_AS_ONE)
+
+
+def test_copies_of_a_node_count_once():
+    graph = graph_of("g (float[3, 4] x) => (float[3, 4] z) { y = Relu (x) z = Relu (y) }")
+    first, second = graph.nodes
+    copied = replace(graph, nodes=(first, replace(second, attributes=first.attributes)))
+    assert (counted_nodes(graph), counted_nodes(copied)) == (2, 1)
+
+
+def test_steps_of_the_core_count_less_unless_they_are_stored(program):
+    natives = sum(isinstance(step.work, NativeWork) for step in program.steps)
+    saved = natives * (STEP_BYTES - NATIVE_STEP_BYTES)
+    assert program_bytes(program) == program_bytes(program, is_stored=True) - saved
+    assert steps_bytes(program) == len(program.steps) * STEP_BYTES - saved
+    assert further_bytes(program) <= further_bytes(program, is_stored=True)
 
 
 def test_each_further_thread_has_a_stack(program):

@@ -11,7 +11,13 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tightship.engine.library import seals_code
-from tightship.engine.program.program import Lowered, PackedWeight, PrimitiveWork, ReferenceWork
+from tightship.engine.program.program import (
+    Lowered,
+    NativeWork,
+    PackedWeight,
+    PrimitiveWork,
+    ReferenceWork,
+)
 from tightship.graph import element_count, size_bytes
 
 if TYPE_CHECKING:
@@ -33,8 +39,8 @@ NODE_BYTES = 9 << 10
 """Records, types and names of one node of the file."""
 NODES_AS_ONE = 2
 """Nodes that count as one where shapes determine their results: these are not typed."""
-STEP_BYTES = 12 << 10
-"""Operands and description of one step."""
+STEP_BYTES, NATIVE_STEP_BYTES = 12 << 10, 7 << 10
+"""Operands and description of one step, and of one whose kernel is the core's own."""
 THREAD_BYTES = MIB
 """Touched stack of a further thread of the OpenMP runtime."""
 CONVERTED_PIECES = 6
@@ -43,8 +49,8 @@ STACK_BYTES = 8 * MIB
 """Stack that a thread of another OpenMP runtime reserves, by the usual limit."""
 HEAP_BYTES = 21 * MIB
 """Part of these that counts as data before any code is generated."""
-FURTHER_STEP_BYTES, FURTHER_BYTES = 5 << 10, 512 << 10
-"""Bytes of a step, and of all else, of a program beside another of the same steps."""
+FURTHER_STEP_BYTES, FURTHER_NATIVE_STEP_BYTES, FURTHER_BYTES = 5 << 10, 3 << 10, 512 << 10
+"""Likewise of a program beside another of the same steps, and bytes of all else of it."""
 SESSION_MODULES_BYTES = 1_835_008
 """Modules and records of sessions, measured with programs of one token alone."""
 BLAS_BYTES = 32 * MIB
@@ -85,9 +91,14 @@ def counted_nodes(graph: "Graph") -> int:
 
 
 def node_kinds(graph: "Graph") -> tuple[int, int]:
-    """Count the nodes whose results depend on data, and those that shapes determine."""
-    known = sum(bool(n.writes) and all(w in graph.known for w in n.writes) for n in graph.nodes)
-    return len(graph.nodes) - known, known
+    """Count the nodes whose results depend on data, and those that shapes determine.
+
+    Nodes with one record of attributes are copies of each other, as of equal layers that were read
+    once. They count once: what a copy takes is counted with its steps.
+    """
+    nodes = {id(node.attributes): node for node in graph.nodes}.values()
+    known = sum(bool(n.writes) and all(w in graph.known for w in n.writes) for n in nodes)
+    return len(nodes) - known, known
 
 
 def counted(others: int, known: int) -> int:
@@ -98,7 +109,7 @@ def counted(others: int, known: int) -> int:
 def runtime_bytes(lowered: Lowered, node_count: int) -> int:
     """Estimate the runtime bytes of a lowered model of `node_count` nodes before it is loaded."""
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
-    program = node_count * NODE_BYTES + len(lowered.steps) * STEP_BYTES
+    program = node_count * NODE_BYTES + steps_bytes(lowered)
     code = _code_bytes(work)
     if any(isinstance(step.work, ReferenceWork) for step in lowered.steps):
         program += REFERENCE_BYTES
@@ -108,7 +119,10 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
 
 
 def stored_runtime_bytes(lowered: Lowered) -> int:
-    """Estimate the runtime bytes of a prepared program, which reads no nodes and packs nothing."""
+    """Estimate the runtime bytes of a prepared program, which reads no nodes and packs nothing.
+
+    Its steps count in full, so that a process that prepares the file first fits as well.
+    """
     work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
     program = len(lowered.steps) * STEP_BYTES
     reserved = HEAP_BYTES + program + _reserved_bytes(work) + _blas_bytes(lowered)
@@ -141,14 +155,19 @@ def _blas_bytes(lowered: Lowered) -> int:
     return BLAS_BYTES if calls_blas(lowered) else 0
 
 
-def program_bytes(lowered: Lowered) -> int:
-    """Estimate the bytes of a further program of a loaded model: steps and code."""
-    return steps_bytes(lowered) + sum(code_bytes(lowered).values())
+def program_bytes(lowered: Lowered, *, is_stored: bool = False) -> int:
+    """Estimate the bytes of a further program of a loaded model: steps and code.
+
+    The steps of stored programs count in full, as by `stored_runtime_bytes`.
+    """
+    steps = len(lowered.steps) * STEP_BYTES if is_stored else steps_bytes(lowered)
+    return steps + sum(code_bytes(lowered).values())
 
 
-def further_bytes(lowered: Lowered) -> int:
+def further_bytes(lowered: Lowered, *, is_stored: bool = False) -> int:
     """Estimate the bytes of a program that has the steps of another one for other lengths."""
-    steps = len(lowered.steps) * FURTHER_STEP_BYTES
+    native = FURTHER_STEP_BYTES if is_stored else FURTHER_NATIVE_STEP_BYTES
+    steps = _bytes_of_steps(lowered, FURTHER_STEP_BYTES, native)
     return FURTHER_BYTES + steps + sum(code_bytes(lowered).values())
 
 
@@ -166,7 +185,12 @@ def session_bytes(largest: int, further: int, programs: int) -> int:
 
 def steps_bytes(lowered: Lowered) -> int:
     """Estimate the bytes of a further program that no other shares: its steps."""
-    return len(lowered.steps) * STEP_BYTES
+    return _bytes_of_steps(lowered, STEP_BYTES, NATIVE_STEP_BYTES)
+
+
+def _bytes_of_steps(lowered: Lowered, each: int, native: int) -> int:
+    natives = sum(isinstance(step.work, NativeWork) for step in lowered.steps)
+    return natives * native + (len(lowered.steps) - natives) * each
 
 
 def code_bytes(lowered: Lowered) -> dict[int, int]:

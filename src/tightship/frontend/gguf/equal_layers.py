@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from tightship.frontend.gguf.parameters import Parameters
 from tightship.frontend.gguf.weights import Weights
-from tightship.graph import Constant, Graph, Node, Value
+from tightship.graph import AttributeValue, Constant, Graph, Node, Value
 
 Given = TypeVar("Given")
 
@@ -34,6 +34,22 @@ def stand_ins(weights: Weights, parameters: Parameters) -> tuple[int, ...]:
         )
         for index in range(parameters.layers)
     )
+
+
+def with_records_once(graph: Graph) -> Graph:
+    """Return a graph in which equal nodes of layers have one record of attributes.
+
+    A plan counts such nodes once, whether each layer was read or one of them.
+    """
+    records: dict[tuple[str, str], Mapping[str, AttributeValue]] = {}
+    nodes = []
+    for node in graph.nodes:
+        kind, _, rest = node.name.partition(".")
+        place = rest.partition(".")[2] if f"{kind}.{{}}." in KINDS else node.name
+        found = records.setdefault((place, node.operator), node.attributes)
+        is_equal = found is not node.attributes and found == node.attributes
+        nodes.append(replace(node, attributes=found) if is_equal else node)
+    return replace(graph, nodes=tuple(nodes))
 
 
 @dataclass(frozen=True, slots=True)

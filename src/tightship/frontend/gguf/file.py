@@ -11,7 +11,7 @@ from tightship.errors import GraphError
 from tightship.frontend.gguf.decoder import decoder_of
 from tightship.frontend.gguf.encoder import encoder_of
 from tightship.frontend.gguf.encoder_parameters import read_encoder_parameters
-from tightship.frontend.gguf.equal_layers import EqualLayers
+from tightship.frontend.gguf.equal_layers import EqualLayers, with_records_once
 from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import read_parameters
 from tightship.frontend.gguf.pooling import BERT
@@ -81,11 +81,11 @@ class GgufFile(OnnxFile):
             FormatError, GraphError, InputError: As from `OnnxFile.graph`.
         """
         if self._is_part:
-            return super().graph(shapes, allow_symbolic=allow_symbolic)
+            return with_records_once(super().graph(shapes, allow_symbolic=allow_symbolic))
         with self._named():
             self._kept, layers = self._written(once=True)
             found = super().graph(shapes, allow_symbolic=allow_symbolic)
-            return found if layers is None else layers.whole(found)
+            return found if layers is None else with_records_once(layers.whole(found))
 
     def data_files(self) -> tuple[Path, ...]:
         """Return the other shards of the model."""
