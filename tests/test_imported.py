@@ -124,5 +124,22 @@ def test_what_was_prepared_for_a_user_is_found_without_what_reads_models(
     assert found & {"tightship.frontend", "tightship.loading.opening"} == set()
 
 
+def test_a_session_that_is_found_imports_no_shared_arenas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the processes that share a decoder has its own copy of what it imports."""
+    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "prepared"))
+    path = tmp_path / "decoder.onnx"
+    path.write_bytes(decoders.llama())
+    monkeypatch.setattr(identity, "SETTLED_NS", -(10**18))
+    code = f"with tightship.load({str(path)!r}, share=True) as m: m.session(64).step([1, 2, 3])"
+    with tightship.load(path, share=True) as model:
+        model.session(64)
+    found = imported(code)
+    assert "tightship.engine.stored.steps" in found
+    assert found & {"tempfile", "onnx", "tightship.resource.shared_arenas"} == set()
+    assert found & {"tightship.engine.lower", "tightship.frontend"} == set()
+
+
 def test_what_is_not_imported_is_there() -> None:
     assert set(UNUSED) <= imported("import " + ", ".join(UNUSED))

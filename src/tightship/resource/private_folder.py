@@ -2,7 +2,6 @@
 
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,8 +19,11 @@ def runtime_folder(environment: Mapping[str, str] | None = None) -> Path:
     if base.is_absolute() and base.is_dir():
         return private(base / "tightship")
     memory = Path("/dev/shm")
-    base = memory if memory.is_dir() else Path(tempfile.gettempdir())
-    return private(base / f"tightship-{os.geteuid()}")
+    if not memory.is_dir():
+        from tempfile import gettempdir  # imports much that few processes need
+
+        memory = Path(gettempdir())
+    return private(memory / f"tightship-{os.geteuid()}")
 
 
 def private(folder: Path) -> Path:

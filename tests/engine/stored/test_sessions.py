@@ -28,6 +28,28 @@ def sessions(path: Path) -> StoredSessions:
     return StoredSessions.of(StoredModel(path))
 
 
+def test_descriptions_that_were_forgotten_are_read_again(file: Path) -> None:
+    model = StoredModel(file)
+    found = StoredSessions.of(model).steps(CHOICES).model
+    for each in (model, found):
+        wanted = each.plan(0), each.arenas(), each.output_shapes(0)
+        each.forget()
+        assert each._described is None
+        assert (each.plan(0).tensors, each.arenas(), each.output_shapes(0)) == (
+            wanted[0].tensors, *wanted[1:]
+        )  # fmt: skip
+    with tightship.load(file) as loaded:
+        session = loaded.session(16, chunk=4)
+        session.step([1, 2, 3, 4, 5])
+        programs = session._programs
+        assert programs.stored is not None
+        assert programs.stored.model._described is None
+        assert not programs.program(4).first_plan.tensors
+        assert programs.arena_bytes() == max(
+            programs.program(size).first_executable.arena_bytes for size in (4, 1)
+        )
+
+
 @pytest.mark.parametrize("chunk", [1, 4, 8])
 def test_programs_are_found_by_all_choices_but_the_chunk(file: Path, chunk: int) -> None:
     found = sessions(file).steps(replace(CHOICES, chunk=chunk))

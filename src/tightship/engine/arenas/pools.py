@@ -24,8 +24,9 @@ def pool_of(
     if shared is None:
         return ArenaPool(arenas, retention)
     from tightship.engine.arenas.arena_group import ArenaGroup, GroupBackings  # few need these
-    from tightship.engine.arenas.shared_backings import SharedBackings
 
     if isinstance(shared, ArenaGroup):
         return GroupBackings(shared)
+    from tightship.engine.arenas.shared_backings import SharedBackings  # sessions do without
+
     return SharedBackings(shared, retention)
