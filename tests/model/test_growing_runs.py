@@ -1,6 +1,6 @@
 """Loops over `Model.run` that pass a decoder's caches on, beside ONNX Runtime."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import onnxruntime
@@ -9,7 +9,7 @@ import pytest
 import tightship
 from tests import decoders
 from tests.at_once import at_once
-from tightship.model.growing_runs import BATCHES, LENGTHS_BEFORE
+from tightship.model.growing_runs import LENGTHS_BEFORE
 
 SIZE = decoders.Size(positions=2048)
 MODELS = {
@@ -213,18 +213,44 @@ def test_threads_go_on_with_texts_of_their_own() -> None:
         at_once(loop, range(4))
 
 
-def test_programs_of_few_batches_are_kept() -> None:
+def run_batches(model: tightship.Model, batches: Iterable[int]) -> None:
+    """Run steps of some lengths at batches, and check the results."""
     reference = Reference(MODELS["llama"])
+    for batch in batches:
+        for past in (5, 6, 7):
+            caches = reference.empty(batch, past)
+            feeds = reference.feeds(caches, np.full((batch, 1), 7), past)
+            assert_alike(model.run(feeds), reference.run(feeds))
+
+
+def test_programs_of_few_batches_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tightship.model.growing_runs.BATCHES", 2)
     with tightship.load(MODELS["llama"]) as model:
-        for batch in (1, 2, 3, 4, 1, 2, 3):
-            caches = reference.empty(batch, 5)
-            for past in (5, 6, 7):
-                caches = reference.empty(batch, past)
-                feeds = reference.feeds(caches, np.full((batch, 1), 7), past)
-                assert_alike(model.run(feeds), reference.run(feeds))
-        assert len(model._sessions._programs) == BATCHES
+        run_batches(model, (1, 2, 3, 4, 1, 2, 3))
+        assert len(model._sessions._programs) == 2
         model.release_unused_memory()
         assert model._growing._rows is None
+
+
+def test_batches_that_take_turns_as_joined_requests_do_keep_their_programs() -> None:
+    with tightship.load(MODELS["llama"]) as model:
+        run_batches(model, range(1, 9))
+        made = dict(model._growing._kept)
+        run_batches(model, range(1, 9))
+        assert made == model._growing._kept
+        assert len(made) == 8
+
+
+def test_programs_that_a_limit_does_not_hold_replace_those_before() -> None:
+    with tightship.load(MODELS["llama"]) as model:
+        run_batches(model, (1, 2))
+        (programs, *_) = model._growing._kept.values()
+        needed = programs.planned_bytes() + 4 * programs.decoder.state_bytes
+        peak = model.plan.peak_bytes
+    with tightship.load(MODELS["llama"], max_memory=peak + 4 * needed) as model:
+        run_batches(model, range(1, 9))
+        assert len(model._growing._kept) < 8
+        assert (8, None) in model._growing._kept
 
 
 def test_a_stopped_run_leaves_no_trace() -> None:

@@ -24,8 +24,9 @@ ROWS = 1024
 """Least context of programs; four times as many for longer caches, and so on."""
 LENGTHS_BEFORE = 2
 """Steps that get a program of their own before it is clear that lengths change."""
-BATCHES = 2
-"""Batches, and contexts of caches with fixed rows, whose programs are kept."""
+BATCHES = 16
+"""Batches, and contexts of caches with fixed rows, whose programs are kept: a server joins requests
+to batches of many sizes in turn."""
 
 Kind = tuple[int, int | None]
 """Batch, and rows of caches that do not grow; None for those that do."""
@@ -124,13 +125,28 @@ class GrowingRuns:
                 continue
             options = SessionOptions(context, step.batch, rows="all", grows=step.grows)
             try:
-                found = self.programs(options)
+                found = self._made(options)
             except (CapacityError, GraphError, InputError):
                 self._refused[step.grows] = context
                 continue
             self._keep(kind, found)
             return found
         return None
+
+    def _made(self, options: SessionOptions) -> StepPrograms:
+        """Return programs, in place of those that were made first if a limit does not hold all.
+
+        Raises:
+            CapacityError: The limit does not hold them alone.
+            GraphError, InputError: They cannot be made.
+        """
+        while True:
+            try:
+                return self.programs(options)
+            except CapacityError:
+                if not self._kept:
+                    raise
+                self.forget(self._kept.pop(next(iter(self._kept))))
 
     def _keep(self, kind: Kind, programs: StepPrograms) -> None:
         """Keep programs, and forget those that they replace or that were made first."""
