@@ -331,7 +331,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core errors model driver.oip driver.server.accepting driver.threads driver.oip.http"
     ),
     "driver.oip.grpc": (
-        "errors graph driver.oip driver.server.accepting driver.threads driver.oip.grpc"
+        "errors graph driver.memory.timer_thread driver.oip driver.server.accepting"
+        " driver.threads driver.oip.grpc"
     ),
     "driver.texts": (
         "_core embedding errors model text driver.oip.refusal driver.oip.regions"
@@ -392,7 +393,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "httptools": "driver.oip.http.reading",
     "uvicorn": "driver.oip.http",
     "opentelemetry": "driver.oip.tracing",
-    "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods",
+    "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods driver.oip.grpc.late_answer",
     "google": (  # protobuf
         "frontend.onnx driver.oip.schema driver.oip.config_text driver.oip.grpc.calls"
     ),

@@ -59,6 +59,10 @@ class QueuedCalls:
             return None
         return number
 
+    def has(self, number: int) -> bool:
+        """Whether a call still waits."""
+        return number in self._calls
+
     def give_up(self, number: int) -> None:
         """Make a call now, which is refused for lack of a permit; harmless if it has begun."""
         found = self._remove(number)

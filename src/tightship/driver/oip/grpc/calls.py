@@ -19,6 +19,7 @@ from tightship.driver.oip.endpoint import (
 )
 from tightship.driver.oip.grpc.infer import Message, fill, request_of
 from tightship.driver.oip.grpc.raw import cut, joined
+from tightship.driver.oip.grpc.waiting_calls import Waiting
 from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest
 from tightship.driver.oip.infer_response import Answers
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
@@ -34,7 +35,7 @@ class GrpcCalls:
     """Answers calls, bytes in and out. May be used from several threads.
 
     Attributes:
-        unary: Functions by name that answer one request of a caller.
+        unary: Functions by name that answer one request of a caller; inferences are not of them.
     """
 
     def __init__(self, endpoint: InferenceEndpoint) -> None:
@@ -43,8 +44,7 @@ class GrpcCalls:
         self._answers: Answers[bytes] = Answers()
         self._read_again = lru_cache(maxsize=256)(lambda header: self._read(header, ()))
         self.unary: Mapping[str, Callable[[bytes, Caller], bytes]] = {
-            "ModelInfer": self._infer,
-            **{name: self._answering(name, call) for name, call in _CALLS.items()},
+            name: self._answering(name, call) for name, call in _CALLS.items()
         }
 
     def caller(self, account: str, peer: str) -> Caller:
@@ -69,7 +69,8 @@ class GrpcCalls:
         for request in requests:
             try:
                 count()
-                yield joined(b"", STREAMED, [self._infer(request, caller, is_streamed=True)])
+                answer = self.infer(self.asked(request), caller, is_streamed=True)
+                yield joined(b"", STREAMED, [answer])
             except (OipError, RegionError, MemoryError) as error:
                 reason = OUT_OF_MEMORY if isinstance(error, MemoryError) else str(error)
                 refused(reason)
@@ -85,13 +86,40 @@ class GrpcCalls:
 
         return answered
 
-    def _infer(self, data: bytes, caller: Caller, *, is_streamed: bool = False) -> bytes:
+    def asked(self, data: bytes) -> "AskedInference":
+        """Read a request for an inference.
+
+        Raises:
+            OipError: It is not valid.
+        """
+        came_ns = monotonic_ns()
         header, raw = cut(data, RAW_INPUTS)
         if raw or len(header) > REPEATED_BYTES_MAX:
             call = self._read(header, raw)
         else:
             call = self._read_again(header)
-        found = self._endpoint.infer(call.model, call.version, call.request, monotonic_ns(), caller)
+        return AskedInference(call, came_ns, len(data))
+
+    def waiting(self, asked: "AskedInference") -> Waiting | None:
+        """Return what an inference waits for; None if it may be joined with others.
+
+        Raises:
+            OipError: The model does not exist, or is not ready.
+        """
+        call = asked.call
+        served = self._endpoint.repository.served(call.model, call.version)
+        if self._endpoint.joins(served):
+            return None
+        return Waiting(served, call.request.left_s(asked.came_ns))
+
+    def infer(self, asked: "AskedInference", caller: Caller, *, is_streamed: bool = False) -> bytes:
+        """Run a model once the caller has a permit; return the encoded response.
+
+        Raises:
+            OipError, RegionError: As from `InferenceEndpoint.infer`.
+        """
+        call = asked.call
+        found = self._endpoint.infer(call.model, call.version, call.request, asked.came_ns, caller)
         outputs = found.outputs
         is_plain = not (is_streamed and call.wants_final)
         answer = self._answers.find(outputs) if is_plain else None
@@ -99,7 +127,7 @@ class GrpcCalls:
             answer = self._answer(call, found, is_final=not is_plain)
             if is_plain:
                 self._answers.keep(outputs, answer)
-        found.served.metrics.transfer(len(data), len(answer))
+        found.served.metrics.transfer(asked.size_bytes, len(answer))
         return answer
 
     def _read(self, header: bytes, raw: Sequence[memoryview]) -> "_InferCall":
@@ -126,6 +154,15 @@ class _InferCall:
     version: str
     request: InferRequest
     wants_final: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedInference:
+    """Inference that came at a time of `monotonic_ns`, in a message of `size_bytes`."""
+
+    call: _InferCall
+    came_ns: int
+    size_bytes: int
 
 
 def account_of(peer: str) -> str:

@@ -6,7 +6,8 @@ kinds look the same on the wire.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from math import ceil
 from typing import NoReturn
@@ -23,13 +24,15 @@ from tightship.driver.oip.admission.gate import (
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.grpc.calls import GrpcCalls, account_of
 from tightship.driver.oip.grpc.health import Health
+from tightship.driver.oip.grpc.late_answer import LateAnswer, Send
 from tightship.driver.oip.grpc.slots import CallSlots, OpenCall, Stage
+from tightship.driver.oip.grpc.waiting_calls import WaitingCalls
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.oip.regions import Code, RegionError
 from tightship.driver.oip.request_log import REQUEST_ID, begin
 
-STREAM = "ModelStreamInfer"
+INFER, STREAM = "ModelInfer", "ModelStreamInfer"
 
 PUSHBACK = "grpc-retry-pushback-ms"
 """Trailer of gRPC with the time after which a client may try again."""
@@ -47,15 +50,24 @@ _Handlers = Mapping[str, grpc.RpcMethodHandler]
 
 
 class Methods:
-    """Makes the handlers that grpcio calls, each in a thread for as long as its call lasts."""
+    """Makes the handlers that grpcio calls, each in a thread for as long as its call lasts.
+
+    Inferences that wait for a permit are the exception: their threads return at once.
+    """
 
     def __init__(self, slots: CallSlots, log: RefusalLog, entry: Entry = OPEN_ENTRY) -> None:
         """Handle as many calls at once as there are slots, by the rules for clients."""
         self._slots, self._log, self._gate = slots, log, entry.gate
         self._sinks = entry.sinks
 
-    def inference(self, calls: GrpcCalls) -> _Handlers:
-        """Make the handlers of the inference service, by the names of its methods."""
+    def inference(self, calls: GrpcCalls, waiting: WaitingCalls, executor: Executor) -> _Handlers:
+        """Make the handlers of the inference service, by the names of its methods.
+
+        Args:
+            calls: Functions that answer.
+            waiting: Queue of inferences.
+            executor: Threads that may wait for clients.
+        """
 
         def unary(respond: Callable[[bytes, Caller], bytes]) -> _Unary:
             return lambda message, call, context: respond(message, _caller(calls, call, context))
@@ -70,7 +82,11 @@ class Methods:
             )
 
         unary_calls = {name: self._unary(name, unary(call)) for name, call in calls.unary.items()}
-        return {**unary_calls, STREAM: self._stream(STREAM, stream)}
+        return {
+            **unary_calls,
+            INFER: self._inference(calls, waiting, executor),
+            STREAM: self._stream(STREAM, stream),
+        }
 
     def health(self, health: Health) -> _Handlers:
         """Make the handlers of gRPC's health service, by the names of its methods."""
@@ -107,6 +123,50 @@ class Methods:
             return b""  # gRPC discards it, because the call was cancelled
 
         return grpc.stream_unary_rpc_method_handler(handle)
+
+    def _inference(
+        self, calls: GrpcCalls, queue: WaitingCalls, executor: Executor
+    ) -> grpc.RpcMethodHandler:
+        """Make the handler of inferences: a thread reads one, and runs it if a permit is free.
+
+        Otherwise it waits in a queue, and is run and answered by a thread of that.
+        """
+
+        def handle(messages: Iterator[bytes], context: grpc.ServicerContext, send: Send) -> None:
+            answer = LateAnswer(context, send, executor)
+            with ExitStack() as opened:
+                call = opened.enter_context(self._opened(INFER, context))
+                asked = calls.asked(_only(messages, call))
+                caller = _caller(calls, call, context)
+
+                def respond() -> None:
+                    try:
+                        message = call.sent(calls.infer(asked, caller))
+                    finally:
+                        call.enter(Stage.READ)
+                    answer.send(message)
+
+                waiting = calls.waiting(asked)
+                if waiting is None or caller.reserve():
+                    try:
+                        respond()
+                    finally:
+                        caller.release()
+                    return
+                still_opened = opened.pop_all()
+
+            def respond_later() -> None:
+                try:
+                    with still_opened:
+                        respond()
+                except Exception:  # noqa: BLE001 - `abort` has told grpcio which status to send
+                    answer.send(None)
+
+            if not queue.enter(respond_later, caller, waiting):
+                respond_later()
+
+        handle.experimental_non_blocking = True  # type: ignore[attr-defined]
+        return grpc.stream_stream_rpc_method_handler(handle)
 
     def _stream(self, name: str, respond: _Stream) -> grpc.RpcMethodHandler:
         def handle(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from tightship.driver.memory.timer_thread import TimerThread
 from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.grpc.calls import GrpcCalls
@@ -11,9 +12,10 @@ from tightship.driver.oip.grpc.connections import GrpcConnections, options_for, 
 from tightship.driver.oip.grpc.health import HEALTH_SERVICE, SERVICE, Health
 from tightship.driver.oip.grpc.methods import Methods
 from tightship.driver.oip.grpc.slots import CallSlots
+from tightship.driver.oip.grpc.sparing_threads import SparingThreads
+from tightship.driver.oip.grpc.waiting_calls import WaitingCalls
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.refusal_log import RefusalLog
-from tightship.driver.threads import Threads
 from tightship.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +59,8 @@ class GrpcServer:
         self._limits = limits
         received_max = min(limits.body_bytes_max + MESSAGE_MORE_BYTES, MESSAGE_BYTES_MAX)
         room = room_for(limits)
-        self._threads = Threads(room, "tightship-grpc")
+        timers = TimerThread()
+        self._threads = SparingThreads(room, "tightship-grpc", timers)
         self._server = grpc.server(
             self._threads,
             maximum_concurrent_rpcs=room,
@@ -72,12 +75,12 @@ class GrpcServer:
         self._slots = CallSlots(limits, log)
         self._connections = GrpcConnections(limits, self._slots)
         methods = Methods(self._slots, log, entry)
+        self._waiting = WaitingCalls(endpoint, timers)
+        inference = methods.inference(GrpcCalls(endpoint), self._waiting, self._threads)
         health = Health(endpoint, max(1, limits.connections_max // 4))
         self._server.add_generic_rpc_handlers(
             (
-                grpc.method_handlers_generic_handler(
-                    SERVICE, methods.inference(GrpcCalls(endpoint))
-                ),
+                grpc.method_handlers_generic_handler(SERVICE, inference),
                 grpc.method_handlers_generic_handler(HEALTH_SERVICE, methods.health(health)),
             )
         )
@@ -101,6 +104,7 @@ class GrpcServer:
         """Close the server, which was never started."""
         self._server.start()  # stopping a server that was never started leaks its socket
         self._server.stop(None).wait()
+        self._waiting.close()
 
     def begin_stop(self) -> None:
         """Refuse new calls; those that have begun have `drain_s` seconds to end."""
@@ -117,6 +121,7 @@ class GrpcServer:
             if was_quiet and self._slots.is_quiet:
                 self._server.stop(None)
             was_quiet = self._slots.is_quiet
+        self._waiting.close()
         self._threads.shutdown()
         self._connections.stop()
 
