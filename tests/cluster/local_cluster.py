@@ -24,10 +24,13 @@ SETTINGS = {
     "health_check_period_ms": 500,
     "health_check_failure_threshold": 6,
     "worker_niceness": 0,
+    "prestart_worker_first_driver": False,
+    "metrics_report_interval_ms": 1000,
 }
 """Settings by which a node counts as lost after some seconds, and workers run beside other tests.
 
-By default Ray leaves the processors to all other processes, such as a second worker of pytest."""
+By default Ray leaves the processors to all other processes, such as a second worker of pytest,
+starts as many workers as the first node has processors, and sends metrics every ten seconds."""
 
 
 @contextmanager

@@ -11,8 +11,10 @@ from tightship import cluster
 
 WAIT_S = 120
 """Seconds to wait for what a busy machine takes long for; a test that passes waits less."""
-ENDED_SOON = {"graceful_shutdown_wait_loop_s": 0.1}
-"""Replicas without requests end at once; by default Serve looks after two seconds."""
+SEEN_SOON = {"graceful_shutdown_wait_loop_s": 0.1, "health_check_period_s": 1}
+"""Replicas without requests end at once, and Serve sees within a second that one has ended.
+
+By default it looks after two seconds, and every ten seconds."""
 
 
 def until(condition, wait_s=WAIT_S):
@@ -43,7 +45,7 @@ def anchors():
 def running(serve, *arguments, **options):
     """Deploy a model; afterwards wait until what it booked is free again."""
     name = options.pop("app", "model")
-    options["options"] = {**ENDED_SOON, **options.get("options", {})}
+    options["options"] = {**SEEN_SOON, **options.get("options", {})}
     before = {node.node_id: node.free_bytes for node in nodes()}
     handle = serve.run(cluster.deployment(*arguments, **options), name=name, route_prefix="/m")
     try:

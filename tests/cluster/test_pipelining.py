@@ -7,12 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
 
 import tightship
+from tests.at_once import at_once
 from tests.cluster.overruns import too_much
 from tests.cluster.serve_clients import until
 from tests.cluster.test_splitting import chain
@@ -118,17 +118,8 @@ def test_the_status_shows_the_stages(running):
 
 
 def test_several_threads_call_at_once(running, batches, expected):
-    results = {}
-
-    def call(index):
-        results[index] = running.run(batches[index], timeout_s=60)
-
-    threads = [Thread(target=call, args=(index,)) for index in range(CALLS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(same(results[index], expected[index]) for index in range(CALLS))
+    results = at_once(lambda batch: running.run(batch, timeout_s=60), batches)
+    assert all(map(same, results, expected))
 
 
 def test_a_lost_stage_fails_calls_under_way_and_is_started_again(running, batches, expected):
@@ -200,9 +191,10 @@ def test_a_closed_pipeline_says_so_and_leaves_nothing(running, shared_cluster, b
 
 
 def test_calls_are_bounded_and_a_hanging_stage_keeps_no_pipeline_open(
-    shared_cluster, path, batches, expected
+    shared_cluster, path, batches, expected, monkeypatch
 ):
     assert shared_cluster.nodes
+    monkeypatch.setattr("tightship.cluster.calls_in_flight.CLOSE_S", 1.0)
     with cluster.pipeline(stages_of(path, 2), in_flight=1) as running:
         pid = running.status()[0]["pid"]
         stop(pid)

@@ -15,6 +15,7 @@ import tightship
 from tests.cluster.conftest import SERVE_PORT
 from tests.cluster.overruns import end_process, too_much
 from tests.cluster.serve_clients import (
+    SEEN_SOON,
     WAIT_S,
     anchors,
     asked,
@@ -99,7 +100,7 @@ def check_tritonclient(name, outputs, image):
 def test_auto_fills_each_node_and_serves_both_ways(served, shared_cluster, image, expected):
     name, outputs = expected
     with (
-        shared_cluster.leaving(450, 300),
+        shared_cluster.leaving(330, 230),
         running(served, light.path_of("squeezenet")) as handle,
     ):
         check_handle(handle, image, expected)
@@ -183,7 +184,7 @@ def test_a_config_file_deploys(served, image, expected):
         "name": "model",
         "route_prefix": "/m",
         "import_path": "tightship.cluster:application",
-        "args": {"model": path, "replicas": 1, "max_memory": "250MiB"},
+        "args": {"model": path, "replicas": 1, "max_memory": "250MiB", "options": SEEN_SOON},
     }
     deploy_file(served, {"applications": [entry]})
     handle = served.get_app_handle("model")

@@ -83,7 +83,7 @@ def test_requests_go_on_while_replicas_are_killed(served, body):
 
 
 def test_an_overrun_is_answered_with_its_reason(served, body):
-    with running(served, PATH, replicas=1, options={"health_check_period_s": 1}) as handle:
+    with running(served, PATH, replicas=1) as handle:
         (pid,) = pids_of(handle, 1)
         controller = served.context._get_global_client()._controller
         for _ in range(3):
@@ -102,7 +102,7 @@ def test_an_overrun_is_answered_with_its_reason(served, body):
 def test_anchors_that_are_killed_start_again(served, shared_cluster, body):
     with (
         shared_cluster.leaving(300, 230),
-        running(served, PATH, options={"health_check_period_s": 1}),
+        running(served, PATH),
     ):
         until(lambda: sum(each["kind"] == "anchor" for each in measured()) == 2)
         before = {each["pid"] for each in measured() if each["kind"] == "anchor"}
@@ -127,7 +127,7 @@ def test_a_node_that_ends_leaves_the_others_serving(served, shared_cluster, body
     until(lambda: len(nodes()) == count + 1)
     with (
         shared_cluster.leaving(300, 0),
-        running(served, PATH, options={"health_check_period_s": 1}),
+        running(served, PATH),
     ):
         until(lambda: sum(each["kind"] == "anchor" for each in measured()) == 2)
         shared_cluster.kill(added)
