@@ -68,7 +68,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "text": "errors frontend.gguf.vocabulary public_calls text",
     "embedding": (
         "_core errors frontend.gguf.pooling frontend.gguf_letters late_names loading model"
-        " public_calls text embedding"
+        " public_calls quantity text embedding"
     ),
     "planner.constraints": "errors quantity",
     "planner.constraint_checks": "errors planner.constraints",

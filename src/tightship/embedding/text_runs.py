@@ -1,7 +1,7 @@
 """Runs of an encoder on texts of any lengths, by a few programs that are made at the start."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,10 @@ from tightship.embedding.buckets import Bucket, buckets_of, runs_of
 from tightship.embedding.encoded_texts import Encoded
 from tightship.embedding.encoder_file import EncoderFile
 from tightship.errors import CapacityError, GraphError, InputError
+from tightship.frontend.gguf_letters import begins_as_gguf
 from tightship.loading import load
 from tightship.model import Model
+from tightship.quantity import format_bytes
 
 Array = NDArray[np.float32]
 IDS, MASK, KINDS = "input_ids", "attention_mask", "token_type_ids"
@@ -175,16 +177,27 @@ def load_encoder(
         FormatError, GraphError, InputError: As `tightship.load`.
     """
     first = buckets_of(file.context)[0]
-    lengths = _open_lengths(file, first)
-    return load(file.path, shapes=lengths, max_memory=max_memory, threads=threads, share=share)
+    shapes = dict.fromkeys(_input_names(file), (first.rows, first.length))
+    try:
+        return load(file.path, shapes=shapes, max_memory=max_memory, threads=threads, share=share)
+    except CapacityError as error:
+        raise CapacityError(
+            f"`{file.path.name}` needs {format_bytes(error.needed_bytes)} for one text of "
+            f"{file.context} tokens, more than the limit of {format_bytes(error.limit_bytes)}. "
+            "Raise the limit, or ask for a smaller `context`.",
+            needed_bytes=error.needed_bytes,
+            limit_bytes=error.limit_bytes,
+        ) from None
 
 
-def _open_lengths(file: EncoderFile, bucket: Bucket) -> dict[str, tuple[int, int]]:
-    """Return shapes of the inputs that a file has, for a bucket.
+def _input_names(file: EncoderFile) -> Iterable[str]:
+    """Return the names of a model's inputs, those of all GGUF files without opening it.
 
     Raises:
         FormatError, GraphError: The file cannot be read.
     """
+    if begins_as_gguf(file.path):
+        return IDS, MASK, KINDS
     from tightship.loading.opening import open_model
 
-    return dict.fromkeys(open_model(file.path).declared, (bucket.rows, bucket.length))
+    return open_model(file.path).declared
