@@ -1953,7 +1953,7 @@ class TokenSteps:
 
     def step(self, state: SessionState, tokens: object, stop: object) -> Any:
         """
-        Append a token, `[token]`, and return its logits.
+        Append a token, as a list or an array of one, and return its logits.
 
         Returns None, changing nothing, if it cannot: the tokens are others, their row or an arena is
         not ready, or the session is in use. Returns "stopped", or raises what the run raised, with the

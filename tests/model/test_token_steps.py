@@ -35,8 +35,9 @@ def opened(model: Model, count: int = 5, **options: Any) -> tightship.Session:
 
 
 def slowly(session: tightship.Session, token: int) -> Any:
-    """Step as if no token had ever run before."""
-    return session.step(np.array([token]))  # an array is not the frequent form
+    """Step without the call of the core."""
+    with mock.patch.object(session._programs, "token_steps", None):
+        return session.step([token])
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,20 @@ def test_logits_are_those_of_any_other_step(model: Model, options: Any) -> None:
         quick.step([1])
     for name, rows in quick._rows.arrays.items():
         np.testing.assert_array_equal(rows, slow._rows.arrays[name])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.longlong, np.int8, np.uint64])
+def test_an_array_of_one_is_a_token(model: Model, dtype: Any) -> None:
+    session, wanted = opened(model), opened(model)
+    forms = (np.array([7], dtype), np.array([[7]], dtype), np.array([9, 7, 9], dtype)[1:2])
+    with mock.patch.object(step_programs, "execute", wraps=step_programs.execute) as executed:
+        found = [session.step(given) for given in forms]
+    assert executed.call_count == (0 if np.dtype(dtype).kind == "i" and dtype != np.int8 else 3)
+    np.testing.assert_array_equal(found, [slowly(wanted, 7) for _ in forms])
+    for wrong in (np.array(7), np.array([[[7]]]), np.array([7.0]), np.array([-7]), b"a", "a", []):
+        with pytest.raises(InputError):
+            session.step(wrong)  # type: ignore[arg-type]
+    assert session.length == wanted.length
 
 
 @pytest.mark.parametrize("token", [50, 1 << 40, -1, True, 1.5])

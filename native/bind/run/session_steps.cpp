@@ -8,6 +8,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <string_view>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -18,18 +19,41 @@ namespace {
 
 const StopFlag kNeverStopped = false;
 
-/// Returns the number in a list of one plain integer that is not negative and within `is_wide`'s
-/// type; -1 for anything else.
+/// Returns the only number of an array of one row at most, of 32 or 64 bits; -1 for anything else.
+int64_t number_of(PyObject *array) {
+    Py_buffer view;
+    if (PyObject_CheckBuffer(array) == 0)
+        return -1;
+    if (PyObject_GetBuffer(array, &view, PyBUF_ND | PyBUF_FORMAT) != 0) {
+        PyErr_Clear();
+        return -1;
+    }
+    const std::string_view format = view.format == nullptr ? "" : view.format;
+    const bool is_one = (view.ndim == 1 || view.ndim == 2) && view.len == view.itemsize;
+    int64_t found = -1;
+    if (is_one && view.itemsize == 8 && (format == "l" || format == "q"))
+        found = *static_cast<const int64_t *>(view.buf);
+    else if (is_one && view.itemsize == 4 && format == "i")
+        found = *static_cast<const int32_t *>(view.buf);
+    PyBuffer_Release(&view);
+    return found;
+}
+
+/// Returns the number in a list, or an array, of one integer that is not negative and within
+/// `is_wide`'s type; -1 for anything else.
 int64_t only_token(nb::handle tokens, bool is_wide) {
-    if (!PyList_CheckExact(tokens.ptr()) || PyList_Size(tokens.ptr()) != 1)
-        return -1;
-    PyObject *token = PyList_GetItem(tokens.ptr(), 0);
-    if (!PyLong_CheckExact(token))
-        return -1;
-    int overflow = 0;
-    const long long found = PyLong_AsLongLongAndOverflow(token, &overflow);
-    const bool fits = overflow == 0 && (is_wide || found <= INT32_MAX);
-    return fits && found >= 0 ? found : -1;
+    int64_t found = -1;
+    if (!PyList_CheckExact(tokens.ptr())) {
+        found = number_of(tokens.ptr());
+    } else if (PyList_Size(tokens.ptr()) == 1) {
+        PyObject *token = PyList_GetItem(tokens.ptr(), 0);
+        int overflow = 0;
+        if (PyLong_CheckExact(token))
+            found = PyLong_AsLongLongAndOverflow(token, &overflow);
+        if (overflow != 0)
+            return -1;
+    }
+    return found >= 0 && (is_wide || found <= INT32_MAX) ? found : -1;
 }
 
 /// Returns the flag of an argument, of which None never stops; null for anything else.
@@ -156,7 +180,8 @@ void token_steps(nb::module_ &module) {
         .def("step", &TokenSteps::step, "state"_a, "tokens"_a.none(), "stop"_a.none(),
              nb::sig("def step(self, state: SessionState, tokens: object, stop: object) -> "
                      "typing.Any"),
-             "Append a token, `[token]`, and return its logits.\n\nReturns None, changing "
+             "Append a token, as a list or an array of one, and return its logits.\n\nReturns "
+             "None, changing "
              "nothing, if it cannot: the tokens are others, their row or an arena is\nnot ready, "
              "or the session is in use. Returns \"stopped\", or raises what the run raised, with "
              "the\nuse of the session not ended\nand nothing ready.");
