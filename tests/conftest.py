@@ -29,11 +29,11 @@ os.environ["TIGHTSHIP_LEAK_WARNINGS"] = "1"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish():
-    """Leave what the files and pytest have made out of garbage collections.
+@pytest.fixture(autouse=True, scope="module")
+def _survivors_are_left_alone():
+    """Leave what outlives a file, and pytest itself, out of garbage collections of the next one.
 
-    They outlive all tests, and each collection of a worker with torch and 17,000 tests would walk
-    through them, which takes half a second.
+    Each collection would walk through all modules, caches and 17,000 tests, for half a second.
     """
     gc.collect()
     gc.freeze()
