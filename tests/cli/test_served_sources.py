@@ -1,5 +1,6 @@
 """Models by name from files, folders of files, and repositories in Triton's layout."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -55,3 +56,10 @@ def test_two_models_of_one_name_are_refused(file, repository, tmp_path):
 def test_a_repository_that_is_given_as_a_folder_of_files_is_recognized(repository):
     with pytest.raises(InputError, match=f"as `--model-repository {repository}`"):
         ServedSources.of([repository], [], [])
+
+
+def test_language_models_alone_are_shared(tmp_path: Path) -> None:
+    for name in ("chat.gguf", "relu.onnx"):
+        (tmp_path / name).write_bytes(b"")
+    sources = replace(ServedSources.of([tmp_path], [], []), share=True)()
+    assert {name: source.share for name, source in sources.items()} == {"chat": True, "relu": False}

@@ -14,6 +14,7 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.repository import Repository
 from tightship.driver.texts.text_limits import TextLimits
 from tightship.driver.texts.text_models import TextModels
+from tightship.prepared_cache import entries
 
 
 @pytest.fixture
@@ -44,6 +45,29 @@ def test_models_with_a_vocabulary_answer(repository: Repository) -> None:
         with pytest.raises(OipError):
             models.ask(name, Waiting().asked)
     models.close()
+
+
+def test_a_shared_model_answers_by_stored_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "prepared"))
+    path = tmp_path / "chat.gguf"
+    path.write_bytes(chat_model())
+    repository = Repository(lambda: {"chat": ModelSource(path, share=True)})
+    repository.load("chat")
+    models = TextModels(repository, TextLimits(sessions=4))
+    models.prepare()
+    joint = models.find("chat").worker._slots.joint
+    assert joint is not None
+    assert joint.programs.stored is not None
+    assert sorted(joint._made) == [2, 4]
+    stored = [entry.about.get("joint") for entry in entries(tmp_path / "prepared")]
+    assert sorted(map(str, stored)) == ["2", "4", "None", "None"]
+    request = Waiting(max_tokens=2)
+    models.ask("chat", request.asked)
+    assert request.end().tokens <= 2
+    models.close()
+    repository.close()
 
 
 def test_a_model_without_a_known_vocabulary_is_logged_and_others_are_served(
