@@ -27,11 +27,12 @@ class Server:
         self._setting = Setting(folder)
         opened.callback(self._setting.close)
         self.endpoint = self._setting.endpoint
-        server = GrpcServer(self.endpoint, EndpointLimits(), "127.0.0.1", 0)
+        server = self.server = GrpcServer(self.endpoint, EndpointLimits(), "127.0.0.1", 0)
         opened.callback(server.join)
         opened.callback(server.begin_stop)
         server.start()
         channel = opened.enter_context(grpc.insecure_channel(f"127.0.0.1:{server.port}"))
+        self.channel = channel
         self._call = channel.unary_unary(f"/{SERVICE}/ModelInfer")
         assert self.endpoint.permits.take_free()
 
@@ -108,3 +109,16 @@ def test_all_that_wait_are_refused_once_the_server_must_end(server):
 
 def test_a_model_that_is_unknown_is_refused_at_once(server):
     assert server.ask("other").code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_a_call_that_is_cancelled_before_its_message_came_ends_without_an_error(server, caplog):
+    never = threading.Event()
+    call = server.channel.stream_unary(f"/{SERVICE}/ModelInfer").future(
+        each for each in range(1) if never.wait(PATIENCE_S) and each
+    )
+    until(lambda: server.server._slots._open)
+    call.cancel()
+    until(lambda: not server.server._slots._open)
+    never.set()
+    assert server.ask("other").code() is grpc.StatusCode.NOT_FOUND
+    assert [each.getMessage() for each in caplog.records if each.name.startswith("grpc")] == []

@@ -134,6 +134,7 @@ class Methods:
 
         def handle(messages: Iterator[bytes], context: grpc.ServicerContext, send: Send) -> None:
             answer = LateAnswer(context, send, executor)
+            waits: ExitStack | None = None
             with ExitStack() as opened:
                 call = opened.enter_context(self._opened(INFER, context))
                 asked = calls.asked(_only(messages, call))
@@ -153,7 +154,10 @@ class Methods:
                     finally:
                         caller.release()
                     return
-                still_opened = opened.pop_all()
+                waits = opened.pop_all()
+            if waits is None:
+                return  # the call was cancelled before its message came
+            still_opened = waits
 
             def respond_later() -> None:
                 try:
