@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
-from tightship.errors import PlanError
+from tightship.errors import InputTypeError, PlanError
+from tightship.planner.planning import place_schedule
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
 
 VALUES = (
@@ -66,6 +68,20 @@ def test_an_output_that_no_step_writes_is_refused():
 def test_a_value_that_cannot_be_is_refused(value, words):
     with pytest.raises(PlanError, match=words):
         Schedule((value,), ())
+
+
+@pytest.mark.parametrize("size", [1.5, 64.0, "64", None])
+def test_a_size_that_is_no_whole_number_is_refused_where_it_is_given(size):
+    with pytest.raises(InputTypeError, match=rf"Value `a` has size_bytes={size!r}, a `"):
+        ScheduledValue("a", size)
+    with pytest.raises(InputTypeError, match=rf"Value `a` has alignment={size!r}, a `"):
+        ScheduledValue("a", 64, size)
+
+
+def test_a_size_may_be_a_whole_number_of_numpy():
+    values = (ScheduledValue("a", np.int64(64)),)
+    schedule = Schedule(values, (Step("make", "Op", (), (0,)),))
+    assert place_schedule(schedule).plan.peak_bytes == 64
 
 
 def test_sizes_that_cannot_be_added_up_are_refused():

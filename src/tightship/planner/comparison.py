@@ -7,6 +7,7 @@ from tightship.planner.plan import Plan
 from tightship.planner.planning import place_schedule
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
+from tightship.planner.scheme.reference_count import recycled_bytes
 from tightship.planner.verify import verify_offsets
 from tightship.public_calls import public_call
 
@@ -33,8 +34,8 @@ def compare(schedule: Schedule) -> dict[str, int]:
     merged = problem_of(schedule, in_place=True).problem
     planned = place_schedule(schedule).plan
     return {
-        "none": apart.total_bytes,
-        "in_place": merged.total_bytes,
+        "none": recycled_bytes(apart, 0),
+        "in_place": recycled_bytes(merged, 0),
         "share": _peak(apart, shared_objects(apart)),
         "in_place+share": _peak(merged, shared_objects(merged)),
         "greedy_by_size": _peak(merged, greedy_by_size(merged)),

@@ -22,7 +22,7 @@ COLOURED_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Bytes by strategy; sums of whole blocks leave out padding between them.
+    """Bytes by strategy, all with the alignment of each value: blocks are whole multiples of it.
 
     Attributes:
         naive_bytes: Every value in a buffer of its own.
@@ -123,8 +123,8 @@ class _Ways:
         arena = self.planned.plan.peak_bytes
         chosen = min(arena, lower_bound(merged.problem))
         self.columns = Columns(
-            naive_bytes=self.apart.total_bytes,
-            in_place_bytes=self.merged.problem.total_bytes,
+            naive_bytes=recycled_bytes(self.apart, 0),
+            in_place_bytes=recycled_bytes(self.merged.problem, 0),
             shared_bytes=recycled_bytes(self.apart, MATCH_RANGE),
             both_bytes=recycled_bytes(self.merged.problem, MATCH_RANGE),
             arena_bytes=arena,

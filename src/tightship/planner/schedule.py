@@ -1,10 +1,11 @@
 """Defines a schedule: the steps of a program in order, with the values that they read and write."""
 
 import enum
+import operator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from tightship.errors import PlanError
+from tightship.errors import InputTypeError, PlanError
 from tightship.public_calls import public_methods
 
 
@@ -56,6 +57,9 @@ class ScheduledValue:
             takes no bytes of the arena, and no step writes over it in place.
         donated: Whether the owner of an external value gives it up, so that steps may write over it
             after its last use.
+
+    Raises:
+        InputTypeError: Size or alignment is no whole number.
     """
 
     name: str
@@ -63,6 +67,10 @@ class ScheduledValue:
     alignment: int = 64
     external: bool = False
     donated: bool = False
+
+    def __post_init__(self) -> None:
+        _check_bytes(self.name, "size_bytes", self.size_bytes)
+        _check_bytes(self.name, "alignment", self.alignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +188,16 @@ class Schedule:
         for index in indices:
             if not 0 <= index < len(self.values):
                 raise PlanError(f"{who} value {index}; there are {len(self.values)} values.")
+
+
+def _check_bytes(name: str, field: str, amount: int) -> None:
+    try:
+        operator.index(amount)
+    except TypeError:
+        raise InputTypeError(
+            f"Value `{name}` has {field}={amount!r}, a `{type(amount).__name__}`; give a whole "
+            "number of bytes, an `int`."
+        ) from None
 
 
 def _check_value(value: ScheduledValue) -> None:

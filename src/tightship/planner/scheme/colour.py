@@ -8,7 +8,7 @@ from tightship.planner.liveness import problem_of
 from tightship.planner.placements.order import by_size, by_start
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
-from tightship.planner.scheme.blocks import Blocks
+from tightship.planner.scheme.blocks import Blocks, block_sizes
 from tightship.planner.scheme.reference_count import buffers_in_place
 
 ORDERS: Mapping[str, Callable[[Problem], Int64Array]] = {"size": by_size, "start": by_start}
@@ -39,8 +39,7 @@ def colour(schedule: Schedule, *, in_place: bool = True, order: str = "size") ->
     """
     buffers = buffers_in_place(schedule) if in_place else problem_of(schedule, in_place=False)
     colours = _colours(buffers.problem, order)
-    sizes = np.zeros(int(colours.max(initial=-1)) + 1, np.int64)
-    np.maximum.at(sizes, colours, buffers.problem.size_bytes)
+    sizes = block_sizes(buffers.problem, colours, int(colours.max(initial=-1)) + 1)
     block_of = [*colours.tolist(), -1]
     return Blocks(
         tuple(sizes.tolist()),

@@ -19,7 +19,7 @@ from tightship.planner.placements.shared_objects import MATCH_RANGE, shared_obje
 from tightship.planner.problem import Int64Array, Problem
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import NO_BUFFER, Buffers
-from tightship.planner.scheme.blocks import NO_BLOCK, Blocks
+from tightship.planner.scheme.blocks import NO_BLOCK, Blocks, block_sizes
 
 MATCH_RANGES = (1, 2, 4, 8, 16)
 """Match ranges that a search tries by default."""
@@ -87,7 +87,7 @@ def recycle(buffers: Buffers, match_range: int) -> Blocks:
 
 
 def recycled_bytes(problem: Problem, match_range: int) -> int:
-    """Return the total bytes of the blocks of `recycle`."""
+    """Return the total bytes of the blocks of `recycle`; a range of 0 gives each buffer its own."""
     return int(_blocks(problem, match_range)[1].sum())
 
 
@@ -95,6 +95,5 @@ def _blocks(problem: Problem, match_range: int) -> tuple[Int64Array, Int64Array]
     """Return the block of each buffer, and the size of each block."""
     offsets = shared_objects(problem, match_range)
     bases, block_of = np.unique(offsets, return_inverse=True)
-    sizes = np.zeros(len(bases), np.int64)
-    np.maximum.at(sizes, block_of, problem.size_bytes)
-    return block_of.astype(np.int64), sizes
+    block_of = block_of.astype(np.int64)
+    return block_of, block_sizes(problem, block_of, len(bases))
