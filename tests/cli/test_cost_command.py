@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.models import mlp
+from tests.models import filled, mlp, parse
 from tests.small_models import dense
 from tightship.cli import main
 
@@ -97,7 +97,7 @@ def test_steps_that_run_at_once_are_priced_where_asked(capsys, model_file):
 
 def test_a_training_step_is_squeezed_where_asked(capsys, model_file):
     _, without, _ = run(capsys, model_file, "--batch", "64")
-    code, out, _ = run(capsys, model_file, "--batch", "64", "--squeeze", "50%")
+    code, out, _ = run(capsys, model_file, "--batch", "64", "--squeeze", "100%")
     assert code == 0
     assert out.startswith(without)
     assert "in a better order" in out[len(without) :]
@@ -106,6 +106,41 @@ def test_a_training_step_is_squeezed_where_asked(capsys, model_file):
     assert values["squeezed_bytes"] <= values["reordered_bytes"] <= values["planned_bytes"]
     assert values["budget_bytes"] is None
     assert 0 <= values["least_operations"] <= values["added_operations"]
+
+
+def test_a_budget_that_is_not_met_is_proved_or_not_found(capsys, tmp_path):
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(products(16))
+    code, out, _ = run(capsys, path, "--squeeze", "--json")
+    found = json.loads(out)["squeeze"]
+    assert (code, found["status"]) == (0, "feasible")
+    least, smallest = found["least_bytes"], found["squeezed_bytes"]
+    assert 0 < least < smallest
+    expected = [
+        (least - 1, 1, "infeasible", "cannot be reached"),
+        (least, 3, "budget", "not found"),
+        (smallest, 0, "feasible", None),
+    ]
+    for budget, wanted, status, words in expected:
+        code, out, _ = run(capsys, path, "--squeeze", budget, "--json")
+        assert (code, json.loads(out)["squeeze"]["status"]) == (wanted, status)
+        code, out, _ = run(capsys, path, "--squeeze", budget)
+        assert code == wanted
+        assert ("cannot be reached" in out, "not found" in out) == (
+            words == "cannot be reached",
+            words == "not found",
+        )
+        assert ("these steps take at least" in out) == (words is not None)
+    code, _, _ = run(capsys, path, "--squeeze", least, "--max-memory", "1KiB")
+    assert code == 1
+
+
+def products(count):
+    """A chain of products and Tanh, whose every activation its gradients read."""
+    lines = [f"m{i} = MatMul (t{i}, w{i}) t{i + 1} = Tanh (m{i})" for i in range(count)]
+    text = f"net (float[64, 64] t0) => (float[64, 64] t{count}) {{ {' '.join(lines)} }}"
+    weights = {f"w{i}": filled(64, 64) for i in range(count)}
+    return parse(text, **weights).SerializeToString()
 
 
 @pytest.mark.parametrize("budget", ["0%", "half%", "101%", "a lot"])

@@ -3,6 +3,8 @@
 Bit for bit where both run node by node; other readers let the engine join other nodes.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from tests.zoo.gpt2 import Size, gpt2
 from tests.zoo.net import Net
 from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
-from tightship.cost.squeeze import priced, squeezed
+from tightship.cost.squeeze import priced, squeeze_report, squeezed
 from tightship.cost.training import updating_graph
 from tightship.engine.cache.bounds import Bounds
 from tightship.errors import InputError
@@ -144,3 +146,24 @@ def test_what_is_no_budget_is_refused(budget):
     graph, _ = training("bert", Sgd())
     with pytest.raises(InputError, match=budget):
         squeezed(graph, budget)
+
+
+@pytest.mark.parametrize(
+    ("added", "least", "words"),
+    [
+        (0, 0, []),
+        (1, 1, ["less than 0.01% more operations"]),
+        (50, 49, ["0.01% more operations"]),
+        (500, 300, ["0.05% more operations", "at least 0.03% more operations"]),
+    ],
+)
+def test_no_share_is_printed_as_nothing(added, least, words):
+    found = squeezed(training("bert", Sgd())[0], "60%")
+    made = replace(found.squeezed, operations=1_000_000, added_operations=added)
+    if not added:
+        made = replace(made, origin=tuple(range(len(made.origin))))
+    text = squeeze_report(replace(found, squeezed=made), least)
+    assert "0.00%" not in text
+    assert text.count("more operations") == len(words)
+    assert all(each in text for each in words)
+    assert max(map(len, text.splitlines())) <= 100

@@ -30,7 +30,7 @@ TRACE = (
 EXIT_CODES = {
     "plan": "0 fits, 1 does not fit `--max-memory`",
     "place": "0 fits, 1 proved not to fit, 3 undecided within the budget",
-    "cost": "0 done, 1 does not fit `--max-memory`",
+    "cost": "0 done, 1 proved not to fit a limit, 3 no plan within `--squeeze` was found",
     "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
     "share": "0 done",
     "list": "0 done",

@@ -20,6 +20,9 @@ from tightship.quantity import format_bytes
 
 Shapes = Mapping[str, tuple[int, ...]]
 
+EXIT_CODES = {"feasible": 0, "infeasible": 1, "budget": 3}
+"""Exit code by the status of a squeezed step."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Print the memory of a model, and draw it if asked to."""
@@ -44,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
             limit,
             lambda shapes: arena_and_rest_bytes(source.graph(shapes), donate_inputs=donate),
         )
-    more, text = _asked(options, cost, graph)
+    more, text, code = _asked(options, cost, graph)
     if output is not None:
         draw(picture_of(cost), output)
     if options.json:
@@ -56,15 +59,15 @@ def run(options: argparse.Namespace) -> int:
         show(report(cost) + text)
         if limit is not None:
             show(_verdict(cost, limit, batch))
-    return 0 if limit is None or cost.total_bytes <= limit else 1
+    return code if limit is None or cost.total_bytes <= limit else 1
 
 
 def _asked(
     options: argparse.Namespace, cost: ModelCost, graph: Graph
-) -> tuple[dict[str, object], str]:
-    """Return the optional parts of the report, as JSON values and as text."""
+) -> tuple[dict[str, object], str, int]:
+    """Return the optional parts of the report, as JSON values and as text, and the exit code."""
     values: dict[str, object] = {}
-    text = ""
+    text, code = "", 0
     if options.parallel:
         rows = parallel_rows(cost)
         values["parallel"] = parallel_json(rows)
@@ -75,7 +78,8 @@ def _asked(
         least = least_added(found.once, found.squeezed.plan.plan.peak_bytes)
         values["squeeze"] = squeeze_json(found, least)
         text += squeeze_report(found, least)
-    return values, text
+        code = EXIT_CODES[found.status]
+    return values, text, code
 
 
 def _largest(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
@@ -13,7 +14,7 @@ from tightship.planner import Schedule
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import problem_of
 from tightship.planner.recompute import NEVER
-from tightship.planner.recompute_bound import least_operations
+from tightship.planner.recompute_bound import least_bytes, least_operations
 from tightship.planner.squeeze import Squeezed, squeeze
 from tightship.public_calls import public_call
 from tightship.quantity import format_bytes, parse_bytes
@@ -24,6 +25,10 @@ LARGE = 10
 
 PIECES = 200
 """Tiles have at most one part in `PIECES` of that peak."""
+
+
+LEAST_SHARE = 0.00005
+"""Smallest share of operations that two digits of a percentage show as more than nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class SqueezedGraph:
             original graph; operations that join tiles count as added.
         eager_bytes: Largest live bytes of the original graph without in-place aliases.
         budget_bytes: The budget; None for as little as possible.
+        least_bytes: Bytes that the steps take at least, in any order and however often they run;
+            the fewer of the bounds for whole steps and for the tiles that were tried.
     """
 
     graph: Graph
@@ -50,6 +57,15 @@ class SqueezedGraph:
     squeezed: Squeezed
     eager_bytes: int
     budget_bytes: int | None
+    least_bytes: int
+
+    @property
+    def status(self) -> Literal["feasible", "infeasible", "budget"]:
+        """Verdict on the budget: met, proved to be too small, or neither."""
+        limit = self.budget_bytes
+        if limit is None or self.squeezed.plan.plan.peak_bytes <= limit:
+            return "feasible"
+        return "infeasible" if limit < self.least_bytes else "budget"
 
 
 @public_call
@@ -70,14 +86,15 @@ def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) 
     eager_bytes = eager_bytes_of(schedule)
     limit = _budget_bytes(budget, eager_bytes) if budget else None
     found = squeeze(schedule, operations, budget_bytes=limit, operations_max=operations_max)
-    once = graph
+    once, least = graph, least_bytes(schedule)
     if found.added_operations or limit is None or found.plan.plan.peak_bytes > limit:
         cut, other = _cut(graph, found, limit, operations_max)
+        least = min(least, least_bytes(schedule_of(cut).schedule))
         if other is not None and _rank(other, limit) < _rank(found, limit):
             once, found = cut, other
     tiles = len(once.nodes) - len(graph.nodes)
     made, again = _run_in(once, found)
-    return SqueezedGraph(made, once, again, tiles, found, eager_bytes, limit)
+    return SqueezedGraph(made, once, again, tiles, found, eager_bytes, limit, least)
 
 
 def _cut(
@@ -151,19 +168,23 @@ def squeeze_report(found: SqueezedGraph, least: int) -> str:
         [
             "computed again, in tiles" if found.tiles else "computed again",
             format_bytes(peak),
-            f"{squeezed.clones:,} steps, {_share(squeezed, squeezed.added_operations)}",
+            _added(squeezed),
         ],
     ]
     columns = [Column("a training step, squeezed"), Column("peak", number=True), Column("adds")]
     lines = table(columns, rows, indent=2)
     if found.tiles:
         lines.append(f"  tiles of large values are {found.tiles:,} steps more")
-    if squeezed.added_operations:
+    if least >= LEAST_SHARE * squeezed.operations and least:
         lines.append(
             f"  every way to run these steps in that adds at least {_share(squeezed, least)}"
         )
-    if found.budget_bytes is not None and peak > found.budget_bytes:
-        lines.append(f"  {format_bytes(found.budget_bytes)} cannot be reached")
+    if found.budget_bytes is not None and found.status != "feasible":
+        verdict = "cannot be reached" if found.status == "infeasible" else "not found"
+        lines.append(
+            f"  {format_bytes(found.budget_bytes)} {verdict}: these steps take at least "
+            f"{format_bytes(found.least_bytes)}, however they run"
+        )
     return "\n" + "\n".join(lines) + "\n"
 
 
@@ -176,6 +197,8 @@ def squeeze_json(found: SqueezedGraph, least: int) -> dict[str, object]:
         "reordered_bytes": squeezed.reordered_peak_bytes,
         "squeezed_bytes": squeezed.plan.plan.peak_bytes,
         "budget_bytes": found.budget_bytes,
+        "status": found.status,
+        "least_bytes": found.least_bytes,
         "operations": squeezed.operations,
         "added_operations": squeezed.added_operations,
         "least_operations": least,
@@ -184,9 +207,22 @@ def squeeze_json(found: SqueezedGraph, least: int) -> dict[str, object]:
     }
 
 
+def _added(squeezed: Squeezed) -> str:
+    """Describe what a plan adds; empty if it adds nothing."""
+    if not squeezed.clones and not squeezed.added_operations:
+        return ""
+    return f"{squeezed.clones:,} steps, {_share(squeezed, squeezed.added_operations)}"
+
+
 def _share(squeezed: Squeezed, operations: int) -> str:
-    share = operations / squeezed.operations if squeezed.operations else 0.0
-    return f"{share:.2%} more operations"
+    """Describe added operations as a share."""
+    if not operations:
+        return "no more operations"
+    if not squeezed.operations:
+        return f"{operations:,} more operations"
+    share = operations / squeezed.operations
+    shown = f"{share:.2%}" if share >= LEAST_SHARE else f"less than {2 * LEAST_SHARE:.2%}"
+    return f"{shown} more operations"
 
 
 def _planned(graph: Graph) -> list[Node]:

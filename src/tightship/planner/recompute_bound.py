@@ -1,13 +1,13 @@
-"""Bounds from below the operations that recomputation within a budget adds."""
+"""Bounds from below what recomputation can reach: operations within a budget, and bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from tightship._core import min_cut
 from tightship.planner.parallel.dependencies import dependencies
 from tightship.planner.recompute import ALL, NEVER, ties_early, turn_of
-from tightship.planner.schedule import AliasKind, Schedule
+from tightship.planner.schedule import BINDING, AliasKind, Schedule
 
 PIVOTS = 64
 """Number of steps around the turn for which a bound is computed."""
@@ -51,6 +51,49 @@ def least_operations(schedule: Schedule, operations: Sequence[int], budget_bytes
         _Pivot(schedule, operations, pivot, before, behind).least(room_bytes) for pivot in pivots
     ]
     return max(bounds, default=0)
+
+
+def least_bytes(schedule: Schedule) -> int:
+    """Bound from below the peak of any execution, whatever its order and however often steps run.
+
+    Each step runs at least once, beside its operands, its scratch and its outputs, and all outputs
+    of the schedule exist at the end. Values that show the same bytes, or may lie in those of a
+    concatenation, count once or not at all, as do outputs that may be written over an input.
+
+    Args:
+        schedule: The steps, in any order.
+
+    Returns:
+        Bytes of an arena; donated bytes, which may hold values too, are subtracted.
+
+    Complexity: O(values + reads).
+    """
+    values = schedule.values
+    root = list(range(len(values)))
+    for alias in (alias for step in schedule.steps for alias in step.aliases):
+        if alias.kind in BINDING:
+            root[alias.output] = root[alias.input]
+    outside = {root[index] for index, value in enumerate(values) if value.external}
+    over: set[int] = set()
+    for alias in (alias for step in schedule.steps for alias in step.aliases):
+        if alias.kind is AliasKind.PART:
+            outside.add(root[alias.input])
+        else:
+            over.add(alias.output)
+
+    def together(shown: Iterable[int]) -> int:
+        sizes: dict[int, int] = {}
+        for value in shown:
+            size = 0 if root[value] in outside else values[value].size_bytes
+            sizes[root[value]] = max(size, sizes.get(root[value], 0))
+        return sum(sizes.values())
+
+    steps = [
+        step.scratch_bytes + together((*step.reads, *(v for v in step.writes if v not in over)))
+        for step in schedule.steps
+    ]
+    donated_bytes = sum([value.size_bytes for value in values if value.donated])
+    return max(0, max([together(schedule.outputs), *steps]) - donated_bytes)
 
 
 class _Pivot:
