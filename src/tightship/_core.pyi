@@ -1816,7 +1816,7 @@ class NativeStepGraph:
 class FixedOperands:
     """Addresses of arrays that are the same in many runs, by slot."""
 
-    def __init__(self, arrays: dict[int, object]) -> None:
+    def __init__(self, arrays: dict[int, Any]) -> None:
         """Note C-contiguous arrays, which the caller keeps while they are bound."""
 
 class NativeContext:

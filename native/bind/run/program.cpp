@@ -84,7 +84,7 @@ void fixed_operands(nb::module_ &module) {
                               "Addresses of arrays that are the same in many runs, by slot.")
         .def(
             "__init__",
-            [](FixedOperands *self, const nb::typed<nb::dict, uint32_t, nb::object> &arrays) {
+            [](FixedOperands *self, const nb::typed<nb::dict, uint32_t, nb::any> &arrays) {
                 FixedOperands made;
                 for (const auto &[slot, array] : arrays)
                     made.add(nb::cast<uint32_t>(slot), first_byte(array));

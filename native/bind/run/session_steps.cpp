@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "running.hpp"
+#include "traverse.hpp"
 
 #include "tightship/resource/committed_range.hpp"
 #include "tightship/run/arena_claim.hpp"
@@ -116,6 +117,17 @@ class TokenSteps {
     }
 
     void clear() { arenas_.clear(); }
+
+    int visit_objects(visitproc visit, void *arg) const {
+        Py_VISIT(make_.ptr());
+        for (const TokenArena &arena : arenas_) {
+            Py_VISIT(arena.context.ptr());
+            Py_VISIT(arena.range.ptr());
+            Py_VISIT(arena.claim.ptr());
+        }
+        return 0;
+    }
+
     size_t arena_count() const { return arenas_.size(); }
 
     nb::object step(SessionState &state, nb::handle tokens, nb::handle stop) {
@@ -166,8 +178,17 @@ class TokenSteps {
     std::vector<TokenArena> arenas_;
 };
 
+int traverse_token_steps(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    const auto *steps = owned_by<TokenSteps>(self);
+    return steps != nullptr ? steps->visit_objects(visit, arg) : 0;
+}
+
+PyType_Slot token_steps_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_token_steps)},
+                                   {0, nullptr}};
+
 void token_steps(nb::module_ &module) {
-    nb::class_<TokenSteps>(module, "TokenSteps",
+    nb::class_<TokenSteps>(module, "TokenSteps", nb::type_slots(token_steps_slots),
                            "Steps of one token in one call each, where all is prepared for it.")
         .def(nb::init<size_t, uint32_t, nb::object>(), "count"_a, "logits"_a, "make"_a,
              "Refer to a program.\n\nArgs:\n    count: Native steps of the program, which has no "

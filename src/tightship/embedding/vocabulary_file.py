@@ -38,7 +38,7 @@ def read_beside(model: Path) -> Beside:
 
     Raises:
         FormatError: A file is not JSON, or has no number where one belongs.
-        InputError: There is no vocabulary.
+        InputError: The folder lacks a vocabulary.
     """
     vocabulary = vocabulary_beside(model)
     if vocabulary is None:
