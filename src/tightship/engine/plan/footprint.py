@@ -52,8 +52,8 @@ HEAP_BYTES = 21 * MIB
 FURTHER_STEP_BYTES, FURTHER_NATIVE_STEP_BYTES, FURTHER_BYTES = 5 << 10, 3 << 10, 512 << 10
 """Likewise of a program beside another of the same steps, and bytes of all else of it."""
 SESSION_MODULES_BYTES = 11 * MIB // 4
-"""Modules and records of sessions, measured with programs of one token alone in a built wheel, whose
-library has 2 MiB more in memory than an editable one."""
+"""Modules and records of sessions, measured with programs of one token alone in a built wheel: it
+has 2 MiB more in memory than an editable build."""
 BLAS_BYTES = 32 * MIB
 """Buffer that NumPy's BLAS reserves at its first product, and touches in part."""
 BLAS_KERNELS = frozenset(
