@@ -10,6 +10,7 @@ from tests.planner.oracles import smallest_peak
 from tests.planner.planted import planted
 from tests.planner.problems import problem, problems
 from tightship._core import StopFlag
+from tightship.planner import portfolio
 from tightship.planner.bound import lower_bound
 from tightship.planner.format import read_csv
 from tightship.planner.plan import Conflict
@@ -121,3 +122,34 @@ def test_deep_learning_traces_reach_their_lower_bound():
     for path in paths:
         plan = place(read_csv(path)[0])
         assert plan.status == "optimal", path.name
+
+
+def test_a_time_limit_searches_with_growing_effort_until_the_plan_is_proved(monkeypatch):
+    made, efforts = problem((8, 0, 2, 1), (8, 1, 3, 1)), []
+
+    def placed(asked, *, effort, **options):
+        efforts.append(effort)
+        return place(asked, **options) if len(efforts) == 3 else worse
+
+    worse = place(problem((8, 0, 2, 1), (8, 1, 3, 1), (1, 0, 3, 1), capacity_bytes=16), effort=0)
+    assert worse.status == "infeasible"
+    worse = replace(worse, status="feasible")
+    monkeypatch.setattr(portfolio, "place", placed)
+    found = portfolio.place_within(made, None, 1, 600.0)
+    assert (found.status, found.peak_bytes) == ("optimal", 16)
+    assert efforts == [efforts[0], 4 * efforts[0], 16 * efforts[0]]
+
+
+def test_a_time_limit_ends_a_search_that_would_go_on(monkeypatch):
+    calls = []
+
+    def endless(asked, *, stop, **_):
+        calls.append(stop)
+        while not stop.is_set():
+            pass
+        return replace(place(asked), status="feasible")
+
+    monkeypatch.setattr(portfolio, "place", endless)
+    found = portfolio.place_within(problem((8, 0, 2, 1)), "minimize", 1, 0.05)
+    assert found.peak_bytes == 8
+    assert len(calls) == 1

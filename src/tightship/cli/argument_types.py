@@ -21,6 +21,16 @@ def size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def bank(text: str) -> tuple[str, int | None]:
+    """Read a bank: `NAME=256KiB`, or `NAME` for one without a limit."""
+    name, separator, amount = text.partition("=")
+    if not name or (separator and not amount):
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is not a bank; write NAME=256KiB, or NAME for one without a limit."
+        )
+    return name, size(amount) if separator else None
+
+
 def sizes(text: str) -> list[int]:
     """Read amounts of memory in bytes, separated by commas."""
     return [size(each) for each in text.split(",")]

@@ -1,14 +1,17 @@
 """Implements `tightship place`: offsets for a set of buffers."""
 
 import argparse
+import shlex
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tightship.cli.drawing import DRAWINGS, draw, picture_of_placed
 from tightship.cli.output import show, show_json
 from tightship.errors import FormatError, InputError
-from tightship.planner import Problem, place
+from tightship.planner import Bank, Constraints, Problem, place
+from tightship.planner.format.csv_constraints import columns_of
 from tightship.planner.format.problem_file import (
     check_placed,
     read_offsets,
@@ -16,7 +19,9 @@ from tightship.planner.format.problem_file import (
     write_placed,
 )
 from tightship.planner.format.suffixes import holds_buffers
+from tightship.planner.large import LARGE_COUNT
 from tightship.planner.plan import Conflict, Goal, Plan
+from tightship.planner.portfolio import place_within
 from tightship.planner.problem import Int64Array
 from tightship.planner.stored_order import StoredOrders, order_of
 from tightship.planner.verify import verify_offsets
@@ -59,40 +64,101 @@ EXIT_CODES = {"optimal": 0, "feasible": 0, "infeasible": 1, "budget": 3}
 
 def run(options: argparse.Namespace) -> int:
     """Place the buffers of a file."""
-    if options.order and options.minimize:
-        raise InputError(
-            "`--order` stacks the buffers in a given order, and `--minimize` searches for one; "
-            "give only one of the two."
-        )
     source = Path(options.file)
-    if not holds_buffers(source):
-        raise InputError(
-            f"`{printable(source.name)}` is not a file of buffers, which ends in `.csv`, `.json`, "
-            "`.jsonl` or `.tflite`; `tightship plan` plans a model."
-        )
     output = None if options.output is None else Path(options.output)
-    is_drawn = output is not None and output.suffix in DRAWINGS
-    if output is not None and not is_drawn:
-        check_placed(output, source)
+    _check(options, source, output)
     problem, _ = read_problem(source, capacity_bytes=options.capacity)
+    problem = with_banks(problem, options.bank)
+    if output is not None and output.suffix == ".csv":
+        columns_of(problem)  # refuses what a CSV cannot hold
     orders = read_orders([Path(file) for file in options.order]) if options.order else None
     start = time.perf_counter_ns()
-    if orders is None:
-        goal: Goal | None = "minimize" if options.minimize else None
-        plan = place(problem, goal=goal, threads=options.threads or 1)
-    else:
-        plan = orders.decode(problem)
+    plan = _placed(options, problem) if orders is None else orders.decode(problem)
     solve_ns = time.perf_counter_ns() - start
-    if output is not None and is_drawn:
+    if output is not None and output.suffix in DRAWINGS:
         bound = plan.lower_bound_bytes
         draw(picture_of_placed(source.name, problem, plan.offset_bytes, bound), output)
     elif output is not None:
-        write_placed(output, plan, source)
+        write_placed(output, plan, source, command_of(options))
     if options.json:
         show_json(_json(plan, solve_ns))
     else:
         show(_text(source.name, plan, solve_ns))
     return EXIT_CODES[plan.status]
+
+
+def _check(options: argparse.Namespace, source: Path, output: Path | None) -> None:
+    """Raise `InputError` for options that do not go together, or names of other files."""
+    if options.order and options.minimize:
+        raise InputError(
+            "`--order` stacks the buffers in a given order, and `--minimize` searches for one; "
+            "give only one of the two."
+        )
+    if options.order and (options.bank or options.time_limit is not None):
+        other = "--bank" if options.bank else "--time-limit"
+        raise InputError(
+            f"`--order` stacks the buffers of one arena, without a search; leave out `{other}`."
+        )
+    if not holds_buffers(source):
+        raise InputError(
+            f"`{printable(source.name)}` is not a file of buffers, which ends in `.csv`, `.json`, "
+            "`.jsonl` or `.tflite`; `tightship plan` plans a model."
+        )
+    if output is not None and output.suffix not in DRAWINGS:
+        check_placed(output, source)
+
+
+def _placed(options: argparse.Namespace, problem: Problem) -> Plan:
+    goal: Goal | None = "minimize" if options.minimize else None
+    threads = options.threads or 1
+    if options.time_limit is None:
+        return place(problem, goal=goal, threads=threads)
+    if problem.count >= LARGE_COUNT:
+        raise InputError(
+            f"`--time-limit` ends the exact search, which is for fewer than {LARGE_COUNT:,} "
+            f"buffers; the problem has {problem.count:,}. Leave the option out."
+        )
+    return place_within(problem, goal, threads, options.time_limit)
+
+
+def with_banks(problem: Problem, banks: Sequence[tuple[str, int | None]]) -> Problem:
+    """Return a problem whose buffers may lie in any of some banks; a byte in bank i costs i.
+
+    Args:
+        problem: n buffers.
+        banks: Names with capacities in bytes; without any the problem stays as it is.
+
+    Raises:
+        InputError: Two banks have one name, or the file has banks of its own.
+        PlanError: The problem has a capacity; give each bank its own instead.
+    """
+    if not banks:
+        return problem
+    names = [name for name, _ in banks]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise InputError(
+            f"`--bank {repeated[0]}` is given twice; give each bank a name of its own."
+        )
+    constraints = problem.constraints or Constraints()
+    if constraints.banks:
+        held = ", ".join(f"`{printable(bank.name)}`" for bank in constraints.banks)
+        raise InputError(f"The file has banks of its own ({held}); leave out `--bank`.")
+    made = tuple(Bank(name, size_bytes, cost) for cost, (name, size_bytes) in enumerate(banks))
+    return replace(problem, constraints=replace(constraints, banks=made))
+
+
+def command_of(options: argparse.Namespace) -> str:
+    """Return the command that options were read from."""
+    words = ["tightship", "place", options.file]
+    words += [] if options.capacity is None else ["--capacity", str(options.capacity)]
+    words += ["--minimize"] if options.minimize else []
+    for path in options.order:
+        words += ["--order", path]
+    for name, size_bytes in options.bank:
+        words += ["--bank", name if size_bytes is None else f"{name}={size_bytes}"]
+    words += [] if options.time_limit is None else ["--time-limit", f"{options.time_limit:g}"]
+    words += [] if options.threads is None else ["--threads", str(options.threads)]
+    return shlex.join([*words, "-o", options.output])
 
 
 def _json(plan: Plan, solve_ns: int) -> dict[str, object]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from threading import Timer
 
 import numpy as np
 
@@ -32,6 +33,9 @@ LARGE_EFFORT = 500_000_000
 
 ALWAYS_TRIED = 3
 """Number of placements that are tried before any search, even if the effort is 0."""
+
+GROWTH = 4
+"""Factor by which the effort grows from one search to the next."""
 
 OrderOf = Callable[[Problem], Int64Array]
 
@@ -101,6 +105,47 @@ def place(
     plan = found.plan()
     verify(plan)
     return plan
+
+
+def place_within(problem: Problem, goal: Goal | None, threads: int, limit_s: float) -> Plan:
+    """Search with growing effort until the goal is reached or proved out of reach, or time ends.
+
+    Args:
+        problem: n buffers, fewer than `LARGE_COUNT`; more have no search that could end.
+        goal: As for `place`.
+        threads: Threads that search at once.
+        limit_s: Seconds after which the search ends with the best plan so far.
+    """
+    goal = goal or ("minimize" if problem.capacity_bytes is None else "fit")
+    stop = StopFlag()
+    timer = Timer(limit_s, stop.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        effort = EFFORT[goal]
+        best = place(problem, goal=goal, effort=effort, threads=threads, stop=stop)
+        while not (_is_done(best, goal) or stop.is_set()):
+            effort *= GROWTH
+            found = place(problem, goal=goal, effort=effort, threads=threads, stop=stop)
+            best = min(found, best, key=_rank)
+    finally:
+        timer.cancel()
+    return best
+
+
+def _is_done(plan: Plan, goal: Goal) -> bool:
+    return plan.status in ("optimal", "infeasible") or (goal == "fit" and plan.status == "feasible")
+
+
+def _rank(plan: Plan) -> tuple[bool, bool, int, int, int]:
+    """Rank plans, less is better: proofs, then plans that fit, of low cost, peak and gap."""
+    return (
+        plan.status not in ("optimal", "infeasible"),
+        plan.status == "budget",
+        plan.cost,
+        plan.peak_bytes,
+        -plan.lower_bound_bytes,
+    )
 
 
 class _Found:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tightship.errors import InputError
 from tightship.planner.format.allocation_trace import read_trace_problem
+from tightship.planner.format.c_header import write_c_header
 from tightship.planner.format.minimalloc_csv import read_csv, write_csv
 from tightship.planner.format.model_report import is_model_report, read_model_report
 from tightship.planner.format.plan_file import plan_of, write_plan
@@ -86,22 +87,23 @@ def check_placed(path: Path, source: Path) -> None:
         source: The file that the problem came from.
 
     Raises:
-        InputError: The name ends neither in .csv nor in .json, nor in .tflite as the source does.
+        InputError: The name ends neither in .csv, .json or .h, nor in .tflite as the source does.
     """
-    if path.suffix not in (".csv", ".json") and not path.suffix == source.suffix == ".tflite":
+    if path.suffix not in (".csv", ".json", ".h") and not path.suffix == source.suffix == ".tflite":
         raise InputError(
-            f"Cannot write a plan of buffers as `{path.name}`; choose .csv, .json, .html or .svg, "
-            "or .tflite for a model of that form."
+            f"Cannot write a plan of buffers as `{path.name}`; choose .csv, .json, .h, .html or "
+            ".svg, or .tflite for a model of that form."
         )
 
 
-def write_placed(path: Path, plan: Plan, source: Path) -> None:
+def write_placed(path: Path, plan: Plan, source: Path, command: str = "") -> None:
     """Write a plan in the form that the suffix of `path` names.
 
     Args:
-        path: Ends in .csv, in .json, or in .tflite if the source does.
+        path: Ends in .csv, in .json, in .h, or in .tflite if the source does.
         plan: The plan.
         source: The file that the problem came from.
+        command: The command that made the plan, for a comment in a header of C.
 
     Raises:
         InputError: As `check_placed`.
@@ -112,5 +114,7 @@ def write_placed(path: Path, plan: Plan, source: Path) -> None:
         write_csv(path, plan.problem, plan.offset_bytes)
     elif path.suffix == ".json":
         write_plan(path, plan)
+    elif path.suffix == ".h":
+        write_c_header(path, plan, command)
     else:
         write_tflite(path, source, read_tflite(source), plan.offset_bytes)
