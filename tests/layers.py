@@ -15,7 +15,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     loading.session_programs | loading.planned_session
     loading.opening
     loading.decoder_shapes
-    loading: tuning | restoring | prepared_once | model_specializer | input_shapes
+    loading: tuning | restoring | activations | prepared_once | model_specializer | input_shapes
     model | loading.budget
     model.bound_run | model.session_opener, above model.growing_runs, above
     model.sessions | model.whole_caches, above model.session
@@ -147,13 +147,14 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "view": "quantity view",
     "engine.interruption": "",
+    "engine.activations": "errors",
     "engine.kernels": "errors graph engine.kernels engine.interruption",
     "engine.primitive_cache": "_core errors",
     "engine.library": "_core errors engine.primitive_cache",
     "engine.program": "_core engine.kernels graph planner engine.program",
     "engine.lower": "late_names engine.lower",
     "engine.lower.passes": "engine.kernels graph engine.lower.passes",
-    "engine.lower.pipeline": "errors graph engine.lower.passes",
+    "engine.lower.pipeline": "errors graph engine.activations engine.lower.passes",
     "engine.lower.steps": (
         "_core engine.kernels graph planner.schedule engine.program engine.lower.passes"
         " engine.lower.steps"
@@ -186,8 +187,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core errors forks resource engine.library engine.run engine.weights engine.arenas"
     ),
     "engine.compile": (
-        "errors graph engine.library engine.lower engine.plan engine.program engine.weights"
-        " engine.compile"
+        "errors graph engine.activations engine.library engine.lower engine.plan engine.program"
+        " engine.weights engine.compile"
     ),
     "engine.template": (
         "errors graph engine.compile engine.kernels engine.lower engine.plan engine.program"
@@ -203,8 +204,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " engine.primitive_cache engine.program engine.run engine.weights engine.cache"
     ),
     "engine.stored": (
-        "_core atomic_file errors graph planner engine.compile engine.kernels engine.library"
-        " engine.plan engine.program engine.run engine.weights engine.stored"
+        "_core atomic_file errors graph planner engine.activations engine.compile engine.kernels"
+        " engine.library engine.plan engine.program engine.run engine.weights engine.stored"
     ),
     "prepared_cache": "errors quantity sha256 prepared_cache",
     "engine.stored.steps": "graph engine.compile engine.state engine.stored engine.weights",
@@ -257,6 +258,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.tuning": "atomic_file errors graph engine model",
     "loading.restoring": "errors engine model loading.budget",
     "loading.input_shapes": "errors graph engine",
+    "loading.activations": "errors engine frontend.gguf_letters",
     "loading.decoder_shapes": "errors engine.state frontend.onnx graph loading.input_shapes",
     "loading.first_shapes": "graph engine loading.input_shapes loading.opening",
     "loading.model_specializer": "_core engine errors graph quantity",
@@ -270,8 +272,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading.tuning"
     ),
     "loading.preparing": (
-        "_core deprecated errors frontend.onnx graph engine loading.input_shapes loading.opening"
-        " loading.session_programs"
+        "_core deprecated errors frontend.onnx graph engine loading.activations"
+        " loading.input_shapes loading.opening loading.session_programs"
     ),
     "loading.session_programs": (
         "errors engine frontend.onnx loading.input_shapes loading.opening model.session_options"
@@ -291,8 +293,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading.unprepared"
     ),
     "loading.entry": (
-        "deprecated errors quantity graph resource engine model loading.restoring loading.shared"
-        " loading.unprepared"
+        "deprecated errors quantity graph resource engine model loading.activations"
+        " loading.restoring loading.shared loading.unprepared"
     ),
     "training": (
         "_core atomic_file deprecated errors quantity graph engine model.feeds loading.opening"
@@ -394,7 +396,5 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "uvicorn": "driver.oip.http",
     "opentelemetry": "driver.oip.tracing",
     "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods driver.oip.grpc.late_answer",
-    "google": (  # protobuf
-        "frontend.onnx driver.oip.schema driver.oip.config_text driver.oip.grpc.calls"
-    ),
+    "google": "frontend.onnx driver.oip.schema driver.oip.config_text driver.oip.grpc.calls",
 }

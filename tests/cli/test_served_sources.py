@@ -63,3 +63,7 @@ def test_language_models_alone_are_shared(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
     sources = replace(ServedSources.of([tmp_path], [], []), share=True)()
     assert {name: source.share for name, source in sources.items()} == {"chat": True, "relu": False}
+    rounded = replace(ServedSources.of([tmp_path], [], []), activations="int8")
+    assert rounded.has_gguf
+    types = {name: source.activations for name, source in rounded().items()}
+    assert types == {"chat": "int8", "relu": None}

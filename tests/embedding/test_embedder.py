@@ -36,6 +36,17 @@ def test_vectors_are_those_of_the_equations(tmp_path: Path, number: int, pooling
         np.testing.assert_array_equal(found, numbers)
 
 
+def test_activations_may_be_rounded(tmp_path: Path) -> None:
+    path = tmp_path / "e.gguf"
+    path.write_bytes(embedding_model("Q8_0"))
+    given = texts(4)
+    with Embedder(path) as exact, Embedder(path, activations="int8") as rounded:
+        errors = np.abs(exact(given) - rounded(given))
+    assert 1e-5 < errors.max() < 0.05
+    with pytest.raises(InputError, match="not a GGUF file"):
+        Embedder(exported(tmp_path, encoder()), activations="int8")
+
+
 @pytest.mark.parametrize("has_kinds", [True, False])
 def test_an_export_gives_the_vectors_of_onnx_runtime(tmp_path: Path, *, has_kinds: bool) -> None:
     path = exported(tmp_path, encoder(), has_kinds=has_kinds)

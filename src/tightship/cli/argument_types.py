@@ -6,6 +6,7 @@ import os
 import re
 
 from tightship.deprecated import current
+from tightship.engine.activations import passes_of, with_activations
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
@@ -108,6 +109,29 @@ def lengths(text: str) -> list[int]:
 def pass_name(text: str) -> str:
     """Read the name of a pass; one of an earlier version warns."""
     return current("pass", text, FutureWarning)
+
+
+class ActivationsAction(argparse.Action):
+    """Stores a type of activations, and adds it to the passes left out, where a command has any."""
+
+    def __call__(
+        self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
+    ) -> None:
+        """Store a value of the option."""
+        options.activations = str(value)
+        if hasattr(options, "without"):
+            options.without = [*with_activations(passes_of(options.without), options.activations)]
+
+
+def add_activations(command: argparse.ArgumentParser) -> None:
+    """Add `--activations`."""
+    command.add_argument(
+        "--activations",
+        action=ActivationsAction,
+        choices=("float32", "int8"),
+        help="type that matrices of Q4_0 and Q8_0 of a GGUF file are multiplied by; int8 rounds, "
+        "which is faster and less exact (default float32)",
+    )
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -2,11 +2,11 @@
 
 import argparse
 
-from tightship.cli.argument_types import lengths
+from tightship.cli.argument_types import add_activations, lengths
 
 
 def add_context(command: argparse.ArgumentParser, what: str) -> None:
-    """Add the tokens of sessions, and the type of their caches.
+    """Add the tokens of sessions, and the types of their caches and activations.
 
     Args:
         command: Parser of the command.
@@ -19,3 +19,4 @@ def add_context(command: argparse.ArgumentParser, what: str) -> None:
         help="type that sessions round their caches to, float16, bfloat16 or int8 (default: the "
         "model's)",
     )
+    add_activations(command)

@@ -8,6 +8,7 @@ from tightship.cli.output import show, show_json
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
+from tightship.loading.activations import chosen_passes
 from tightship.loading.planned_session import SessionPlan
 from tightship.loading.session_plan import session_planner
 from tightship.quantity import format_bytes
@@ -70,9 +71,10 @@ def _planner(options: argparse.Namespace) -> "Planner":
         from tightship.loading.restoring import Asked
         from tightship.loading.stored_session_plan import stored_planner
 
-        asked = Asked(None, options.threads, options.without)
+        asked = Asked(None, options.threads, options.without, options.activations)
         return stored_planner(options.file, asked, given, options.cache)
-    settings = Settings(None, options.threads or 1, options.without)
+    without = chosen_passes(options.file, options.without, options.activations)
+    settings = Settings(None, options.threads or 1, without)
     return session_planner(options.file, given, settings, options.cache)
 
 

@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
         "context": options.context,
         "max_memory": max_memory(options),
         "threads": options.threads,
+        "activations": options.activations,
         "share": options.share,
     }
     with ExitStack() as open_:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from tightship.cli.argument_types import count, size
+from tightship.cli.argument_types import add_activations, count, size
 from tightship.cli.text_options import context
 
 POOLINGS = ("mean", "cls", "last")
@@ -52,6 +52,7 @@ def add_embed(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--threads", type=count, metavar="N", help="threads of each kernel (default 1)"
     )
+    add_activations(command)
     command.add_argument(
         "--max-memory",
         type=size,

@@ -39,6 +39,7 @@ def opened(options: argparse.Namespace, limit_bytes: int | None) -> Iterator[Ope
             options.model,
             max_memory=limit_bytes,
             threads=options.threads,
+            activations=options.activations,
             share=options.share,
             progress=progress,
         ) as model,

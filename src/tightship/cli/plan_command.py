@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> int:
     from tightship.cli.place_command import run as place
 
     for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
-                        (options.dynamic_memory, "dynamic-memory"), (options.without, "without"),
+                        (options.dynamic_memory, "dynamic-memory"),
+                        (options.activations, "activations"), (options.without, "without"),
                         (options.tune is not None, "tune"), (options.split, "split"),
                         (options.cache, "cache")):  # fmt: skip
         if given:
@@ -65,7 +66,8 @@ def _plan_model(options: argparse.Namespace) -> int:
     limit = max_memory(options)
     settings = Settings(dict(options.shape), options.threads or 1, options.without)
     plan = plan_model(options.file, shapes=settings.shapes, threads=options.threads,
-                      without=settings.without, tune=tune(options, options.file))  # fmt: skip
+                      without=settings.without, activations=options.activations,
+                      tune=tune(options, options.file))  # fmt: skip
     if options.output:
         plan.save(options.output)
     if options.json:

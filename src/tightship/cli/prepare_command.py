@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
         plan = prepare(
             options.file, output, shapes=shape_sets(options.shape), threads=options.threads or 1,
             without=options.without, progress=progress, context=options.context or (),
-            cache=options.cache,
+            cache=options.cache, activations=options.activations,
         )  # fmt: skip
     size = output.stat().st_size
     if options.json:

@@ -49,7 +49,10 @@ def run(options: argparse.Namespace) -> int:
         threads=options.threads,
         max_memory=options.max_memory,
         share=options.share,
+        activations=options.activations,
     )
+    if options.activations and not sources.has_gguf:
+        raise InputError("`--activations` is for GGUF files, and none is served; leave it out.")
     control = _control(options)
     if options.http == SYSTEMD:
         options.http = listening_socket()

@@ -10,6 +10,7 @@ from tightship.driver.oip.model_folder import ModelFolder, model_folders
 from tightship.driver.oip.model_source import ModelSource, Source
 from tightship.embedding.vocabulary_file import vocabulary_beside
 from tightship.errors import InputError, TightshipError
+from tightship.loading.activations import Activations
 
 SUFFIXES = (".onnx", ".tship", ".gguf")
 
@@ -29,6 +30,7 @@ class ServedSources:
         threads: Threads of each kernel of a language model.
         max_memory: Most bytes of a language model and its sessions; None for no limit.
         share: Whether language models are prepared once for the user.
+        activations: Type of the activations of GGUF files, as for `load`.
     """
 
     given: Sequence[Path]
@@ -38,6 +40,7 @@ class ServedSources:
     threads: int | None = None
     max_memory: int | None = None
     share: bool = False
+    activations: Activations | None = None
 
     @classmethod
     def of(
@@ -84,13 +87,19 @@ class ServedSources:
         """Whether a model of texts is among the files."""
         return any(map(_has_texts, self._files().values()))
 
+    @property
+    def has_gguf(self) -> bool:
+        """Whether a GGUF file is among the files."""
+        return any(file.suffix == TEXTS for file in self._files().values())
+
     def _source(self, name: str, file: Path) -> ModelSource:
         shapes = shapes_of(name, file, self.shapes) or None
         if not _has_texts(file):
             return ModelSource(file, shapes)
         return ModelSource(
-            file, shapes, threads=self.threads, max_memory=self.max_memory, share=self.share
-        )
+            file, shapes, threads=self.threads, max_memory=self.max_memory, share=self.share,
+            activations=self.activations if file.suffix == TEXTS else None,
+        )  # fmt: skip
 
     def instance_count(self) -> int:
         """Return the largest number of runs at once that a configuration counts on."""

@@ -20,7 +20,8 @@ def run_split(options: argparse.Namespace) -> int:
         InputError: An option is given that a split does not take.
     """
     for given, name in ((options.max_memory, "max-memory"), (options.output, "output"),
-                        (options.dynamic_memory, "dynamic-memory"), (options.without, "without"),
+                        (options.dynamic_memory, "dynamic-memory"),
+                        (options.activations, "activations"), (options.without, "without"),
                         (options.tune is not None, "tune"), (options.capacity, "capacity"),
                         (options.minimize, "minimize"), (options.order, "order"),
                         (options.cache, "cache")):  # fmt: skip

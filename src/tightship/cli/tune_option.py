@@ -8,6 +8,7 @@ from tightship.cli.progress import Progress
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.container import holds_prepared
+from tightship.loading.activations import chosen_passes
 from tightship.loading.opening import measure
 from tightship.prepared_cache import user_folder
 
@@ -25,7 +26,8 @@ def tune(options: argparse.Namespace, model: str) -> str | None:
     if not file:
         file = str(tuned_file())
         Path(file).parent.mkdir(parents=True, exist_ok=True)
-    settings = Settings(dict(options.shape), options.threads or 1, options.without)
+    without = chosen_passes(model, options.without, None)
+    settings = Settings(dict(options.shape), options.threads or 1, without)
     bounds = Bounds(limit_bytes=max_memory(options), dynamic_bytes=options.dynamic_memory)
     with Progress("measuring layouts") as progress:
         measure(model, settings, file, bounds, progress)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,7 @@ class Embedder:
         context: int | None = None,
         max_memory: str | int | None = None,
         threads: int | None = None,
+        activations: Literal["float32", "int8"] | None = None,
         share: bool = False,
     ) -> None:
         """Load a model.
@@ -59,6 +61,7 @@ class Embedder:
             max_memory: Most memory that the model may take, such as `"128MiB"`. If it does not
                 hold all programs, short texts are filled up to greater lengths.
             threads: Threads of each kernel; by default one.
+            activations: Type that matrices of a GGUF file are multiplied by, as for `load`.
             share: Whether to prepare the model once for this user and map that, as for `load`.
 
         Raises:
@@ -68,7 +71,8 @@ class Embedder:
                 package of the extra `text` is missing.
         """
         file = open_encoder_file(model).with_choices(pooling, context)
-        loaded = load_encoder(file, max_memory=max_memory, threads=threads, share=share)
+        loaded = load_encoder(file, max_memory=max_memory, threads=threads,
+                              activations=activations, share=share)  # fmt: skip
         try:
             self._begin(loaded, file)
         except BaseException:

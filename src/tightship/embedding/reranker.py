@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class Reranker:
         context: int | None = None,
         max_memory: str | int | None = None,
         threads: int | None = None,
+        activations: Literal["float32", "int8"] | None = None,
         share: bool = False,
     ) -> None:
         """Load a model; arguments and errors are those of `Embedder`.
@@ -43,13 +45,15 @@ class Reranker:
             context: Most tokens of a pair; by default what the model was trained with.
             max_memory: Most memory that the model may take.
             threads: Threads of each kernel; by default one.
+            activations: Type that matrices of a GGUF file are multiplied by, as for `load`.
             share: Whether to prepare the model once for this user and map that, as for `load`.
 
         Raises:
             CapacityError, FormatError, GraphError, InputError: As `Embedder`.
         """
         file = open_encoder_file(model).with_choices(None, context)
-        loaded = load_encoder(file, max_memory=max_memory, threads=threads, share=share)
+        loaded = load_encoder(file, max_memory=max_memory, threads=threads,
+                              activations=activations, share=share)  # fmt: skip
         try:
             self._begin(loaded, file)
         except BaseException:

@@ -14,6 +14,7 @@ from tightship.embedding.encoder_file import EncoderFile
 from tightship.errors import CapacityError, GraphError, InputError
 from tightship.frontend.gguf_letters import begins_as_gguf
 from tightship.loading import load
+from tightship.loading.activations import Activations
 from tightship.model import Model
 from tightship.quantity import format_bytes
 
@@ -168,8 +169,9 @@ class TextRuns:
 
 
 def load_encoder(
-    file: EncoderFile, *, max_memory: str | int | None, threads: int | None, share: bool
-) -> Model:
+    file: EncoderFile, *, max_memory: str | int | None, threads: int | None,
+    activations: Activations | None, share: bool,
+) -> Model:  # fmt: skip
     """Load the model of a file for a text of the whole context.
 
     Raises:
@@ -179,7 +181,8 @@ def load_encoder(
     first = buckets_of(file.context)[0]
     shapes = dict.fromkeys(_input_names(file), (first.rows, first.length))
     try:
-        return load(file.path, shapes=shapes, max_memory=max_memory, threads=threads, share=share)
+        return load(file.path, shapes=shapes, max_memory=max_memory, threads=threads,
+                    activations=activations, share=share)  # fmt: skip
     except CapacityError as error:
         raise CapacityError(
             f"`{file.path.name}` needs {format_bytes(error.needed_bytes)} for one text of "

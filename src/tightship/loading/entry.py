@@ -6,7 +6,7 @@ Modules that read, lower and plan are imported only for models that are not prep
 import os
 from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.cache.bounds import Bounds
@@ -36,6 +36,7 @@ def plan(
     shapes: Mapping[str, Sequence[int] | int] | None = None,
     threads: int | None = None,
     without: Collection[str] = (),
+    activations: Literal["float32", "int8"] | None = None,
     tune: str | PathLike[str] | None = None,
 ) -> MemoryPlan:
     """Plan every byte that a model would take, from its file, without loading it.
@@ -49,6 +50,10 @@ def plan(
             was prepared for.
         without: Passes to leave out, for comparison;
             `tightship.engine.lower.pipeline.pass_names()`.
+        activations: Type that matrices of Q4_0 and Q8_0 of a GGUF file are multiplied by: `"int8"`
+            rounds activations in blocks of 32, which is faster and less exact; by default
+            `"float32"`, or as the model was
+            prepared for.
         tune: File of measured choices. If it has none for this model, the model is run to measure
             one, in no more memory than without, and the choice is stored. A choice never adds
             memory. None chooses by a table, and reads no file.
@@ -57,15 +62,17 @@ def plan(
         FormatError: The file is not an ONNX model, or ends early; `tune` is not a file of choices.
             A prepared model is damaged, or was made for another environment.
         GraphError: The graph is not valid, or has an operator that no kernel can run.
-        InputError: `shapes`, `threads` or `without` do not fit.
+        InputError: `shapes`, `threads`, `without` or `activations` do not fit.
     """
     without = _passes(without)
     if holds_prepared(model):
         from tightship.loading.restoring import Asked, plan_prepared
 
-        return plan_prepared(_untuned_path(model, tune), Asked(shapes, threads, without))
+        asked = Asked(shapes, threads, without, activations)
+        return plan_prepared(_untuned_path(model, tune), asked)
     from tightship.loading.unprepared import plan_anew
 
+    without = _chosen(model, without, activations)
     return plan_anew(model, _settings(shapes, threads, without), tune)
 
 
@@ -78,6 +85,7 @@ def load(
     dynamic_memory: str | int | None = None,
     threads: int | None = None,
     without: Collection[str] = (),
+    activations: Literal["float32", "int8"] | None = None,
     programs: int = 32,
     program_memory: str | int = "256MiB",
     idle_s: float | None = 2.0,
@@ -98,6 +106,7 @@ def load(
         dynamic_memory: Most that steps outside the plan may allocate in a run; enforced.
         threads: Threads of each kernel; by default one, or as the model was prepared for.
         without: Passes to leave out, for comparison.
+        activations: As for `plan`.
         programs: Input shapes that the model keeps programs for, if the file leaves shapes open;
             the least recently used goes first, and all but one of those that came once.
         program_memory: Most that these may take besides packed weights.
@@ -122,7 +131,8 @@ def load(
         from tightship.loading.restoring import Asked, load_prepared
 
         path = _untuned_path(model, tune)
-        return load_prepared(path, Asked(shapes, threads, without), bounds)
+        return load_prepared(path, Asked(shapes, threads, without, activations), bounds)
+    without = _chosen(model, without, activations)
     settings = _settings(shapes, threads, without)
     if share:
         from tightship.loading.shared import load_shared
@@ -219,6 +229,17 @@ def _passes(without: Collection[str]) -> Collection[str]:
     from tightship.deprecated import current_passes  # few leave passes out
 
     return current_passes(without)
+
+
+def _chosen(
+    model: "ModelSource", without: Collection[str], activations: str | None
+) -> Collection[str]:
+    """Return the passes to leave out for a type of activations."""
+    if activations is None and not without:
+        return ()
+    from tightship.loading.activations import chosen_passes  # few models choose
+
+    return chosen_passes(model, without, activations)
 
 
 def _settings(

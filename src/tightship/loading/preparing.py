@@ -34,6 +34,7 @@ def prepare(
     shapes: "Shapes | Sequence[Shapes] | None" = None,
     threads: int = 1,
     without: Collection[str] = (),
+    activations: Literal["float32", "int8"] | None = None,
     tune: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     context: int | Sequence[int] = (),
@@ -53,6 +54,7 @@ def prepare(
             over one copy of the weights.
         threads: Threads of each kernel.
         without: Passes to leave out, for comparison.
+        activations: As for `plan`; the file keeps the choice.
         tune: File of measured choices, as for `load`; the choice is for the first set of shapes
             only.
         progress: Function called with the bytes of weights packed so far and in all.
@@ -79,11 +81,12 @@ def prepare(
     from tightship.engine.stored.model import StoredModel
     from tightship.engine.stored.save import save
     from tightship.frontend.onnx import OnnxFile
+    from tightship.loading.activations import chosen_passes
     from tightship.loading.opening import measure, open_model
 
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
-    path, without = Path(output), current_passes(without)
+    path, without = Path(output), chosen_passes(model, current_passes(without), activations)
     if isinstance(model, str | PathLike) and path.exists() and path.samefile(model):
         raise InputError(f"`{path}` would take the place of the model; give another name.")
     sets = [shapes] if shapes is None or isinstance(shapes, Mapping) else list(shapes)

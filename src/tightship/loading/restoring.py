@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
+from tightship.engine.activations import EXACT, activations_of, passes_of, with_activations
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
@@ -25,6 +26,7 @@ class Asked:
     shapes: Mapping[str, Sequence[int] | int] | None = None
     threads: int | None = None
     without: Collection[str] = ()
+    activations: str | None = None
 
     def __post_init__(self) -> None:
         check_shapes(self.shapes)
@@ -137,13 +139,19 @@ def _check_asked(path: FilePath, stored: StoredModel, asked: Asked) -> None:
     if asked.threads is not None and asked.threads != made.threads:
         raise _stale(path, stored, f"{made.threads} thread(s)", f"{asked.threads} asked for",
                      threads=asked.threads)  # fmt: skip
-    if asked.without and sorted(asked.without) != sorted(made.without):
-        raise _stale(path, stored, _left_out(made.without), _left_out(asked.without),
-                     without=tuple(asked.without))  # fmt: skip
+    kind = "int8" if EXACT in asked.without else activations_of(made.without)
+    passes = passes_of(asked.without) or passes_of(made.without)
+    wanted = with_activations(passes, asked.activations or kind)
+    if activations_of(wanted) != activations_of(made.without):
+        raise _stale(path, stored, f"activations of {activations_of(made.without)}",
+                     f"{activations_of(wanted)} asked for", without=wanted)  # fmt: skip
+    if passes != passes_of(made.without):
+        raise _stale(path, stored, _left_out(made.without), _left_out(wanted),
+                     without=wanted)  # fmt: skip
 
 
 def _left_out(without: Collection[str]) -> str:
-    return f"passes left out: {', '.join(sorted(without)) or 'none'}"
+    return f"passes left out: {', '.join(passes_of(without)) or 'none'}"
 
 
 def _check_library(path: FilePath, stored: StoredModel) -> None:

@@ -111,6 +111,7 @@ def load_checked(source: ModelSource, arenas: ArenaGroup) -> Model:
             threads=source.threads,
             max_memory=source.max_memory,
             dynamic_memory=source.dynamic_memory,
+            activations=source.activations,
             share=source.share,
             arena_pool=arenas,
         )
@@ -132,5 +133,6 @@ def needed_bytes(source: ModelSource) -> int:
     Raises:
         TightshipError: It cannot be planned.
     """
-    found = plan(source.path, shapes=source.shapes, threads=source.threads)
+    found = plan(source.path, shapes=source.shapes, threads=source.threads,
+                 activations=source.activations)  # fmt: skip
     return found.weights_bytes + found.runtime_bytes

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tightship.driver.oip.model_config import ModelConfig, VersionPolicy
 from tightship.errors import InputError
+from tightship.loading.activations import Activations
 
 VERSION = "1"
 """Version of a model that is given as a file, because files have none."""
@@ -36,6 +37,7 @@ class ModelSource:
     config: ModelConfig | None = None
     stamp: Stamp = ()
     share: bool = False
+    activations: Activations | None = None
 
     def versions(self, config: str | None = None) -> Mapping[str, "ModelSource"]:
         """Return the source of each version to serve.

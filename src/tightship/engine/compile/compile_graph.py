@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from tightship.engine.activations import EXACT, passes_of
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.library import check_threads, library_key, library_threads, open_library
@@ -156,8 +157,10 @@ def _key(settings: Settings, placement: Placement) -> dict[str, str]:
     modes = {step.implementation for step in placement.lowered.steps} & _MODES.keys()
     if modes:
         key["block_products"] = ", ".join(sorted(_MODES[name] for name in modes))
-    if settings.without:
-        key["without"] = ", ".join(sorted(settings.without))
+    if EXACT in settings.without:
+        key["activations"] = "int8"
+    if passes := passes_of(settings.without):
+        key["without"] = ", ".join(passes)
     return key
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from importlib import import_module
 
+from tightship.engine.activations import EXACT
 from tightship.engine.lower.passes.common_subexpressions import common_subexpressions
 from tightship.engine.lower.passes.expand_loss import expand_loss
 from tightship.engine.lower.passes.expand_outer import expand_outer
@@ -138,7 +139,7 @@ def run_passes(
     """
     names = (*pass_names(), LAST_RESORT)
     for name in without:
-        if name not in names:
+        if name not in (*names, EXACT):
             raise InputError(f"Unknown pass `{name}`; choose from {', '.join(names)}.")
     for graph_pass in GRAPH_PASSES:
         if graph_pass.__name__ not in without:
@@ -147,6 +148,11 @@ def run_passes(
             graph = graph_pass(graph)
     _check_stored_rows(graph)
     return graph
+
+
+def rounds_activations(without: Collection[str]) -> bool:
+    """Whether products by weights in blocks round their activations."""
+    return EXACT in without
 
 
 def _check_stored_rows(graph: Graph) -> None:

@@ -20,6 +20,7 @@ from tightship.engine.lower.pipeline import (
     LAST_RESORT,
     NATIVE_PASSES,
     ONEDNN_PASSES,
+    rounds_activations,
     run_passes,
 )
 from tightship.engine.lower.replay import lower_layers
@@ -113,6 +114,7 @@ def select(
         "library_layouts" not in without,
         use_onednn and use_native and "stream_weights" not in without,
         use_onednn and use_native and "split_products" not in without,
+        rounds_activations(without),
         packed=packed,
         repeats=repeats,
         go_on=go_on,

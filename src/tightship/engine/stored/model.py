@@ -11,6 +11,7 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.engine.activations import EXACT, passes_of
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.compile.input_shapes import Key, key_of
 from tightship.engine.library import THREADS_MAX, library_threads
@@ -177,7 +178,8 @@ class StoredModel:
         options = [
             *([*shapes[:SHOWN_MAX], "...", shapes[-1]] if len(shapes) > SHOWN_MAX + 1 else shapes),
             *([f"--threads {count}"] if count != 1 else []),
-            *[f"--without {name}" for name in left_out],
+            *[f"--without {name}" for name in passes_of(left_out)],
+            *(["--activations int8"] if EXACT in left_out else []),
             *([f"--context {','.join(map(str, texts))}"] if texts else []),
             *([f"--cache {cache}"] if cache else []),
         ]

@@ -37,6 +37,8 @@ def block_product(builder: Builder, node: Node) -> tuple[Node, ...] | None:
     if bias:
         reads.append(builder.dense(bias))
     target = builder.output(plain.outputs[0])
+    if isinstance(weights, Blocks) and builder.options.rounds_activations:
+        weights = replace(weights, mode="int8")
     made = _product_kernel(weights, [count, depth, rows], has_bias=bool(bias))
     builder.native(plain, made, reads, [target])
     return head.fused

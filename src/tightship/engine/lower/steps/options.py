@@ -35,6 +35,8 @@ class Options:
     stream_weights: bool = True
     split_products: bool = True
     """Whether to compute products on bfloat16 matrix units, each number in three parts."""
+    rounds_activations: bool = False
+    """Whether products by weights in blocks all round activations to int8 by block."""
     blocked: bool = False
     """Whether to put channels in blocks of a register's width instead of the library's layout."""
     like_outputs: frozenset[str] = frozenset()

@@ -1,0 +1,38 @@
+"""Type of the activations of products by weights in blocks, as a name among passes left out.
+
+Plans, prepared files and rows of caches are identified by the passes left out, so that a choice
+among these is part of what identifies them all.
+"""
+
+from collections.abc import Collection
+from typing import Literal
+
+from tightship.errors import InputError
+
+EXACT = "float32_activations"
+"""Name in `without`; left out, products by weights in blocks round activations to int8 by block."""
+
+
+def with_activations(without: Collection[str], activations: str | None) -> tuple[str, ...]:
+    """Return the passes to leave out for a type of activations; None keeps them.
+
+    Raises:
+        InputError: The type is unknown, or not that of the passes.
+    """
+    if activations not in (None, "float32", "int8"):
+        raise InputError(f"`activations` is {activations!r}; it must be `float32` or `int8`.")
+    if activations == "float32" and EXACT in without:
+        raise InputError(
+            f"`activations` is `float32`, and `{EXACT}` is left out; leave one of these away."
+        )
+    return (*without, EXACT) if activations == "int8" and EXACT not in without else (*without,)
+
+
+def activations_of(without: Collection[str]) -> Literal["float32", "int8"]:
+    """Return the type of activations for passes left out."""
+    return "int8" if EXACT in without else "float32"
+
+
+def passes_of(without: Collection[str]) -> list[str]:
+    """Return the passes left out in order, without the type of activations."""
+    return sorted(name for name in without if name != EXACT)

@@ -1,0 +1,27 @@
+"""The type of activations among the passes left out."""
+
+import pytest
+
+from tightship.engine.activations import EXACT, activations_of, passes_of, with_activations
+from tightship.errors import InputError
+
+
+def test_a_type_is_one_more_pass_left_out() -> None:
+    left_out = with_activations(("native", "in_place"), "int8")
+    assert left_out == ("native", "in_place", EXACT)
+    assert with_activations(left_out, "int8") == with_activations(left_out, None) == left_out
+    assert activations_of(left_out) == "int8"
+    assert passes_of(left_out) == ["in_place", "native"]
+
+
+def test_float32_leaves_out_nothing_more() -> None:
+    for given in (None, "float32"):
+        assert with_activations(["native"], given) == ("native",)
+    assert activations_of(("native",)) == "float32"
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(InputError, match="must be `float32` or `int8`"):
+        with_activations((), "bfloat16")
+    with pytest.raises(InputError, match="leave one of these away"):
+        with_activations((EXACT,), "float32")
