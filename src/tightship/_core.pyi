@@ -239,6 +239,8 @@ class ResourceStatistics:
     def touched_bytes(self) -> int:
         """Held bytes that have ever been in blocks or between them."""
 
+    def __repr__(self) -> str: ...
+
 class MemoryResource:
     """
     Allocates and frees blocks of memory, from any thread. Cannot be copied or pickled.
@@ -627,6 +629,8 @@ class ResourceCounters:
     @property
     def total_count(self) -> int: ...
 
+    def __repr__(self) -> str: ...
+
 class StatisticsResource(Adaptor):
     """Counts requests in nested scopes."""
 
@@ -675,7 +679,7 @@ class FailingResource(Adaptor):
 class BinningResource(Adaptor):
     """Serves sizes from different resources."""
 
-    def __init__(self, upstream: MemoryResource, bins: Sequence[tuple[int, MemoryResource]]) -> None:
+    def __init__(self, upstream: MemoryResource, bins: Sequence[tuple[int | str, MemoryResource]]) -> None:
         """
         Use `bins`, pairs of a largest size and a resource for it, in ascending order.
         Larger sizes go to `upstream`; a bin that is full refuses.
@@ -946,6 +950,8 @@ class VirtualStatistics:
     @property
     def wait_count(self) -> int:
         """Requests that waited for a fence."""
+
+    def __repr__(self) -> str: ...
 
 class VirtualResource(MemoryResource):
     """Blocks at addresses that chunks are mapped to, and moved between."""
@@ -2177,6 +2183,8 @@ class PrimitiveCacheStatistics:
     def idle_bytes(self) -> int:
         """Estimated bytes of unused primitives."""
 
+    def __repr__(self) -> str: ...
+
 class LifetimeManager:
     """Lifetimes of the temporaries of a primitive."""
 
@@ -2231,6 +2239,8 @@ class PoolStatistics:
     @property
     def trimmed(self) -> int:
         """Free pools that were given back."""
+
+    def __repr__(self) -> str: ...
 
 class PoolManager:
     """Manager of pools of temporaries, each free or reserved."""

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "fields.hpp"
 
 #include "tightship/resource/adaptor/aligned.hpp"
 #include "tightship/resource/adaptor/binning.hpp"
@@ -73,7 +74,8 @@ void counting(nb::module_ &module) {
         .def_ro("peak_bytes", &Counters::peak_bytes)
         .def_ro("peak_count", &Counters::peak_count)
         .def_ro("total_bytes", &Counters::total_bytes)
-        .def_ro("total_count", &Counters::total_count);
+        .def_ro("total_count", &Counters::total_count)
+        .def("__repr__", &repr_of_fields);
     nb::class_<StatisticsResource, Adaptor>(module, "StatisticsResource",
                                             "Counts requests in nested scopes.")
         .def(nb::init<Upstream>(), "upstream"_a)
@@ -129,7 +131,7 @@ void combining(nb::module_ &module) {
 }
 
 void binning(nb::module_ &module) {
-    using Bins = std::vector<std::pair<Count, Upstream>>;
+    using Bins = std::vector<std::pair<Amount, Upstream>>;
     nb::class_<BinningResource, Adaptor>(module, "BinningResource",
                                          "Serves sizes from different resources.")
         .def(

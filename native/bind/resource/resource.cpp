@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "fields.hpp"
 #include "gil.hpp"
 #include "long_call.hpp"
 #include "traverse.hpp"
@@ -177,7 +178,8 @@ void statistics_class(nb::module_ &module) {
         .def_ro("reserved_bytes", &Statistics::reserved_bytes,
                 "Bytes held to make blocks from, live blocks included.")
         .def_ro("touched_bytes", &Statistics::touched_bytes,
-                "Held bytes that have ever been in blocks or between them.");
+                "Held bytes that have ever been in blocks or between them.")
+        .def("__repr__", &repr_of_fields);
 }
 
 void refuse_copies(nb::class_<MemoryResource> &base) {

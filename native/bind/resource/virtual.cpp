@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "fields.hpp"
 #include "long_call.hpp"
 #include "python_device.hpp"
 #include "traverse.hpp"
@@ -239,7 +240,8 @@ void statistics(nb::module_ &module) {
                 "Chunks given back to the device.")
         .def_ro("retry_count", &VirtualStatistics::retry_count,
                 "Requests repeated after caches were given back.")
-        .def_ro("wait_count", &VirtualStatistics::wait_count, "Requests that waited for a fence.");
+        .def_ro("wait_count", &VirtualStatistics::wait_count, "Requests that waited for a fence.")
+        .def("__repr__", &repr_of_fields);
 }
 
 void resources(nb::module_ &module) {

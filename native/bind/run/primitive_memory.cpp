@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "count.hpp"
+#include "fields.hpp"
 #include "gil.hpp"
 #include "traverse.hpp"
 
@@ -115,7 +116,8 @@ void pools(nb::module_ &module) {
                 "Most bytes of free and reserved pools together.")
         .def_ro("created", &PoolStatistics::created)
         .def_ro("reused", &PoolStatistics::reused)
-        .def_ro("trimmed", &PoolStatistics::trimmed, "Free pools that were given back.");
+        .def_ro("trimmed", &PoolStatistics::trimmed, "Free pools that were given back.")
+        .def("__repr__", &repr_of_fields);
     nb::class_<PoolManager>(module, "PoolManager", nb::type_slots(pools_slots),
                             "Manager of pools of temporaries, each free or reserved.")
         .def("__del__", collect_pools, nb::sig(kCollectedSignature))
@@ -224,8 +226,8 @@ void statistics(nb::module_ &module) {
         .def_ro("entries", &CacheStatistics::entries, "Primitives held now.")
         .def_ro("bytes", &CacheStatistics::bytes, "Estimated bytes of the entries.")
         .def_ro("idle_entries", &CacheStatistics::idle_entries, "Primitives held but not used.")
-        .def_ro("idle_bytes", &CacheStatistics::idle_bytes,
-                "Estimated bytes of unused primitives.");
+        .def_ro("idle_bytes", &CacheStatistics::idle_bytes, "Estimated bytes of unused primitives.")
+        .def("__repr__", &repr_of_fields);
 }
 
 } // namespace
