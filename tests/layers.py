@@ -16,7 +16,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     loading.opening
     loading.decoder_shapes
     loading: tuning | restoring | activations | prepared_once | model_specializer | input_shapes
-    model | loading.budget
+    model | loading.budget | loading.reading_process
     model.bound_run | model.session_opener, above model.growing_runs, above
     model.sessions | model.whole_caches, above model.session
     model.session_file | model.session_options, above model.session_pool | model.session_tokens |
@@ -289,8 +289,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "loading.shared": (
         "errors engine model prepared_cache loading.model_specializer loading.opening"
-        " loading.preparing loading.prepared_once loading.restoring loading.step_files"
-        " loading.unprepared"
+        " frontend loading.input_shapes loading.preparing loading.prepared_once"
+        " loading.reading_process loading.restoring loading.step_files loading.unprepared"
     ),
     "loading.entry": (
         "deprecated errors quantity graph resource engine model loading.activations"

@@ -145,10 +145,12 @@ def test_who_is_killed_while_making_leaves_nothing_in_the_way(tmp_path: Path) ->
 def test_what_fails_to_be_made_is_not_there(tmp_path: Path) -> None:
     def make(path: Path) -> None:
         path.write_bytes(b"half")
+        path.with_name(".draft").write_bytes(b"of a process that was killed")
         raise GraphError("Node `n` cannot be run.")
 
     with pytest.raises(GraphError, match="cannot be run"):
         opened(tmp_path).read(ABOUT, make, Path.read_bytes)
+    assert [path.name for path in (tmp_path / "prepared" / ABOUT.key).iterdir()] == ["lock"]
     assert opened(tmp_path).read(ABOUT, writer(b"abc", []), Path.read_bytes) == b"abc"
 
 

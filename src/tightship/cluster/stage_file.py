@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightship.cluster.node_file import check_digest
-from tightship.cluster.preparing_process import call_apart
 from tightship.cluster.replica_memory import Shapes
 from tightship.cluster.stage_origin import Origin, compiled
 from tightship.cluster.stage_program import StagePrograms
@@ -21,6 +20,7 @@ from tightship.engine.stored.save import save
 from tightship.errors import InputError
 from tightship.loading.prepared_once import about_of, identity_of, open_cache
 from tightship.loading.preparing import recording
+from tightship.loading.reading_process import ReadingProcess
 
 if TYPE_CHECKING:
     from tightship.cluster.splitting import Stage
@@ -68,7 +68,8 @@ class StageSource:
         about = replace(about, facts={**about.facts, "steps": f"{start} to {stop - 1}"})
 
         def make(path: Path) -> None:
-            call_apart(_write, self.model, self.shapes, self.threads, self.part, str(path))
+            with ReadingProcess() as process:
+                process.call(_write, self.model, self.shapes, self.threads, self.part, str(path))
 
         return cache.read(about, make, str)
 

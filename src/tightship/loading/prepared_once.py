@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
 from tightship.engine.stored.compatibility import Compatibility
@@ -21,6 +21,9 @@ from tightship.sha256 import hexdigest
 
 Loaded = TypeVar("Loaded")
 
+Caller = Callable[..., Any]
+"""Function that calls another with some arguments, as `ReadingProcess.call` does."""
+
 WRITTEN = "3"
 """Version of the content that one version of Tightship writes; raised when that changes."""
 
@@ -30,6 +33,7 @@ def shared(
     settings: Settings,
     make: Callable[[Path], None],
     read: Callable[[Path, Identity], Loaded],
+    apart: Caller | None = None,
 ) -> Loaded | None:
     """Return what `read` makes of the prepared file, which `make` writes if there is none.
 
@@ -40,12 +44,13 @@ def shared(
         settings: Settings that the file depends on.
         make: Function that writes the file at a path.
         read: Function that reads the file at a path, given the model's identity.
+        apart: As for `identity_of`.
 
     Raises:
         InputError: The model's file does not exist.
     """
     try:
-        return read_prepared(model, settings, make, read)
+        return read_prepared(model, settings, make, read, apart)
     except UnusableCacheError as error:
         reason = str(error).rstrip(".")
         text = f"`{name_of(model)}` is loaded for this process alone: {reason}."
@@ -58,6 +63,7 @@ def read_prepared(
     settings: Settings,
     make: Callable[[Path], None],
     read: Callable[[Path, Identity], Loaded],
+    apart: Caller | None = None,
 ) -> Loaded:
     """Return what `read` makes of the prepared file, as `shared` does, or raise the reason.
 
@@ -66,7 +72,7 @@ def read_prepared(
         UnusableCacheError: The cache cannot be used, or the model cannot be prepared.
     """
     cache = open_cache()
-    identity = identity_of(model, cache.folder)
+    identity = identity_of(model, cache.folder, apart)
 
     def make_unchanged(path: Path) -> None:
         try:
@@ -101,8 +107,13 @@ def about_of(digest: str, size_bytes: int, settings: Settings, name: str) -> Abo
     return About(digest, size_bytes, _facts(settings), name)
 
 
-def identity_of(model: ModelSource, folder: Path) -> Identity:
+def identity_of(model: ModelSource, folder: Path, apart: Caller | None = None) -> Identity:
     """Return the identity of a model by the bytes of its files, noted in the cache's folder.
+
+    Args:
+        model: Path of a model, or its bytes.
+        folder: Folder of the cache.
+        apart: Function that calls one which imports the reader of models; None calls it here.
 
     Raises:
         InputError: The model is not a file or bytes, or cannot be read.
@@ -117,17 +128,22 @@ def identity_of(model: ModelSource, folder: Path) -> Identity:
     path = Path(model)
 
     def data_files() -> tuple[Path, ...]:
-        from tightship.frontend import PROGRAM_SUFFIX  # only for files not identified before
-        from tightship.frontend.model_file import open_model_file
-
-        if path.suffix == PROGRAM_SUFFIX:
-            return ()
-        return open_model_file(path).data_files()
+        return _data_files(path) if apart is None else apart(_data_files, path)
 
     try:
         return identify(path, data_files, folder)
     except OSError as error:
         raise InputError(f"The model `{model}` cannot be read: {error.strerror}.") from None
+
+
+def _data_files(path: Path) -> tuple[Path, ...]:
+    """Return the files with weights of a model; called only for files not identified before."""
+    from tightship.frontend import PROGRAM_SUFFIX
+    from tightship.frontend.model_file import open_model_file
+
+    if path.suffix == PROGRAM_SUFFIX:
+        return ()
+    return tuple(open_model_file(path).data_files())
 
 
 def _facts(settings: Settings) -> dict[str, str]:

@@ -3,9 +3,11 @@
 Modules that read the model's own file are imported when it is prepared, or further shapes come.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from os import PathLike
-from typing import TYPE_CHECKING
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, TypeVar
 
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
@@ -16,6 +18,7 @@ from tightship.errors import InputError
 from tightship.loading.model_specializer import ModelSpecializer, Original
 from tightship.loading.prepared_once import place_of, shared
 from tightship.loading.preparing import prepare
+from tightship.loading.reading_process import ReadingProcess
 from tightship.loading.restoring import Asked, load_prepared
 from tightship.loading.step_files import StepFiles
 from tightship.model import Model
@@ -23,7 +26,10 @@ from tightship.model import Model
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tightship.loading.input_shapes import Given
     from tightship.prepared_cache import Identity
+
+T = TypeVar("T")
 
 
 def load_shared(
@@ -45,15 +51,34 @@ def load_shared(
         )
     if "onednn" not in settings.without:
         open_library()
-    plain = [shape_or_length(shape) for shape in (settings.shapes or {}).values()]
-    if any(isinstance(each, int) or len(each) == 1 for each in plain):
-        from tightship.loading.opening import open_for
+    with ReadingProcess() as process:
+        return _load_shared(model, settings, bounds, progress, process)
 
-        _, settings = open_for(model, settings)  # the prepared file has shapes by input only
+
+def _load_shared(
+    model: ModelSource,
+    settings: Settings,
+    bounds: Bounds,
+    progress: Progress | None,
+    process: ReadingProcess,
+) -> Model | None:
+    given = {name: shape_or_length(shape) for name, shape in (settings.shapes or {}).items()}
+
+    def apart(function: Callable[..., T], *arguments: object, **named: Progress | None) -> T:
+        if _can_be_sent(model):
+            return process.call(function, *arguments, **named)
+        return function(*arguments, **named)
+
+    if any(isinstance(each, int) or len(each) == 1 for each in given.values()):
+        # The prepared file has shapes by input only.
+        settings = replace(settings, shapes=apart(_shapes, _sendable(model), given))
     shapes, threads, without = settings.shapes, settings.threads, settings.without
 
     def make(path: "Path") -> None:
-        prepare(model, path, shapes=shapes, threads=threads, without=without, progress=progress)
+        plain = {name: shape_or_length(shape) for name, shape in (shapes or {}).items()}
+        wanted = plain or None, threads, tuple(without)
+        apart(_prepare, _sendable(model), fspath(path), *wanted, progress=progress)
+        process.end()
 
     def read(path: "Path", identity: "Identity") -> Model:
         steps = StepFiles(identity, settings, place_of(model))
@@ -64,7 +89,42 @@ def load_shared(
         )
         return load_prepared(path, Asked(shapes, threads, without), bounds, further)
 
-    return shared(model, settings, make, read)
+    return shared(model, settings, make, read, apart)
+
+
+def _can_be_sent(model: ModelSource) -> bool:
+    """Whether another process can read the model.
+
+    A program of torch may have operators that only this process knows.
+    """
+    from tightship.frontend import PROGRAM_SUFFIX  # only for files that are not prepared
+
+    if isinstance(model, str | PathLike):
+        return not fspath(model).endswith(PROGRAM_SUFFIX)
+    return isinstance(model, bytes)
+
+
+def _sendable(model: ModelSource) -> ModelSource:
+    return fspath(model) if isinstance(model, PathLike) else model
+
+
+def _shapes(model: ModelSource, given: "Given") -> dict[str, tuple[int, ...]] | None:
+    """Return shapes by input for lengths by dimension."""
+    from tightship.loading.opening import open_model, shapes_for
+
+    return shapes_for(open_model(model), given)
+
+
+def _prepare(
+    model: ModelSource,
+    path: str,
+    shapes: "Given | None",
+    threads: int,
+    without: tuple[str, ...],
+    progress: Progress | None = None,
+) -> None:
+    """Prepare a model into a file, and return nothing that a process would send."""
+    prepare(model, path, shapes=shapes, threads=threads, without=without, progress=progress)
 
 
 def _original(

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -127,12 +127,10 @@ class PreparedCache:
 
 def _make(path: Path, about: About, make: Callable[[Path], None]) -> None:
     """Write an entry; files that a crashed process left are removed first."""
-    for file in path.iterdir():
-        if file.name != LOCK:
-            file.unlink()
+    _remove_unfinished(path)
     draft = path / DRAFT
     with ExitStack() as unless_made:
-        unless_made.callback(draft.unlink, missing_ok=True)
+        unless_made.callback(_remove_unfinished, path)
         make(draft)
         draft.chmod(PRIVATE_FILE)
         said = {"model": about.model, "content": about.content, **about.facts}
@@ -140,6 +138,14 @@ def _make(path: Path, about: About, make: Callable[[Path], None]) -> None:
         (path / ABOUT).chmod(PRIVATE_FILE)
         draft.replace(path / FILE)  # last, because an entry with this file counts as complete
         unless_made.pop_all()
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Remove all files of an entry that is not complete, drafts of ended processes too."""
+    with suppress(FileNotFoundError):  # the entry itself may be removed
+        for file in path.iterdir():
+            if file.name != LOCK:
+                file.unlink(missing_ok=True)
 
 
 def _inode(path: Path) -> int | None:
