@@ -33,19 +33,20 @@ def base(server: Serve) -> str:
 def test_langchain_chats_streams_and_embeds(server: Serve) -> None:
     pytest.importorskip("langchain_openai")
     adapters: Any = import_module("langchain_openai")
-    chat = adapters.ChatOpenAI(
-        model="chat", base_url=base(server), api_key=KEY, temperature=0, max_tokens=6
-    )
-    found = chat.invoke("the")
-    assert found.usage_metadata["output_tokens"] == 6
-    assert "".join(piece.content for piece in chat.stream("the")) == found.content
-    embeddings = adapters.OpenAIEmbeddings(
-        model="e", base_url=base(server), api_key=KEY, check_embedding_ctx_length=False
-    )
-    vectors = embeddings.embed_documents(["the cat", "a dog ran"])
-    wanted = [vector(encoder(), ids_of(text)) for text in ("the cat", "a dog ran")]
-    np.testing.assert_allclose(vectors, wanted, atol=1e-6)
-    np.testing.assert_allclose(embeddings.embed_query("the cat"), wanted[0], atol=1e-6)
+    openai: Any = import_module("openai")
+    with openai.DefaultHttpxClient() as client:  # the adapters leave their own open
+        options = {"base_url": base(server), "api_key": KEY, "http_client": client}
+        chat = adapters.ChatOpenAI(model="chat", temperature=0, max_tokens=6, **options)
+        found = chat.invoke("the")
+        assert found.usage_metadata["output_tokens"] == 6
+        assert "".join(piece.content for piece in chat.stream("the")) == found.content
+        embeddings = adapters.OpenAIEmbeddings(
+            model="e", check_embedding_ctx_length=False, **options
+        )
+        vectors = embeddings.embed_documents(["the cat", "a dog ran"])
+        wanted = [vector(encoder(), ids_of(text)) for text in ("the cat", "a dog ran")]
+        np.testing.assert_allclose(vectors, wanted, atol=1e-6)
+        np.testing.assert_allclose(embeddings.embed_query("the cat"), wanted[0], atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore")
