@@ -194,3 +194,14 @@ def has_process(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_it_ends_quietly_if_its_parent_ended_before_it_was_ready() -> None:
+    command = [sys.executable, "-c", "from tightship.loading.reading_process import serve; serve()"]
+    answers, reads_none = os.pipe()[::-1]
+    os.close(reads_none)
+    with os.fdopen(answers, "wb") as stdout:
+        ended = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, check=False
+        )
+    assert (ended.stderr, ended.returncode) == (b"", 1)

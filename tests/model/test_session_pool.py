@@ -271,10 +271,14 @@ def test_private_bytes_of_a_fork_grow_with_what_it_writes(model) -> None:
     for fork in forks:
         assert fork._rows.shared_bytes > 0.98 * state
         fork.step([1])
-    now = pss_bytes()
-    assert now - before < state / 4
-    forks[0].step(tokens(500))  # compared with just before, because idle memory may be given back
-    assert state / 4 < pss_bytes() - now < 0.8 * state
+    assert pss_bytes() - before < state / 4
+    grown = []
+    for fork in forks[:3]:
+        now = pss_bytes()
+        fork.step(tokens(500))
+        grown.append(pss_bytes() - now)
+    # The middle one, because idle memory may be given back, or taken again, during another.
+    assert state / 4 < sorted(grown)[1] < 0.8 * state
 
 
 CONTEXTS = """

@@ -205,5 +205,8 @@ def _send(answers: BinaryIO, kind: str, value: object) -> None:
         pickle.loads(message)
     except Exception:  # noqa: BLE001  some exceptions cannot be pickled, or not be read
         message = pickle.dumps(("raised", RuntimeError(f"{type(value).__name__}: {value}")))
-    answers.write(message)
-    answers.flush()
+    try:
+        answers.write(message)
+        answers.flush()
+    except BrokenPipeError:
+        os._exit(1)  # the parent has ended; it hears of nothing any more
