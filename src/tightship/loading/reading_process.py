@@ -74,7 +74,7 @@ class ReadingProcess:
         try:
             kind, value = self._answer(process, (function, arguments, progress))
         except BaseException:
-            self.end()  # what it still sends is no answer to another call
+            self.end()  # else a later call would read the answer to this one
             raise
         if kind == "raised":
             raise value
@@ -117,7 +117,7 @@ def _ended(process: "subprocess.Popen[bytes]") -> ChildProcessError:
 
 
 def _start() -> "subprocess.Popen[bytes] | None":
-    """Start a process; None if there is no interpreter, or it cannot import this package."""
+    """Start a process; return None if no interpreter is known or it cannot import this package."""
     if not _is_interpreter(sys.executable):
         return None
     import subprocess  # only processes that prepare need it
@@ -152,7 +152,7 @@ def _is_interpreter(path: str | None) -> bool:
 def serve() -> None:
     """Answer the calls that come through the standard input, until it closes."""
     answers = os.fdopen(fcntl(1, F_DUPFD_CLOEXEC, 3), "wb")
-    # What a library prints is no answer. A daemon may have no standard error.
+    # Keep what a library prints out of the answers. A daemon may lack a standard error.
     os.dup2(2 if sys.stderr is not None else os.open(os.devnull, os.O_WRONLY), 1)
     _send(answers, "ready", None)
     while True:

@@ -59,7 +59,7 @@ class ScheduledValue:
             after its last use.
 
     Raises:
-        InputTypeError: Size or alignment is no whole number.
+        InputTypeError: Size or alignment is not a whole number.
     """
 
     name: str
