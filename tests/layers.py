@@ -148,7 +148,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "view": "quantity view",
     "engine.interruption": "",
     "engine.activations": "errors",
-    "engine.kernels": "errors graph engine.kernels engine.interruption",
+    "engine.kernels": "_core errors graph engine.kernels engine.interruption",
     "engine.primitive_cache": "_core errors",
     "engine.library": "_core errors engine.primitive_cache",
     "engine.program": "_core engine.kernels graph planner engine.program",

@@ -59,6 +59,7 @@ void permits(nanobind::module_ &module);
 void request_metrics(nanobind::module_ &module);
 void onednn(nanobind::module_ &module);
 void kernels(nanobind::module_ &module);
+void detection(nanobind::module_ &module);
 void movement_kernels(nanobind::class_<Kernel> &kernel);
 void indexed_kernels(nanobind::class_<Kernel> &kernel);
 void generate_kernels(nanobind::class_<Kernel> &kernel);

@@ -61,6 +61,7 @@ NB_MODULE(_core, module) {
     tightship::bind::guarded_mapping(module);
     tightship::bind::onednn(module);
     tightship::bind::kernels(module);
+    tightship::bind::detection(module);
     tightship::bind::program(module);
     tightship::bind::session_steps(module);
     tightship::bind::permits(module);

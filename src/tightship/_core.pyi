@@ -1792,6 +1792,14 @@ def multiplies_tiles() -> bool:
     Whether this processor multiplies tiles of bfloat16 (AMX) and the system permits it.
     """
 
+def suppression_bytes(boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, None, 4), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], most: int) -> tuple[int, int]:
+    """Return the bytes of rows and of scratch that `suppress` needs."""
+
+def suppress(boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, None, 4), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], most: int, overlap: float, least: float | None, is_centred: bool, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], scratch: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> int:
+    """
+    Write rows (image, class, box) of non-maximum suppression to bytes; return their number.
+    """
+
 class NativeProgram:
     """Program of kernels and primitives over planned bytes."""
 

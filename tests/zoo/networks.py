@@ -11,6 +11,7 @@ from tests.zoo.convolutional import (
     segmenter,
     shuffled,
 )  # fmt: skip
+from tests.zoo.detection import Sizes, ssdlite
 from tests.zoo.dynamic import branches, detections, loops, sequences, strings
 from tests.zoo.net import Case
 from tests.zoo.oracle import Array, expected
@@ -35,6 +36,7 @@ STATIC: Mapping[str, Callable[[], Case]] = {
 
 DYNAMIC: Mapping[str, Callable[[], Case]] = {
     "detections": detections,
+    "detector with suppression": lambda: ssdlite(sizes=Sizes(64, 8, 3, 5, 3, 20, 9)),
     "branches": branches,
     "loops": loops,
     "sequences": sequences,

@@ -41,8 +41,9 @@ Operators of ONNX that Tightship runs. `python -m tests.graph.operators.page` ma
 the operator table (`src/tightship/graph/operators`) and from ONNX's node suite.
 
 - **Versions**: opsets that changed the operator; all of them are accepted.
-- **Tiers**: kernels in the order of preference. `onnx.reference` runs what no tier takes, such as
-  an attribute or an element type that a kernel lacks.
+- **Tiers**: kernels in the order of preference. *Objects* are arrays whose shapes only the run
+  knows, sequences and optionals. `onnx.reference` runs what no tier takes, such as an attribute or
+  an element type that a kernel lacks.
 - **Memory**: a plan is *exact* where a kernel with a known size runs the operator, and *bounded*
   where the operator allocates its results. Where both stand, it depends on the attributes.
 - **In place**: inputs that a result may overwrite; a *view* is the input's bytes, and *parts*

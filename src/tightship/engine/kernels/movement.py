@@ -126,11 +126,11 @@ def taken(context: KernelContext) -> tuple[slice, ...]:
     index = [slice(None)] * len(shape)
     for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
         axis = axis_of(axes[place], len(shape)) if axes is not None else place
-        index[axis] = _clamped(start, end, steps[place] if steps is not None else 1, shape[axis])
+        index[axis] = clamped(start, end, steps[place] if steps is not None else 1, shape[axis])
     return tuple(index)
 
 
-def _clamped(start: int, end: int, step: int, length: int) -> slice:
+def clamped(start: int, end: int, step: int, length: int) -> slice:
     """Clamp ONNX's start and end to a slice of a dimension of `length`."""
     start += length if start < 0 else 0
     end += length if end < 0 else 0

@@ -3,16 +3,24 @@
 Operators whose rows name a body run here, all others through `onnx.reference`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tightship.engine.kernels.failure import named
-from tightship.engine.kernels.reference import Make, ReferenceRun, reference_kernel
+from tightship.engine.kernels.kernel_context import NotCoveredError
+from tightship.engine.kernels.reference import Make, MakeRun, ReferenceRun, reference_kernel
+from tightship.engine.kernels.sized.elementwise import ufunc
 from tightship.errors import GraphError
 from tightship.graph import Node
-from tightship.graph.operators import body
+from tightship.graph.operators import body, find
 from tightship.graph.refusal import REFUSAL
+
+_SIZED = "sized."
+"""Bodies on arrays of numbers; they leave some operands to `onnx.reference`."""
+_UFUNC = "elementwise.ufunc:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +49,69 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
     def make_run(inner: Node) -> ReferenceRun:
         return object_kernel(inner, allow_reference=allow_reference).run
 
+    def last_resort() -> ReferenceRun:
+        if not allow_reference:
+            raise _left_out(node)
+        return reference_kernel(node)
+
+    run = _of_numbers(node, make_run, last_resort)
+    if run is not None:
+        return ObjectKernel(node.operator, _guarded(node, run))
     make: Make | None = body("objects", node.operator, node.domain)
-    if make is not None:
+    if make is not None and not _is_sized(node):
         return ObjectKernel(node.operator, _guarded(node, make(node, make_run)))
     if node.domain == REFUSAL:
         return ObjectKernel(node.operator, _refusing(node))
-    if not allow_reference:
-        raise GraphError(
-            f"Node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}) needs "
-            "`onnx.reference`, which is left out. Leave it in: load without `reference` among "
-            "`without`."
-        )
-    return ObjectKernel("onnx.reference", reference_kernel(node))
+    return ObjectKernel("onnx.reference", last_resort())
+
+
+def _is_sized(node: Node) -> bool:
+    return find(node.operator, node.domain).objects.startswith(_SIZED)
+
+
+def _of_numbers(
+    node: Node, make_run: MakeRun, last_resort: Callable[[], ReferenceRun]
+) -> ReferenceRun | None:
+    """Make a kernel on arrays of numbers, with another for operands that it leaves.
+
+    Returns None if there is none.
+    """
+    row = find(node.operator, node.domain)
+    if _is_sized(node):
+        make: Make = body("objects", node.operator, node.domain)
+    elif row.numpy.startswith(_UFUNC):
+        make = ufunc(row.numpy.removeprefix(_UFUNC))
+    else:
+        return None
+    try:
+        compute = make(node, make_run)
+    except NotCoveredError:
+        return None
+    other: list[ReferenceRun] = []
+
+    def run(operands: Sequence[Any]) -> list[Any]:
+        if all(map(_is_of_numbers, operands)):
+            try:
+                return compute(operands)
+            except NotCoveredError:
+                pass
+        if not other:
+            other.append(last_resort())
+        return other[0](operands)
+
+    return run
+
+
+def _is_of_numbers(operand: Any) -> bool:  # noqa: ANN401
+    return operand is None or (isinstance(operand, np.ndarray) and operand.dtype.kind in "biuf")
+
+
+def _left_out(node: Node) -> GraphError:
+    return GraphError(
+        f"Node `{node.name}` ({node.domain or 'ai.onnx'} {node.operator}) needs "
+        "`onnx.reference`, which is left out. Leave it in: load without `reference` among "
+        "`without`."
+    )
 
 
 def _guarded(node: Node, run: ReferenceRun) -> ReferenceRun:

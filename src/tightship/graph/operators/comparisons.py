@@ -38,7 +38,8 @@ ROWS = (
     _row("Or", "2 axis @broadcast", known="evaluate.binary:logical_or",
         numpy="elementwise.ufunc:logical_or"),
     _row("Where", "3", half=Half.MOVED, known="evaluate.where", lengths="values.where",
-        numpy="elementwise.where_kernel", gradient="elementwise.where"),
+        numpy="elementwise.where_kernel",
+        objects="sized.elementwise.where", gradient="elementwise.where"),
     _row("Xor", "2 axis @broadcast", known="evaluate.binary:logical_xor",
         numpy="elementwise.ufunc:logical_xor"),
 )  # fmt: skip

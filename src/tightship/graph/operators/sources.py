@@ -19,7 +19,8 @@ ROWS = (
         "0 sparse_value value value_float value_floats value_int value_ints value_string "
         "value_strings", half=MAKES, numpy="generate.constant", gradient=SETTINGS),
     Operator("ConstantOfShape", "1 value", half=MAKES, shape="rules.filled",
-        numpy="generate.filled", native="generate.constant_of_shape", gradient=STEPS),
+        numpy="generate.filled", native="generate.constant_of_shape",
+        objects="sized.generate.filled", gradient=STEPS),
     Operator("EyeLike", "1 @dtype k", shape="rules.same", half=MAKES, numpy="generate.eye_like",
         native="generate.eye_like", gradient=SETTINGS),
     Operator("Multinomial", "1 dtype sample_size seed", half=ALLOCATES, is_random=True,
@@ -36,9 +37,10 @@ ROWS = (
         is_random=True, gradient=DRAWN),
     Operator("Range", "3 stash_type=1", half=MAKES, shape="rules.range_rule",
         operands="parameters.ones:0 1 2", known="evaluate.range_value",
-        numpy="generate.range_kernel", native="generate.range_emitter", gradient=SETTINGS),
+        numpy="generate.range_kernel", native="generate.range_emitter",
+        objects="sized.generate.count_from", gradient=SETTINGS),
     Operator("Shape", "1 end start", half=MAKES, shape="rules.shape_rule",
-        numpy="generate.shape_kernel", gradient=OF_SHAPES),
+        numpy="generate.shape_kernel", objects="sized.generate.shape", gradient=OF_SHAPES),
     Operator("Size", "1", half=MAKES, shape="rules.size", numpy="generate.size",
-        gradient=OF_SHAPES),
+        objects="sized.generate.size", gradient=OF_SHAPES),
 )  # fmt: skip

@@ -1,5 +1,7 @@
 """Windows whose pads follow from sizes, against the reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from tests.engine.graphs import expected, graph_of, implementations, run
 from tests.models import filled
 from tests.processor import HAS_AVX512
 from tightship import _core
+from tightship.engine.lower.steps.window import Window, turned_axes
 
 pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 
@@ -41,3 +44,11 @@ def test_an_average_counts_padding_that_no_window_reaches(pads):
             pads = {pads}> (x) }}""")
     assert ("AveragePool", "onednn") in {(o, k) for o, k, _ in implementations(graph)}
     np.testing.assert_allclose(run(graph)["y"], expected(graph)["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_an_axis_of_one_pixel_is_put_first() -> None:
+    window = Window((3, 1), (2, 1), (1, 1), (1, 0), (1, 0))
+    assert turned_axes(window, (9, 1), (5, 1)) == (1, 0)
+    assert turned_axes(window, (1, 1), (1, 1)) == (0, 1)
+    assert turned_axes(replace(window, begin=(1, 1)), (9, 1), (5, 1)) == (0, 1)
+    assert window.turned((1, 0)) == Window((1, 3), (1, 2), (1, 1), (0, 1), (0, 1))

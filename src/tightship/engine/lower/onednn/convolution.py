@@ -12,7 +12,7 @@ from tightship.engine.lower.onednn.scaled import scaled
 from tightship.engine.lower.steps.builder import DST, SRC, Builder
 from tightship.engine.lower.steps.half_weights import half_weights
 from tightship.engine.lower.steps.layouts import dense_strides
-from tightship.engine.lower.steps.window import transposed_window_of, window_of
+from tightship.engine.lower.steps.window import transposed_window_of, turned_axes, window_of
 from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node
 
@@ -59,22 +59,29 @@ def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:
 
 
 class _Convolution:
-    """One convolution: describes its operands to oneDNN."""
+    """One convolution: describes its operands to oneDNN, with spatial axes turned if that helps."""
 
     def __init__(self, builder: Builder, node: Node, dtype: DType) -> None:
         self.builder, self.node, self.dtype = builder, node, dtype
         self.bias, self.scale = (*node.inputs[2:], "", "")[:2]
-        self.source_shape = builder.value(node.inputs[0]).static_shape
-        self.target_shape = builder.value(node.outputs[0]).static_shape
+        source_shape = builder.value(node.inputs[0]).static_shape
+        target_shape = builder.value(node.outputs[0]).static_shape
         self.transposed = node.operator == "ConvTranspose"
         kernel = builder.value(node.inputs[1]).static_shape[2:]
-        before, after = self.source_shape[2:], self.target_shape[2:]
-        self.window = (
+        before, after = source_shape[2:], target_shape[2:]
+        window = (
             transposed_window_of(node, kernel, before, after)
             if self.transposed
             else window_of(node, kernel, before, after)
         )
+        self.axes = turned_axes(window, before, after)
+        self.window = window.turned(self.axes)
+        self.source_shape = self._turned(source_shape)
+        self.target_shape = self._turned(target_shape)
         self.weights = self._weights()
+
+    def _turned(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (*shape[:2], *(shape[2 + axis] for axis in self.axes))
 
     def _weights(self) -> MemoryDesc:
         """Describe the weights' own bytes: [groups,] outputs, inputs, kernel.
@@ -87,6 +94,7 @@ class _Convolution:
         strides = dense_strides(dims)
         if self.transposed:
             dims[1:3], strides[1:3] = dims[2:0:-1], strides[2:0:-1]
+        dims[3:], strides[3:] = ([each[3 + axis] for axis in self.axes] for each in (dims, strides))
         alone = int(groups == 1)
         return MemoryDesc(dims[alone:], self.dtype.value, strides[alone:])
 
@@ -136,7 +144,9 @@ class _Convolution:
             bias = MemoryDesc([self.target_shape[1]])
             reads.append((BIAS, parameter(builder, self.bias, bias, bias)))
         reads.extend(extra.bound(builder))
-        target = builder.output(node.writes[0], desc.operand(DST))
+        layout = desc.operand(DST)
+        shape = builder.value(node.writes[0]).static_shape
+        target = builder.output(node.writes[0], layout.reshaped(list(shape))).under(layout)
         builder.primitive(node, desc, reads, [target], extra.share)
 
     def _packed(self, desc: MemoryDesc) -> Operand:

@@ -23,6 +23,25 @@ class Window:
         spread = [dilation - 1 for dilation in self.dilations]
         return list(self.strides), spread, list(self.begin), list(self.end)
 
+    def turned(self, axes: tuple[int, ...]) -> "Window":
+        """Return the window with its axes in another order."""
+        parts = self.kernel, self.strides, self.dilations, self.begin, self.end
+        return Window(*(tuple(part[axis] for axis in axes) for part in parts))
+
+
+def turned_axes(window: Window, before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the order of spatial axes in which a convolution is fastest and no element moves.
+
+    oneDNN computes several pixels along the last axis at once. If that has a single pixel, it is
+    put first.
+    """
+    last = len(before) - 1
+    order = tuple(range(last + 1))
+    is_one = window.kernel[last:] == before[last:] == after[last:] == (1,)
+    if is_one and window.begin[last] == window.end[last] == 0 and max(after) > 1:
+        return (last, *order[:-1])
+    return order
+
 
 def window_of(
     node: Node, kernel: tuple[int, ...], before: tuple[int, ...], after: tuple[int, ...]

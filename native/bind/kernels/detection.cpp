@@ -1,0 +1,77 @@
+#include "bind.hpp"
+#include "gil.hpp"
+#include "tightship/kernels/detection/suppression.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tightship::bind {
+
+namespace {
+
+using Boxes = nb::ndarray<const float, nb::shape<-1, -1, 4>, nb::c_contig, nb::device::cpu>;
+using Scores = nb::ndarray<const float, nb::shape<-1, -1, -1>, nb::c_contig, nb::device::cpu>;
+using Room = nb::ndarray<uint8_t, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
+using kernels::Suppression;
+
+/// Returns shapes and limits; throws nb::value_error unless the operands fit each other.
+Suppression suppression_of(const Boxes &boxes, const Scores &scores, int64_t most) {
+    if (scores.shape(0) != boxes.shape(0) || scores.shape(2) != boxes.shape(1))
+        throw nb::value_error("scores are not those of each class of the boxes");
+    if (boxes.shape(1) > std::numeric_limits<uint32_t>::max())
+        throw nb::value_error("an image has 2**32 boxes or more");
+    const auto length = [](size_t axis) { return static_cast<int64_t>(axis); };
+    return {length(scores.shape(0)),
+            length(scores.shape(1)),
+            length(boxes.shape(1)),
+            false,
+            most < 0 ? 0 : most,
+            0,
+            0,
+            false};
+}
+
+} // namespace
+
+void detection(nb::module_ &module) {
+    module.def(
+        "suppression_bytes",
+        [](const Boxes &boxes, const Scores &scores, int64_t most) {
+            const Suppression limits = suppression_of(boxes, scores, most);
+            return std::pair(limits.rows_max() * 3 * int64_t{sizeof(int64_t)},
+                             limits.scratch_bytes());
+        },
+        "boxes"_a, "scores"_a, "most"_a,
+        "Return the bytes of rows and of scratch that `suppress` needs.");
+    module.def(
+        "suppress",
+        [](const Boxes &boxes, const Scores &scores, int64_t most, float overlap,
+           std::optional<float> least, bool is_centred, const Room &rows, const Room &scratch) {
+            Suppression limits = suppression_of(boxes, scores, most);
+            limits.overlap = overlap;
+            limits.has_least = least.has_value();
+            limits.least = least.value_or(0);
+            limits.is_centred = is_centred;
+            const auto room = [](const Room &each) { return static_cast<int64_t>(each.size()); };
+            if (room(rows) < limits.rows_max() * 3 * int64_t{sizeof(int64_t)} ||
+                room(scratch) < limits.scratch_bytes())
+                throw nb::value_error("there is too little room for rows, or scratch");
+            const GilReleased release;
+            return kernels::suppress(limits, boxes.data(), scores.data(),
+                                     reinterpret_cast<int64_t *>(rows.data()),
+                                     reinterpret_cast<char *>(scratch.data()));
+        },
+        "boxes"_a, "scores"_a, "most"_a, "overlap"_a, "least"_a.none(), "is_centred"_a, "rows"_a,
+        "scratch"_a,
+        "Write rows (image, class, box) of non-maximum suppression to bytes; return their number.");
+}
+
+} // namespace tightship::bind
