@@ -3,6 +3,7 @@
 #include "tightship/kernels/block_access.hpp"
 #include "tightship/kernels/float_math.hpp"
 
+#include <bit>
 #include <type_traits>
 
 namespace tightship::kernels {
@@ -96,20 +97,21 @@ template <class X, class A> TIGHTSHIP_INLINE A term_of(Term term, X x, A shift) 
 
 constexpr int64_t kRowsWorth = 32; ///< of columns, so that a thread's share stays wide
 
-/// Reduces a dense row in lanes that are combined at the end.
+/// Reduces a dense row in lanes that are combined at the end; a short one uses fewer.
 template <class X, class A>
 TIGHTSHIP_INLINE A row_of(Term term, const X *x, int64_t length, A shift) {
     constexpr int kLanes = 256 / sizeof(A);
+    const int used = length < kLanes ? static_cast<int>(std::bit_ceil(uint64_t(length))) : kLanes;
     A lanes[kLanes];
-    for (A &lane : lanes)
-        lane = initial<A>(term);
+    for (int lane = 0; lane < used; ++lane)
+        lanes[lane] = initial<A>(term);
     int64_t index = 0;
     for (; index + kLanes <= length; index += kLanes)
         for (int lane = 0; lane < kLanes; ++lane)
             lanes[lane] = joined(term, lanes[lane], term_of(term, x[index + lane], shift));
     for (int lane = 0; index < length; ++index, ++lane)
         lanes[lane] = joined(term, lanes[lane], term_of(term, x[index], shift));
-    for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int width = used / 2; width > 0; width /= 2)
         for (int lane = 0; lane < width; ++lane)
             lanes[lane] = joined(term, lanes[lane], lanes[lane + width]);
     return lanes[0];
