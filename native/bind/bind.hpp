@@ -24,6 +24,7 @@ void items(nanobind::module_ &module);
 void order(nanobind::module_ &module);
 void flow(nanobind::module_ &module);
 void least_order(nanobind::module_ &module);
+void checkpoints(nanobind::module_ &module);
 void reuse(nanobind::module_ &module);
 void resource(nanobind::module_ &module);
 void resource_blocks(nanobind::module_ &module, nanobind::class_<resource::MemoryResource> &base);

@@ -51,6 +51,7 @@ NB_MODULE(_core, module) {
     tightship::bind::order(module);
     tightship::bind::flow(module);
     tightship::bind::least_order(module);
+    tightship::bind::checkpoints(module);
     tightship::bind::reuse(module);
     tightship::bind::resource(module);
     tightship::bind::numpy_bound(module);

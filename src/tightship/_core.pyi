@@ -202,6 +202,21 @@ def min_cut(nodes: int, edges: Annotated[NDArray[numpy.int64], dict(shape=(2, No
     Return 1 for each node on the source's side of the minimum cut, else 0.
     """
 
+class CheckpointTable:
+    """Cheapest ways to run a chain of atoms forward and back."""
+
+    def __init__(self, rows: Annotated[NDArray[numpy.int64], dict(shape=(7, None), order='C', device='cpu', writable=False)], matrices: Annotated[NDArray[numpy.int64], dict(shape=(2, None, None), order='C', device='cpu', writable=False)], slots: int) -> None: ...
+
+    def operations(self, slots: int) -> int:
+        """
+        Return the operations within a number of slots; -1 if these are not enough.
+        """
+
+    def passes(self, slots: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+        """
+        Return pairs in order: sweep 0, whole 1, last 2 or back 3; and the atom.
+        """
+
 def reduce_reuse(columns: Annotated[NDArray[numpy.int64], dict(shape=(4, None), order='C', device='cpu', writable=False)], penalties: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)], capacity: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
     """
     Return offsets within a capacity that lower the penalties of pairs that share bytes.

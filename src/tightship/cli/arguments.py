@@ -18,6 +18,7 @@ from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place,
 from tightship.cli.cluster_options import add_cluster
 from tightship.cli.context_arguments import add_context
 from tightship.cli.embed_options import add_embed
+from tightship.cli.squeeze_option import add_squeeze
 from tightship.cli.text_options import add_chat, add_generate
 
 MODEL = "an ONNX model, a program of torch (.pt2), or a prepared one (.tship)"
@@ -203,13 +204,7 @@ def _cost(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show plans for steps that run at once, and the waits that a serial plan adds",
     )
-    command.add_argument(
-        "--squeeze",
-        nargs="?",
-        const="",
-        metavar="BYTES|PERCENT",
-        help="fit a training step with SGD into a budget, by reordering and recomputation",
-    )
+    add_squeeze(command)
     command.add_argument(
         "--max-memory",
         type=size,

@@ -4,19 +4,29 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tightship.atomic_file import write_text
 from tightship.cli.drawing import check_drawing, draw
 from tightship.cli.output import show, show_json
 from tightship.cost import ModelCost, arena_and_rest_bytes, cost_of, largest_batch, with_batch
+from tightship.cost.frontier import (
+    Frontier,
+    frontier_json,
+    frontier_of,
+    frontier_picture,
+    frontier_report,
+)
 from tightship.cost.parallel import parallel_json, parallel_report, parallel_rows
 from tightship.cost.picture import picture_of
 from tightship.cost.report import report, to_json
-from tightship.cost.squeeze import least_added, squeeze_json, squeeze_report, squeezed
+from tightship.cost.squeeze import GraphSqueezing, least_added, squeeze_json, squeeze_report
 from tightship.cost.training import updating_graph
 from tightship.graph import Graph, Shape
 from tightship.graph.backward import Sgd
 from tightship.loading.input_shapes import input_shapes
 from tightship.loading.opening import open_model
 from tightship.quantity import format_bytes
+from tightship.view.frontier_page import frontier_page
+from tightship.view.frontier_svg import frontier_svg
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -47,8 +57,12 @@ def run(options: argparse.Namespace) -> int:
             limit,
             lambda shapes: arena_and_rest_bytes(source.graph(shapes), donate_inputs=donate),
         )
-    more, text, code = _asked(options, cost, graph)
-    if output is not None:
+    more, text, code, frontiers = _asked(options, cost, graph)
+    if output is not None and frontiers:
+        picture = frontier_picture(frontiers[0], name)
+        drawn = (frontier_page if output.suffix == ".html" else frontier_svg)(picture)
+        write_text(output, drawn)
+    elif output is not None:
         draw(picture_of(cost), output)
     if options.json:
         values = to_json(cost)
@@ -64,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _asked(
     options: argparse.Namespace, cost: ModelCost, graph: Graph
-) -> tuple[dict[str, object], str, int]:
+) -> tuple[dict[str, object], str, int, list[Frontier]]:
     """Return the optional parts of the report, as JSON values and as text, and the exit code."""
     values: dict[str, object] = {}
     text, code = "", 0
@@ -72,14 +86,29 @@ def _asked(
         rows = parallel_rows(cost)
         values["parallel"] = parallel_json(rows)
         text += parallel_report(rows)
-    if options.squeeze is not None:
-        step = updating_graph(graph, Sgd())
-        found = squeezed(step, options.squeeze)
+    budget: str | None = options.squeeze
+    if budget is None and not options.frontier:
+        return values, text, code, []
+    step = None
+    if not (options.frontier and options.forward_only):
+        step = GraphSqueezing(updating_graph(graph, Sgd()))
+    if budget is not None and step is not None:
+        found = step.within(budget)
         least = least_added(found.once, found.squeezed.plan.plan.peak_bytes)
         values["squeeze"] = squeeze_json(found, least)
         text += squeeze_report(found, least)
         code = EXIT_CODES[found.status]
-    return values, text, code
+    frontiers = []
+    if options.frontier:
+        if step is not None:
+            frontiers.append(frontier_of(step, "training", budget or ""))
+        asked = budget or "" if step is None else ""
+        frontiers.append(frontier_of(GraphSqueezing(graph), "inference", asked))
+        values["frontier"] = list(map(frontier_json, frontiers))
+        text += "".join(map(frontier_report, frontiers))
+        if frontiers[0].chosen is not None:
+            code = EXIT_CODES[frontiers[0].chosen.status]
+    return values, text, code, frontiers
 
 
 def _largest(

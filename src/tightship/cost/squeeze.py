@@ -13,9 +13,8 @@ from tightship.graph.tiles import in_tiles
 from tightship.planner import Schedule
 from tightship.planner.bound import lower_bound
 from tightship.planner.liveness import problem_of
-from tightship.planner.recompute import NEVER
 from tightship.planner.recompute_bound import least_bytes, least_operations
-from tightship.planner.squeeze import Squeezed, squeeze
+from tightship.planner.squeeze import Squeezed, Squeezing
 from tightship.public_calls import public_call
 from tightship.quantity import format_bytes, parse_bytes
 from tightship.view.table import Column, table
@@ -82,41 +81,67 @@ def squeezed(graph: Graph, budget: str = "", operations_max: int | None = None) 
         InputError: The budget is neither an amount of memory nor a percentage.
         PlanError: The graph's values are bound in a way that no plan can satisfy.
     """
-    schedule, operations = priced(graph)
-    eager_bytes = eager_bytes_of(schedule)
-    limit = _budget_bytes(budget, eager_bytes) if budget else None
-    found = squeeze(schedule, operations, budget_bytes=limit, operations_max=operations_max)
-    once, least = graph, least_bytes(schedule)
-    if found.added_operations or limit is None or found.plan.plan.peak_bytes > limit:
-        cut, other = _cut(graph, found, limit, operations_max)
-        least = min(least, least_bytes(schedule_of(cut).schedule))
-        if other is not None and _rank(other, limit) < _rank(found, limit):
-            once, found = cut, other
-    tiles = len(once.nodes) - len(graph.nodes)
-    made, again = _run_in(once, found)
-    return SqueezedGraph(made, once, again, tiles, found, eager_bytes, limit, least)
+    return GraphSqueezing(graph).within(budget, operations_max)
 
 
-def _cut(
-    graph: Graph, found: Squeezed, limit: int | None, operations_max: int | None
-) -> tuple[Graph, Squeezed | None]:
-    """Cut values that are large in `found` into tiles and squeeze again; None if none can be."""
-    peak = found.plan.plan.peak_bytes
-    cut = in_tiles(graph, peak // LARGE, peak // PIECES)
-    if cut is graph:
-        return graph, None
-    schedule, operations = priced(cut)
-    more = sum(count for count in operations if count != NEVER) - found.operations
-    if operations_max is not None:
-        operations_max -= more
-    other = squeeze(schedule, operations, budget_bytes=limit, operations_max=operations_max)
-    return cut, replace(
-        other,
-        given_peak_bytes=found.given_peak_bytes,
-        reordered_peak_bytes=found.reordered_peak_bytes,
-        operations=found.operations,
-        added_operations=other.added_operations + more,
-    )
+class GraphSqueezing:
+    """Plans of one graph for any number of budgets, which share what was found before.
+
+    Attributes:
+        graph: The graph.
+        eager_bytes: Its largest live bytes without in-place aliases.
+        whole: Its schedule, without tiles.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        """Count the operations of a typed graph, and reorder it."""
+        self.graph = graph
+        self._schedule, operations = priced(graph)
+        self.eager_bytes = eager_bytes_of(self._schedule)
+        self.whole = Squeezing(self._schedule, operations)
+        self._cuts: dict[int, tuple[Graph, Squeezing] | None] = {}
+        self._least = least_bytes(self._schedule)
+
+    def within(self, budget: str = "", operations_max: int | None = None) -> SqueezedGraph:
+        """Squeeze the graph as `squeezed` does."""
+        limit = _budget_bytes(budget, self.eager_bytes) if budget else None
+        return self.within_bytes(limit, operations_max)
+
+    def within_bytes(self, limit: int | None, operations_max: int | None = None) -> SqueezedGraph:
+        """Squeeze the graph as `squeezed` does, into bytes; None asks for as few as possible."""
+        found = self.whole.within(limit, operations_max)
+        once, least = self.graph, self._least
+        if found.added_operations or limit is None or found.plan.plan.peak_bytes > limit:
+            cut = self._cut(found.plan.plan.peak_bytes)
+            if cut is not None:
+                least = min(least, least_bytes(cut[1].schedule))
+                other = self._in_tiles(cut[1], limit, operations_max)
+                if _rank(other, limit) < _rank(found, limit):
+                    once, found = cut[0], other
+        tiles = len(once.nodes) - len(self.graph.nodes)
+        made, again = _run_in(once, found)
+        return SqueezedGraph(made, once, again, tiles, found, self.eager_bytes, limit, least)
+
+    def _cut(self, peak: int) -> tuple[Graph, Squeezing] | None:
+        """Cut values that are large beside a peak into tiles; None if none can be."""
+        if peak not in self._cuts:
+            cut = in_tiles(self.graph, peak // LARGE, peak // PIECES)
+            self._cuts[peak] = None if cut is self.graph else (cut, Squeezing(*priced(cut)))
+        return self._cuts[peak]
+
+    def _in_tiles(self, cut: Squeezing, limit: int | None, operations_max: int | None) -> Squeezed:
+        """Squeeze the graph in tiles, with what joins them counted as added."""
+        plain = self.whole.plain
+        more = cut.plain.operations - plain.operations
+        most = None if operations_max is None else operations_max - more
+        other = cut.within(limit, most)
+        return replace(
+            other,
+            given_peak_bytes=plain.given_peak_bytes,
+            reordered_peak_bytes=plain.reordered_peak_bytes,
+            operations=plain.operations,
+            added_operations=other.added_operations + more,
+        )
 
 
 def _rank(found: Squeezed, limit: int | None) -> tuple[bool, int, int]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import merge
 
+from tightship.planner.checkpoints import SLOTS, Checkpoints
 from tightship.planner.recompute import NEVER, Recomputation, Recomputed, ties_early
 from tightship.planner.reorder import least_order, reorder
 from tightship.planner.schedule import Schedule
@@ -14,6 +16,12 @@ PRICE_MAX = 2.0**20
 
 _EFFORT = 20_000
 _TRIED = 8
+
+BASES_MAX = 6
+"""Most choices of a front for which checkpoints are tried."""
+
+GUESSES = 8
+"""Most numbers of slots whose live bytes are found for one budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +66,9 @@ def squeeze(
     of two prices, the steps up to some position follow the one choice and the steps after it the
     other, so that the values that are needed latest are given up first. Steps are then reordered
     again; aliases and offsets are those of `place_schedule`. Prices and positions are found by
-    bisection of the live bytes in the order found for each, so a smaller budget never costs fewer
-    operations. The result is never larger than the plan of the original schedule.
+    bisection of the live bytes in the order found for each. Some of these choices are tried with
+    nested checkpoints as well (`Checkpoints`). The result is never larger than the plan of the
+    original schedule.
 
     Args:
         schedule: The steps, in an order in which they can run.
@@ -71,29 +80,98 @@ def squeeze(
     Raises:
         PlanError: Values are bound to each other in a way that no plan can satisfy.
     """
-    first = reorder(schedule)
-    total = sum(count for count in operations if count != NEVER)
-    peak = first.plan.plan.peak_bytes
-    count = len(schedule.values)
-    found = Squeezed(first.plan, first.order, first.given_peak_bytes, peak, count, total, 0)
-    if budget_bytes is not None and peak <= budget_bytes:
+    return Squeezing(schedule, operations).within(budget_bytes, operations_max)
+
+
+class Squeezing:
+    """Plans of one schedule for any number of budgets, which share what was found before.
+
+    Attributes:
+        schedule: The steps, in the order given.
+        plain: The plan in a better order, without recomputation.
+    """
+
+    def __init__(self, schedule: Schedule, operations: Sequence[int]) -> None:
+        """Reorder the steps.
+
+        Args:
+            schedule: As for `squeeze`.
+            operations: As for `squeeze`.
+        """
+        first = reorder(schedule)
+        total = sum(count for count in operations if count != NEVER)
+        peak, count = first.plan.plan.peak_bytes, len(schedule.values)
+        self.plain = Squeezed(
+            first.plan, first.order, first.given_peak_bytes, peak, count, total, 0
+        )
+        self.schedule, self._operations = schedule, operations
+        self._planned: dict[Recomputed, Squeezed] = {}
+        self._least: dict[float, Squeezed] = {}
+
+    def within(self, budget_bytes: int | None, operations_max: int | None = None) -> Squeezed:
+        """Find a plan as `squeeze` does."""
+        found = self.plain
+        if budget_bytes is not None and found.plan.plan.peak_bytes <= budget_bytes:
+            return found
+        most = float("inf") if operations_max is None else operations_max
+        if budget_bytes is None:
+            return self._smallest(most)
+        return self._cheapest(budget_bytes, most) or self._smallest(most)
+
+    def _cheapest(self, budget_bytes: int, most: float) -> Squeezed | None:
+        """Return the plan within a budget that adds fewest operations; None if none was found."""
+        found = None
+        choices = [_paired(front, front.within(budget_bytes, most)) for front in self._fronts]
+        for front, made in merge(*choices, key=lambda pair: pair[1].operations):
+            other = self._plan(front, made)
+            if other.plan.plan.peak_bytes <= budget_bytes:
+                found, most = other, min(most, other.added_operations - 1)
+                break
+        for front, made in _checkpointed(self._fronts, budget_bytes, most):
+            other = self._plan(front, made)
+            if other.plan.plan.peak_bytes <= budget_bytes:
+                found, most = other, min(most, other.added_operations - 1)
+                break
+        # A plan may turn out smaller than its live bytes in the order that was found at first.
+        for other in self._planned.values():
+            if other.plan.plan.peak_bytes <= budget_bytes and other.added_operations <= most:
+                found, most = other, other.added_operations - 1
         return found
-    early, own = ties_early(schedule)
-    fronts = [
-        _Front(Recomputation(each, [operations[step] for step in order]), order)
-        for order, each in {own: early, first.order: first.plan.schedule}.items()
-    ]
-    most = float("inf") if operations_max is None else operations_max
-    for front, made in _candidates(fronts, budget_bytes, most):
-        better = reorder(made.schedule)
-        if better.plan.plan.peak_bytes < found.plan.plan.peak_bytes:
+
+    def _smallest(self, most: float) -> Squeezed:
+        """Return the smallest plan that is found with at most so many operations added."""
+        if most in self._least:
+            return self._least[most]
+        smallest = [(front, front.smallest(most)) for front in self._fronts]
+        front, made = min(smallest, key=lambda pair: (pair[0].load(pair[1]), pair[1].operations))
+        found = _smaller(self.plain, self._plan(front, made))
+        budget = found.plan.plan.peak_bytes - 1
+        for front, made in _checkpointed(self._fronts, budget, most, smallest=True):
+            found = _smaller(found, self._plan(front, made))
+        self._least[most] = found
+        return found
+
+    @cached_property
+    def _fronts(self) -> list["_Front"]:
+        early, own = ties_early(self.schedule)
+        schedules = {own: early, self.plain.origin: self.plain.plan.schedule}
+        return [
+            _Front(Recomputation(each, [self._operations[step] for step in order]), order)
+            for order, each in schedules.items()
+        ]
+
+    def _plan(self, front: "_Front", made: Recomputed) -> Squeezed:
+        if made not in self._planned:
+            better = reorder(made.schedule)
             origin = tuple(front.order[made.origin[step]] for step in better.order)
-            found = replace(
-                found, plan=better.plan, origin=origin, added_operations=made.operations
+            self._planned[made] = replace(
+                self.plain, plan=better.plan, origin=origin, added_operations=made.operations
             )
-        if budget_bytes is None or found.plan.plan.peak_bytes <= budget_bytes:
-            break
-    return found
+        return self._planned[made]
+
+
+def _smaller(one: Squeezed, other: Squeezed) -> Squeezed:
+    return other if other.plan.plan.peak_bytes < one.plan.plan.peak_bytes else one
 
 
 class _Front:
@@ -107,6 +185,45 @@ class _Front:
         self._recomputation = recomputation
         self._ends = recomputation.choices(PRICE_MAX)
         self._loads: dict[Recomputed, int] = {}
+
+    @cached_property
+    def checkpoints(self) -> list[Checkpoints]:
+        """Checkpoints for some of the choices, which keep less and less for the second part."""
+        stride = -(-len(self._ends) // BASES_MAX)
+        made = [self._made(end) for end in range(0, len(self._ends), stride)]
+        costs, turn = self._recomputation.operations, self._recomputation.turn
+        return [Checkpoints(each, costs, turn) for each in dict.fromkeys(made)]
+
+    def nested(self, which: Checkpoints, budget_bytes: int, most: float) -> Recomputed | None:
+        """Return the schedule of most slots whose live bytes fit a budget; None if none does."""
+        unit = _unit_bytes(budget_bytes)
+        least = _least_slots(which, unit, most)
+        if least is None:
+            return None
+        low, high, guess, best = least - 1, SLOTS + 1, max(least, budget_bytes // unit), None
+        for _ in range(GUESSES):
+            if not low < guess < high:
+                guess = (low + high) // 2
+            if guess == low:
+                break
+            made = which.written(unit, guess)
+            load = None if made is None else self.load(made)
+            if load is not None and load <= budget_bytes:
+                low, best = guess, made
+            else:
+                high = guess
+            guess += (budget_bytes - load) // unit if load is not None else 0
+        return best
+
+    def fewest(self, which: Checkpoints, budget_bytes: int, most: float) -> Recomputed | None:
+        """Return the schedule in as few slots as possible; None if it exceeds a budget."""
+        best = None
+        while (least := _least_slots(which, _unit_bytes(budget_bytes), most)) is not None:
+            made = which.written(_unit_bytes(budget_bytes), least)
+            if made is None or made.operations > most or self.load(made) > budget_bytes:
+                break
+            best, budget_bytes = made, self.load(made) - 1
+        return best
 
     def within(self, budget_bytes: int, most: float) -> Iterator[Recomputed]:
         """Yield choices whose live bytes fit a budget and that add at most `most` operations."""
@@ -160,15 +277,43 @@ class _Front:
         return self._recomputation.written(before ^ frozenset(sorted(before ^ after)[:number]))
 
 
-def _candidates(
-    fronts: Sequence[_Front], budget_bytes: int | None, most: float
+def _checkpointed(
+    fronts: Sequence[_Front], budget_bytes: int, most: float, *, smallest: bool = False
 ) -> Iterator[tuple[_Front, Recomputed]]:
-    """Yield choices to plan, best first; later ones serve if a plan ends above its live bytes."""
-    if budget_bytes is not None:
-        within = [_paired(front, front.within(budget_bytes, most)) for front in fronts]
-        yield from merge(*within, key=lambda pair: pair[1].operations)
-    smallest = [(front, front.smallest(most)) for front in fronts]
-    yield min(smallest, key=lambda pair: (pair[0].load(pair[1]), pair[1].operations))
+    """Yield schedules with checkpoints within a budget, by increasing operations."""
+    if budget_bytes <= 0:
+        return
+    pairs = [(front, which) for front in fronts for which in front.checkpoints]
+    unit = _unit_bytes(budget_bytes)
+    guesses = {pair: pair[1].added(unit, SLOTS) for pair in pairs}
+    found: list[tuple[_Front, Recomputed]] = []
+    for pair in sorted(pairs, key=lambda pair: guesses[pair] or 0):
+        front, which = pair
+        guess = guesses[pair]
+        if guess is None or guess > most:
+            continue
+        made = (front.fewest if smallest else front.nested)(which, budget_bytes, most)
+        if made is not None and made.operations <= most:
+            found.append((front, made))
+            if not smallest:
+                most = made.operations
+    yield from sorted(found, key=lambda each: each[1].operations)
+
+
+def _unit_bytes(budget_bytes: int) -> int:
+    """Return the bytes of a slot; slots are a little more than a budget, as they are rounded up."""
+    return -(-budget_bytes * 9 // (8 * SLOTS))
+
+
+def _least_slots(which: Checkpoints, unit_bytes: int, most: float) -> int | None:
+    """Return the fewest slots in which a chain runs with at most so many operations."""
+
+    def holds(slots: int) -> bool:
+        added = which.added(unit_bytes, slots)
+        return added is not None and added <= most
+
+    found = _first(SLOTS + 1, lambda slots: slots > SLOTS or holds(slots))
+    return None if found > SLOTS else found
 
 
 def _paired(front: _Front, choices: Iterator[Recomputed]) -> Iterator[tuple[_Front, Recomputed]]:

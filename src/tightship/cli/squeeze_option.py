@@ -1,0 +1,20 @@
+"""Defines the options of `tightship cost` that trade operations for bytes."""
+
+import argparse
+
+
+def add_squeeze(command: argparse.ArgumentParser) -> None:
+    """Add `--squeeze` and `--frontier`."""
+    command.add_argument(
+        "--squeeze",
+        nargs="?",
+        const="",
+        metavar="BYTES|PERCENT",
+        help="fit a training step with SGD into a budget, by reordering and recomputation",
+    )
+    command.add_argument(
+        "--frontier",
+        action="store_true",
+        help="show what each budget costs in operations, for training and inference; OUT is its "
+        "picture, with the plan of `--squeeze` marked",
+    )

@@ -1,0 +1,51 @@
+"""Tests `tightship cost --frontier`: a table, JSON, a picture, and the exit code of a budget."""
+
+import json
+
+import pytest
+
+from tests.cli.test_cost_command import run
+from tests.cost.test_frontier import products
+
+
+@pytest.fixture(scope="module")
+def chain_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chain") / "chain.onnx"
+    path.write_bytes(products(12).model)
+    return path
+
+
+def test_a_table_of_budgets_is_printed(capsys, chain_file):
+    code, out, _ = run(capsys, chain_file, "--frontier")
+    assert code == 0
+    assert "training, within" in out
+    assert "inference, within" in out
+    assert "MatMul" in out
+    _, out, _ = run(capsys, chain_file, "--frontier", "--forward-only")
+    assert "training, within" not in out
+
+
+def test_json_has_the_plans_of_both_passes(capsys, chain_file):
+    code, out, _ = run(capsys, chain_file, "--frontier", "--squeeze", "40%", "--json")
+    assert code == 0
+    training, inference = json.loads(out)["frontier"]
+    assert (training["pass"], inference["pass"]) == ("training", "inference")
+    (chosen,) = (point for point in training["points"] if point["chosen"])
+    assert chosen["peak_bytes"] <= training["budget_bytes"]
+    assert chosen["again"]["MatMul"] > 0
+    assert training["points"][0]["peak_bytes"] > chosen["peak_bytes"]
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_the_picture_marks_the_plan_of_the_budget(capsys, chain_file, tmp_path, suffix):
+    picture = tmp_path / f"frontier{suffix}"
+    assert run(capsys, chain_file, "--frontier", "--squeeze", "40%", "-o", picture)[0] == 0
+    text = picture.read_text()
+    assert text.count("chosen: ") == 1
+    assert "operations against bytes" in text
+
+
+@pytest.mark.parametrize(("budget", "code"), [("64KiB", 0), ("20KiB", 1), ("49KiB", 3)])
+def test_the_exit_code_tells_a_proof_from_a_search_that_ended(capsys, chain_file, budget, code):
+    assert run(capsys, chain_file, "--frontier", "--squeeze", budget)[0] == code
+    assert run(capsys, chain_file, "--squeeze", budget)[0] == code
