@@ -53,7 +53,7 @@ template <int Bits> struct Elements {
     Elements(Bytes packed, int sign)
         : packed(reinterpret_cast<Ints>(flipped(packed, all_bytes(sign * kRepeats)))) {}
 
-    Vector part(int part) const {
+    static Vector part_of(Ints packed, int part) {
 #if TIGHTSHIP_VECTOR_BYTES == 64
         if constexpr (Bits < 8) { // a permutation looks at the last four bits of an index
             const Ints lane = lane_numbers() & Decoder<Bits>::kMask;
@@ -75,27 +75,30 @@ template <int Bits> struct Elements {
 /// Sums of some columns and rows, held in registers.
 template <int Bits, int Columns, int Rows> class ExactTile {
   public:
-    static void run(const BlockTask &task, int64_t column, int64_t row) {
-        ExactTile tile(task, column, row);
+    static void run(const Common<Bits> &common, int64_t column, int64_t row) {
+        const BlockTask &task = common.task;
+        ExactTile tile(common, column, row);
         for (int64_t block = 0; block < task.blocks; block += kWidth)
             tile.add_blocks(block, task.blocks - block < kWidth ? task.blocks - block : kWidth);
         write_sums(task, row, column, tile.sums_);
     }
 
   private:
-    ExactTile(const BlockTask &task, int64_t column, int64_t row)
-        : decoder_(task.format), strip_(task, column), fetches_(row == 0), first_(task, row),
-          row_floats_(task.shared_row / 4),
+    ExactTile(const Common<Bits> &common, int64_t column, int64_t row)
+        : decoder_(common.decoder), strip_(common, column), fetches_(row == 0),
+          first_(common.task, row), row_floats_(common.task.shared_row / 4),
           // Bytes of 8 bits are read as signed numbers.
           sign_(Bits == 8 ? decoder_.sign ^ Decoder<Bits>::kMiddle : decoder_.sign) {}
 
     void add_blocks(int64_t block, int64_t count) {
         Vector scales[Columns];
+#pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column) {
             scales[column] = decoder_.floats(strip_.scales[column], block, count);
             if (decoder_.zeros != BlockZeros::kMiddle) {
                 const Vector zero =
                     scales[column] * decoder_.zero(strip_.zeros[column], block, count);
+#pragma GCC unroll 4
                 for (int row = 0; row < Rows; ++row)
                     sums_[column][row] += zero * load(first_.sums + row * row_floats_ + block);
             }
@@ -110,21 +113,41 @@ template <int Bits, int Columns, int Rows> class ExactTile {
         }
     }
 
+    /// Adds a line's products. Each sum has one order of additions, whatever the tile.
     void add_line(int64_t at, int64_t count, Ints block_of, const Vector (&scales)[Columns]) {
         const float *line = first_.lines + at / kLine * ExactRow<Bits>::kElements;
+        const float *given[Rows];
+#pragma GCC unroll 4
+        for (int row = 0; row < Rows; ++row) {
+            given[row] = line + row * row_floats_;
+            asm("" : "+r"(given[row])); // one address a row, not one for each of its parts
+        }
+        Ints packed[Columns];
+#pragma GCC unroll 4
+        for (int column = 0; column < Columns; ++column)
+            packed[column] =
+                Elements<Bits>(load_bytes(strip_.quants[column] + at, count), sign_).packed;
+        Vector parts[Columns][Rows] = {};
+#pragma GCC unroll 16
+        for (int part = 0; part < ExactRow<Bits>::kParts; ++part) {
+            Vector elements[Columns];
+#pragma GCC unroll 4
+            for (int column = 0; column < Columns; ++column)
+                elements[column] = Elements<Bits>::part_of(packed[column], part);
+#pragma GCC unroll 4
+            for (int row = 0; row < Rows; ++row) {
+                const Vector some = loaded_once(given[row] + part * kWidth);
+#pragma GCC unroll 4
+                for (int column = 0; column < Columns; ++column)
+                    parts[column][row] += elements[column] * some;
+            }
+        }
 #pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column) {
-            const Elements<Bits> elements(load_bytes(strip_.quants[column] + at, count), sign_);
             const Vector scale = spread(scales[column], block_of);
-            Vector parts[Rows] = {};
-#pragma GCC unroll 16
-            for (int part = 0; part < ExactRow<Bits>::kParts; ++part) {
-                const Vector element = elements.part(part);
-                for (int row = 0; row < Rows; ++row)
-                    parts[row] += element * load(line + row * row_floats_ + part * kWidth);
-            }
+#pragma GCC unroll 4
             for (int row = 0; row < Rows; ++row)
-                sums_[column][row] += parts[row] * scale;
+                sums_[column][row] += parts[column][row] * scale;
         }
     }
 

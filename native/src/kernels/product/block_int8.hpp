@@ -124,17 +124,18 @@ template <int Bits> struct Line {
 /// Sums of some columns and rows, held in registers.
 template <int Bits, int Columns, int Rows> class Int8Tile {
   public:
-    static void run(const BlockTask &task, int64_t column, int64_t row) {
-        Int8Tile tile(task, column, row);
+    static void run(const Common<Bits> &common, int64_t column, int64_t row) {
+        const BlockTask &task = common.task;
+        Int8Tile tile(common, column, row);
         for (int64_t block = 0; block < task.blocks; block += kWidth)
             tile.add_blocks(block, task.blocks - block < kWidth ? task.blocks - block : kWidth);
         write_sums(task, row, column, tile.sums_);
     }
 
   private:
-    Int8Tile(const BlockTask &task, int64_t column, int64_t row)
-        : decoder_(task.format), strip_(task, column), fetches_(row == 0), first_(task, row),
-          row_bytes_(task.shared_row) {}
+    Int8Tile(const Common<Bits> &common, int64_t column, int64_t row)
+        : decoder_(common.decoder), strip_(common, column), fetches_(row == 0),
+          first_(common.task, row), row_bytes_(common.task.shared_row) {}
 
     const char *line_of(int row) const { return first_.lines + row * row_bytes_; }
 
@@ -146,51 +147,54 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
 
     void add_blocks(int64_t block, int64_t count) {
         Vector scales[Columns], given[Rows];
+#pragma GCC unroll 4
         for (int row = 0; row < Rows; ++row)
             given[row] = floats_of_row(first_.scales, row, block);
+#pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column)
             scales[column] = decoder_.floats(strip_.scales[column], block, count);
         if (decoder_.zeros != BlockZeros::kMiddle)
             add_zeros(block, count, scales, given);
-        if constexpr (Rows == 1)
-            for (int column = 0; column < Columns; ++column)
-                scales[column] *= given[0];
+        Vector factors[Columns][Rows];
+#pragma GCC unroll 4
+        for (int column = 0; column < Columns; ++column)
+#pragma GCC unroll 4
+            for (int row = 0; row < Rows; ++row)
+                factors[column][row] = scales[column] * given[row];
         const int64_t first = block * decoder_.bytes, end = first + count * decoder_.bytes;
         if (fetches_)
             strip_.fetch_scales(block * decoder_.scale_bytes);
         for (int64_t at = first; at < end; at += kLine) {
             if (fetches_)
                 strip_.fetch_quants(at);
-            add_line(at, end - at, decoder_.block_of((at - first) / kLine), scales, given);
+            add_line(at, end - at, decoder_.block_of((at - first) / kLine), factors);
         }
     }
 
-    void add_line(int64_t at, int64_t count, Ints block_of, const Vector (&scales)[Columns],
-                  const Vector (&given)[Rows]) {
-        const int64_t line = at / kLine * Int8Row<Bits>::kLineBytes;
-        Vector near[Rows];
-        if constexpr (Rows > 1)
-            for (int row = 0; row < Rows; ++row)
-                near[row] = spread(given[row], block_of);
+    void add_line(int64_t at, int64_t count, Ints block_of,
+                  const Vector (&factors)[Columns][Rows]) {
+        const char *given[Rows];
+#pragma GCC unroll 4
+        for (int row = 0; row < Rows; ++row) {
+            given[row] = line_of(row) + at / kLine * Int8Row<Bits>::kLineBytes;
+            asm("" : "+r"(given[row])); // one address a row, not one for each of its parts
+        }
 #pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column) {
             const Line<Bits> quants(load_bytes(strip_.quants[column] + at, count), decoder_.sign);
-            const Vector scale = spread(scales[column], block_of);
-#pragma GCC unroll 2
-            for (int row = 0; row < Rows; ++row) {
-                const Vector dots = floats_of(quants.dots(line_of(row) + line));
-                if constexpr (Rows > 1)
-                    sums_[column][row] += dots * (scale * near[row]);
-                else
-                    sums_[column][row] += dots * scale;
-            }
+#pragma GCC unroll 4
+            for (int row = 0; row < Rows; ++row)
+                sums_[column][row] +=
+                    floats_of(quants.dots(given[row])) * spread(factors[column][row], block_of);
         }
     }
 
     void add_zeros(int64_t block, int64_t count, const Vector (&scales)[Columns],
                    const Vector (&given)[Rows]) {
+#pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column) {
             const Vector zero = decoder_.zero(strip_.zeros[column], block, count);
+#pragma GCC unroll 4
             for (int row = 0; row < Rows; ++row)
                 sums_[column][row] +=
                     scales[column] * given[row] * (zero * floats_of_row(first_.sums, row, block));

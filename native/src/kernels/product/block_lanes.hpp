@@ -248,10 +248,70 @@ inline Bytes signed_by(Bytes x, Bytes sign) {
 
 #endif
 
+/// Adds the lanes of each of some vectors. Lanes are added in the order of `sum_of`, those of all
+/// vectors at once where there are as many as a tree of additions takes.
+template <int Count>
+[[gnu::always_inline]] inline void add_lanes(const Vector (&from)[Count], float *to) {
+#if TIGHTSHIP_VECTOR_BYTES == 64
+    if constexpr (Count % 8 == 0 || Count == 4) {
+        constexpr int kPairs = Count == 4 ? 2 : 4;
+        const auto halves = [&](int at) {
+            const Vector a = from[at], b = from[at + 1];
+            return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44),
+                                 _mm512_shuffle_f32x4(a, b, 0xEE));
+        };
+        const auto quarters = [&](int at) {
+            const Vector a = halves(at), b = halves(at + 2);
+            return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88),
+                                 _mm512_shuffle_f32x4(a, b, 0xDD));
+        };
+        for (int at = 0; at < Count; at += 2 * kPairs) {
+            const Vector a = quarters(at), b = kPairs == 2 ? a : quarters(at + 4);
+            const Vector pairs =
+                _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+            const Vector sums = pairs + _mm512_movehdup_ps(pairs);
+            for (int each = 0; each < 2 * kPairs; ++each)
+                to[at + each] = sums[each % 4 * 4 + each / 4 * 2];
+        }
+        return;
+    }
+#else
+    if constexpr (Count % 4 == 0) {
+        const auto halves = [&](int at) {
+            const Vector a = from[at], b = from[at + 1];
+            return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20),
+                                 _mm256_permute2f128_ps(a, b, 0x31));
+        };
+        for (int at = 0; at < Count; at += 4) {
+            const Vector a = halves(at), b = halves(at + 2);
+            const Vector pairs =
+                _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
+            const Vector sums = pairs + _mm256_movehdup_ps(pairs);
+            for (int each = 0; each < 4; ++each)
+                to[at + each] = sums[each % 2 * 4 + each / 2 * 2];
+        }
+        return;
+    }
+#endif
+    for (int each = 0; each < Count; ++each)
+        to[each] = sum_of(from[each]);
+}
+
 inline float half_of(const char *from) {
     uint16_t half;
     __builtin_memcpy(&half, from, sizeof half);
     return widened(half);
+}
+
+/// Widens two halves that lie together.
+inline Four two_halves(const char *from) {
+    int both;
+    __builtin_memcpy(&both, from, sizeof both);
+#if TIGHTSHIP_VECTOR_BYTES == 64
+    return _mm_maskz_cvtph_ps(static_cast<__mmask8>(-1), _mm_cvtsi32_si128(both));
+#else
+    return _mm_cvtph_ps(_mm_cvtsi32_si128(both));
+#endif
 }
 
 inline Ints lane_numbers() {

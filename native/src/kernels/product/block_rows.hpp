@@ -83,72 +83,119 @@ template <int Bits> struct Decoder {
     int shift = 0;       ///< a block has 2^shift lanes
 };
 
+constexpr int64_t kStripColumns = 4;
 constexpr int64_t kFetchedLeast = 4096; ///< bytes of quants that are fetched ahead
 constexpr int64_t kFetchedMost = 16384; ///< likewise, in later columns; they stay in the cache
 constexpr int64_t kFetchedInRow = 2048; ///< likewise, in long rows
 
-/// Some columns of the product, that is rows of the matrix, next to one another. Weights pass once
-/// through the caches, in as many streams as a strip has columns, each too short for the
-/// processor's own prefetching: those of the next strips are fetched meanwhile.
-template <int Bits, int Columns> struct Strip {
-    Strip(const BlockTask &task, int64_t column) {
-        const BlockFormat &format = task.format;
-        const int64_t strip = Columns * format.quants_row;
+/// Bytes by which weights are fetched ahead. Weights pass once through the caches, in as many
+/// streams as a strip has columns, each too short for the processor's own prefetching: those of the
+/// next strips are fetched meanwhile.
+struct Ahead {
+    explicit Ahead(const BlockFormat &format) {
+        const int64_t strip = kStripColumns * format.quants_row;
         const int64_t strips = strip < kFetchedLeast ? (kFetchedLeast + strip - 1) / strip : 1;
         const bool is_long = strip > kFetchedMost;
-        quants_ahead = is_long ? kFetchedInRow : strips * strip;
-        scales_ahead = is_long ? 0 : strips * Columns * format.scales_row;
+        quants = is_long ? kFetchedInRow : strips * strip;
+        scales = is_long ? 0 : strips * kStripColumns * format.scales_row;
+    }
+
+    int64_t quants, scales;
+};
+
+/// What the tiles of a task have in common.
+template <int Bits> struct Common {
+    explicit Common(const BlockTask &task) : task(task), decoder(task.format), ahead(task.format) {}
+
+    const BlockTask &task;
+    Decoder<Bits> decoder;
+    Ahead ahead;
+};
+
+/// Some columns of the product, that is rows of the matrix, next to one another.
+template <int Bits, int Columns> struct Strip {
+    Strip(const Common<Bits> &common, int64_t column) : ahead(common.ahead) {
+        const BlockFormat &format = common.task.format;
+        const BlockMatrix &matrix = common.task.matrix;
         for (int each = 0; each < Columns; ++each) {
-            quants[each] = task.matrix.quants + (column + each) * format.quants_row;
-            scales[each] = task.matrix.scales + (column + each) * format.scales_row;
-            zeros[each] = task.matrix.zeros + (column + each) * format.zeros_row;
+            quants[each] = matrix.quants + (column + each) * format.quants_row;
+            scales[each] = matrix.scales + (column + each) * format.scales_row;
+            zeros[each] = matrix.zeros + (column + each) * format.zeros_row;
         }
     }
 
     /// Fetches quants, that is `kLine` bytes of each column from `at` on of later ones.
     void fetch_quants(int64_t at) const {
         for (int column = 0; column < Columns; ++column)
-            __builtin_prefetch(quants[column] + at + quants_ahead);
+            __builtin_prefetch(quants[column] + at + ahead.quants);
     }
 
     /// Fetches the scales of a vector of blocks.
     void fetch_scales(int64_t at) const {
         for (int column = 0; column < Columns; ++column)
-            __builtin_prefetch(scales[column] + at + scales_ahead);
+            __builtin_prefetch(scales[column] + at + ahead.scales);
     }
 
     const char *quants[Columns], *scales[Columns], *zeros[Columns];
-    int64_t quants_ahead, scales_ahead;
+    Ahead ahead;
 };
+
+/// Loads a vector into a register, where GCC would load it anew for each column's product.
+inline Vector loaded_once(const float *from) {
+    Vector some = load(from);
+    asm("" : "+v"(some));
+    return some;
+}
 
 /// Writes the sums of a tile.
 template <int Columns, int Rows>
-void write_sums(const BlockTask &task, int64_t row, int64_t column,
-                const Vector (&sums)[Columns][Rows]) {
+[[gnu::always_inline]] inline void write_sums(const BlockTask &task, int64_t row, int64_t column,
+                                              const Vector (&sums)[Columns][Rows]) {
+    Vector each_sum[Columns * Rows]; // a copy, so that sums need no memory while they are made
+    float totals[Columns * Rows];
+#pragma GCC unroll 16
+    for (int each = 0; each < Columns * Rows; ++each)
+        each_sum[each] = sums[each / Rows][each % Rows];
+    add_lanes(each_sum, totals);
     for (int line = 0; line < Rows; ++line) {
         auto *target = reinterpret_cast<float *>(task.target + (row + line) * task.target_row);
         for (int each = 0; each < Columns; ++each) {
-            const float sum = sum_of(sums[each][line]);
+            const float sum = totals[each * Rows + line];
             target[column + each] = task.bias == nullptr ? sum : sum + task.bias[column + each];
         }
     }
 }
 
-/// Covers a task by tiles of four columns or one, and two rows or one, so that each column's
-/// weights are read from memory once.
+/// Covers some rows of a strip by tiles whose sums fit the registers.
+template <template <int, int, int> class Tile, int Bits, int Rows>
+void cover_rows(const Common<Bits> &common, int64_t column, int64_t row) {
+    constexpr int kColumns = Rows < 4 ? kStripColumns : kStripColumns / 2;
+    for (int64_t after = 0; after < kStripColumns; after += kColumns)
+        Tile<Bits, kColumns, Rows>::run(common, column + after, row);
+}
+
+/// Calls `body(count, row)` for rows in parts of `Most`, half as many and so on, the count a
+/// constant.
+template <int Most, class Body> void by_few(int64_t rows, const Body &body, int64_t row = 0) {
+    for (; rows - row >= Most; row += Most)
+        body(std::integral_constant<int, Most>(), row);
+    if constexpr (Most > 1)
+        by_few<Most / 2>(rows, body, row);
+}
+
+/// Covers a task by tiles, so that each column's weights are read from memory once. The sums of a
+/// row have one order of additions in every tile.
 template <template <int, int, int> class Tile, int Bits> void cover(const BlockTask &task) {
-    const auto rows = [&]<int Columns>(std::integral_constant<int, Columns>, int64_t column) {
-        int64_t row = 0;
-        for (; row + 2 <= task.rows; row += 2)
-            Tile<Bits, Columns, 2>::run(task, column, row);
-        if (row < task.rows)
-            Tile<Bits, Columns, 1>::run(task, column, row);
-    };
+    const Common<Bits> common(task);
     int64_t column = task.first_column;
-    for (; column + 4 <= task.column_end; column += 4)
-        rows(std::integral_constant<int, 4>(), column);
+    for (; column + kStripColumns <= task.column_end; column += kStripColumns)
+        by_few<4>(task.rows, [&]<int Rows>(std::integral_constant<int, Rows>, int64_t row) {
+            cover_rows<Tile, Bits, Rows>(common, column, row);
+        });
     for (; column < task.column_end; ++column)
-        rows(std::integral_constant<int, 1>(), column);
+        by_few<4>(task.rows, [&]<int Rows>(std::integral_constant<int, Rows>, int64_t row) {
+            Tile<Bits, 1, Rows>::run(common, column, row);
+        });
 }
 
 template <template <int, int, int> class Tile> void cover(const BlockTask &task) {

@@ -101,6 +101,29 @@ def test_shapes_of_language_models_are_right(form, rows, mode, most):
 
 
 @pytest.mark.parametrize("most", HERE)
+@pytest.mark.parametrize("mode", ["exact", "int8"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        Form(4, 32, scale="float16"), Form(8, 32, scale="float16"), Form(4, 64, zeros="packed"),
+        Form(8, 16, zeros="floats"), Form(2, 128), Form(8, 64, by_row=True, is_signed=True),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_row_has_the_same_bits_among_up_to_eight(form, mode, most):
+    """Steps of several sessions at once give each what it gets alone."""
+    for columns, depth in ((71, 672), (6, 90)):
+        weights = matrix(form, columns, depth)
+        x = np.random.default_rng(columns).standard_normal((8, depth), np.float32)
+        bias = np.linspace(-1, 1, columns, dtype=np.float32)
+        alone = [product(x[row : row + 1], weights, mode, bias=bias, most=most) for row in range(8)]
+        for rows in range(2, 9):
+            for first in {0, 8 - rows}:
+                found = product(x[first : first + rows], weights, mode, bias=bias, most=most)
+                assert found.tobytes() == np.concatenate(alone[first : first + rows]).tobytes()
+
+
+@pytest.mark.parametrize("most", HERE)
 @pytest.mark.parametrize(("mode", "rows"), [("exact", 3), ("int8", 3), ("int8", 20)])
 @pytest.mark.parametrize(("bits", "block"), [(8, 64), (4, 128), (2, 1024), (4, 32)])
 def test_extreme_quants_do_not_overflow(bits, block, mode, rows, most):

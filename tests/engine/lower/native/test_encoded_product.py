@@ -36,6 +36,21 @@ def test_products_are_right(kind: str, most: str) -> None:
         assert (np.abs(found[0] - wanted) <= bound).all()
 
 
+@pytest.mark.parametrize("most", HERE)
+@pytest.mark.parametrize("kind", ROW_CODES)
+def test_a_row_has_the_same_bits_among_up_to_eight(kind: str, most: str) -> None:
+    """Steps of several sessions at once give each what it gets alone."""
+    depth = 2 * ROW_CODES[kind][0] + 256 * (ROW_CODES[kind][0] == 32)
+    raw, _ = rows_of(kind, 71, depth)
+    x = np.random.default_rng(5).standard_normal((8, depth)).astype(np.float32)
+    bias = np.linspace(-1, 1, 71, dtype=np.float32)
+    alone = [product(x[row : row + 1], raw, kind, bias, most, 1) for row in range(8)]
+    for rows in range(2, 9):
+        for first in {0, 8 - rows}:
+            found = product(x[first : first + rows], raw, kind, bias, most, 2)
+            assert found.tobytes() == np.concatenate(alone[first : first + rows]).tobytes()
+
+
 def product(
     x: np.ndarray, raw: np.ndarray, kind: str, bias: np.ndarray | None, most: str, threads: int
 ) -> np.ndarray:
