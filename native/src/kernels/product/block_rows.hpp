@@ -103,7 +103,7 @@ struct Ahead {
     int64_t quants, scales;
 };
 
-/// What the tiles of a task have in common.
+/// Arguments that all tiles of a task have.
 template <int Bits> struct Common {
     explicit Common(const BlockTask &task) : task(task), decoder(task.format), ahead(task.format) {}
 
