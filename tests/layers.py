@@ -8,12 +8,10 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     driver | plug | backend | torch_compile
     embedding
     types, names for annotations
-    memory | loading.entry | training | cost
-    loading.shared
-    loading.unprepared
+    budget
+    memory | loading.entry | training | cost, above loading.shared, above loading.unprepared
     loading.preparing | loading.first_shapes | loading.session_plan | loading.stored_session_plan
-    loading.session_programs | loading.planned_session
-    loading.opening
+    loading.session_programs | loading.planned_session, above loading.opening, above
     loading.decoder_shapes
     loading: tuning | restoring | activations | prepared_once | model_specializer | input_shapes
     model | loading.budget | loading.reading_process
@@ -24,16 +22,13 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.feeds | model.step_sizes
     engine
     text, which a model's sessions import for texts alone
-    view | trace.workload
-    trace.replay
+    difference
+    view | trace.workload, above trace.replay
     frontend | planner | resource | gradients
-    graph
-    prepared_cache
-    late_names, for packages
-    deprecated, for all who have renamed something
+    graph, above prepared_cache
+    late_names, for packages, above deprecated, for all who have renamed something
     quantity | forks | atomic_file | sha256
-    trace.rmm_log | trace.torch_snapshot | safetensors
-    trace.events
+    trace.rmm_log | trace.torch_snapshot | safetensors, above trace.events
     public_calls, for all above it | wrong_arguments
     errors | _core
 
@@ -146,6 +141,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " planner.names planner.plan planner.penalties planner.problem planner.verify"
     ),
     "view": "quantity view",
+    "difference": "errors quantity view difference",
+    "budget": "_core atomic_file engine.library errors loading quantity view budget",
     "engine.interruption": "",
     "engine.activations": "errors",
     "engine.kernels": "_core errors graph engine.kernels engine.interruption",
@@ -357,7 +354,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cluster.served_models": "driver.oip engine.library errors public_calls cluster",
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
-        " __version__ cli driver embedding prepared_cache resource text trace cluster"
+        " __version__ budget cli difference driver embedding prepared_cache resource text trace"
+        " cluster"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
@@ -368,7 +366,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "gradients": "graph.backward",
     "": (  # `tightship` itself
         "_core errors graph late_names planner engine.arenas.arena_group engine.plan.memory_plan"
-        " engine.primitive_cache model memory loading training resource backend cluster driver"
+        " engine.primitive_cache model memory loading training resource backend budget cluster"
+        " difference driver"
         " embedding frontend gradients plug serve text types"
     ),
 }

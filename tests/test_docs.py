@@ -25,7 +25,7 @@ CODED = re.compile(r"`([^`\n]+)`")
 PLACE = re.compile(r"(?:[a-z0-9_]+/)+[a-z0-9_]+(?:\.[a-z]+)?|\w+\.(?:py|cpp|hpp|js)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 VARIABLE = re.compile(r"\bTIGHTSHIP_\w+")
-NAME = re.compile(r"\btightship(?:\.\w+)+")
+NAME = re.compile(r"\btightship(?!\.(?:toml|lock)\b)(?:\.\w+)+")
 
 OF_OTHERS = {
     "--target": "pip",

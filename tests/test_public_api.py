@@ -269,7 +269,7 @@ PAGES = [
     *(path for path in (ROOT / "examples").rglob("*") if path.suffix in {".py", ".md"}),
 ]
 IMPORT = re.compile(r"^\s*from (tightship[\w.]*) import \(?([\w, ]+)", re.MULTILINE)
-PATH = re.compile(r"(?<![\w./#-])tightship(?:\.\w+)+")
+PATH = re.compile(r"(?<![\w./#-])tightship(?!\.(?:toml|lock)\b)(?:\.\w+)+")
 NO_PAGES = {"modules.md", "deprecated.md"}
 """Lists of all modules, and of old spellings."""
 

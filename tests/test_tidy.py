@@ -66,6 +66,7 @@ ENVIRONMENT_READERS = {
     "src/tightship/resource/private_folder.py": "where the system has a user's runtime folder",
     "src/tightship/engine/library.py": "which libdnnl, before anything is loaded",
     "src/tightship/engine/primitive_cache.py": "its capacity, before anything is compiled",
+    "src/tightship/budget/isa.py": "kernels for a named instruction set, in a process that plans",
     "src/tightship_start/__init__.py": "whether NumPy asks for huge pages, before its import",
     "src/tightship/public_calls.py": "how much of a traceback a user sees",
 }

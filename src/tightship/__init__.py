@@ -58,7 +58,9 @@ from tightship.errors import LibraryError
 
 if TYPE_CHECKING:
     from tightship import backend as backend
+    from tightship import budget as budget
     from tightship import cluster as cluster
+    from tightship import difference as difference
     from tightship import driver as driver
     from tightship import embedding as embedding
     from tightship import frontend as frontend
@@ -80,7 +82,9 @@ else:
     __getattr__ = late_names(
         __name__,
         backend="",
+        budget="",
         cluster="",
+        difference="",
         driver="",
         embedding="",
         frontend="",

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
         Shapes,
         TracedFunction,
     )
-    from tightship.engine.plan.memory_plan import PlannedStep, PlannedTensor, TensorKind
+    from tightship.engine.plan.memory_plan import (
+        PlannedStep,
+        PlannedTensor,
+        PlannedWeight,
+        TensorKind,
+    )
     from tightship.engine.program.program import KernelKind
     from tightship.engine.run.profile import Profile
     from tightship.engine.weights.weight_store import Progress
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from tightship.model.bound_run import BoundRun
     from tightship.training.joint import Differentiated
     from tightship.training.planned import TrainingMemory
-    from tightship.view.picture import Picture, Rectangle, Step
+    from tightship.view.picture import Picture, Rectangle, Step, Weight
     from tightship.view.timing import TimedStep, Timing
 else:
     __getattr__ = late_names(
@@ -34,7 +39,9 @@ else:
             "tightship.engine.compile.compile_graph": (
                 "ExportedProgram ModelSource Shapes TracedFunction"
             ),
-            "tightship.engine.plan.memory_plan": "PlannedStep PlannedTensor TensorKind",
+            "tightship.engine.plan.memory_plan": (
+                "PlannedStep PlannedTensor PlannedWeight TensorKind"
+            ),
             "tightship.engine.program.program": "KernelKind",
             "tightship.engine.run.profile": "Profile",
             "tightship.engine.weights.weight_store": "Progress",
@@ -42,7 +49,7 @@ else:
             "tightship.model.bound_run": "BoundRun",
             "tightship.training.joint": "Differentiated",
             "tightship.training.planned": "TrainingMemory",
-            "tightship.view.picture": "Picture Rectangle Step",
+            "tightship.view.picture": "Picture Rectangle Step Weight",
             "tightship.view.timing": "TimedStep Timing",
         },
     )
@@ -58,6 +65,7 @@ __all__ = [
     "Picture",
     "PlannedStep",
     "PlannedTensor",
+    "PlannedWeight",
     "PrimitiveCacheStatistics",
     "Profile",
     "ProgramStatistics",
@@ -71,4 +79,5 @@ __all__ = [
     "Timing",
     "TracedFunction",
     "TrainingMemory",
+    "Weight",
 ]

@@ -1,11 +1,11 @@
 """Python blocks of pages run in order, and commands print what their pages show.
 
 A block runs after all blocks before it on its page, in a folder that holds `model.onnx`,
-`cell.onnx`, `decoder.onnx`, `encoder.gguf` and `reranker.gguf`. Where a page marks a block
-`<!-- not run: REASON -->`, or `<!-- needs MODULE -->` for a module that is not installed, only its
-syntax is checked. The page about calls of a driver has one that listens, at a free port in the
-place of 8000. Commands without output are understood by the parsers, and run where they end by
-themselves and read no file but those of the folder.
+`cell.onnx`, `decoder.onnx`, `encoder.gguf` and `reranker.gguf`, and a block of TOML as
+`tightship.toml`. Where a page marks a block `<!-- not run: REASON -->`, or `<!-- needs MODULE -->`
+for a module that is not installed, only its syntax is checked. The page about calls of a driver has
+one that listens, at a free port in the place of 8000. Commands without output are understood by the
+parsers, and run where they end by themselves and read no file but those of the folder.
 """
 
 import os
@@ -75,7 +75,14 @@ def port(folder):
     driver.communicate(timeout=60)
 
 
+def write_budgets(page: Path) -> None:
+    """Write the file of budgets that a page shows, if it does, into the working folder."""
+    for fence in fences(page, "toml"):
+        Path("tightship.toml").write_text(fence.text, encoding="utf-8")
+
+
 def run_python(page: Path, port: str = "8000") -> None:
+    write_budgets(page)
     names: dict[str, object] = {"__name__": page.stem}
     for fence in fences(page, "python"):
         text = fence.text.replace("8000", port)
@@ -97,6 +104,7 @@ def test_the_calls_of_a_driver_run(port):
 @pytest.mark.parametrize("page", WITH_SESSIONS, ids=named)
 @pytest.mark.usefixtures("folder")
 def test_a_command_prints_what_its_page_shows(page):
+    write_budgets(page)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for command, shown in sessions(page):
         ran = subprocess.run(

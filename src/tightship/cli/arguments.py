@@ -7,17 +7,17 @@ from tightship import __version__
 from tightship.cli.argument_types import (
     MAX_MEMORY,
     count,
-    lengths,
     pass_name,
     seconds,
     shape,
     size,
-    sizes,
 )
-from tightship.cli.buffer_options import BUFFERS, add_buffer_options, add_place, add_verify
+from tightship.cli.budget_options import add_budget
+from tightship.cli.buffer_options import BUFFERS, add_place, add_verify
 from tightship.cli.cluster_options import add_cluster
 from tightship.cli.context_arguments import add_context
 from tightship.cli.embed_options import add_embed
+from tightship.cli.plan_options import add_plan_options
 from tightship.cli.squeeze_option import add_squeeze
 from tightship.cli.text_options import add_chat, add_generate
 
@@ -29,7 +29,7 @@ TRACE = (
 )
 
 EXIT_CODES = {
-    "plan": "0 fits, 1 does not fit `--max-memory`",
+    "plan": "0 fits, 1 does not fit `--max-memory` (with `--diff`: NEW takes more than OLD)",
     "place": "0 fits, 1 proved not to fit, 3 undecided within the budget",
     "cost": "0 done, 1 proved not to fit a limit, 3 no plan within `--squeeze` was found",
     "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
@@ -93,32 +93,7 @@ def _plan(command: argparse.ArgumentParser) -> None:
     _model_argument(command, "MODEL", MODEL)
     _model_options(command)
     _limit_options(command)
-    add_buffer_options(command, is_shown=False)  # `plan` placed buffers too, in earlier versions
-    command.add_argument(
-        "--split",
-        type=sizes,
-        metavar="N,N,...",
-        help="cut the model into stages for nodes of this memory, with least bytes across cuts",
-    )
-    add_context(
-        command,
-        "plan sessions of a decoder with caches of so many tokens; `-o` then draws peaks "
-        "(.html, .svg)",
-    )
-    command.add_argument(
-        "--sessions",
-        type=lengths,
-        metavar="N,N,...",
-        help="numbers of sessions to plan for, with `--context` (default: 1); with `--max-memory` "
-        "alone, their largest contexts",
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        metavar="OUT",
-        help="write the plan (.csv, .json, .txt), or draw it (.html, .svg)",
-    )
-    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+    add_plan_options(command)
 
 
 def _run(command: argparse.ArgumentParser) -> None:
@@ -377,6 +352,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = 
     "plan": ("show the memory of a model, without loading it", _plan),
     "run": ("load a model, run it, and compare its memory with the plan", _run),
     "view": ("draw a plan, as an interactive page or a still picture", _view),
+    "budget": ("hold the models of a project to budgets of memory", add_budget),
     "cost": ("show what each planning technique saves on a graph", _cost),
     "prepare": ("write a model to a file that processes map and share", _prepare),
     "share": ("measure the memory of several processes with one model", _share),

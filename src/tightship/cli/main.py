@@ -106,7 +106,8 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.texts, unknown = [*options.texts, *unknown], []  # behind options, argparse misses
     if unknown:
         options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
-    if "file" in options and options.file is None:
+    is_named = getattr(options, "diff", None) is not None  # both models, in another option
+    if "file" in options and options.file is None and not is_named:
         options.file = str(resnet50())
     return options
 
@@ -157,6 +158,8 @@ def _run_several(options: argparse.Namespace) -> int:
     match options.command:
         case "chat" | "embed" | "generate":
             return _run_texts(options)
+        case "budget":
+            from tightship.cli.budget_command import run
         case "cache":
             from tightship.cli.cache_command import run
         case "cluster":

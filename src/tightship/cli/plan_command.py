@@ -15,6 +15,13 @@ from tightship.planner.format.suffixes import holds_buffers
 
 def run(options: argparse.Namespace) -> int:
     """Plan a model; a file of buffers, which `tightship place` is for, warns and is placed."""
+    if options.diff is not None:
+        from tightship.cli.difference_option import run_difference  # few plans are compared
+
+        return run_difference(options)
+    if options.old_shape or options.markdown:
+        name = "old-shape" if options.old_shape else "markdown"
+        raise InputError(f"`--{name}` is for `--diff OLD NEW`; give it too, or leave this out.")
     if not holds_buffers(Path(options.file)):
         if options.split is not None:
             from tightship.cli.split_option import run_split  # few plans are split

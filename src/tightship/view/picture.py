@@ -9,7 +9,8 @@ from itertools import pairwise
 class Rectangle:
     """A buffer in a picture: bytes `[offset, offset + size)` in steps `[start, stop)`.
 
-    `shares_with` names the value whose bytes the buffer took over; None for fresh bytes.
+    `shares_with` names the value whose bytes the buffer took over; None for fresh bytes. `type` is
+    the shape and type of its value, where they are known.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Rectangle:
     stop_step: int
     kind: str = "activation"
     shares_with: str | None = None
+    type: str = ""
 
     def is_live(self, step: int) -> bool:
         """Whether the buffer holds its bytes while `step` runs."""
@@ -34,6 +36,16 @@ class Step:
     kernel: str
     live_bytes: int
     dynamic_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A packed constant of a picture, with its shape and type, and the first step that reads it."""
+
+    name: str
+    size_bytes: int
+    type: str = ""
+    step: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,7 @@ class Picture:
         key: Facts that the plan depends on, such as threads, by name.
         inputs: Types of the inputs by name.
         outputs: Types of the outputs by name.
+        weights: Packed constants, whose sizes the part `weights` sums in whole cache lines.
     """
 
     title: str
@@ -66,6 +79,7 @@ class Picture:
     key: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
+    weights: tuple[Weight, ...] = ()
 
     @property
     def peak_bytes(self) -> int:

@@ -78,8 +78,18 @@ def to_json(picture: Picture) -> dict[str, object]:
                 "start_step": rectangle.start_step,
                 "stop_step": rectangle.stop_step,
                 "shares_with": rectangle.shares_with,
+                "type": rectangle.type,
             }
             for rectangle in picture.rectangles
+        ],
+        "weights": [
+            {
+                "name": weight.name,
+                "size_bytes": weight.size_bytes,
+                "type": weight.type,
+                "step": weight.step,
+            }
+            for weight in picture.weights
         ],
     }
 

@@ -8,7 +8,7 @@ from tightship.atomic_file import write_text
 from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
 from tightship.errors import InputError
 from tightship.planner.format import write_csv
-from tightship.view.picture import Picture, Rectangle, Step
+from tightship.view.picture import Picture, Rectangle, Step, Weight
 from tightship.view.report import report, to_json
 from tightship.view.svg import svg
 from tightship.view.timeline import timeline
@@ -32,6 +32,7 @@ def picture_of(plan: MemoryPlan) -> Picture:
         key=plan.key,
         inputs=plan.inputs,
         outputs=plan.outputs,
+        weights=tuple([Weight(w.name, w.size_bytes, w.type, w.step) for w in plan.weights]),
     )
 
 
@@ -82,6 +83,7 @@ def _rectangle(tensor: PlannedTensor) -> Rectangle:
         stop_step=tensor.stop_step,
         kind=tensor.kind,
         shares_with=tensor.shares_with,
+        type=tensor.type,
     )
 
 

@@ -25,7 +25,7 @@ class PlannedTensor:
     """Value or scratchpad at an offset of the arena, live during steps `[start_step, stop_step)`.
 
     `shares_with` names the value whose bytes it took over (in place, or a view); None if it has
-    bytes of its own.
+    bytes of its own. `type` is its shape and type, as `1x64 float32`; empty for scratch.
     """
 
     name: str
@@ -35,6 +35,21 @@ class PlannedTensor:
     start_step: int
     stop_step: int
     shares_with: str | None = None
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWeight:
+    """Constant in the layout that its kernel reads; one read in two layouts is there twice.
+
+    `type` is its shape and type before it was packed, as `64x32 float32`; `step` is the first that
+    reads it, -1 if none does.
+    """
+
+    name: str
+    size_bytes: int
+    type: str = ""
+    step: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +92,7 @@ class MemoryPlan:
         strategies: Arena bytes by planning strategy, for comparison; `none` gives every buffer
             bytes of its own.
         key: What the plan depends on besides the file (threads, CPU, library version).
+        weights: The packed constants that `weights_bytes` counts, each in whole cache lines.
     """
 
     model: str
@@ -90,6 +106,7 @@ class MemoryPlan:
     key: Mapping[str, str]
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
+    weights: tuple[PlannedWeight, ...] = ()
 
     @property
     def arena_bytes(self) -> int:

@@ -6,7 +6,12 @@ The planner is imported on use, because a prepared model comes with its plan.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
+from tightship.engine.plan.memory_plan import (
+    MemoryPlan,
+    PlannedStep,
+    PlannedTensor,
+    PlannedWeight,
+)
 from tightship.engine.program.program import Lowered, Operand, Space
 from tightship.engine.program.schedule import ALIGNMENT, schedule_of
 from tightship.planner import AliasKind, SchedulePlan
@@ -73,6 +78,7 @@ def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[
         key=key,
         inputs={name: _described(operand) for name, operand in lowered.inputs.items()},
         outputs={name: _described(operand) for name, operand in lowered.outputs.items()},
+        weights=tuple(_planned_weights(lowered)),
     )
 
 
@@ -81,6 +87,35 @@ def _described(operand: Operand) -> str:
         return "dynamic"
     shape = "x".join(str(dimension) for dimension in operand.shape) or "scalar"
     return f"{shape} {operand.dtype.value}"
+
+
+def _planned_weights(lowered: Lowered) -> list[PlannedWeight]:
+    types = _types_of_slots(lowered, Space.WEIGHTS)
+    readers: dict[int, int] = {}
+    for index, step in enumerate(lowered.steps):
+        for operand in step.reads:
+            if operand.space is Space.WEIGHTS:
+                readers.setdefault(operand.slot, index)
+    return [
+        PlannedWeight(weight.name, weight.size_bytes, types.get(index, ""), readers.get(index, -1))
+        for index, weight in enumerate(lowered.weights)
+    ]
+
+
+def _types_of_slots(lowered: Lowered, space: Space) -> dict[int, str]:
+    """Return shape and type by slot: those of the largest operand, as parts of it are smaller."""
+    largest: dict[int, Operand] = {}
+    for step in lowered.steps:
+        for operand in (*step.writes, *step.reads):
+            if operand.space is space:
+                other = largest.setdefault(operand.slot, operand)
+                if operand.size_bytes > other.size_bytes:
+                    largest[operand.slot] = operand
+    texts: dict[tuple[object, ...], str] = {}  # a text for each type, however many slots have it
+    return {
+        slot: texts.setdefault((operand.dtype, operand.shape), _described(operand))
+        for slot, operand in largest.items()
+    }
 
 
 def _planned_steps(placement: Placement) -> list[PlannedStep]:
@@ -109,6 +144,7 @@ def _planned_tensors(placement: Placement) -> list[PlannedTensor]:
         for sharing in step.sharing
         if sharing.kind is AliasKind.TIED or (sharing.output, sharing.input) in taken
     }
+    types = _types_of_slots(placement.lowered, Space.ARENA)
     tensors = []
     for index, slot in enumerate(placement.lowered.slots):
         offset = schedule_plan.value_offset(index)
@@ -116,7 +152,7 @@ def _planned_tensors(placement: Placement) -> list[PlannedTensor]:
             stop = max(died.get(index, 0), born[index] + 1)
             tensors.append(
                 PlannedTensor(slot.name, "activation", slot.size_bytes, offset, born[index], stop,
-                              host.get(index))
+                              host.get(index), types.get(index, ""))
             )  # fmt: skip
     for index, step in enumerate(placement.lowered.steps):
         offset = schedule_plan.scratch_offset(index)

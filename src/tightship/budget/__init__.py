@@ -1,0 +1,26 @@
+"""Budgets of memory for the models of a project, checked without loading or running one.
+
+The bytes are those of plans for a named instruction set: the same in every run, and on every
+machine that has it.
+"""
+
+from tightship.budget.budget import Budget, BudgetResult
+from tightship.budget.budget_file import BudgetFile, read_budgets
+from tightship.budget.check import check_budgets
+from tightship.budget.isa import Isa
+from tightship.budget.lock import Locked, locked, read_lock, write_lock
+from tightship.budget.planning import IsaPlanner
+
+__all__ = [
+    "Budget",
+    "BudgetFile",
+    "BudgetResult",
+    "Isa",
+    "IsaPlanner",
+    "Locked",
+    "check_budgets",
+    "locked",
+    "read_budgets",
+    "read_lock",
+    "write_lock",
+]

@@ -1,0 +1,84 @@
+"""Plans models for a named instruction set, in a process of their own."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from tightship.budget.isa import Isa, assume
+from tightship.errors import InputError
+from tightship.loading.entry import plan
+from tightship.loading.reading_process import ReadingProcess
+from tightship.view.picture import Picture
+
+Shapes = Mapping[str, Sequence[int] | int]
+"""Shapes by input, and lengths by the name of a dimension."""
+
+
+class IsaPlanner:
+    """Plans for one instruction set; the end of the `with` block ends the process.
+
+    oneDNN asks for the processor once in a process, so that this one cannot plan for another.
+    """
+
+    def __init__(self, isa: Isa) -> None:
+        """Plan for an instruction set; the process starts with `start`, or with the first plan."""
+        self.isa = isa
+        self._process = ReadingProcess()
+        self._is_set = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the process, unless it runs.
+
+        Raises:
+            InputError: The machine lacks the instruction set.
+        """
+        if not self._is_set:
+            self._process.call(assume, self.isa)
+            self._is_set = True
+
+    def close(self) -> None:
+        """End the process, if it runs."""
+        self._process.end()
+        self._is_set = False
+
+    def plan(self, model: object, shapes: Shapes | None = None, threads: int = 1) -> Picture:
+        """Plan a model as `tightship.plan` does.
+
+        Args:
+            model: Path of a model, bytes of an ONNX file, or an `onnx.ModelProto`.
+            shapes: As for `tightship.plan`.
+            threads: Threads of each kernel.
+
+        Raises:
+            InputError: The machine lacks the instruction set, or the model is none of these.
+            FormatError, GraphError: The errors of `tightship.plan`.
+        """
+        source = _portable(model)
+        self.start()
+        return self._process.call(_picture, source, shapes, threads)
+
+
+def _portable(model: object) -> str | bytes:
+    """Return a model in a form that another process can read."""
+    serialize = getattr(model, "SerializeToString", None)
+    if callable(serialize):
+        return bytes(serialize())
+    if isinstance(model, bytes):
+        return model
+    try:
+        return os.fspath(model)  # type: ignore[call-overload,no-any-return]
+    except TypeError:
+        raise InputError(
+            "A model with a budget is a path, the bytes of an ONNX file, or an `onnx.ModelProto`, "
+            f"not {type(model).__name__}; save a program of torch as a .pt2 file first."
+        ) from None
+
+
+def _picture(model: str | bytes, shapes: Shapes | None, threads: int) -> Picture:
+    return plan(model, shapes=shapes, threads=threads).picture()

@@ -1,0 +1,142 @@
+"""A plugin of pytest: tests fail if the plan of a model takes more than a budget.
+
+    @pytest.mark.tightship_budget("model.onnx", "512MiB", shapes={"batch": 1})
+    def test_the_model_is_small(): ...
+
+    def test_what_is_built_here_is_small(tightship_budget):
+        tightship_budget(model, "64MiB")
+
+This is a package of its own, because importing a module of `tightship` imports that package first,
+and a session without a budget should not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tightship.budget import IsaPlanner
+
+MARK = "tightship_budget"
+ISA = "tightship_isa"
+_PLANNERS = pytest.StashKey["dict[str, IsaPlanner]"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the setting of the instruction set."""
+    parser.addini(
+        ISA, "instruction set that budgets are planned for (default avx2)", default="avx2"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the mark."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARK}(model, limit, shapes=None, threads=1, dynamic=None, isa=None): fail if the plan "
+        'of a model takes more, as ("model.onnx", "512MiB", shapes={"batch": 1}).',
+    )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the processes that planned."""
+    for planner in config.stash.get(_PLANNERS, {}).values():
+        planner.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Hold the models of a test's marks to their budgets before it runs."""
+    for mark in item.iter_markers(MARK):
+        try:
+            _marked(item, *mark.args, **mark.kwargs)
+        except TypeError as error:
+            where = f"@pytest.mark.{MARK}"
+            pytest.fail(f'{where}: {error}; write {where}("model.onnx", "512MiB").', pytrace=False)
+
+
+@pytest.fixture
+def tightship_budget(request: pytest.FixtureRequest) -> Callable[..., int]:
+    """Return a function that fails the test if a model takes more than a budget.
+
+    It takes a model (a path, the bytes of an ONNX file or an `onnx.ModelProto`), a limit such as
+    `"64MiB"`, and `shapes`, `threads`, `dynamic` and `isa` by keyword; it returns the bytes that
+    the model needs.
+    """
+
+    def check(model: object, limit: str | int, **options: Any) -> int:  # noqa: ANN401
+        """Plan the model and compare it with the limit; return the bytes that it needs."""
+        __tracebackhide__ = True
+        is_file = isinstance(model, str | Path)
+        found = _file(request.node, Path(model)) if is_file else model  # type: ignore[arg-type]
+        return _check(request.config, found, _Asked(limit, **options))
+
+    return check
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A limit, and what the plan that it is compared with depends on."""
+
+    limit: str | int
+    shapes: dict[str, Any] | None = None
+    threads: int = 1
+    dynamic: str | int | None = None
+    isa: str | None = None
+
+
+def _marked(
+    item: pytest.Item,
+    model: str | Path,
+    limit: str | int,
+    **options: Any,  # noqa: ANN401
+) -> None:
+    _check(item.config, _file(item, Path(model)), _Asked(limit, **options))
+
+
+def _file(item: pytest.Item, model: Path) -> Path:
+    """Return a model's file: beside the test, or else in the root folder of the tests."""
+    places = [item.path.parent / model, item.config.rootpath / model]
+    for place in places:
+        if place.is_file():
+            return place
+    listed = " nor ".join(f"`{place}`" for place in dict.fromkeys(places))
+    pytest.fail(f"There is no model {listed}.", pytrace=False)
+
+
+def _check(config: pytest.Config, model: object, asked: _Asked) -> int:
+    from tightship.budget.budget import Budget, BudgetResult
+    from tightship.errors import TightshipError
+    from tightship.quantity import parse_bytes
+
+    __tracebackhide__ = True
+    try:
+        limit = parse_bytes(asked.limit, "limit")
+        dynamic = 0 if asked.dynamic is None else parse_bytes(asked.dynamic, "dynamic")
+        name = model if isinstance(model, Path) else Path("the model")
+        budget = Budget(name, limit, dict(asked.shapes or {}), asked.threads, dynamic)
+        planner = _planner(config, asked.isa or str(config.getini(ISA)))
+        result = BudgetResult(budget, planner.plan(model, asked.shapes, asked.threads))
+    except TightshipError as error:
+        pytest.fail(f"Tightship: {error}", pytrace=False)
+    if not result.fits:
+        pytest.fail(result.message(), pytrace=False)
+    return result.needed_bytes
+
+
+def _planner(config: pytest.Config, isa: str) -> IsaPlanner:
+    """Return the planner of a session for an instruction set: one process for all its models."""
+    from tightship.budget.isa import checked_isa
+    from tightship.budget.planning import IsaPlanner
+
+    planners = config.stash.setdefault(_PLANNERS, {})
+    name = checked_isa(isa)
+    if name not in planners:
+        planners[name] = IsaPlanner(name)
+    return planners[name]
