@@ -8,11 +8,13 @@ import pytest
 
 from tests.training.nets import NETS
 from tests.zoo.arena import NOT_A_NUMBER
+from tests.zoo.net import Net
 from tests.zoo.stepwise import readable, single_steps
 from tightship import Adam, Sgd, train
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.engine.run.step_graph import needed
+from tightship.errors import CapacityError
 
 PLAIN = {"without": ["reorder"]}
 ORDERS = {
@@ -113,3 +115,28 @@ def test_steps_run_again_where_that_makes_room():
     with train(net.model, net.loss, Sgd(0.1), recompute=1.0, max_memory=between) as enough:
         assert enough.peak_bytes <= between
         assert enough.memory.recomputed_share <= tight.memory.recomputed_share
+
+
+def test_a_limit_is_met_between_nested_checkpoints_with_the_same_bits():
+    net = Net()
+    x = net.normal("x", 64, 64)
+    for _ in range(40):
+        x = net("Tanh", net("MatMul", x, net.weight(64, 64)))
+    net.output(x)
+    case = net.case()
+    feeds = {**case.feeds, "labels": np.ones((64, 64), np.float32)}
+    found = []
+    with train(case.model, "squared_error", Sgd(0.1)) as plain:
+        memory = plain.memory
+        found.append(([plain.step(feeds) for _ in range(2)], plain.weights()))
+    assert memory.recomputed_share == 0
+    limit = memory.peak_bytes - memory.arena_bytes * 3 // 4
+    with train(case.model, "squared_error", Sgd(0.1), max_memory=limit) as tight:
+        assert tight.memory.peak_bytes <= limit
+        assert 0.2 < tight.memory.recomputed_share < 0.4
+        found.append(([tight.step(feeds) for _ in range(2)], tight.weights()))
+    assert found[0][0] == found[1][0]
+    for name, weight in found[0][1].items():
+        np.testing.assert_array_equal(found[1][1][name], weight)
+    with pytest.raises(CapacityError, match="No plan of a training step within"):
+        train(case.model, "squared_error", Sgd(0.1), max_memory=limit, recompute=0.1)

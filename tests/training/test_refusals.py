@@ -216,7 +216,8 @@ def test_a_statistic_that_is_a_weight_as_well_is_refused():
 
 @pytest.mark.parametrize(("settings", "message"), [
     ({"threads": 0}, "`threads` is 0"),
-    ({"recompute": 2.0}, r"`recompute` is 2\.0; it must be a share"),
+    ({"recompute": -0.5}, r"`recompute` is -0\.5; it must be a share"),
+    ({"recompute": float("nan")}, "`recompute` is nan; it must be a share"),
     ({"max_memory": "much"}, "much"),
     ({"without": ["wishes"]}, "Unknown pass `wishes`"),
 ])  # fmt: skip

@@ -148,8 +148,12 @@ def test_weights_are_copies_unless_asked_otherwise() -> None:
 
 def test_a_limit_is_held_before_anything_is_allocated() -> None:
     net = mlp()
-    with pytest.raises(CapacityError, match=r"A training step needs .*recompute=0\.1"):
+    with pytest.raises(
+        CapacityError, match=r"A training step needs at least .*, or give the batch"
+    ):
         train(net.model, net.loss, Sgd(RATE), max_memory="1MiB")
+    with pytest.raises(CapacityError, match=r"allow more recomputation \(`recompute`\)"):
+        train(net.model, net.loss, Sgd(RATE), max_memory="1MiB", recompute=0.0)
 
 
 def test_gradients_that_are_clipped_are_said_to_be_there_at_once() -> None:

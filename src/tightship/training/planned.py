@@ -3,11 +3,18 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import inf
 
 from tightship.engine.library import library_threads, open_library
 from tightship.engine.lower import rewritten, select
 from tightship.engine.plan.footprint import program_bytes, runtime_bytes
-from tightship.engine.plan.ordered_program import OrderedProgram, arranged, as_given, updating
+from tightship.engine.plan.ordered_program import (
+    OrderedProgram,
+    arranged,
+    as_given,
+    least_arena_bytes,
+    updating,
+)
 from tightship.engine.program.program import Lowered
 from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.errors import CapacityError, InputError
@@ -34,23 +41,30 @@ class Terms:
         without: Passes to leave out; `reorder` keeps the order of steps, `tiles` keeps large
             gradients whole.
         limit_bytes: Most bytes of the whole step; None, the default, sets no limit.
-        recompute: Share of the operations, from 0 to 1, that may be computed again to save memory;
-            0 by default.
+        recompute: Share of the operations that may be computed again to save memory, at least 0;
+            None, the default: as many as the limit needs, and none without a limit.
     """
 
     threads: int = 1
     without: Collection[str] = ()
     limit_bytes: int | None = None
-    recompute: float = 0.0
+    recompute: float | None = None
 
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise InputError(f"`threads` is {self.threads}; it must be at least 1.")
-        if not 0 <= self.recompute <= 1:
+        if self.recompute is not None and not 0 <= self.recompute < inf:
             raise InputError(
                 f"`recompute` is {self.recompute}; it must be a share of the step's operations, "
-                "from 0 to 1."
+                "such as 0.1, and at least 0."
             )
+
+    @property
+    def share(self) -> float:
+        """Largest share of the operations that may be computed again; infinite without a limit."""
+        if self.recompute is None:
+            return 0.0 if self.limit_bytes is None else inf
+        return self.recompute
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +150,7 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
     """Lower and place a step in the order that takes the least memory, within its terms.
 
     Raises:
-        CapacityError: The step exceeds the limit, even with recomputation up to `recompute`.
+        CapacityError: No plan within the limit was found, with recomputation up to `recompute`.
         GraphError: A node cannot be run.
         InputError: A name in `without` is unknown.
         LibraryError: oneDNN cannot be used.
@@ -151,10 +165,12 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
         return _memory(step, held, parts)
 
     parts = _best(ways, terms, memory)
-    if terms.recompute and UNARRANGED not in terms.without:
+    if terms.share and UNARRANGED not in terms.without:
         parts = _with_repeats(ways, parts, terms, memory)
     found = memory(parts)
-    _check(found, terms)
+    if terms.limit_bytes is not None and found.peak_bytes > terms.limit_bytes:
+        beside = found.peak_bytes - found.arena_bytes
+        raise _too_large(found, terms, beside + max(map(_least_bytes, ways)))
     return Planned(step, parts, held, found)
 
 
@@ -196,7 +212,7 @@ def _with_repeats(
         budget = None
         if terms.limit_bytes is not None:
             budget = max(terms.limit_bytes - (beside.peak_bytes - beside.arena_bytes), 0)
-        return part.again(budget, terms.recompute)
+        return part.again(budget, terms.share)
 
     repeated = [[again(index, part) for part in each] for index, each in enumerate(ways)]
     return _best(repeated, terms, memory)
@@ -271,21 +287,35 @@ def _fits(memory: TrainingMemory, limit_bytes: int | None) -> bool:
     return limit_bytes is not None and memory.peak_bytes <= limit_bytes
 
 
-def _check(memory: TrainingMemory, terms: Terms) -> None:
-    if terms.limit_bytes is None or memory.peak_bytes <= terms.limit_bytes:
-        return
-    advice = "" if terms.recompute else ", allow recomputation (`recompute=0.1`)"
+def _least_bytes(ways: Sequence[Part]) -> int:
+    """Bound from below the arena of a program, however its steps run."""
+    return min(least_arena_bytes(part.lowered) for part in ways)
+
+
+def _too_large(memory: TrainingMemory, terms: Terms, least: int) -> CapacityError:
+    """Make the error about the smallest plan that was found, with a bound on any plan's bytes."""
+    limit = terms.limit_bytes or 0
+    found = (
+        f"No plan of a training step within {format_bytes(limit)} was found; every plan takes at "
+        f"least {format_bytes(least)}. The smallest one found"
+    )
+    if limit < least:
+        found = (
+            f"A training step needs at least {format_bytes(least)} in any plan, and the limit is "
+            f"{format_bytes(limit)}. The smallest plan found"
+        )
+    advice = "" if terms.share == inf else ", allow more recomputation (`recompute`)"
     if memory.clipped_bytes:
         advice += (
             f", leave out `clip_norm`, which keeps {format_bytes(memory.clipped_bytes)} of "
             "gradients live at once"
         )
-    raise CapacityError(
-        f"A training step needs {format_bytes(memory.peak_bytes)}, and the limit is "
-        f"{format_bytes(terms.limit_bytes)}: {format_bytes(memory.weights_bytes)} for weights, "
+    return CapacityError(
+        f"{found} takes {format_bytes(memory.peak_bytes)}: "
+        f"{format_bytes(memory.weights_bytes)} for weights, "
         f"{format_bytes(memory.state_bytes)} for the optimizer, "
         f"{format_bytes(memory.arena_bytes)} for the arena. Raise the limit to "
         f"{format_limit(memory.peak_bytes)}{advice}, or give the batch in parts (`accumulate`).",
         needed_bytes=memory.peak_bytes,
-        limit_bytes=terms.limit_bytes,
+        limit_bytes=limit,
     )

@@ -100,7 +100,7 @@ class SplitStep:
         open_library()
         with library_threads(terms.threads):
             lowered = select(rewritten(graph, ()), terms.threads, ())
-        placement = arranged(_forward_first(lowered, parts), share=terms.recompute).placement
+        placement = arranged(_forward_first(lowered, parts), share=terms.share).placement
         self._parts, lowered = parts, placement.lowered
         self._count = _forward_count(lowered, parts)
         read = _read(lowered, parts, self._count) - {*parts.late}

@@ -30,7 +30,7 @@ def train(
     accumulate: int = 1,
     shapes: Mapping[str, Sequence[int] | int] | None = None,
     max_memory: str | int | None = None,
-    recompute: float = 0.0,
+    recompute: float | None = None,
     threads: int = 1,
     without: Collection[str] = (),
 ) -> "Trainer":
@@ -63,8 +63,9 @@ def train(
         shapes: Shapes by input, or lengths by dimension, as for `tightship.plan`.
         max_memory: Most memory that the process may gain, as `"2GiB"` or in bytes; None, the
             default, sets no limit.
-        recompute: Share of the operations, from 0 to 1, that a step may compute again to save
-            memory; with `max_memory` only as many as the limit needs. 0 by default.
+        recompute: Share of the operations that a step may compute again to save memory; with
+            `max_memory` only as many as the limit needs. None, the default, allows any number
+            with `max_memory`, and none without it.
         threads: Threads of each kernel; 1 by default.
         without: Passes to leave out, for comparison; `"reorder"` keeps the order of steps,
             `"tiles"` keeps gradients whole.
@@ -88,7 +89,7 @@ def train(
 
 
 def _terms(
-    threads: int, without: Collection[str], max_memory: str | int | None, recompute: float
+    threads: int, without: Collection[str], max_memory: str | int | None, recompute: float | None
 ) -> "Terms":
     from tightship.deprecated import current_passes
     from tightship.quantity import parse_bytes
@@ -122,7 +123,7 @@ def train_joint(
     seed: int = 0,
     accumulate: int = 1,
     max_memory: str | int | None = None,
-    recompute: float = 0.0,
+    recompute: float | None = None,
     threads: int = 1,
     without: Collection[str] = (),
 ) -> "Trainer":

@@ -6,6 +6,7 @@ whatever runs twice, and so does every bit of the results.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from tightship.engine.plan.placement import Placement, place
 from tightship.engine.program.part_order import with_parts_in_order
@@ -27,6 +28,7 @@ from tightship.graph import element_count
 from tightship.graph.operators import find
 from tightship.planner import AliasKind, Schedule, Step
 from tightship.planner.recompute import NEVER
+from tightship.planner.recompute_bound import least_bytes
 from tightship.planner.squeeze import squeeze
 
 OPERATIONS_PER_BYTE = 7
@@ -135,7 +137,7 @@ def arranged(
     Args:
         lowered: The program.
         budget_bytes: Arena size to reach; None for the smallest found.
-        share: Operations that may be done again, as a share of all.
+        share: Operations that may be done again, as a share of all; infinite for any number.
 
     Raises:
         PlanError: Values are bound to each other in a way that no plan can honour.
@@ -144,13 +146,17 @@ def arranged(
     schedule = schedule_of(lowered)
     operations = operations_of(lowered)
     total = sum(count for count in operations if count != NEVER)
-    found = squeeze(
-        schedule, operations, budget_bytes=budget_bytes, operations_max=int(share * total)
-    )
+    most = None if share == inf else int(share * total)
+    found = squeeze(schedule, operations, budget_bytes=budget_bytes, operations_max=most)
     made = _rewritten(lowered, schedule, found.plan.schedule, found.origin)
     return OrderedProgram(
         place(made, found.plan), found.given_peak_bytes, found.added_operations / max(total, 1)
     )
+
+
+def least_arena_bytes(lowered: Lowered) -> int:
+    """Bound from below the arena of a program, in any order and however often its steps run."""
+    return least_bytes(schedule_of(with_parts_in_order(lowered)))
 
 
 def operations_of(lowered: Lowered) -> list[int]:
