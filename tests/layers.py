@@ -8,7 +8,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     driver | plug | backend | torch_compile
     embedding
     types, names for annotations
-    budget
+    budget | lengths
     memory | loading.entry | training | cost, above loading.shared, above loading.unprepared
     loading.preparing | loading.first_shapes | loading.session_plan | loading.stored_session_plan
     loading.session_programs | loading.planned_session, above loading.opening, above
@@ -142,6 +142,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "view": "quantity view",
     "difference": "errors quantity view difference",
+    "lengths": "errors graph quantity engine loading",
     "budget": "_core atomic_file engine.library errors loading quantity view budget",
     "engine.interruption": "",
     "engine.activations": "errors",
@@ -354,8 +355,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cluster.served_models": "driver.oip engine.library errors public_calls cluster",
     "cli": (
         "atomic_file deprecated errors quantity graph planner view engine model loading cost"
-        " __version__ budget cli difference driver embedding prepared_cache resource text trace"
-        " cluster"
+        " __version__ budget lengths cli difference driver embedding prepared_cache resource text"
+        " trace cluster"
     ),
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
@@ -367,8 +368,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "": (  # `tightship` itself
         "_core errors graph late_names planner engine.arenas.arena_group engine.plan.memory_plan"
         " engine.primitive_cache model memory loading training resource backend budget cluster"
-        " difference driver"
-        " embedding frontend gradients plug serve text types"
+        " lengths difference driver embedding frontend gradients plug serve text types"
     ),
 }
 

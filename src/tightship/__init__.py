@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from tightship import frontend as frontend
     from tightship import gradients as gradients
     from tightship import graph as graph
+    from tightship import lengths as lengths
     from tightship import plug as plug
     from tightship import resource as resource
     from tightship import serve as serve
@@ -90,6 +91,7 @@ else:
         frontend="",
         gradients="",
         graph="",
+        lengths="",
         planner="place",
         plug="",
         resource="SharedArenaPool",

@@ -84,8 +84,8 @@ def test_the_limit_of_the_environment_is_for_models(capsys, csv_file, model_file
     assert "TIGHTSHIP_MAX_MEMORY: `a lot` is not an amount" in err
 
 
-def test_missing_shapes_are_asked_for(capsys, model_file):
-    code, out, err = run(capsys, "plan", model_file)
+def test_missing_shapes_are_asked_for_where_a_limit_is_to_hold(capsys, model_file):
+    code, out, err = run(capsys, "plan", model_file, "--max-memory", "1GiB")
     assert (code, out) == (2, "")
     assert "--shape x=" in err
 

@@ -64,6 +64,10 @@ def test_an_expression_may_be_named_itself():
          "sequence`: that is 11 with `past` 10, `sequence` 1"),
         ({**LENGTHS, "mask": (1, 5)}, "that is 13 with"),
         ({"batch": 2, "ids": (1, 3)}, "`batch` was given the length 2, but it is 1"),
+        ({"batch": 2, "ids": (1, 3)}, "in the shape of input `ids`, 1x3; give one of them"),
+        ({"ids": (1, 3), "past.0": (2, 8, 10, 4)},
+         "Dimension `batch` is 1 in the shape of input `ids`, 1x3, but 2 in that of `past.0`, "
+         "2x8x10x4; give both the same."),
         ({"seq": 3}, "no input and no dimension `seq`; its inputs are: `ids`, .*its named "
          "dimensions: `batch`, `past`, .*`sequence`"),
         ({"batch": 1}, r"`sequence`, has no length; .*shapes=\{'batch': 1, 'sequence': 1\}"),

@@ -1,16 +1,22 @@
 """Implements `tightship plan`: the memory of a model."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tightship.cli.argument_types import max_memory
 from tightship.cli.output import show, show_json, wants_bold
 from tightship.deprecated import current
 from tightship.engine.compile.compile_graph import Settings
+from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
 from tightship.loading import plan as plan_model
 from tightship.planner.format.suffixes import holds_buffers
+
+if TYPE_CHECKING:
+    from tightship.lengths import OpenLengths
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,9 +53,51 @@ def run(options: argparse.Namespace) -> int:
 
 def _plan_model(options: argparse.Namespace) -> int:
     # A plan of sessions, which has returned before, does without these.
+    from tightship.cli.length_table import opened_for
     from tightship.cli.tune_option import tune
-    from tightship.engine.plan.drawing import check_form
+
+    _check_options(options)
+    limit = max_memory(options)
+    settings = Settings(dict(options.shape), options.threads or 1, options.without)
+    is_prepared = holds_prepared(options.file)
+    opened = None if is_prepared else opened_for(options, limit)
+    if opened is not None:
+        settings = replace(settings, shapes=opened.shapes)
+    plan = plan_model(options.file, shapes=settings.shapes, threads=options.threads,
+                      without=settings.without, activations=options.activations,
+                      tune=tune(options, options.file))  # fmt: skip
+    if options.output:
+        plan.save(options.output)
+    _show(plan, opened, limit, as_json=options.json)
+    if limit is not None:
+        from tightship.loading.budget import check_budget
+        from tightship.loading.opening import check_limit
+
+        if is_prepared:
+            check_budget(plan, limit, options.dynamic_memory, None)
+        else:
+            check_limit(plan, options.file, settings, limit, options.dynamic_memory)
+    return 0
+
+
+def _show(
+    plan: MemoryPlan, opened: "OpenLengths | None", limit: int | None, *, as_json: bool
+) -> None:
+    """Print a plan, and the peaks against the lengths that its file leaves open."""
+    from tightship.cli.length_table import json_of, text_of
     from tightship.view.report import report
+
+    if as_json:
+        lengths = {} if opened is None else {"open_lengths": json_of(opened, limit)}
+        show_json({**plan.to_json(), **lengths})
+        return
+    show(report(plan.picture(), bold=wants_bold()))
+    if opened is not None:
+        show("\n" + text_of(opened, limit))
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    from tightship.engine.plan.drawing import check_form
 
     if options.cache is not None:
         raise InputError(
@@ -70,23 +118,3 @@ def _plan_model(options: argparse.Namespace) -> int:
         )
     if options.output is not None:
         check_form(Path(options.output))
-    limit = max_memory(options)
-    settings = Settings(dict(options.shape), options.threads or 1, options.without)
-    plan = plan_model(options.file, shapes=settings.shapes, threads=options.threads,
-                      without=settings.without, activations=options.activations,
-                      tune=tune(options, options.file))  # fmt: skip
-    if options.output:
-        plan.save(options.output)
-    if options.json:
-        show_json(plan.to_json())
-    else:
-        show(report(plan.picture(), bold=wants_bold()))
-    if limit is not None:
-        from tightship.loading.budget import check_budget
-        from tightship.loading.opening import check_limit
-
-        if holds_prepared(options.file):
-            check_budget(plan, limit, options.dynamic_memory, None)
-        else:
-            check_limit(plan, options.file, settings, limit, options.dynamic_memory)
-    return 0

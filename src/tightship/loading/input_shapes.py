@@ -65,13 +65,30 @@ def _names(shape: Shape | None) -> frozenset[str]:
 
 
 def _lengths_of(declared: Declared, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Return the lengths of dimensions in the shapes that are given, the first of each name."""
+    """Return the lengths of dimensions in the shapes that are given.
+
+    Raises:
+        InputError: Two inputs give a dimension different lengths; names both.
+    """
     lengths: dict[str, int] = {}
+    sources: dict[str, str] = {}
     for name, shape in shapes.items():
         for dimension, length in zip(declared.get(name) or (), shape, strict=False):
-            if isinstance(dimension, str) and names_in(dimension) == {dimension}:
-                lengths.setdefault(dimension, length)
+            if not isinstance(dimension, str) or names_in(dimension) != {dimension}:
+                continue
+            if lengths.setdefault(dimension, length) != length:
+                first = sources[dimension]
+                raise InputError(
+                    f"Dimension `{dimension}` is {lengths[dimension]} in the shape of input "
+                    f"`{first}`, {_text(shapes[first])}, but {length} in that of `{name}`, "
+                    f"{_text(shape)}; give both the same."
+                )
+            sources.setdefault(dimension, name)
     return lengths
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
 
 
 def _check_named(
@@ -95,9 +112,11 @@ def _check_named(
             raise InputError(f"Dimension `{name}` was given the length {length}; the least is 0.")
     for name, length in _lengths_of(declared, shapes).items():
         if named.get(name, length) != length:
+            source = next(each for each in shapes if name in (declared.get(each) or ()))
             raise InputError(
                 f"Dimension `{name}` was given the length {named[name]}, but it is {length} in the "
-                "shape of an input; give one of them, or the same."
+                f"shape of input `{source}`, {_text(shapes[source])}; give one of them, or the "
+                "same."
             )
 
 
