@@ -1568,6 +1568,12 @@ class NativeKernel:
         """
 
     @staticmethod
+    def largest_places(dtype: str, images: int, axes: tuple[Sequence[int], Sequence[int], Sequence[int]], window: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel | None:
+        """
+        Make a MaxPool that finds places. Operands: source, target, places (int64). `axes`: lengths of the image, of the result, and what a coordinate adds to a place; `window`: its size, strides, dilations and padding before.
+        """
+
+    @staticmethod
     def sample(how: Sequence[str], aligns_corners: bool, sizes: Sequence[int], lengths: Sequence[int], source_steps: Sequence[int], target_steps: Sequence[int]) -> NativeKernel:
         """
         Make a GridSample. Operands: source, grid, target, of float32. `how`: nearest, linear or cubic; zeros, border or reflection. `sizes`: images, channels, positions. Steps in elements: of images, channels, then spatial axes (source) or positions (target).

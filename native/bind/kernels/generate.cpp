@@ -1,5 +1,6 @@
 #include "tightship/kernels/movement/generate.hpp"
 #include "recorded.hpp"
+#include "tightship/kernels/movement/largest_places.hpp"
 #include "tightship/kernels/movement/narrow_rows.hpp"
 #include "tightship/kernels/movement/sample.hpp"
 #include "tightship/kernels/movement/sequence.hpp"
@@ -60,6 +61,16 @@ taps(const std::vector<std::tuple<std::array<int64_t, 3>, std::vector<Dims>,
     return kernels::taps(axes);
 }
 
+std::shared_ptr<const Kernel> largest_places(const std::string &dtype, int64_t images,
+                                             const std::array<Dims, 3> &axes,
+                                             const std::array<Dims, 4> &window) {
+    const auto type = kernels::element_type(dtype);
+    if (!type)
+        return nullptr;
+    return kernels::largest_places(
+        *type, {images, axes[0], axes[1], window[0], window[1], window[2], window[3], axes[2]});
+}
+
 kernels::Interpolation interpolation(const std::string &name) {
     return name == "nearest"  ? kernels::Interpolation::kNearest
            : name == "linear" ? kernels::Interpolation::kLinear
@@ -94,6 +105,14 @@ void generate_kernels(nb::class_<Kernel> &kernel) {
                     "source, target (float32), scratch. `axes`: elements before, along and after "
                     "the axis, then indices and weights by tap and position; without weights the "
                     "largest element is taken.")
+        .def_static(
+            "largest_places", &largest_places, "dtype"_a, "images"_a, "axes"_a, "window"_a,
+            nb::sig("def largest_places(dtype: str, images: int, axes: tuple[Sequence[int], "
+                    "Sequence[int], Sequence[int]], window: tuple[Sequence[int], "
+                    "Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel | None"),
+            "Make a MaxPool that finds places. Operands: source, target, places (int64). "
+            "`axes`: lengths of the image, of the result, and what a coordinate adds to a "
+            "place; `window`: its size, strides, dilations and padding before.")
         .def_static(
             "sample", &sample, "how"_a, "aligns_corners"_a, "sizes"_a, "lengths"_a,
             "source_steps"_a, "target_steps"_a,

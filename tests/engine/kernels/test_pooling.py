@@ -10,6 +10,7 @@ from onnx import helper
 
 import tightship
 from tests.engine.kernels.typed import typed
+from tightship.errors import GraphError
 
 
 @st.composite
@@ -103,12 +104,13 @@ def test_integers_are_pooled_as_they_are():
 
 
 @pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize("kernel", ["native", "numpy"])
 @pytest.mark.parametrize(
     "attributes",
     [{"strides": [2, 2]}, {"pads": [1, 0, 1, 1]}, {"dilations": [2, 1], "strides": [1, 2]}],
     ids=str,
 )
-def test_where_the_largest_elements_are(attributes, turned):
+def test_where_the_largest_elements_are(attributes, turned, kernel):
     x = np.random.default_rng(2).integers(0, 9, (2, 3, 6, 5)).astype(np.float32)
     node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2],
                             storage_order=turned, **attributes)  # fmt: skip
@@ -120,8 +122,8 @@ def test_where_the_largest_elements_are(attributes, turned):
         graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8
     ).SerializeToString()
     wanted = onnxruntime.InferenceSession(model).run(None, {"x": x})
-    with tightship.load(model) as loaded:
-        assert [step.kernel for step in loaded.plan.steps] == ["numpy"]
+    with tightship.load(model, without=["native"] * (kernel == "numpy")) as loaded:
+        assert [step.kernel for step in loaded.plan.steps] == [kernel]
         found = list(loaded.run({"x": x}).values())
     np.testing.assert_array_equal(found[0], wanted[0])
     np.testing.assert_array_equal(found[1], wanted[1])
@@ -131,3 +133,18 @@ def test_global_pools_reduce_every_spatial_axis():
     x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
     assert typed("GlobalAveragePool", x).run()[0].ravel().tolist() == [5.5, 17.5]
     assert typed("GlobalMaxPool", x).run()[0].ravel().tolist() == [11, 23]
+
+
+def test_elements_are_put_back_where_they_were() -> None:
+    x, places = np.float32([[[[5, 7], [1, 2]]]]), np.array([[[[5, 7], [13, 10]]]])
+    (result,) = typed("MaxUnpool", x, places, kernel_shape=[2, 2], strides=[2, 2]).run()
+    assert result.shape == (1, 1, 4, 4)
+    assert {place: result.ravel()[place] for place in np.flatnonzero(result)} == {
+        5: 5, 7: 7, 13: 1, 10: 2,
+    }  # fmt: skip
+
+
+def test_a_place_outside_the_result_is_refused() -> None:
+    x, places = np.ones((1, 1, 1, 1), np.float32), np.array([[[[4]]]])
+    with pytest.raises(GraphError, match="out of bounds"):
+        typed("MaxUnpool", x, places, kernel_shape=[2, 2], strides=[2, 2]).run()

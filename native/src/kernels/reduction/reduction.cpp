@@ -248,6 +248,8 @@ template <class X, class A = Accumulator<X>> class Reduction : public Kernel {
     }
 
     template <class Body> void each_row(const char *source, const Body &body) const {
+        if (reduced_.is_row())
+            return body(source, reduced_.row_length());
         reduced_.for_each_row(
             1, [&](const auto &offsets, int64_t length) { body(source + offsets[0], length); });
     }

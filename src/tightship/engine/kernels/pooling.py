@@ -42,10 +42,7 @@ def _largest_and_where(context: KernelContext, window: Window) -> Kernel:
     layout = ScratchLayout()
     masks = [layout.slot(np.dtype(np.bool_), context.output_shape()) for _ in range(2)]
     places = layout.slot(np.dtype(np.int64), image)
-    turned = bool(context.integer("storage_order", 0))
-    steps = [
-        element_count(image[:axis] if turned else image[axis + 1 :]) for axis in range(len(image))
-    ]
+    steps = place_steps(context, window)
     counts = [
         (step * np.arange(length)).reshape(-1, *[1] * (len(image) - 1 - axis))
         for axis, (step, length) in enumerate(zip(steps, image, strict=True))
@@ -72,6 +69,26 @@ def _largest_and_where(context: KernelContext, window: Window) -> Kernel:
         np.add(where, images, out=where)
 
     return Kernel("MaxPool", run, layout.size_bytes)
+
+
+def place_steps(context: KernelContext, window: Window) -> list[int]:
+    """Return what a coordinate along each axis adds to a place in the image."""
+    image, turned = window.image, bool(context.integer("storage_order", 0))
+    return [
+        element_count(image[:axis] if turned else image[axis + 1 :]) for axis in range(len(image))
+    ]
+
+
+def unpool(context: KernelContext) -> Kernel:
+    """Put elements at their places in the whole result, zeros elsewhere."""
+    require(not context.has_input(2))
+
+    def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
+        (x, places), (out,) = inputs, outputs
+        out.fill(0)
+        np.put(out, places, x)
+
+    return Kernel("MaxUnpool", run)
 
 
 def average(context: KernelContext) -> Kernel:

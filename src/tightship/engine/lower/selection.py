@@ -30,7 +30,7 @@ from tightship.engine.lower.step_passes.share_tables import share_tables
 from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
 from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.builder import Builder
-from tightship.engine.lower.steps.cost import concat_ns, cost_ns
+from tightship.engine.lower.steps.cost import concat_ns, cost_ns, crowded_ns
 from tightship.engine.lower.steps.emit import emit
 from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
@@ -46,8 +46,8 @@ from tightship.graph import Constant, DType, Graph, Node, Value
 from tightship.graph.operators import body
 from tightship.planner import AliasKind
 
-CONCATS_MATTER = 0.01
-"""Least share of a program's time for which concatenations justify trying another layout."""
+GAINS_MATTER = 0.01
+"""Least share of a program's time that justifies trying another layout."""
 ONEDNN_LENGTH_MAX = 2**31 - 1
 """Longest axis for oneDNN: 3.2 keeps lengths in 32 bits, and may divide by a remainder."""
 OF_INTEGERS = frozenset({"ConvInteger", "MatMulInteger", "MaxPool"})
@@ -167,10 +167,10 @@ def _selected(graph: Graph, threads: int, options: Options, without: Collection[
 def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
     """Choose channels in blocks if that is faster and takes no more memory.
 
-    It can only be if blocks remove concatenations that take time, so it is not tried otherwise.
+    It is tried only if blocks remove what takes time: concatenations, or crowded pixels.
     """
-    joining = concat_ns(lowered)
-    if joining == 0.0 or joining < CONCATS_MATTER * cost_ns(lowered):
+    gained = concat_ns(lowered) + crowded_ns(lowered)
+    if gained == 0.0 or gained < GAINS_MATTER * cost_ns(lowered):
         return lowered
     other = blocked()
     if live_bytes(other) > live_bytes(lowered) or cost_ns(other) >= cost_ns(lowered):

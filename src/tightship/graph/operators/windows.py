@@ -45,7 +45,7 @@ ROWS = (
     Operator("MaxRoiPool", "2 pooled_shape spatial_scale", half=ALLOCATES,
         operands="windows.max_roi_pool", gradient=UNWRITTEN),
     Operator("MaxUnpool", "3 kernel_shape pads strides", half=ALLOCATES,
-        operands="windows.max_unpool", gradient=UNWRITTEN),
+        operands="windows.max_unpool", numpy="pooling.unpool", gradient=UNWRITTEN),
     Operator("MelWeightMatrix", "5 output_datatype", half=ALLOCATES,
         operands="parameters.ones:0 1 2 3 4", gradient=SETTINGS),
     Operator("NonMaxSuppression", "5 center_point_box", operands="indexed.non_max_suppression",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tightship
 from tests.engine.kernels.typed import Typed, typed
-from tests.engine.native_tier import run_natively
+from tests.engine.native_tier import assert_as_numpy, run_natively
 from tests.zoo.net import Case, Net
 from tests.zoo.oracle import assert_near, expected
 
@@ -60,6 +60,31 @@ def test_windows_are_pooled(attributes, pad, counts_padding):
         operator, more = "AveragePool", {"count_include_pad": counts_padding}
     pads = [pad if k > 1 else 0 for k in attributes["kernel_shape"]] * 2
     check(typed(operator, seeded(2, 3, 7, 8), pads=pads, **more, **attributes), 2)
+
+
+@given(
+    st.fixed_dictionaries(POOLED), st.integers(0, 1), st.booleans(), st.integers(1, 3),
+    st.sampled_from(["float32", "float64"]),
+)  # fmt: skip
+@settings(max_examples=80)
+def test_places_of_the_largest_are_found(attributes, pad, turned, threads, dtype):
+    x = np.random.default_rng(pad).integers(0, 5, (2, 3, 7, 8)).astype(dtype)
+    x[0, 0, 2:5, 2:5] = np.nan
+    pads = [pad if k > 1 else 0 for k in attributes["kernel_shape"]] * 2
+    case = typed("MaxPool", x, outputs=2, pads=pads, storage_order=int(turned), **attributes)
+    assert_as_numpy(case, threads)
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 700), (1, 2, 3, 4, 5), (1, 1, 2, 600)])
+def test_places_are_found_on_one_to_three_axes(shape):
+    rank = len(shape) - 2
+    attributes = {"kernel_shape": [2] * rank, "strides": [1] * (rank - 1) + [2]}
+    assert_as_numpy(typed("MaxPool", seeded(*shape), outputs=2, **attributes), 2)
+
+
+def test_places_of_integers_are_left_to_numpy():
+    case = typed("MaxPool", np.zeros((1, 1, 3), np.int8), outputs=2, kernel_shape=[2])
+    assert run_natively(case.node, case.inputs, case.like) is None
 
 
 def test_what_is_largest_may_be_no_number():

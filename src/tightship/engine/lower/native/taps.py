@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tightship._core import MemoryDesc, NativeKernel
-from tightship.engine.kernels.kernel_context import require
-from tightship.engine.kernels.pooling import limits_of_average, pool_window
+from tightship.engine.kernels.kernel_context import KernelContext, covered, require
+from tightship.engine.kernels.pooling import limits_of_average, place_steps, pool_window
 from tightship.engine.kernels.resize import Taps, resize_taps
 from tightship.engine.kernels.window import Window
 from tightship.engine.lower.native.lookup import nearest
@@ -27,12 +27,30 @@ def resize(builder: Builder, node: Node) -> None:
 
 def largest(builder: Builder, node: Node) -> None:
     context = site_of(builder, node)
-    require(not context.has_output(1))
+    if context.has_output(1):
+        _largest_places(builder, node, context)
+        return
     passes = []
     for taps, at in _pooled(pool_window(context)):
         require(bool((taps.indices == at).any(0).all()))
         passes.append(taps)
     _emit(builder, node, passes)
+
+
+def _largest_places(builder: Builder, node: Node, context: KernelContext) -> None:
+    """Emit a MaxPool with the place of each element, counted over the whole tensor."""
+    window = pool_window(context)
+    require(context.has_output(0) and 0 not in context.shape(0))
+    kernel = covered(
+        NativeKernel.largest_places(
+            context.dtype(0).name,
+            element_count(context.shape(0)[:2]),
+            (window.image, window.positions, place_steps(context, window)),
+            (window.kernel, window.strides, window.dilations, window.pads),
+        )
+    )
+    source, targets = builder.dense(node.inputs[0]), [builder.output(o) for o in node.outputs]
+    builder.native(node, ("MaxPool", kernel), [source], targets)
 
 
 def average(builder: Builder, node: Node) -> None:

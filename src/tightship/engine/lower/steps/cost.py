@@ -2,7 +2,8 @@
 
 Figures were measured on one core of a server with AVX-512. Their ratios matter: a blocked
 convolution with a window takes a fifth longer than one with channels last, a transposed one seven
-times as long; concatenations move 20 GB a second.
+times as long; concatenations move 20 GB a second. Channels last is slow where pixels lie a multiple
+of 4 KiB apart, because they then share sets of the nearest cache.
 """
 
 from tightship.engine.program.program import (
@@ -25,7 +26,13 @@ NS_PER_WEIGHT_BYTE = 0.05
 NS_PER_BYTE = 0.055
 """Nanoseconds per byte read or written by a step that only moves, scales or pools."""
 NS_PER_STEP = 500.0
-WEIGHTS = 33
+SET_BYTES = 4096
+"""Distance of addresses that share a set of the nearest cache, which holds 8 or 12 of them."""
+CROWDED_PIXELS = 32
+"""Least pixels of a row of results at which such a set is too small for what is read at once."""
+CROWDED = 1.6
+"""Times as long as `brgconv` then takes (Zen 4: 1.36 to 1.74 with 512 and 1,024 channels)."""
+SRC, DST, WEIGHTS = 1, 17, 33
 HEADS = ("Conv", "ConvTranspose", "ScaledConv")
 
 
@@ -43,6 +50,25 @@ def concat_ns(lowered: Lowered) -> float:
     )
 
 
+def crowded_ns(lowered: Lowered) -> float:
+    """Estimate the nanoseconds of convolutions whose pixels share few sets of the cache."""
+    return sum(_step_ns(step) for step in lowered.steps if _is_crowded(step))
+
+
+def _is_crowded(step: LoweredStep) -> bool:
+    """Whether a window with channels last reads many pixels that are a multiple of 4 KiB apart."""
+    work = step.work
+    if not isinstance(work, PrimitiveWork) or not step.implementation.startswith("brgconv:"):
+        return False
+    operands = dict(work.arguments)
+    source, target, weights = (operands[key].desc for key in (SRC, DST, WEIGHTS))
+    if source is None or target is None or weights is None or not source.is_plain:
+        return False
+    before, after = source.dims[-1], target.dims[-1]
+    step_bytes = source.strides[-1] * 4 * max(before // max(after, 1), 1)
+    return weights.dims[-1] > 1 and after >= CROWDED_PIXELS and step_bytes % SET_BYTES == 0
+
+
 def _step_ns(step: LoweredStep) -> float:
     weights = _weights(step)
     if weights is None:
@@ -51,8 +77,10 @@ def _step_ns(step: LoweredStep) -> float:
     target = step.writes[0].shape
     flops = 2 * element_count(weights.shape) * element_count(target) / target[1]
     family = step.implementation.split(":")[0]
+    slower = CROWDED if _is_crowded(step) else 1
     waited = 0 if family == "streamed" else weights.size_bytes * NS_PER_WEIGHT_BYTE
-    return NS_PER_STEP + waited + flops / 1e3 * NS_PER_KFLOP.get(family, NS_PER_KFLOP_OTHERWISE)
+    each = slower * NS_PER_KFLOP.get(family, NS_PER_KFLOP_OTHERWISE)
+    return NS_PER_STEP + waited + flops / 1e3 * each
 
 
 def _weights(step: LoweredStep) -> Operand | None:
