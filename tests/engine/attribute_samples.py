@@ -138,4 +138,6 @@ SAMPLES = [
     ],
     recurrent("GRU", 3, linear_before_reset=1),
     recurrent("LSTM", 4, input_forget=1),
+    Sample("RoiAlign", 16, (real(1, 2, 5, 5), np.float32([[1, 2, 9, 7]]), np.array([0])),
+           {"spatial_scale": 0.5, "output_height": 2}),
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 #include "bind.hpp"
 #include "gil.hpp"
+#include "tightship/kernels/detection/roi_align.hpp"
 #include "tightship/kernels/detection/suppression.hpp"
 
 #include <nanobind/ndarray.h>
@@ -39,6 +40,33 @@ Suppression suppression_of(const Boxes &boxes, const Scores &scores, int64_t mos
             false};
 }
 
+using Image = nb::ndarray<const float, nb::shape<-1, -1, -1, -1>, nb::c_contig, nb::device::cpu>;
+using Regions = nb::ndarray<const float, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
+using Owners = nb::ndarray<const int64_t, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
+using Aligned = nb::ndarray<float, nb::shape<-1, -1, -1, -1>, nb::c_contig, nb::device::cpu>;
+
+void roi_align(const Image &image, const Regions &regions, const Owners &owners,
+               const Aligned &target, int64_t samples, float scale, bool is_half_pixel,
+               bool is_largest) {
+    const auto size = [](const auto &array, size_t axis) {
+        return static_cast<int64_t>(array.shape(axis));
+    };
+    if (size(owners, 0) != size(regions, 0) || size(target, 0) != size(regions, 0) ||
+        size(target, 1) != size(image, 1))
+        throw nb::value_error("regions, their images and the result do not fit");
+    for (int64_t index = 0; index < size(owners, 0); ++index)
+        if (owners.data()[index] < 0 || owners.data()[index] >= size(image, 0))
+            throw nb::value_error("a region is of an image that is not there");
+    if (image.size() == 0 || target.size() == 0)
+        throw nb::value_error("an image, or the result, has no pixel");
+    const kernels::RoiAlign settings{size(image, 0),  size(image, 1),   size(image, 2),
+                                     size(image, 3),  size(regions, 0), size(target, 2),
+                                     size(target, 3), samples,          scale,
+                                     is_half_pixel,   is_largest};
+    const GilReleased release;
+    kernels::roi_align(settings, image.data(), regions.data(), owners.data(), target.data());
+}
+
 } // namespace
 
 void detection(nb::module_ &module) {
@@ -51,6 +79,10 @@ void detection(nb::module_ &module) {
         },
         "boxes"_a, "scores"_a, "most"_a,
         "Return the bytes of rows and of scratch that `suppress` needs.");
+    module.def("roi_align", &roi_align, "image"_a, "regions"_a, "owners"_a, "target"_a, "samples"_a,
+               "scale"_a, "is_half_pixel"_a, "is_largest"_a,
+               "Sample regions of images to one size; `samples` along an axis of a cell, 0 for one "
+               "a pixel.");
     module.def(
         "suppress",
         [](const Boxes &boxes, const Scores &scores, int64_t most, float overlap,

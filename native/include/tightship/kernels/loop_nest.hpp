@@ -50,7 +50,7 @@ template <size_t N> class LoopNest {
     const Offsets &block_steps() const { return block_steps_; }
 
     int64_t row_length() const { return row_length_; }
-    /// Whether all elements are one row.
+    /// Returns whether all elements are one row.
     bool is_row() const { return outer_count_ == 1 && block_length_ == 1; }
 
     /// Returns the bytes that elements of `item_bytes` of an operand occupy.

@@ -44,7 +44,7 @@ ROWS = (
         gradient="convolution.largest"),
     Operator("MaxRoiPool", "2 pooled_shape spatial_scale", half=ALLOCATES,
         operands="windows.max_roi_pool", gradient=UNWRITTEN),
-    Operator("MaxUnpool", "3 kernel_shape pads strides", half=ALLOCATES,
+    Operator("MaxUnpool", "3 @kernel_shape @pads @strides", half=ALLOCATES,
         operands="windows.max_unpool", numpy="pooling.unpool", gradient=UNWRITTEN),
     Operator("MelWeightMatrix", "5 output_datatype", half=ALLOCATES,
         operands="parameters.ones:0 1 2 3 4", gradient=SETTINGS),
@@ -57,7 +57,8 @@ ROWS = (
         native="taps.resize", onednn="resampling.resize", gradient="resize.resize_rule"),
     Operator("RoiAlign",
         "3 coordinate_transformation_mode mode output_height output_width sampling_ratio "
-        "spatial_scale", half=ALLOCATES, operands="windows.roi_align", gradient=UNWRITTEN),
+        "spatial_scale", half=ALLOCATES, operands="windows.roi_align",
+        objects="sized.regions.align", gradient=UNWRITTEN),
     Operator("STFT", "4 onesided", half=ALLOCATES, operands="parameters.stft",
         objects="signal.stft", gradient=UNWRITTEN),
     Operator("Upsample", "2 height_scale mode scales width_scale", operands="parameters.resize",
