@@ -1675,6 +1675,12 @@ class NativeKernel:
         """
 
     @staticmethod
+    def encoded_product_int8(rows_depth_columns: Sequence[int], type: str, has_bias: bool, row_strides: tuple[int, int], most: str = 'amx') -> NativeKernel:
+        """
+        Make a product as `encoded_product` does, with activations rounded to int8 in blocks of the elements that share a scale of the weights: 32, or 16 of Q6_K. `type` must be one of blocks.
+        """
+
+    @staticmethod
     def encoded_gather(node: str, indices: tuple[int, int], table: tuple[int, int], type: str, target_row: int) -> NativeKernel:
         """
         Make a gather of encoded rows as float32. Operands: encoded rows, indices, target; arguments as for `encoded_product` and `block_gather`.

@@ -1,4 +1,4 @@
-"""Products by Q4_0 and Q8_0 of a GGUF file, with activations rounded to int8 or not."""
+"""Products by blocks of a GGUF file, with activations rounded to int8 or not."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,11 +81,25 @@ def test_logits_are_near_those_of_float32_and_those_of_the_same_decoder_in_onnx(
     np.testing.assert_allclose(found, logits(exported, shapes=SHAPES), rtol=0, atol=1e-5 * largest)
 
 
-def test_other_types_of_blocks_stay_exact(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"])
+def test_encoded_rows_are_rounded_too(kind: str, tmp_path: Path) -> None:
+    """Logits are near those of float32, also where a session has other types besides."""
     path = tmp_path / "decoder.gguf"
-    for kind in ("Q4_1", "Q5_0", "F16"):
-        path.write_bytes(decoder("llama", kind).written())
-        assert np.array_equal(logits(path), logits(path, **ROUNDED)), kind
+    path.write_bytes(decoder("llama", kind, width=256, layers=2).written())
+    exact, found = logits(path), logits(path, **ROUNDED)
+    largest = np.abs(exact).max()
+    assert 1e-4 * largest < np.abs(found - exact).max() < 0.05 * largest
+    plan = tightship.plan(path, **ROUNDED)
+    assert "encoded_product_int8" in {step.implementation for step in plan.steps}
+    assert plan.key["block_products"] == "int8"
+
+
+def test_halves_stay_exact(tmp_path: Path) -> None:
+    path = tmp_path / "decoder.gguf"
+    for kind in ("F16", "BF16"):
+        path.write_bytes(decoder("llama", kind, width=256).written())
+        made = tightship.plan(path, **ROUNDED)
+        assert "encoded_product" in {step.implementation for step in made.steps}
 
 
 def test_a_plan_says_the_type_and_is_not_exceeded(one: Path) -> None:

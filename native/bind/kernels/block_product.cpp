@@ -60,14 +60,14 @@ std::shared_ptr<const Kernel> block_gather(const std::string &node,
 
 constexpr const char *kRowTypes[] = {"F16", "BF16", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"};
 
-std::shared_ptr<const Kernel> encoded_product(const std::array<int64_t, 3> &counts,
-                                              const std::string &type, bool has_bias,
-                                              std::pair<int64_t, int64_t> row_strides,
-                                              const std::string &most) {
+template <kernels::BlockMode kMode>
+std::shared_ptr<const Kernel>
+encoded_product(const std::array<int64_t, 3> &counts, const std::string &type, bool has_bias,
+                std::pair<int64_t, int64_t> row_strides, const std::string &most) {
     const auto [source_row, target_row] = row_strides;
     return kernels::encoded_product(
         {counts[0], counts[1], counts[2], source_row, target_row},
-        enumerator<kernels::RowCode>(type, kRowTypes, "type of encoded rows"), has_bias,
+        enumerator<kernels::RowCode>(type, kRowTypes, "type of encoded rows"), has_bias, kMode,
         enumerator<kernels::BlockLevel>(most, kLevels, "level of a block product"));
 }
 
@@ -78,6 +78,28 @@ std::shared_ptr<const Kernel> encoded_gather(const std::string &node,
     return kernels::encoded_gather(
         {node, indices.first, indices.second, table.first, table.second, target_row, false},
         enumerator<kernels::RowCode>(type, kRowTypes, "type of encoded rows"));
+}
+
+void encoded_product_kernels(nb::class_<Kernel> &kernel) {
+    recorded(kernel)
+        .def_static(
+            "encoded_product", &encoded_product<kernels::BlockMode::kExact>, "rows_depth_columns"_a,
+            "type"_a, "has_bias"_a, "row_strides"_a, "most"_a = "amx",
+            "Make a product of rows by a matrix of encoded rows, one for each column, in float32. "
+            "Operands: source, encoded rows[, bias], target, scratch. `type`: F16, BF16, or blocks "
+            "as GGUF files have them: Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K. `row_strides` and `most` "
+            "as for `block_product`.")
+        .def_static(
+            "encoded_product_int8", &encoded_product<kernels::BlockMode::kInt8>,
+            "rows_depth_columns"_a, "type"_a, "has_bias"_a, "row_strides"_a, "most"_a = "amx",
+            "Make a product as `encoded_product` does, with activations rounded to int8 in blocks "
+            "of the elements that share a scale of the weights: 32, or 16 of Q6_K. `type` must be "
+            "one of blocks.")
+        .def_static(
+            "encoded_gather", &encoded_gather, "node"_a, "indices"_a, "table"_a, "type"_a,
+            "target_row"_a,
+            "Make a gather of encoded rows as float32. Operands: encoded rows, indices, target; "
+            "arguments as for `encoded_product` and `block_gather`.");
 }
 
 } // namespace
@@ -128,19 +150,8 @@ void block_product_kernels(nb::module_ &module, nb::class_<Kernel> &kernel) {
             "Make a gather of rows as float32. Operands: quants, scales[, zero points], indices, "
             "target. `indices`: bytes of one (4 or 8), their number; `table`: rows, elements of a "
             "row; `target_row`: bytes from row to row. An index outside selects zeros or is "
-            "refused before anything is written; a negative one counts from the end.")
-        .def_static(
-            "encoded_product", &encoded_product, "rows_depth_columns"_a, "type"_a, "has_bias"_a,
-            "row_strides"_a, "most"_a = "amx",
-            "Make a product of rows by a matrix of encoded rows, one for each column, in float32. "
-            "Operands: source, encoded rows[, bias], target, scratch. `type`: F16, BF16, or blocks "
-            "as GGUF files have them: Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K. `row_strides` and `most` "
-            "as for `block_product`.")
-        .def_static(
-            "encoded_gather", &encoded_gather, "node"_a, "indices"_a, "table"_a, "type"_a,
-            "target_row"_a,
-            "Make a gather of encoded rows as float32. Operands: encoded rows, indices, target; "
-            "arguments as for `encoded_product` and `block_gather`.");
+            "refused before anything is written; a negative one counts from the end.");
+    encoded_product_kernels(kernel);
 }
 
 } // namespace tightship::bind

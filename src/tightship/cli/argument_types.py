@@ -129,8 +129,8 @@ def add_activations(command: argparse.ArgumentParser) -> None:
         "--activations",
         action=ActivationsAction,
         choices=("float32", "int8"),
-        help="type that matrices of Q4_0 and Q8_0 of a GGUF file are multiplied by; int8 rounds, "
-        "which is faster and less exact (default float32)",
+        help="type that matrices in blocks of a GGUF file are multiplied by; int8 rounds, which is "
+        "faster and less exact (default float32)",
     )
 
 

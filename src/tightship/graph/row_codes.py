@@ -8,6 +8,9 @@ ROW_CODES: Mapping[str, tuple[int, int]] = {
 }  # fmt: skip
 """Elements of a block and its bytes; halves are taken 32 at a time."""
 
+HALVES = frozenset({"F16", "BF16"})
+"""Encodings without blocks."""
+
 
 def row_bytes(code: str, depth: int) -> int:
     """Return the bytes of a row of `depth` elements; 0 if these are not whole blocks."""

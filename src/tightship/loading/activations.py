@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource
 
 Activations = Literal["float32", "int8"]
-"""Types of the activations that matrices of Q4_0 and Q8_0 are multiplied by."""
+"""Types of the activations that matrices in blocks are multiplied by."""
 
 
 def chosen_passes(

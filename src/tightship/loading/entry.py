@@ -50,10 +50,9 @@ def plan(
             was prepared for.
         without: Passes to leave out, for comparison;
             `tightship.engine.lower.pipeline.pass_names()`.
-        activations: Type that matrices of Q4_0 and Q8_0 of a GGUF file are multiplied by: `"int8"`
-            rounds activations in blocks of 32, which is faster and less exact; by default
-            `"float32"`, or as the model was
-            prepared for.
+        activations: Type that matrices in blocks of a GGUF file (all types but F32, F16 and BF16)
+            are multiplied by: `"int8"` rounds activations in blocks of 32, of 16 for Q6_K, which is
+            faster and less exact; by default `"float32"`, or as the model was prepared for.
         tune: File of measured choices. If it has none for this model, the model is run to measure
             one, in no more memory than without, and the choice is stored. A choice never adds
             memory. None chooses by a table, and reads no file.

@@ -5,6 +5,7 @@
 #include "block_exact.hpp"
 #include "block_int8.hpp"
 #include "block_unpack.hpp"
+#include "encoded_int8.hpp"
 #include "encoded_loops.hpp"
 
 #endif

@@ -33,20 +33,6 @@ float largest_of(const float *from, int64_t count) {
     return std::bit_cast<float>(largest);
 }
 
-/// Rounds a block to int8 and returns its scale; zeros behind `count`.
-float round_block(const float *from, int64_t count, int64_t block, int8_t *to) {
-    const float largest = largest_of(from, count);
-    const bool is_finite = largest <= std::numeric_limits<float>::max();
-    const bool is_zero = largest < 0x1p-119F || !is_finite;
-    const float factor = is_zero ? 0.0F : 127.0F / largest;
-    std::fill(to, to + block, int8_t{0});
-    for (int64_t index = 0; index < count && !is_zero; ++index)
-        to[index] = static_cast<int8_t>(std::nearbyint(from[index] * factor));
-    if (!is_finite)
-        return std::numeric_limits<float>::quiet_NaN();
-    return is_zero ? 0.0F : largest / 127.0F;
-}
-
 const float *source_of(const BlockTask &task, int64_t row) {
     return reinterpret_cast<const float *>(task.source + row * task.source_row);
 }
@@ -68,6 +54,19 @@ struct Rounded {
 };
 
 } // namespace
+
+float round_block(const float *from, int64_t count, int64_t block, int8_t *to) {
+    const float largest = largest_of(from, count);
+    const bool is_finite = largest <= std::numeric_limits<float>::max();
+    const bool is_zero = largest < 0x1p-119F || !is_finite;
+    const float factor = is_zero ? 0.0F : 127.0F / largest;
+    std::fill(to, to + block, int8_t{0});
+    for (int64_t index = 0; index < count && !is_zero; ++index)
+        to[index] = static_cast<int8_t>(std::nearbyint(from[index] * factor));
+    if (!is_finite)
+        return std::numeric_limits<float>::quiet_NaN();
+    return is_zero ? 0.0F : largest / 127.0F;
+}
 
 void multiply_exact(const BlockTask &task) {
     auto *weights = reinterpret_cast<float *>(task.scratch);

@@ -67,6 +67,8 @@ using BlockPreparation = void (*)(const BlockTask &task, int64_t first_row, int6
 using BlockLoop = void (*)(const BlockTask &task);
 
 namespace portable {
+/// Rounds a block to int8 and returns its scale; zeros behind `count`.
+float round_block(const float *from, int64_t count, int64_t block, int8_t *to);
 void multiply_exact(const BlockTask &task);
 void round_to_int8(const BlockTask &task, int64_t first_row, int64_t row_end);
 void multiply_int8(const BlockTask &task);

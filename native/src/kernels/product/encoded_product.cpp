@@ -12,15 +12,28 @@ namespace tightship::kernels {
 
 namespace {
 
-EncodedLoop loop_of(BlockLevel level, bool is_many) {
+struct EncodedLoops {
+    EncodedPreparation prepare; ///< null for none
+    EncodedLoop multiply;
+};
+
+EncodedLoops loops_of(BlockMode mode, BlockLevel level, bool is_many) {
+    const bool is_int8 = mode == BlockMode::kInt8;
 #ifdef __x86_64__
+    if (level >= BlockLevel::kVnni && is_int8)
+        return {vnni::round_encoded, vnni::multiply_encoded_int8};
     if (level >= BlockLevel::kAvx512)
-        return is_many ? avx512::multiply_encoded_rows : avx512::multiply_encoded;
+        return is_int8   ? EncodedLoops{avx512::round_encoded, avx512::multiply_encoded_int8}
+               : is_many ? EncodedLoops{nullptr, avx512::multiply_encoded_rows}
+                         : EncodedLoops{nullptr, avx512::multiply_encoded};
     if (level >= BlockLevel::kAvx2)
-        return is_many ? avx2::multiply_encoded_rows : avx2::multiply_encoded;
+        return is_int8   ? EncodedLoops{avx2::round_encoded, avx2::multiply_encoded_int8}
+               : is_many ? EncodedLoops{nullptr, avx2::multiply_encoded_rows}
+                         : EncodedLoops{nullptr, avx2::multiply_encoded};
 #endif
     (void)level, (void)is_many;
-    return portable::multiply_encoded;
+    return is_int8 ? EncodedLoops{portable::round_encoded, portable::multiply_encoded_int8}
+                   : EncodedLoops{nullptr, portable::multiply_encoded};
 }
 
 int64_t row_bytes_of(RowCode type, int64_t depth) {
@@ -31,19 +44,25 @@ int64_t row_bytes_of(RowCode type, int64_t depth) {
 
 class EncodedProduct : public Kernel {
   public:
-    EncodedProduct(const BlockProductShape &shape, RowCode type, bool has_bias, BlockLevel level)
-        : shape_(shape), type_(type), has_bias_(has_bias), is_many_(shape.rows > kBlockFewRows),
-          loop_(loop_of(level, is_many_)), row_bytes_(row_bytes_of(type, shape.depth)) {}
+    EncodedProduct(const BlockProductShape &shape, RowCode type, bool has_bias, BlockMode mode,
+                   BlockLevel level)
+        : shape_(shape), type_(type), has_bias_(has_bias), is_int8_(mode == BlockMode::kInt8),
+          is_many_(!is_int8_ && shape.rows > kBlockFewRows),
+          loops_(loops_of(mode, level, is_many_)), row_bytes_(row_bytes_of(type, shape.depth)) {}
 
-    int64_t scratch_bytes(int threads) const override { return threads * thread_bytes(); }
+    int64_t scratch_bytes(int threads) const override {
+        return shared_bytes() + threads * thread_bytes();
+    }
 
     void run(std::span<char *const> operands, int threads) const override {
         EncodedTask whole{task_of(operands), type_};
-        for (int64_t row = 0; row < shape_.rows; row += kBlockRows) {
+        const int64_t most = is_int8_ ? kEncodedRows : kBlockRows;
+        for (int64_t row = 0; row < shape_.rows; row += most) {
             whole.block.source = operands[0] + row * shape_.source_row;
             whole.block.target = operands[operands.size() - 2] + row * shape_.target_row;
-            whole.block.rows = std::min(kBlockRows, shape_.rows - row);
-            multiply(whole, operands.back(), threads);
+            whole.block.rows = std::min(most, shape_.rows - row);
+            prepare(whole, threads);
+            multiply(whole, operands.back() + shared_bytes(), threads);
         }
     }
 
@@ -67,7 +86,19 @@ class EncodedProduct : public Kernel {
         task.source_row = shape_.source_row;
         task.target_row = shape_.target_row;
         task.depth = shape_.depth;
+        task.format.block = encoded_group(type_);
+        task.blocks = shape_.depth / task.format.block;
+        task.shared = operands.back();
+        task.shared_row = encoded_int8_bytes(type_, shape_.depth);
         return task;
+    }
+
+    void prepare(const EncodedTask &task, int threads) const {
+        if (loops_.prepare == nullptr)
+            return;
+        const int64_t grain = (int64_t{1} << 14) / shape_.depth + 1;
+        parallel_for(threads, task.block.rows, grain,
+                     [&](int64_t begin, int64_t end) { loops_.prepare(task, begin, end); });
     }
 
     void multiply(const EncodedTask &whole, char *scratch, int threads) const {
@@ -76,8 +107,15 @@ class EncodedProduct : public Kernel {
             task.block.scratch = scratch + thread * thread_bytes();
             task.block.first_column = first;
             task.block.column_end = end;
-            loop_(task);
+            loops_.multiply(task);
         });
+    }
+
+    /// Bytes of rows of activations in int8.
+    int64_t shared_bytes() const {
+        return is_int8_
+                   ? std::min(shape_.rows, kEncodedRows) * encoded_int8_bytes(type_, shape_.depth)
+                   : 0;
     }
 
     /// Bytes for a row of weights, or for panels; they depend on no instruction set, so that a plan
@@ -89,8 +127,8 @@ class EncodedProduct : public Kernel {
 
     BlockProductShape shape_;
     RowCode type_;
-    bool has_bias_, is_many_;
-    EncodedLoop loop_;
+    bool has_bias_, is_int8_, is_many_;
+    EncodedLoops loops_;
     int64_t row_bytes_;
 };
 
@@ -131,14 +169,16 @@ class EncodedGather : public Kernel {
 } // namespace
 
 std::shared_ptr<const Kernel> encoded_product(const BlockProductShape &shape, RowCode type,
-                                              bool has_bias, BlockLevel most) {
+                                              bool has_bias, BlockMode mode, BlockLevel most) {
+    require(mode == BlockMode::kExact || !is_halves(type),
+            "encoded halves are multiplied by float32 alone");
     require(std::min({shape.rows, shape.depth, shape.columns}) > 0, "a kernel multiplies nothing");
     counted({shape.rows + kBlockRows, shape.depth + kBlockDepth, kItemMax}, 1);
     counted({shape.columns + kBlockColumns, shape.depth + kBlockDepth, kItemMax}, 1);
     require(shape.source_row % kBlockFloat == 0 && shape.target_row % kBlockFloat == 0,
             "a kernel multiplies between elements");
-    auto made =
-        std::make_shared<EncodedProduct>(shape, type, has_bias, std::min(block_level(), most));
+    auto made = std::make_shared<EncodedProduct>(shape, type, has_bias, mode,
+                                                 std::min(block_level(), most));
     made->reach();
     return made;
 }

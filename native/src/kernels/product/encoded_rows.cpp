@@ -102,7 +102,10 @@ void decode_row(RowCode type, const char *from, int64_t depth, float *to) {
         kDecoders[static_cast<size_t>(type)](from, to + element);
 }
 
-void portable::multiply_encoded(const EncodedTask &encoded) {
+namespace {
+
+/// Multiplies rows of float32, `row` bytes from one to the next, by encoded rows made real.
+void multiply_real(const EncodedTask &encoded, const char *rows, int64_t row_bytes) {
     constexpr int64_t kSums = 16;
     const BlockTask &task = encoded.block;
     auto *weights = reinterpret_cast<float *>(task.scratch);
@@ -110,7 +113,7 @@ void portable::multiply_encoded(const EncodedTask &encoded) {
         decode_row(encoded.type, task.matrix.quants + column * task.format.quants_row, task.depth,
                    weights);
         for (int64_t row = 0; row < task.rows; ++row) {
-            const auto *from = reinterpret_cast<const float *>(task.source + row * task.source_row);
+            const auto *from = reinterpret_cast<const float *>(rows + row * row_bytes);
             float sums[kSums] = {}, sum = task.bias == nullptr ? 0.0F : task.bias[column];
             for (int64_t index = 0; index < task.depth; index += kSums)
                 for (int64_t lane = 0; lane < kSums; ++lane)
@@ -120,6 +123,32 @@ void portable::multiply_encoded(const EncodedTask &encoded) {
             reinterpret_cast<float *>(task.target + row * task.target_row)[column] = sum;
         }
     }
+}
+
+} // namespace
+
+void portable::multiply_encoded(const EncodedTask &encoded) {
+    multiply_real(encoded, encoded.block.source, encoded.block.source_row);
+}
+
+/// Writes rounded rows as float32.
+void portable::round_encoded(const EncodedTask &encoded, int64_t first_row, int64_t row_end) {
+    const BlockTask &task = encoded.block;
+    const int64_t group = task.format.block;
+    for (int64_t row = first_row; row < row_end; ++row) {
+        const auto *from = reinterpret_cast<const float *>(task.source + row * task.source_row);
+        auto *to = reinterpret_cast<float *>(task.shared + row * task.shared_row);
+        int8_t numbers[32];
+        for (int64_t first = 0; first < task.depth; first += group) {
+            const float scale = round_block(from + first, group, group, numbers);
+            for (int64_t index = 0; index < group; ++index)
+                to[first + index] = scale * static_cast<float>(numbers[index]);
+        }
+    }
+}
+
+void portable::multiply_encoded_int8(const EncodedTask &encoded) {
+    multiply_real(encoded, encoded.block.shared, encoded.block.shared_row);
 }
 
 } // namespace tightship::kernels

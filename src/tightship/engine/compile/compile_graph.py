@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tightship.engine.lower.steps.options import Choice
     from tightship.graph import Graph
 
-_MODES = {"block_product": "exact", "block_product_int8": "int8"}
+_MODES = {"block_product": "exact", "block_product_int8": "int8", "encoded_product_int8": "int8"}
 """Modes of products by weights in blocks, by the implementation of their steps."""
 
 Shapes = Mapping[str, Sequence[int] | int]
@@ -156,7 +156,7 @@ def _key(settings: Settings, placement: Placement) -> dict[str, str]:
             key["streamed_weights"] = "none (tuned)"
     modes = {step.implementation for step in placement.lowered.steps} & _MODES.keys()
     if modes:
-        key["block_products"] = ", ".join(sorted(_MODES[name] for name in modes))
+        key["block_products"] = ", ".join(sorted({_MODES[name] for name in modes}))
     if EXACT in settings.without:
         key["activations"] = "int8"
     if passes := passes_of(settings.without):

@@ -20,11 +20,18 @@ constexpr RowUnit row_unit(RowCode type) {
     return kUnits[static_cast<size_t>(type)];
 }
 
+/// Returns whether rows are elements of 16 bits, without blocks.
+constexpr bool is_halves(RowCode type) {
+    return type == RowCode::kF16 || type == RowCode::kBf16;
+}
+
 /// Makes a product of rows by a matrix of `columns` rows, whose bytes follow one another. Operands:
-/// source, encoded rows[, bias], target, scratch. Activations and sums are float32; results do not
-/// depend on the number of threads. The depth must be a multiple of the unit's elements.
+/// source, encoded rows[, bias], target, scratch. Activations are those of the mode, the blocks
+/// that are rounded to int8 the elements that share a scale of the weights: 32, or 16 of Q6_K.
+/// Halves have no mode int8. Sums are float32; results do not depend on the number of threads. The
+/// depth must be a multiple of the unit's elements.
 std::shared_ptr<const Kernel> encoded_product(const BlockProductShape &shape, RowCode type,
-                                              bool has_bias, BlockLevel most);
+                                              bool has_bias, BlockMode mode, BlockLevel most);
 
 /// Makes a gather of rows as float32. Operands: encoded rows, indices, target.
 std::shared_ptr<const Kernel> encoded_gather(const BlockGatherShape &shape, RowCode type);

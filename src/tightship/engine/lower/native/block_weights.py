@@ -10,11 +10,14 @@ from tightship.engine.lower.passes.dequantized import Dequantized
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.fused_nodes import take_bias
 from tightship.graph import DType, Node, element_count
+from tightship.graph.row_codes import HALVES
 
 ITEM_BYTES = 4
 SCALES = frozenset({DType.FLOAT32, DType.FLOAT16})
 NAMES = {"exact": "block_product", "int8": "block_product_int8"}
 """Names of the implementation by mode."""
+ENCODED = {"exact": "encoded_product", "int8": "encoded_product_int8"}
+"""Likewise of products by encoded rows, and of what makes the kernels."""
 
 
 def block_product(builder: Builder, node: Node) -> tuple[Node, ...] | None:
@@ -37,25 +40,30 @@ def block_product(builder: Builder, node: Node) -> tuple[Node, ...] | None:
     if bias:
         reads.append(builder.dense(bias))
     target = builder.output(plain.outputs[0])
-    if isinstance(weights, Blocks) and builder.options.rounds_activations:
-        weights = replace(weights, mode="int8")
-    made = _product_kernel(weights, [count, depth, rows], has_bias=bool(bias))
+    mode = _mode(weights, rounds=builder.options.rounds_activations)
+    made = _product_kernel(weights, [count, depth, rows], mode, has_bias=bool(bias))
     builder.native(plain, made, reads, [target])
     return head.fused
 
 
+def _mode(weights: Blocks | EncodedRows, *, rounds: bool) -> str:
+    """Return the mode of a product; rows of halves have no blocks to round activations by."""
+    if isinstance(weights, EncodedRows):
+        return "int8" if rounds and weights.type not in HALVES else "exact"
+    return "int8" if rounds else weights.mode
+
+
 def _product_kernel(
-    weights: Blocks | EncodedRows, lengths: list[int], *, has_bias: bool
+    weights: Blocks | EncodedRows, lengths: list[int], mode: str, *, has_bias: bool
 ) -> tuple[str, NativeKernel]:
     """Return the kernel of a product of `[rows, depth, columns]`, and the name of its step."""
     row_bytes = lengths[1] * ITEM_BYTES, lengths[2] * ITEM_BYTES
     if isinstance(weights, EncodedRows):
-        kernel = NativeKernel.encoded_product(lengths, weights.type, has_bias, row_bytes)
-        return "encoded_product", kernel
-    kernel = NativeKernel.block_product(
-        lengths, _format(weights), has_bias, weights.mode, row_bytes
-    )
-    return NAMES[weights.mode], kernel
+        name = ENCODED[mode]
+        make = getattr(NativeKernel, name)
+        return name, make(lengths, weights.type, has_bias, row_bytes)
+    kernel = NativeKernel.block_product(lengths, _format(weights), has_bias, mode, row_bytes)
+    return NAMES[mode], kernel
 
 
 def _lengths(weights: Blocks | EncodedRows) -> tuple[int, int]:
