@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.test_cost_command import run
 from tests.cost.test_frontier import products
+from tests.models import mlp
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +50,41 @@ def test_the_picture_marks_the_plan_of_the_budget(capsys, chain_file, tmp_path, 
 def test_the_exit_code_tells_a_proof_from_a_search_that_ended(capsys, chain_file, budget, code):
     assert run(capsys, chain_file, "--frontier", "--squeeze", budget)[0] == code
     assert run(capsys, chain_file, "--squeeze", budget)[0] == code
+
+
+def test_training_is_told_in_as_much_detail_as_inference(capsys, chain_file, tmp_path):
+    code, out, _ = run(capsys, chain_file, "--max-memory", "1MiB", "--training", "--json")
+    assert code == 0
+    values = json.loads(out)
+    step = values["training_step"]
+    assert step.keys() >= {"levers", "schemes", "imperative", "peak_step", "live_at_peak"}
+    assert step["total_bytes"] > values["total_bytes"]
+    assert step["imperative_references_held"]["peak_live_bytes"] > values["training"][0][
+        "naive_bytes"
+    ] // 2  # fmt: skip
+    picture = tmp_path / "step.svg"
+    assert run(capsys, chain_file, "--training", "-o", picture)[0] == 0
+    assert "training, graph bytes" in picture.read_text()
+    limit = str(step["total_bytes"] - 1)
+    assert run(capsys, chain_file, "--max-memory", limit)[0] == 0
+    assert run(capsys, chain_file, "--max-memory", limit, "--training")[0] == 1
+
+
+def test_the_largest_batch_of_a_training_step_fits_and_the_next_does_not(capsys, tmp_path):
+    path = tmp_path / "mlp.onnx"
+    path.write_bytes(mlp().SerializeToString())
+    limit = ("--max-memory", "1MiB", "--training")
+    _, out, _ = run(capsys, path, *limit, "--json")
+    values = json.loads(out)
+    largest = values["largest_training_batch"]
+    assert 1 <= largest < values["largest_batch"]
+    assert run(capsys, path, "--batch", largest, *limit)[0] == 0
+    code, out, _ = run(capsys, path, "--batch", largest + 1, *limit)
+    assert code == 1
+    assert f"does not fit 1.00 MiB; largest batch: {largest:,}" in out
+
+
+def test_a_step_that_is_left_out_cannot_be_drawn(capsys, chain_file):
+    code, _, err = run(capsys, chain_file, "--training", "--forward-only")
+    assert code == 2
+    assert "leave out `--forward-only`" in err

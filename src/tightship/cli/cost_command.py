@@ -1,13 +1,20 @@
 """Implements `tightship cost`: a model's memory in graph bytes, by technique."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tightship.atomic_file import write_text
 from tightship.cli.drawing import check_drawing, draw
 from tightship.cli.output import show, show_json
-from tightship.cost import ModelCost, arena_and_rest_bytes, cost_of, largest_batch, with_batch
+from tightship.cost import (
+    ModelCost,
+    arena_and_rest_bytes,
+    cost_of,
+    largest_batch,
+    training_bytes,
+    with_batch,
+)
 from tightship.cost.frontier import (
     Frontier,
     frontier_json,
@@ -20,10 +27,11 @@ from tightship.cost.picture import picture_of
 from tightship.cost.report import report, to_json
 from tightship.cost.squeeze import GraphSqueezing, least_added, squeeze_json, squeeze_report
 from tightship.cost.training import updating_graph
+from tightship.errors import InputError
 from tightship.graph import Graph, Shape
 from tightship.graph.backward import Sgd
 from tightship.loading.input_shapes import input_shapes
-from tightship.loading.opening import open_model
+from tightship.loading.opening import OpenedModel, open_model
 from tightship.quantity import format_bytes
 from tightship.view.frontier_page import frontier_page
 from tightship.view.frontier_svg import frontier_svg
@@ -49,31 +57,54 @@ def run(options: argparse.Namespace) -> int:
     name, donate = Path(options.file).name, options.donate_inputs
     graph, forward_only = source.graph(shapes), options.forward_only
     cost = cost_of(graph, name, donate_inputs=donate, forward_only=forward_only)
-    batch = None
+    if options.training and cost.trained is None:
+        why = cost.refusal or "leave out `--forward-only`"
+        raise InputError(f"`{name}` has no training step to show: {why}")
+
+    batches: dict[str, int | None] = {}
     if limit is not None:
-        batch = _largest(
-            source.declared,
-            shapes,
-            limit,
-            lambda shapes: arena_and_rest_bytes(source.graph(shapes), donate_inputs=donate),
-        )
+        batches = _batches(source, shapes, limit, cost, donate_inputs=donate)
     more, text, code, frontiers = _asked(options, cost, graph)
-    if output is not None and frontiers:
-        picture = frontier_picture(frontiers[0], name)
-        drawn = (frontier_page if output.suffix == ".html" else frontier_svg)(picture)
-        write_text(output, drawn)
-    elif output is not None:
-        draw(picture_of(cost), output)
+    if output is not None:
+        _draw(cost, frontiers, output, training=options.training)
     if options.json:
         values = to_json(cost)
-        values |= {} if limit is None else {"largest_batch": batch}
-        values |= more
+        values |= batches | more
         show_json(values)
     else:
         show(report(cost) + text)
         if limit is not None:
-            show(_verdict(cost, limit, batch))
-    return code if limit is None or cost.total_bytes <= limit else 1
+            show(_verdict(cost, limit, batches))
+    taken = cost.trained_bytes if options.training else cost.total_bytes
+    return code if limit is None or (taken or 0) <= limit else 1
+
+
+def _draw(cost: ModelCost, frontiers: Sequence[Frontier], output: Path, *, training: bool) -> None:
+    """Draw the first frontier, or the arena if there is none."""
+    if not frontiers:
+        draw(picture_of(cost, training=training), output)
+        return
+    picture = frontier_picture(frontiers[0], cost.model)
+    write_text(output, (frontier_page if output.suffix == ".html" else frontier_svg)(picture))
+
+
+def _batches(
+    source: OpenedModel, shapes: Shapes, limit: int, cost: ModelCost, *, donate_inputs: bool
+) -> dict[str, int | None]:
+    """Return the largest batches within a limit, of inference and of a training step."""
+    ways: dict[str, Callable[..., int]] = {"largest_batch": arena_and_rest_bytes}
+    if cost.trained is not None:
+        ways["largest_training_batch"] = training_bytes
+
+    def largest(bytes_of: Callable[..., int]) -> int | None:
+        return _largest(
+            source.declared,
+            shapes,
+            limit,
+            lambda each: bytes_of(source.graph(each), donate_inputs=donate_inputs),
+        )
+
+    return {name: largest(bytes_of) for name, bytes_of in ways.items()}
 
 
 def _asked(
@@ -128,10 +159,17 @@ def _is_fixed(declared: Mapping[str, Shape | None]) -> bool:
     return all(shape is None or isinstance((*shape, 1)[0], int) for shape in declared.values())
 
 
-def _verdict(cost: ModelCost, limit: int, batch: int | None) -> str:
-    fits = "fits" if cost.total_bytes <= limit else "does not fit"
+def _verdict(cost: ModelCost, limit: int, batches: Mapping[str, int | None]) -> str:
+    inference = batches["largest_batch"]
+    lines = ["", _line("arena, inputs and weights", cost.total_bytes, limit, inference)]
+    if cost.trained_bytes is not None:
+        what = "a training step, with gradients of weights"
+        batch = batches["largest_training_batch"]
+        lines.append(_line(what, cost.trained_bytes, limit, batch))
+    return "\n".join(lines) + "\n"
+
+
+def _line(what: str, size_bytes: int, limit: int, batch: int | None) -> str:
+    fits = "fits" if size_bytes <= limit else "does not fit"
     largest = "its batch is fixed in the file" if batch is None else f"largest batch: {batch:,}"
-    return (
-        f"\n{format_bytes(cost.total_bytes)} of arena, inputs and weights: {fits} "
-        f"{format_bytes(limit)}; {largest}\n"
-    )
+    return f"{format_bytes(size_bytes)} of {what}: {fits} {format_bytes(limit)}; {largest}"

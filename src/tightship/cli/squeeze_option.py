@@ -1,10 +1,15 @@
-"""Defines the options of `tightship cost` that trade operations for bytes."""
+"""Defines the options of `tightship cost` about the training step."""
 
 import argparse
 
 
 def add_squeeze(command: argparse.ArgumentParser) -> None:
-    """Add `--squeeze` and `--frontier`."""
+    """Add `--training`, `--squeeze` and `--frontier`."""
+    command.add_argument(
+        "--training",
+        action="store_true",
+        help="draw the training step, and let it decide whether `--max-memory` is kept",
+    )
     command.add_argument(
         "--squeeze",
         nargs="?",

@@ -1,5 +1,6 @@
 """Computes the memory of a model, operator by operator and in blocks."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tightship.cost.schedule import GraphSchedule, schedule_of
@@ -33,6 +34,8 @@ class ModelCost:
         rows: Inference node by node and in blocks, then a training step in the same way.
         refusal: The reason why rows of training are missing; empty if they are not.
         step: The schedule of a training step, if there are rows of it.
+        trained: The memory of that step, operator by operator.
+        beside_bytes: Bytes beside that step's arena: inputs and labels, weights, their gradients.
     """
 
     model: str
@@ -41,12 +44,21 @@ class ModelCost:
     rows: tuple[Row, ...]
     refusal: str = ""
     step: Schedule | None = None
+    trained: Cost | None = None
+    beside_bytes: int = 0
 
     @property
     def total_bytes(self) -> int:
         """Bytes of arena, inputs and weights."""
         arena = self.cost.columns.arena_bytes
         return arena + self.graph.input_bytes + self.graph.weight_bytes
+
+    @property
+    def trained_bytes(self) -> int | None:
+        """Bytes of a training step: its arena and what is beside it; None without a step."""
+        if self.trained is None:
+            return None
+        return self.trained.columns.arena_bytes + self.beside_bytes
 
 
 @public_call
@@ -73,9 +85,19 @@ def cost_of(
         trained, gradients = training_graph(graph)
     except GraphError as error:
         return ModelCost(model, made, fine, rows, str(error))
-    step = schedule_of(trained, donate_inputs=donate_inputs, held=gradients).schedule
-    rows = *rows, *_rows("training", step, columns_of(step))
-    return ModelCost(model, made, fine, rows, step=step)
+    step = schedule_of(trained, donate_inputs=donate_inputs, held=gradients)
+    whole = cost(step.schedule)
+    rows = *rows, *_rows("training", step.schedule, whole.columns)
+    beside = _beside_bytes(trained, gradients, step)
+    return ModelCost(
+        model, made, fine, rows, step=step.schedule, trained=whole, beside_bytes=beside
+    )
+
+
+def _beside_bytes(graph: Graph, gradients: Iterable[str], step: GraphSchedule) -> int:
+    values = [graph.value(name) for name in dict.fromkeys(gradients)]
+    held = sum([value.size_bytes for value in values if value.is_static])
+    return held + step.input_bytes + step.weight_bytes
 
 
 def _rows(pass_name: str, schedule: Schedule, columns: Columns) -> tuple[Row, Row]:
@@ -92,3 +114,15 @@ def arena_and_rest_bytes(graph: Graph, *, donate_inputs: bool = False) -> int:
     made = schedule_of(graph, donate_inputs=donate_inputs)
     arena = place_schedule(made.schedule).plan.peak_bytes
     return arena + made.input_bytes + made.weight_bytes
+
+
+def training_bytes(graph: Graph, *, donate_inputs: bool = False) -> int:
+    """Compute `ModelCost.trained_bytes` of a graph alone.
+
+    Raises:
+        GraphError: As `training_graph`.
+    """
+    trained, gradients = training_graph(graph)
+    step = schedule_of(trained, donate_inputs=donate_inputs, held=gradients)
+    arena = place_schedule(step.schedule).plan.peak_bytes
+    return arena + _beside_bytes(trained, gradients, step)

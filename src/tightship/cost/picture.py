@@ -8,13 +8,19 @@ from tightship.planner.schedule_plan import SchedulePlan
 from tightship.view.picture import Picture, Rectangle, Step
 
 
-def picture_of(cost: ModelCost) -> Picture:
-    """Make the picture of all tensors at their offsets, with live bytes by step, in graph bytes."""
-    planned, columns = cost.cost.planned, cost.cost.columns
+def picture_of(cost: ModelCost, *, training: bool = False) -> Picture:
+    """Make the picture of all tensors at their offsets, with live bytes by step, in graph bytes.
+
+    Args:
+        cost: The memory of a model.
+        training: Whether to draw its training step, which it then must have; False by default.
+    """
+    drawn = cost.trained if training and cost.trained is not None else cost.cost
+    planned, columns = drawn.planned, drawn.columns
     schedule, plan = planned.schedule, planned.plan
     load = plan.problem.live_bytes(len(schedule.steps)).tolist()
     return Picture(
-        title=f"{cost.model} (graph bytes)",
+        title=f"{cost.model} ({'training, ' if training else ''}graph bytes)",
         arena_bytes=plan.peak_bytes,
         lower_bound_bytes=plan.lower_bound_bytes,
         rectangles=_rectangles(planned),

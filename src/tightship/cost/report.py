@@ -7,6 +7,7 @@ from tightship.cost.model_cost import ModelCost, Row
 from tightship.cost.picture import picture_of
 from tightship.planner.cost import Columns, Cost
 from tightship.quantity import format_bytes
+from tightship.view.picture import Picture
 from tightship.view.report import peak
 from tightship.view.table import WIDTH_MAX, Column, table
 from tightship.view.text import printable, shorten
@@ -32,10 +33,19 @@ def report(cost: ModelCost) -> str:
         list(_headline(cost)),
         _table(cost),
         list(_claims(cost)),
-        _levers(cost.cost),
+        _levers(cost.cost, "" if cost.trained is None else ", inference"),
         _schemes(cost.cost),
         peak(picture_of(cost), LIVE_SHOWN),
     ]
+    if cost.trained is not None:
+        blocks += [
+            _levers(cost.trained, ", training"),
+            _schemes(cost.trained),
+            [
+                "In training:",
+                *peak(picture_of(cost, training=True), LIVE_SHOWN),
+            ],
+        ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -99,7 +109,7 @@ def _ratio(columns: Columns) -> str:
     return f"{columns.arena_bytes / bound:.3f}" if bound else "·"
 
 
-def _levers(cost: Cost) -> list[str]:
+def _levers(cost: Cost, pass_name: str) -> list[str]:
     naive, arena = cost.columns.naive_bytes, cost.columns.arena_bytes
     rows = [
         [
@@ -112,7 +122,7 @@ def _levers(cost: Cost) -> list[str]:
         for lever in cost.levers
     ]
     columns = [
-        Column("idea"),
+        Column(f"idea{pass_name}"),
         Column("alone", number=True),
         Column("saves", number=True),
         Column("all but it", number=True),
@@ -157,8 +167,6 @@ def to_json(cost: ModelCost) -> dict[str, object]:
         or None
         for name in (*passes, *(["training"] if cost.refusal else []))
     }
-    picture = picture_of(cost)
-    step = picture.peak_step()
     return {
         "model": cost.model,
         "bytes": "graph",
@@ -168,16 +176,33 @@ def to_json(cost: ModelCost) -> dict[str, object]:
         "unsized": list(cost.graph.unsized),
         **rows,
         **({"training_refusal": cost.refusal} if cost.refusal else {}),
+        **_detail(cost.cost, picture_of(cost)),
+        **(
+            {}
+            if cost.trained is None
+            else {
+                "training_step": {
+                    "total_bytes": cost.trained_bytes,
+                    "beside_bytes": cost.beside_bytes,
+                    **_detail(cost.trained, picture_of(cost, training=True)),
+                }
+            }
+        ),
+    }
+
+
+def _detail(cost: Cost, picture: Picture) -> dict[str, object]:
+    """Return the ideas, other ways and the peak of one pass."""
+    step = picture.peak_step()
+    return {
         "levers": [
             {"lever": lever.name, "alone_bytes": lever.alone_bytes,
              "without_bytes": lever.without_bytes}
-            for lever in cost.cost.levers
+            for lever in cost.levers
         ],
-        "schemes": [
-            {"scheme": name, "size_bytes": size} for name, size in cost.cost.schemes.items()
-        ],
-        "imperative": _run_json(cost.cost, held=False),
-        "imperative_references_held": _run_json(cost.cost, held=True),
+        "schemes": [{"scheme": name, "size_bytes": size} for name, size in cost.schemes.items()],
+        "imperative": _run_json(cost, held=False),
+        "imperative_references_held": _run_json(cost, held=True),
         "peak_step": step,
         "live_at_peak": [
             {"name": live.name, "operator": picture.operator_of(live),
