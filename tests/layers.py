@@ -29,7 +29,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     late_names, for packages, above deprecated, for all who have renamed something
     quantity | forks | atomic_file | sha256
     trace.rmm_log | trace.torch_snapshot | safetensors, above trace.events
-    public_calls, for all above it | wrong_arguments
+    public_calls and brief, for all above them | wrong_arguments
     errors | _core
 
 An import within a function counts as one at the top.
@@ -40,6 +40,7 @@ from collections.abc import Mapping
 
 ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "errors": "",
+    "brief": "",
     "public_calls": "errors wrong_arguments",
     "wrong_arguments": "",
     "quantity": "errors",
@@ -141,7 +142,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " planner.names planner.plan planner.penalties planner.problem planner.verify"
     ),
     "view": "quantity view",
-    "difference": "errors quantity view difference",
+    "difference": "errors graph quantity view difference",
     "lengths": "errors graph quantity engine loading",
     "budget": "_core atomic_file engine.library errors loading quantity view budget",
     "engine.interruption": "",

@@ -27,7 +27,7 @@ OF_ONNX = {"csv", "json"}
 IMPORTED_MAX = 66
 """Modules of the package itself that importing it may load; a folder counts as one."""
 PREPARED = {
-    "": "errors forks late_names memory public_calls quantity",
+    "": "brief errors forks late_names memory public_calls quantity",
     "engine": "activations interruption library primitive_cache",
     "engine.arenas": "arena_pool idle_trimmer pools retention",
     "engine.cache": "bounds program_cache program_eviction",

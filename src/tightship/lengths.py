@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 
+from tightship.brief import brief
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import Settings, name_of
 from tightship.engine.compile.compiled_model import CompiledModel
@@ -28,6 +29,7 @@ LENGTH_MAX = 1 << 24
 """Largest length that a search tries."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class LengthPeaks:
     """Peaks of a model against one open length, with the others as they are.
@@ -54,6 +56,7 @@ class LengthPeaks:
         return (larger - size) * length // (longer - length)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class OpenLengths:
     """Model whose file leaves lengths open, opened once to be planned for many of them.

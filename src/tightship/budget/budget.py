@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tightship.brief import brief
 from tightship.quantity import format_bytes
 from tightship.view.picture import Picture
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Most bytes that a model may take, with given shapes and threads.
@@ -38,6 +40,7 @@ class Budget:
         return " ".join([self.model.name, *lengths, *threads])
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class BudgetResult:
     """A budget, and the plan of its model."""

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeGuard
 
+from tightship.brief import brief
 from tightship.budget.budget import Budget
 from tightship.budget.isa import Isa, checked_isa
 from tightship.errors import FormatError, InputError
@@ -17,6 +18,7 @@ KEYS = {"model", "limit", "shapes", "threads", "dynamic", "name"}
 EXAMPLE = 'a table `[[budget]]` for each model, with `model = "model.onnx"` and `limit = "512MiB"`'
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class BudgetFile:
     """Budgets of a project, and the instruction set that they are planned for."""

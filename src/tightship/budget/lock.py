@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from tightship.atomic_file import write_text
+from tightship.brief import brief
 from tightship.budget.budget import BudgetResult
 from tightship.errors import FormatError, InputError
 
@@ -25,6 +26,7 @@ _PARTS = {
 AMOUNTS = ("peak_bytes", *_PARTS)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Locked:
     """Bytes of models by title, as a lock file has them, and what they were planned for."""

@@ -11,6 +11,7 @@ from os import PathLike
 
 import numpy as np
 
+from tightship.brief import brief
 from tightship.cluster.best_cuts import BUDGETS_MAX, Cuts, best_cuts
 from tightship.cluster.cut_table import CutTable, table_of
 from tightship.cluster.replica_memory import Shapes, check_exact
@@ -25,6 +26,7 @@ from tightship.public_calls import explains_memory
 from tightship.quantity import format_bytes, parse_bytes
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Consecutive steps of a model's program that one node runs.
@@ -74,6 +76,7 @@ class Stage:
         return prepare_stage(self, output)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Split:
     """Stages of a model in order.

@@ -8,10 +8,12 @@ from tightship.difference.described import shape_and_type
 from tightship.difference.matching import Matching, parts_of
 from tightship.difference.names import module_of
 from tightship.difference.occupancy import live_bytes, occupancy
+from tightship.graph.operators import Category, find
 from tightship.view.picture import Picture, Rectangle, Step
 
-MOVING = frozenset(("Concat", "Copy", "Expand", "Identity", "Pad", "Reorder", "Slice", "Split"))
-"""Operators that only move elements, and need not run where their input is written in place."""
+_MOVING = frozenset(("Copy", "Expand", "Pad", "Reorder"))
+"""Further operators that only move elements, and need not run where these are written in place."""
+_KINDS = (Category.RESHAPING, Category.CUTTING, Category.JOINING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +240,13 @@ def _moving(picture: Picture, matching: Matching, tensor: Rectangle) -> Step | N
     """Find an unmatched step that only moves a tensor, or makes one by moving others."""
     for index in (tensor.stop_step - 1, tensor.start_step):
         step = picture.steps[index]
-        if index not in matching.steps and set(parts_of(step.operator)) & MOVING:
+        if index not in matching.steps and any(map(_moves, parts_of(step.operator))):
             return step
     return None
+
+
+def _moves(operator: str) -> bool:
+    return operator in _MOVING or find(operator).category in _KINDS
 
 
 def _kernels(old: Picture, before: Rectangle, new: Picture, after: Rectangle) -> str:

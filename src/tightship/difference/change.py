@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tightship.brief import brief
 from tightship.view.picture import Picture
 
 ChangeKind = Literal[
@@ -34,6 +35,7 @@ this one; `holes`: bytes of the arena that no tensor has; `rounding`: to whole c
 PARTS = ("weights", "arena", "inputs and outputs", "runtime")
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Change:
     """Bytes that differ between two plans, and why.
@@ -64,6 +66,7 @@ class Change:
         return self.new_bytes - self.old_bytes
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Reason that moved a peak most, with the bytes of its changes.

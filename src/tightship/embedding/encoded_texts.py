@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tightship.brief import brief
 from tightship.errors import FormatError
 from tightship.text.text_extra import imported
 from tightship.text.tokenizer import Tokenizer
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """Tokens of a text, or of a pair of texts.

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.brief import brief
 from tightship.graph.layout import DType, element_count, size_bytes
 from tightship.graph.mapped_file import MappedFile
 
@@ -43,6 +44,7 @@ class Constant(Protocol):
         """Give back the pages that `array()` brought in; `array()` may be called again."""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
     """Small constant held in memory."""
@@ -67,6 +69,7 @@ class Inline:
         """Do nothing."""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Mapped:
     """Little-endian dense bytes in a mapped file."""
@@ -92,6 +95,7 @@ class Mapped:
         self.file.release()
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Fill:
     """Repeated value, which takes no memory until it is packed."""
@@ -131,6 +135,7 @@ class Computed:
         raise NotImplementedError
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived(Computed):
     """Constant that a function computes."""

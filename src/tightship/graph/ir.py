@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
 
+from tightship.brief import brief
 from tightship.errors import GraphError
 from tightship.graph.constant import Constant
 from tightship.graph.layer import Layer
 from tightship.graph.layout import DType, Shape, size_bytes
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Value:
     """Tensor of the graph, or an opaque object (`dtype` is None: sequence, optional).
@@ -59,6 +61,7 @@ class Value:
         return size_bytes(self.dtype, self.static_shape)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Node:
     """Operator applied to values; `""` among inputs or outputs marks one left out."""
@@ -147,6 +150,7 @@ def _one_of(names: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
 NODE_FIELDS = tuple(entry.name for entry in dataclass_fields(Node))
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Nodes in an order in which they can run.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.brief import brief
 from tightship.errors import PlanError
 from tightship.public_calls import public_methods
 from tightship.quantity import parse_bytes
@@ -61,6 +62,7 @@ class ForbiddenRange:
     bank: int = 0
 
 
+@brief
 @public_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraints:

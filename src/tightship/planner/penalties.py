@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightship.brief import brief
 from tightship.errors import PlanError
 from tightship.planner.problem import Int64Array
 from tightship.public_calls import public_methods
@@ -11,6 +12,7 @@ from tightship.public_calls import public_methods
 COST_MAX = 2**40
 
 
+@brief
 @public_methods
 @dataclass(frozen=True, slots=True, eq=False)
 class ReusePenalties:

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from tightship.brief import brief
 from tightship.planner.problem import Int64Array, Problem
 from tightship.public_calls import public_methods
 
@@ -16,6 +17,7 @@ PlanStatus = Literal["optimal", "feasible", "infeasible", "budget"]
 proved that no plan fits the capacity. `budget`: the effort ended with neither plan nor proof."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Buffers that no placement puts within the capacity together.

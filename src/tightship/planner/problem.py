@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship.brief import brief
 from tightship.errors import PlanError
 from tightship.public_calls import public_methods
 from tightship.quantity import parse_bytes
@@ -20,6 +21,7 @@ TOTAL_BYTES_MAX = 2**62
 """Limit of the sum of aligned sizes, so that every offset fits int64."""
 
 
+@brief
 @public_methods
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Problem:

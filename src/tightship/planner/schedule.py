@@ -5,6 +5,7 @@ import operator
 from dataclasses import dataclass
 from typing import NoReturn
 
+from tightship.brief import brief
 from tightship.errors import InputTypeError, PlanError
 from tightship.public_calls import public_methods
 
@@ -29,6 +30,7 @@ BINDING = (AliasKind.VIEW, AliasKind.TIED)
 """Kinds of aliases that are always taken."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Alias:
     """An output that shares, or may share, the buffer of an input of the same step.
@@ -45,6 +47,7 @@ class Alias:
     offset_bytes: int = 0
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class ScheduledValue:
     """A tensor as the planner sees it.
@@ -73,6 +76,7 @@ class ScheduledValue:
         _check_bytes(self.name, "alignment", self.alignment)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Step:
     """One operation: the values it reads and writes, by index, and its scratch in bytes."""
@@ -85,6 +89,7 @@ class Step:
     aliases: tuple[Alias, ...] = ()
 
 
+@brief
 @public_methods
 @dataclass(frozen=True, slots=True)
 class Schedule:

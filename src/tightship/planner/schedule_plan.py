@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tightship.brief import brief
 from tightship.planner.plan import Plan
 from tightship.planner.problem import Problem
 from tightship.planner.schedule import Alias, Schedule
@@ -11,6 +12,7 @@ NO_BUFFER = -1
 """Marks a value outside the arena, or one without bytes, instead of a buffer's index."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Buffers:
     """The buffers of a schedule.
@@ -39,6 +41,7 @@ class Buffers:
         return bool(self.in_place or self.parts)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class SchedulePlan:
     """The plan of a schedule: the buffer of each value and scratch, and the buffer's offset."""

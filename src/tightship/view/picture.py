@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from tightship.brief import brief
 
+
+@brief
 @dataclass(frozen=True, slots=True)
 class Rectangle:
     """A buffer in a picture: bytes `[offset, offset + size)` in steps `[start, stop)`.
@@ -27,6 +30,7 @@ class Rectangle:
         return self.start_step <= step < self.stop_step
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Step:
     """One kernel call; `dynamic_reason` explains why it allocates outside the plan, if it does."""
@@ -38,6 +42,7 @@ class Step:
     dynamic_reason: str | None = None
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Weight:
     """A packed constant of a picture, with its shape and type, and the first step that reads it."""
@@ -48,6 +53,7 @@ class Weight:
     step: int = -1
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Picture:
     """One memory plan as its views need it.

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeVar
 
+from tightship.brief import brief
+
 Key = TypeVar("Key", bound=Hashable)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class TimedStep:
     """A step, with its start and end in each run, in nanoseconds from the run's start.
@@ -51,6 +54,7 @@ class TimedStep:
         return (self.read_bytes + self.written_bytes) / taken if taken else 0.0
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Every step of a program, timed over several runs.

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tightship.brief import brief
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -104,6 +106,7 @@ class Holdings:
         return self.pss_bytes + self.buffer_bytes + self.weights_bytes
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Holdings of a driver and its clients.

@@ -2,7 +2,10 @@
 
 from dataclasses import astuple, dataclass
 
+from tightship.brief import brief
 
+
+@brief
 @dataclass(frozen=True, slots=True)
 class ProgramStatistics:
     """Counters of a model's programs.
@@ -24,6 +27,7 @@ class ProgramStatistics:
     run_bytes: int
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class MemoryStatistics:
     """Bytes that a model holds now.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
+from tightship.brief import brief
 from tightship.engine.program.program import KernelKind
 from tightship.planner import Plan
 from tightship.public_calls import public_methods
@@ -20,6 +21,7 @@ TensorKind = Literal["activation", "scratch"]
 """Use of a planned tensor: a value of the graph, or memory that a kernel needs while it runs."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class PlannedTensor:
     """Value or scratchpad at an offset of the arena, live during steps `[start_step, stop_step)`.
@@ -38,6 +40,7 @@ class PlannedTensor:
     type: str = ""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class PlannedWeight:
     """Constant in the layout that its kernel reads; one read in two layouts is there twice.
@@ -52,6 +55,7 @@ class PlannedWeight:
     step: int = -1
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
     """One kernel call: its node and the kernel that runs it.

@@ -6,6 +6,7 @@ The planner is imported on use, because a prepared model comes with its plan.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tightship.brief import Rows
 from tightship.engine.plan.memory_plan import (
     MemoryPlan,
     PlannedStep,
@@ -73,12 +74,12 @@ def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[
         io_bytes=placement.io_bytes,
         runtime_bytes=runtime_bytes,
         strategies=strategies,
-        steps=tuple(_planned_steps(placement)),
-        tensors=tuple(_planned_tensors(placement)),
+        steps=Rows(_planned_steps(placement)),
+        tensors=Rows(_planned_tensors(placement)),
         key=key,
         inputs={name: _described(operand) for name, operand in lowered.inputs.items()},
         outputs={name: _described(operand) for name, operand in lowered.outputs.items()},
-        weights=tuple(_planned_weights(lowered)),
+        weights=Rows(_planned_weights(lowered)),
     )
 
 

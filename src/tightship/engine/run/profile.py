@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightship.atomic_file import write_text
+from tightship.brief import brief, escaped
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import LoweredStep, Operand
 from tightship.engine.run.arena import Arena
@@ -28,6 +29,7 @@ PARTIAL_READERS = frozenset({"Gather", "GatherElements", "GatherND", "Slice", "S
 """Operators that read only as much of their first operand as they write."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Steps of a model and the time that each took, over some runs."""
@@ -46,6 +48,9 @@ class Profile:
     def to_json(self) -> dict[str, object]:
         """Convert the profile to JSON values; times are named `*_ns`, amounts `*_bytes`."""
         return timing_json(self.timing)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escaped(self.table())}</pre>"
 
     def save_trace(self, path: str | PathLike[str]) -> None:
         """Write trace events for Perfetto or `chrome://tracing`."""
