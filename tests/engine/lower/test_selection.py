@@ -111,7 +111,7 @@ def test_a_kernel_may_write_over_what_it_reads():
 
 
 REASONS = {
-    "shape depends on data": "g (float[3] x) => (int64[1, n] y) { y = NonZero (x) }",
+    "shape depends on data; at most 24 bytes": "g (float[3] x) => (int64[1, n] y) {y=NonZero (x)}",
     "strings": "g (string[3] x) => (string[3] y) { y = StringNormalizer (x) }",
     "sequence, optional or map": """g (float[3] x) => (float[3] y) {
         s = SequenceConstruct (x) y = SequenceAt (s, zero) }""",

@@ -31,6 +31,7 @@ from tightship.engine.lower.step_passes.write_outputs_directly import write_outp
 from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns, crowded_ns
+from tightship.engine.lower.steps.data_bounds import unplanned_reason
 from tightship.engine.lower.steps.emit import emit
 from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
@@ -378,23 +379,10 @@ def _reference(builder: Builder, node: Node) -> None:
         ("reference", kernel.name),
         (_present(sources), _present(targets)),
         ReferenceWork(kernel.run, sources, targets),
-        dynamic_reason=_reason(builder, node),
+        dynamic_reason=unplanned_reason(builder, node),
     )
 
 
 def _reference_output(builder: Builder, name: str) -> Operand:
     value = builder.value(name)
     return builder.output(name) if value.is_static else builder.object_operand(value)
-
-
-def _reason(builder: Builder, node: Node) -> str:
-    values = [builder.value(name) for name in (*node.inputs, *node.writes) if name]
-    if any(value.dtype is None for value in values):
-        return "sequence, optional or map"
-    if any(value.dtype is DType.STRING for value in values):
-        return "strings"
-    if any(not value.is_static for value in values):
-        return "shape depends on data"
-    if node.subgraphs:
-        return "runs a graph, which allocates its values"
-    return "reference kernel allocates its results"

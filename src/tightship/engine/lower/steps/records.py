@@ -22,6 +22,7 @@ class Records:
         copies: Copies of values in other layouts than at home.
         added: Constants that emitters derive from the graph's.
         objects: Constants that are Python objects.
+        largest: Largest shapes of values whose shapes depend on data, as far as they are known.
         deferred: Values whose step is left out until their home is needed.
     """
 
@@ -33,6 +34,7 @@ class Records:
     copies: dict[str, list[Operand]] = field(default_factory=dict)
     added: dict[str, Constant] = field(default_factory=dict)
     objects: dict[str, Constant] = field(default_factory=dict)
+    largest: dict[str, tuple[int, ...]] = field(default_factory=dict)
     deferred: dict[str, tuple[Quantization | Measured, Callable[[], None]]] = field(
         default_factory=dict
     )
