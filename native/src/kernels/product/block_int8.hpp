@@ -10,6 +10,9 @@
 #include "block_rounding.hpp"
 #include "block_rows.hpp"
 
+#include <array>
+#include <utility>
+
 namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
@@ -89,6 +92,23 @@ template <int Bits> void round_row(const BlockTask &task, int64_t row) {
 template <int Bits> struct Line {
     static constexpr int kParts = 8 / Bits;
 
+    /// Line of a row of activations, loaded once for some columns.
+    struct Given {
+        explicit Given(const char *line) : start(once(line + kParts * kLine)) {
+#pragma GCC unroll 4
+            for (int part = 0; part < kParts; ++part)
+                parts[part] = once(line + part * kLine);
+        }
+
+        static Bytes once(const char *from) {
+            Bytes some = load_bytes(from, kLine);
+            asm("" : "+v"(some));
+            return some;
+        }
+
+        Bytes start, parts[kParts];
+    };
+
     Line(Bytes packed, int sign) {
         if constexpr (Bits == 8) {
             parts[0] = flipped(packed, all_bytes(kIsCentred<8> ? sign ^ 0x80 : sign));
@@ -99,21 +119,20 @@ template <int Bits> struct Line {
         }
     }
 
-    Ints dots(const char *line) const {
-        Bytes sums = load_bytes(line + kParts * kLine, kLine);
+    Ints dots(const Given &given) const {
+        Bytes sums = given.start;
         if constexpr (Bits < 8 && !kHasDot) { // 16 bits hold the products of all parts
-            Bytes pairs = pairs_of(parts[0], load_bytes(line, kLine));
+            Bytes pairs = pairs_of(parts[0], given.parts[0]);
             for (int part = 1; part < kParts; ++part)
-                pairs = add_shorts(pairs,
-                                   pairs_of(parts[part], load_bytes(line + part * kLine, kLine)));
+                pairs = add_shorts(pairs, pairs_of(parts[part], given.parts[part]));
             return reinterpret_cast<Ints>(add_pairs(sums, pairs));
         }
         for (int part = 0; part < kParts; ++part) {
-            const Bytes given = load_bytes(line + part * kLine, kLine);
             if constexpr (kIsCentred<Bits>)
-                sums = add_dots(sums, magnitudes(parts[part]), signed_by(given, parts[part]));
+                sums = add_dots(sums, magnitudes(parts[part]),
+                                signed_by(given.parts[part], parts[part]));
             else
-                sums = add_dots(sums, parts[part], given);
+                sums = add_dots(sums, parts[part], given.parts[part]);
         }
         return reinterpret_cast<Ints>(sums);
     }
@@ -173,19 +192,19 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
 
     void add_line(int64_t at, int64_t count, Ints block_of,
                   const Vector (&factors)[Columns][Rows]) {
-        const char *given[Rows];
+        using Given = typename Line<Bits>::Given;
+        const std::array<Line<Bits>, Columns> quants =
+            [&]<size_t... kColumn>(std::index_sequence<kColumn...>) {
+                return std::array<Line<Bits>, Columns>{
+                    Line<Bits>(load_bytes(strip_.quants[kColumn] + at, count), decoder_.sign)...};
+            }(std::make_index_sequence<Columns>());
 #pragma GCC unroll 4
         for (int row = 0; row < Rows; ++row) {
-            given[row] = line_of(row) + at / kLine * Int8Row<Bits>::kLineBytes;
-            asm("" : "+r"(given[row])); // one address a row, not one for each of its parts
-        }
+            const Given given(line_of(row) + at / kLine * Int8Row<Bits>::kLineBytes);
 #pragma GCC unroll 4
-        for (int column = 0; column < Columns; ++column) {
-            const Line<Bits> quants(load_bytes(strip_.quants[column] + at, count), decoder_.sign);
-#pragma GCC unroll 4
-            for (int row = 0; row < Rows; ++row)
+            for (int column = 0; column < Columns; ++column)
                 sums_[column][row] +=
-                    floats_of(quants.dots(given[row])) * spread(factors[column][row], block_of);
+                    floats_of(quants[column].dots(given)) * spread(factors[column][row], block_of);
         }
     }
 
