@@ -95,6 +95,7 @@ template <class X, class A> TIGHTSHIP_INLINE A term_of(Term term, X x, A shift) 
     }
 }
 
+constexpr int64_t kShortRow = 32;  ///< elements up to which many rows are reduced at once
 constexpr int64_t kRowsWorth = 32; ///< of columns, so that a thread's share stays wide
 
 /// Reduces a dense row in lanes that are combined at the end; a short one uses fewer.
@@ -170,7 +171,10 @@ template <class X, class A = Accumulator<X>> class Reduction : public Kernel {
         for (const int64_t length : spec.reduced_shape)
             count_ *= length;
         const int64_t kept_step = kept_.row_steps()[0], step = reduced_.row_steps()[0];
-        by_columns_ = step != item_bytes(spec.type) && kept_.row_length() > 1;
+        const bool has_order = std::is_floating_point_v<A> && operator_.term != kLargest &&
+                               operator_.term != kSmallest; // sums whose bits depend on it
+        const bool is_short = reduced_.is_row() && reduced_.row_length() <= kShortRow && !has_order;
+        by_columns_ = (step != item_bytes(spec.type) || is_short) && kept_.row_length() > 1;
         reader_ = BlockReader(spec.type, work, by_columns_ ? kept_step : step);
         writer_ = BlockWriter(wide, spec.type, kept_.row_steps()[1]);
     }
