@@ -185,14 +185,18 @@ class _Front:
         self._recomputation = recomputation
         self._ends = recomputation.choices(PRICE_MAX)
         self._loads: dict[Recomputed, int] = {}
+        self._checkpoints: dict[Recomputed, Checkpoints] = {}
 
-    @cached_property
-    def checkpoints(self) -> list[Checkpoints]:
-        """Checkpoints for some of the choices, which keep less and less for the second part."""
+    def checkpoints(self, most: float) -> list[Checkpoints]:
+        """Make checkpoints for some of the choices, of those with at most so many operations."""
         stride = -(-len(self._ends) // BASES_MAX)
-        made = [self._made(end) for end in range(0, len(self._ends), stride)]
+        all_made = dict.fromkeys(self._made(end) for end in range(0, len(self._ends), stride))
+        made = [each for each in all_made if each.operations <= most]
         costs, turn = self._recomputation.operations, self._recomputation.turn
-        return [Checkpoints(each, costs, turn) for each in dict.fromkeys(made)]
+        for each in made:
+            if each not in self._checkpoints:
+                self._checkpoints[each] = Checkpoints(each, costs, turn)
+        return [self._checkpoints[each] for each in made]
 
     def nested(self, which: Checkpoints, budget_bytes: int, most: float) -> Recomputed | None:
         """Return the schedule of most slots whose live bytes fit a budget; None if none does."""
@@ -283,7 +287,7 @@ def _checkpointed(
     """Yield schedules with checkpoints within a budget, by increasing operations."""
     if budget_bytes <= 0:
         return
-    pairs = [(front, which) for front in fronts for which in front.checkpoints]
+    pairs = [(front, which) for front in fronts for which in front.checkpoints(most)]
     unit = _unit_bytes(budget_bytes)
     guesses = {pair: pair[1].added(unit, SLOTS) for pair in pairs}
     found: list[tuple[_Front, Recomputed]] = []
