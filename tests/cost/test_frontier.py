@@ -83,3 +83,11 @@ def test_inference_has_a_frontier_where_values_are_read_late():
         2 * frontier.points[-1].squeezed.plan.plan.peak_bytes
         < frontier.points[0].squeezed.plan.plan.peak_bytes
     )
+
+
+def test_sums_along_residual_layers_run_again_while_their_terms_are_kept():
+    graph, _ = fed(products(32, residual=True), Sgd())
+    squeezing = GraphSqueezing(graph)
+    found = squeezing.within("60%").squeezed
+    assert found.plan.plan.peak_bytes <= 0.6 * squeezing.eager_bytes
+    assert found.added_operations < 0.02 * found.operations

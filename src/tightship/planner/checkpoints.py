@@ -1,6 +1,6 @@
 """Runs the first part of a schedule again between checkpoints, nested as deep as memory wants."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -26,17 +26,24 @@ class Checkpoints:
         chain: Its atoms.
     """
 
-    def __init__(self, made: Recomputed, operations: Sequence[int], turn: int) -> None:
+    def __init__(
+        self,
+        made: Recomputed,
+        operations: Sequence[int],
+        turn: int,
+        kept: Collection[int] = (),
+    ) -> None:
         """View a schedule as a chain.
 
         Args:
             made: A schedule of `Recomputation`.
             operations: Operations of the steps that it was made of; `NEVER` for what runs once.
             turn: The last step of the first part of these.
+            kept: Steps of the first part whose results are kept whatever they take.
         """
         self.made = made
         self._operations = operations
-        own = [operations[step] for step in made.origin]
+        own = [NEVER if step in kept else operations[step] for step in made.origin]
         self._turn = _first_part(made.origin, turn) - 1
         self.chain = Chain(made.schedule, own, self._turn)
         self._once = sum(count for count in own[: self._turn + 1] if count != NEVER)

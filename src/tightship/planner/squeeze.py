@@ -186,17 +186,24 @@ class _Front:
         self._ends = recomputation.choices(PRICE_MAX)
         self._loads: dict[Recomputed, int] = {}
         self._checkpoints: dict[Recomputed, Checkpoints] = {}
+        self._kept: dict[frozenset[int], Checkpoints] = {}
 
     def checkpoints(self, most: float) -> list[Checkpoints]:
         """Make checkpoints for some of the choices, of those with at most so many operations."""
         stride = -(-len(self._ends) // BASES_MAX)
-        all_made = dict.fromkeys(self._made(end) for end in range(0, len(self._ends), stride))
-        made = [each for each in all_made if each.operations <= most]
-        costs, turn = self._recomputation.operations, self._recomputation.turn
-        for each in made:
-            if each not in self._checkpoints:
-                self._checkpoints[each] = Checkpoints(each, costs, turn)
-        return [self._checkpoints[each] for each in made]
+        for end in range(0, len(self._ends), stride):
+            again = self._ends[end].again
+            made = self._made(end)
+            if made.operations <= most and made not in self._checkpoints:
+                self._checkpoints[made] = self._over(made, frozenset())
+            if again and again not in self._kept:
+                first = frozenset(range(self._recomputation.turn + 1))
+                self._kept[again] = self._over(self._made(0), first - again)
+        found = [each for made, each in self._checkpoints.items() if made.operations <= most]
+        return [*found, *self._kept.values()]
+
+    def _over(self, made: Recomputed, kept: frozenset[int]) -> Checkpoints:
+        return Checkpoints(made, self._recomputation.operations, self._recomputation.turn, kept)
 
     def nested(self, which: Checkpoints, budget_bytes: int, most: float) -> Recomputed | None:
         """Return the schedule of most slots whose live bytes fit a budget; None if none does."""
