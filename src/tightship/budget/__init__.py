@@ -1,7 +1,7 @@
 """Budgets of memory for the models of a project, checked without loading or running one.
 
-The bytes are those of plans for a named instruction set: the same in every run, and on every
-machine that has it.
+The bytes are those of plans for a named instruction set: the same in every run,
+whatever else the processor has.
 """
 
 from tightship.budget.budget import Budget, BudgetResult

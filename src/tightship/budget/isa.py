@@ -1,4 +1,4 @@
-"""Plans for a named instruction set, so that machines of several kinds give the same bytes."""
+"""Plans for a named instruction set, so that processors with more of them use the same kernels."""
 
 import os
 from collections.abc import Mapping
