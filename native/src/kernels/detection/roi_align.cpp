@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <vector>
 
 namespace tightship::kernels {
@@ -22,11 +23,16 @@ struct Samples {
     int64_t each = 0, first = 0, stop = 0; ///< pixels [first, stop) are read
 };
 
+constexpr int64_t kSamplesMax = 1 << 16; ///< samples of a cell, which are kept while it is computed
+
 int64_t samples_in_cell(float cell, int64_t given) {
-    if (given > 0)
-        return given;
-    const float wanted = std::ceil(cell);
-    return wanted > 0 && wanted < float(INT32_MAX) ? static_cast<int64_t>(wanted) : 0;
+    const float wanted = given > 0 ? static_cast<float>(given) : std::ceil(cell);
+    if (!(wanted > 0) || std::isinf(wanted))
+        return 0;
+    if (wanted > static_cast<float>(kSamplesMax))
+        throw std::invalid_argument("a cell of a region has more than 65536 samples along an axis; "
+                                    "clip regions to their images");
+    return static_cast<int64_t>(wanted);
 }
 
 void find_samples(float start, float cell, int64_t cells, int64_t given, int64_t length,

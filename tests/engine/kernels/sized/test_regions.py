@@ -64,3 +64,12 @@ def test_the_core_refuses_operands_that_do_not_fit() -> None:
     regions, out = np.zeros((1, 4), np.float32), np.zeros((1, 3, 2, 2), np.float32)
     with pytest.raises(ValueError, match="do not fit"):
         _core.roi_align(IMAGE, regions, ints(0), out, 0, 1.0, False, False)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"sampling_ratio": 1 << 40}])
+def test_a_cell_of_more_samples_than_memory_should_hold_is_refused(attributes: dict) -> None:
+    """A region of 2**30 pixels would take 24 bytes for each of them."""
+    node = Node("n", "RoiAlign", ("x", "r", "i"), ("y",), attributes, version=16)
+    region = np.array([[0, 0, 2**30, 2**30]], np.float32)
+    with pytest.raises(GraphError, match="more than 65536 samples"):
+        object_kernel(node).run([IMAGE, region, ints(0)])
