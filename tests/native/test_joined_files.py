@@ -1,4 +1,4 @@
-"""Files that a build from nothing compiles together define no constant twice.
+"""Files that a build from nothing compiles together define no constant and no type twice.
 
 Builds with a compiler cache, and editable ones, keep files apart and do not see it; see
 `native/unity.cmake`.
@@ -11,7 +11,13 @@ from pathlib import Path
 NATIVE = Path(__file__).parents[2] / "native"
 OWN_OPTIONS = re.compile(r"_(amx|avx2|avx512|vnni)\.cpp$")
 """Files for an instruction set, which CMake joins with none."""
-CONSTANT = re.compile(r"^(?:inline )?constexpr [\w:<> ]*?(k[A-Z]\w*)\b", re.MULTILINE)
+DEFINED = re.compile(
+    r"^(?:(?:inline )?constexpr [\w:<> ]*?(k[A-Z]\w*)\b"
+    r"|(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;{]*)? \{)",
+    re.MULTILINE,
+)
+"""Constants, and types, at the margin: those of a namespace."""
+NAMESPACE = re.compile(r"^namespace ([\w:]+) \{", re.MULTILINE)
 
 
 def alone():
@@ -22,17 +28,29 @@ def alone():
 
 
 def repeated(texts):
-    """Constants that several files of a folder define, with the files."""
+    """Constants and types that several files of a folder define, with the files.
+
+    Headers that the core installs belong to the folder of their sources.
+    """
     found = defaultdict(list)
     for path, text in texts.items():
-        for name in CONSTANT.findall(text):
-            found[path.parent, name].append(path.name)
-    return {f"{folder}: {name}": files for (folder, name), files in found.items() if files[1:]}
+        folder = str(path.parent).replace("include/tightship", "src")
+        space = NAMESPACE.search(text)
+        for constant, kind in DEFINED.findall(text):
+            found[folder, space and space[1], constant or kind].append(path.name)
+    return {
+        f"{folder}: {name}": files
+        for (folder, _, name), files in found.items()
+        if files[1:] and any(each.endswith(".cpp") for each in files)
+    }
 
 
-def test_files_of_a_folder_define_no_constant_twice():
+def test_files_of_a_folder_define_no_name_twice():
     pattern = alone()
-    files = [each for part in ("src", "bind") for each in sorted((NATIVE / part).rglob("*.cpp"))]
+    files = [
+        *(each for part in ("src", "bind") for each in sorted((NATIVE / part).rglob("*.cpp"))),
+        *sorted((NATIVE / "include").rglob("*.hpp")),
+    ]
     texts = {
         path.relative_to(NATIVE): path.read_text()
         for path in files
@@ -40,6 +58,14 @@ def test_files_of_a_folder_define_no_constant_twice():
     }
     assert len(texts) > 100
     assert repeated(texts) == {}
+
+
+def test_a_type_of_a_file_and_a_header_is_found():
+    texts = {
+        Path("src/kernels/a.cpp"): "namespace {\nstruct Taps {\n    int n;\n};\n}\n",
+        Path("include/tightship/kernels/b.hpp"): "struct Taps {\n};\nstruct Other;\n",
+    }
+    assert repeated(texts) == {"src/kernels: Taps": ["a.cpp", "b.hpp"]}
 
 
 def test_a_constant_of_two_files_is_found():

@@ -25,7 +25,7 @@ struct AxisTaps {
 };
 
 /// Elements that contribute to a position.
-struct Taps {
+struct SampleTaps {
     int64_t count;
     std::array<int64_t, 64> offsets;
     std::array<float, 64> weights;
@@ -79,7 +79,7 @@ class Sample : public Kernel {
         const auto axes = static_cast<int64_t>(s_.lengths.size());
         const int64_t grain = kSampleGrain / std::max<int64_t>(s_.channels, 1);
         parallel_for(threads, s_.batch * s_.positions, grain, [&](int64_t begin, int64_t end) {
-            Taps taps;
+            SampleTaps taps;
             for (int64_t index = begin; index < end; ++index) {
                 const int64_t image = index / s_.positions, position = index % s_.positions;
                 find(grid + index * axes, taps);
@@ -101,7 +101,7 @@ class Sample : public Kernel {
     }
 
   private:
-    void write(const float *from, const Taps &taps, float *to) const {
+    void write(const float *from, const SampleTaps &taps, float *to) const {
         if (s_.source_steps[1] == 1 && s_.target_channel_step == 1)
             return blend_together(from, taps.offsets.data(), taps.weights.data(), taps.count, to,
                                   s_.channels);
@@ -116,7 +116,7 @@ class Sample : public Kernel {
 
     /// Finds the elements and weights of a position. With padding by zeros, elements beyond the
     /// image have no weight; offsets are always inside.
-    void find(const float *place, Taps &taps) const {
+    void find(const float *place, SampleTaps &taps) const {
         taps.count = 1;
         taps.offsets[0] = 0;
         taps.weights[0] = 1;
