@@ -7,6 +7,7 @@ from heapq import merge
 
 from tightship.planner.checkpoints import SLOTS, Checkpoints
 from tightship.planner.recompute import NEVER, Recomputation, Recomputed, ties_early
+from tightship.planner.recompute_bound import least_operations
 from tightship.planner.reorder import least_order, reorder
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
@@ -16,6 +17,10 @@ PRICE_MAX = 2.0**20
 
 _EFFORT = 20_000
 _TRIED = 8
+
+NEAR = 1.15
+"""Operations over their bound up to which a plan is not improved by checkpoints, which take longer
+to find than they could save."""
 
 BASES_MAX = 6
 """Most choices of a front for which checkpoints are tried."""
@@ -66,9 +71,9 @@ def squeeze(
     of two prices, the steps up to some position follow the one choice and the steps after it the
     other, so that the values that are needed latest are given up first. Steps are then reordered
     again; aliases and offsets are those of `place_schedule`. Prices and positions are found by
-    bisection of the live bytes in the order found for each. Some of these choices are tried with
-    nested checkpoints as well (`Checkpoints`). The result is never larger than the plan of the
-    original schedule.
+    bisection of the live bytes in the order found for each. Unless a choice is near a bound, some
+    are tried with nested checkpoints as well (`Checkpoints`). The result is never larger than the
+    plan of the original schedule.
 
     Args:
         schedule: The steps, in an order in which they can run.
@@ -127,7 +132,8 @@ class Squeezing:
             if other.plan.plan.peak_bytes <= budget_bytes:
                 found, most = other, min(most, other.added_operations - 1)
                 break
-        for front, made in _checkpointed(self._fronts, budget_bytes, most):
+        is_near = found is not None and self._is_near_bound(found, budget_bytes)
+        for front, made in () if is_near else _checkpointed(self._fronts, budget_bytes, most):
             other = self._plan(front, made)
             if other.plan.plan.peak_bytes <= budget_bytes:
                 found, most = other, min(most, other.added_operations - 1)
@@ -137,6 +143,10 @@ class Squeezing:
             if other.plan.plan.peak_bytes <= budget_bytes and other.added_operations <= most:
                 found, most = other, other.added_operations - 1
         return found
+
+    def _is_near_bound(self, found: Squeezed, budget_bytes: int) -> bool:
+        least = least_operations(self.schedule, self._operations, budget_bytes)
+        return found.added_operations <= NEAR * least
 
     def _smallest(self, most: float) -> Squeezed:
         """Return the smallest plan that is found with at most so many operations added."""
