@@ -34,6 +34,12 @@ def test_a_text_has_the_public_fields_and_counts_of_items():
     assert Point("<b>")._repr_html_() == f"<table>{rows}</table>"
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (2, 1000)])
+def test_an_array_is_shown_by_its_type_and_shape(shape):
+    text = repr(Point("a", np.zeros(shape, np.float32)))
+    assert text == f"Point(name='a', numbers=<float32 {list(shape)}>)"
+
+
 def test_rows_are_a_tuple_with_a_short_text():
     rows = Rows(Point(f"p{index}") for index in range(200))
     assert rows == tuple(rows)

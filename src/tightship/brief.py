@@ -75,10 +75,10 @@ def _names(row: object) -> Sequence[str]:
 
 def _value(value: object) -> str:
     """Return a short text of a field."""
-    if isinstance(value, Rows):
-        return repr(value)
-    if isinstance(value, str | bytes):
-        return _cut(repr(value))
+    if isinstance(value, Rows | str | bytes):
+        return repr(value) if isinstance(value, Rows) else _cut(repr(value))
+    if hasattr(value, "__array_interface__"):  # an array of NumPy, which is not imported here
+        return f"<{getattr(value, 'dtype', '')} {list(getattr(value, 'shape', ()))}>"
     if isinstance(value, Sized) and len(value) > _WHOLE_MAX:
         return f"<{len(value)} items>"
     if isinstance(value, Mapping):

@@ -128,6 +128,15 @@ CASES = {
     "MatMulInteger": [typed("MatMulInteger", SQUARE8, SQUARE8, ZERO, ZERO)],
     "Max": [typed("Max", X, X, f32(64, 1, 1))],
     "MaxPool": [typed("MaxPool", X, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)],
+    "MaxUnpool": [
+        typed(
+            "MaxUnpool",
+            f32(1, 64, 32, 32),
+            np.arange(0, 262144, 4).reshape(1, 64, 32, 32),
+            kernel_shape=[2, 2],
+            strides=[2, 2],
+        )
+    ],
     "Mean": [typed("Mean", X, X, f32(64, 1, 1))],
     "Min": [typed("Min", X, X, f32(64, 1, 1))],
     "Mod": [typed("Mod", X, X, fmod=1)],

@@ -247,6 +247,7 @@ PATTERNS: Mapping[str, str] = {
     "gaps of onnx: its inference, its reference": "frontend/onnx/control frontend/onnx/infer"
     " frontend/onnx/propagate engine/kernels/reference_texts",
     "a prepared model runs without the table": "engine/plan/footprint",
+    "how large results can be whose shapes depend on data": "engine/lower/steps/data_bounds",
     "classes of ours, called as operators are": "graph/__init__",
 }
 """Modules outside the table with lists of three or more operators, by the reason."""

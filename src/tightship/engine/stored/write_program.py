@@ -125,7 +125,7 @@ def _work(
                 raise _refusal(operand.name, f"has no array for {step.implementation}")
         rows = [_places(operands, work.inputs), _places(operands, work.outputs)]
         return ["numpy", _made_of(step, work.kernel.context), rows]
-    raise _refusal(step.name, f"({step.operator}) is run by {step.implementation}")
+    raise _refusal(step.name, f"({step.operator}) allocates its results when it runs")
 
 
 def _places(operands: _Operands, used: Sequence[Operand | None]) -> list[int]:
