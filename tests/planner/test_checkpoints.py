@@ -121,3 +121,14 @@ def test_any_runs_give_what_the_steps_give(schedule, data):
     squeezing = Squeezing(schedule, costs)
     for share in (80, 50, 20):
         check(squeezing.within(squeezing.plain.plan.plan.peak_bytes * share // 100), schedule)
+
+
+def test_tables_are_released_once_a_budget_was_tried():
+    """A table of 144 atoms has 5 MB, and each budget has tables of its own."""
+    schedule, operations = chain(16)
+    squeezing = Squeezing(schedule, operations)
+    for share in (0.6, 0.4):
+        squeezing.within(int(share * squeezing.plain.given_peak_bytes))
+    made = [each for front in squeezing._fronts for each in front.checkpoints(float("inf"))]
+    assert made
+    assert all(each._table_of is None for each in made)

@@ -19,6 +19,10 @@ CheckpointTable::CheckpointTable(const Atoms &atoms, std::int64_t slots)
     for (std::size_t length = 0; length < count_; ++length)
         for (std::size_t first = 0; first + length < count_; ++first)
             fill(atoms, first, first + length);
+    if (count_ > 0) {
+        const auto whole = cost_.begin() + static_cast<std::ptrdiff_t>(row(0, count_ - 1));
+        cost_ = std::vector(whole, whole + static_cast<std::ptrdiff_t>(stride_));
+    }
 }
 
 void CheckpointTable::fill(const Atoms &atoms, std::size_t first, std::size_t last) {
@@ -78,7 +82,7 @@ void CheckpointTable::fill_checkpoint(const Atoms &atoms, std::size_t first, std
 std::int64_t CheckpointTable::operations(std::int64_t slots) const {
     if (count_ == 0)
         return 0;
-    const std::int64_t cost = cost_[row(0, count_ - 1) + static_cast<std::size_t>(slots)];
+    const std::int64_t cost = cost_[static_cast<std::size_t>(slots)];
     return cost < kImpossible ? cost : -1;
 }
 

@@ -47,7 +47,7 @@ class Checkpoints:
         self._turn = _first_part(made.origin, turn) - 1
         self.chain = Chain(made.schedule, own, self._turn)
         self._once = sum(count for count in own[: self._turn + 1] if count != NEVER)
-        self._tables: dict[int, CheckpointTable] = {}
+        self._table_of: tuple[int, CheckpointTable] | None = None
         self._written: dict[tuple[int, int], Recomputed | None] = {}
 
     def added(self, unit_bytes: int, slots: int) -> int | None:
@@ -79,12 +79,17 @@ class Checkpoints:
         return Recomputed(schedule, own, sum(self._operations[step] for step in own) - once)
 
     def _table(self, unit_bytes: int) -> CheckpointTable:
-        if unit_bytes not in self._tables:
+        if self._table_of is None or self._table_of[0] != unit_bytes:
+            self.release()
             rows, chain = self.chain.rows.copy(), self.chain
             rows[3:] = -(-rows[3:] // unit_bytes)
             matrices = -(-np.stack([chain.held, chain.peaks]) // unit_bytes)
-            self._tables[unit_bytes] = CheckpointTable(rows, matrices, SLOTS)
-        return self._tables[unit_bytes]
+            self._table_of = unit_bytes, CheckpointTable(rows, matrices, SLOTS)
+        return self._table_of[1]
+
+    def release(self) -> None:
+        """Release the table, which takes megabytes; it is made again where it is needed."""
+        self._table_of = None
 
 
 def _first_part(origin: Sequence[int], turn: int) -> int:

@@ -318,6 +318,8 @@ def _checkpointed(
             found.append((front, made))
             if not smallest:
                 most = made.operations
+    for _, which in pairs:
+        which.release()
     yield from sorted(found, key=lambda each: each[1].operations)
 
 

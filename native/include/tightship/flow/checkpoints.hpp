@@ -33,7 +33,8 @@ enum class Pass : std::int64_t { sweep, whole, last, back };
 /// Table of the cheapest ways by dynamic programming. A range of atoms [i, j] whose input is kept
 /// either keeps all that i's way back reads; or sweeps from i to some s, keeps the input of s, goes
 /// from s to j and back to s, and starts again from i. (Revolve; for unequal atoms Beaumont et al.,
-/// 2019.) Takes O(n^3 * slots) time and O(n^2 * slots) memory.
+/// 2019.) Takes O(n^3 * slots) time and O(n^2 * slots) memory, 10 bytes for each range and number
+/// of slots; 2 of them are kept.
 class CheckpointTable {
   public:
     CheckpointTable(const Atoms &atoms, std::int64_t slots);
@@ -58,8 +59,8 @@ class CheckpointTable {
     std::size_t count_, stride_;
     std::vector<std::int64_t> swept_;        // operations of sweeps up to each atom
     std::vector<std::int64_t> saved_, held_; // as in Atoms
-    std::vector<std::int64_t> cost_;         // of each range and number of slots
-    std::vector<std::int16_t> choice_;       // the checkpoint; the first atom if it keeps all
+    std::vector<std::int64_t> cost_;   // of each range and number of slots, then of the whole alone
+    std::vector<std::int16_t> choice_; // the checkpoint; the first atom if it keeps all
 };
 
 } // namespace tightship::flow
