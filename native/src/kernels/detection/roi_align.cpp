@@ -42,9 +42,9 @@ void find_samples(float start, float cell, int64_t cells, int64_t given, int64_t
     found.first = length;
     found.stop = 0;
     for (int64_t index = 0; index < cells * found.each; ++index) {
-        const auto inside = static_cast<float>(index % found.each);
-        float at = start + static_cast<float>(index / found.each) * cell +
-                   (inside + 0.5F) * cell / static_cast<float>(found.each);
+        const int64_t before = index / found.each, inside = index % found.each;
+        float at = start + static_cast<float>(before) * cell +
+                   (static_cast<float>(inside) + 0.5F) * cell / static_cast<float>(found.each);
         if (!(at >= -1.0F && at <= static_cast<float>(length)))
             continue;
         at = std::max(at, 0.0F);
