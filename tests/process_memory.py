@@ -13,6 +13,11 @@ def pss_bytes() -> int:
     return _field("/proc/self/smaps_rollup", "Pss:")
 
 
+def written_pss_bytes() -> int:
+    """Return likewise those that are not of files: no other process changes a share of these."""
+    return sum(_field("/proc/self/smaps_rollup", name) for name in ("Pss_Anon:", "Pss_Shmem:"))
+
+
 def _field(path: str, name: str) -> int:
     for line in Path(path).read_text(encoding="ascii").splitlines():
         if line.startswith(name):

@@ -15,7 +15,7 @@ import pytest
 import tightship
 from tests import decoders
 from tests.engine.state.loops import GrowingCaches
-from tests.process_memory import data_bytes, pss_bytes
+from tests.process_memory import data_bytes, written_pss_bytes
 from tightship.engine.library import release_heap
 
 SIZES = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": 1}
@@ -265,18 +265,18 @@ def test_private_bytes_of_a_fork_grow_with_what_it_writes(model) -> None:
     session.step([1])
     gc.collect()
     release_heap()  # as a program that is made later does, with what other tests left
-    before, state = pss_bytes(), 1000 * 3 * 2 * 2 * 64 * 4
+    before, state = written_pss_bytes(), 1000 * 3 * 2 * 2 * 64 * 4
     forks = [session.fork() for _ in range(4)]
-    assert pss_bytes() - before < state / 4  # a page of each of 12 runs and range of pages
+    assert written_pss_bytes() - before < state / 4  # a page of each of 12 runs and range of pages
     for fork in forks:
         assert fork._rows.shared_bytes > 0.98 * state
         fork.step([1])
-    assert pss_bytes() - before < state / 4
+    assert written_pss_bytes() - before < state / 4
     grown = []
     for fork in forks[:3]:
-        now = pss_bytes()
+        now = written_pss_bytes()
         fork.step(tokens(500))
-        grown.append(pss_bytes() - now)
+        grown.append(written_pss_bytes() - now)
     # The middle one, because idle memory may be given back, or taken again, during another.
     assert state / 4 < sorted(grown)[1] < 0.8 * state
 
@@ -284,17 +284,17 @@ def test_private_bytes_of_a_fork_grow_with_what_it_writes(model) -> None:
 CONTEXTS = """
 import tightship
 from tests import decoders
-from tests.process_memory import pss_bytes
+from tests.process_memory import written_pss_bytes
 size = decoders.Size(layers=4, heads=4, shared=4, length=64, positions=8192)
 gained = []
 with tightship.load(decoders.llama(size), shapes=dict(
     batch_size=1, sequence_length=1, past_sequence_length=1)) as model:
     for context in (2048, 8192, 2048, 8192):
         for pool in (tightship.SessionPool("1GiB"), None):
-            before = pss_bytes()
+            before = written_pss_bytes()
             session = model.session(context, chunk=16, pool=pool)
             session.step(list(range(20)))
-            gained.append(pss_bytes() - before)
+            gained.append(written_pss_bytes() - before)
             del session
 pooled, reserved = gained[4::2], gained[5::2]
 assert abs(pooled[1] - pooled[0]) < 2 << 20, gained
