@@ -8,13 +8,11 @@ def data_bytes() -> int:
     return _field("/proc/self/status", "VmData:")
 
 
-def pss_bytes() -> int:
-    """Return the resident bytes, each divided by the number of times it is mapped."""
-    return _field("/proc/self/smaps_rollup", "Pss:")
-
-
 def written_pss_bytes() -> int:
-    """Return likewise those that are not of files: no other process changes a share of these."""
+    """Return the resident bytes of no file, each divided by the number of times it is mapped.
+
+    Pages of libraries are left out: their share changes when another process begins or ends.
+    """
     return sum(_field("/proc/self/smaps_rollup", name) for name in ("Pss_Anon:", "Pss_Shmem:"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.process_memory import data_bytes, pss_bytes
+from tests.process_memory import data_bytes, written_pss_bytes
 from tightship.engine.state.cache_rows import CacheRows
 from tightship.engine.state.cache_runs import PAGE
 from tightship.engine.state.decoder import Cache
@@ -95,22 +95,22 @@ def test_a_full_pool_changes_nothing() -> None:
 
 def test_memory_of_rows_that_are_not_reached_is_not_the_processs() -> None:
     big = [cache(str(i), 1 << 17) for i in range(8)]
-    before, resident = data_bytes(), pss_bytes()
+    before, resident = data_bytes(), written_pss_bytes()
     rows = CacheRows(big)
     assert data_bytes() - before < 1 << 20
     write(rows, 0, 100)
     assert data_bytes() - before < 1 << 20
-    assert pss_bytes() - resident < 2 << 20
+    assert written_pss_bytes() - resident < 2 << 20
     write(rows, 100, 1 << 14)
     assert data_bytes() - before >= 1 << 24
-    assert pss_bytes() - resident > 15 << 20
+    assert written_pss_bytes() - resident > 15 << 20
     rows.clear(100, 1 << 14)
     assert data_bytes() - before < 1 << 20
-    assert pss_bytes() - resident < 2 << 20
+    assert written_pss_bytes() - resident < 2 << 20
     reserved = CacheRows(big, reserved=True)
     assert data_bytes() - before >= 1 << 27
     write(reserved, 0, 100)
-    assert pss_bytes() - resident < 4 << 20
+    assert written_pss_bytes() - resident < 4 << 20
 
 
 @pytest.mark.parametrize("caches", [ALIGNED, CROSSING, TINY], ids=["aligned", "crossing", "tiny"])
@@ -163,12 +163,12 @@ def test_a_shared_page_is_counted_and_held_once() -> None:
     big = [cache(str(i), 4096) for i in range(8)]
     one = CacheRows(big, pool)
     write(one, 0, 4000)
-    held, before = pool.used, pss_bytes()
+    held, before = pool.used, written_pss_bytes()
     others = [CacheRows(big, pool) for _ in range(4)]
     for other in others:
         other.show(one, 4000)
     assert pool.used == held + 4 * 16  # 4000 rows are 62.5 pages of each of 16 runs
-    assert pss_bytes() - before < 1 << 20
+    assert written_pss_bytes() - before < 1 << 20
     del one
     others, other = others[:1], others[0]
     gc.collect()
