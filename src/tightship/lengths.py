@@ -173,7 +173,8 @@ class OpenLengths:
             limit: Most bytes of the peak, as `"512MiB"`.
 
         Raises:
-            InputError: The model has no open length of this name, or the limit is no amount.
+            InputError: The model has no open length of this name, or the limit is not
+                a number of bytes.
         """
         self._check(name)
         limit_bytes = parse_bytes(limit, "limit")

@@ -106,8 +106,11 @@ def _file(item: pytest.Item, model: Path) -> Path:
     for place in places:
         if place.is_file():
             return place
-    listed = " nor ".join(f"`{place}`" for place in dict.fromkeys(places))
-    pytest.fail(f"There is no model {listed}.", pytrace=False)
+    listed = " or ".join(f"`{place}`" for place in dict.fromkeys(places))
+    pytest.fail(
+        f"No file of a model exists at {listed}; give its path from the test's folder.",
+        pytrace=False,
+    )
 
 
 def _check(config: pytest.Config, model: object, asked: _Asked) -> int:

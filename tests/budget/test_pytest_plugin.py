@@ -81,7 +81,7 @@ def test_models_that_a_test_builds_are_held_to_a_budget(session):
 
 
 MISTAKES = {
-    '("no.onnx", "64MiB")': "There is no model `",
+    '("no.onnx", "64MiB")': "No file of a model exists at `",
     '("model.onnx", "much")': "`much` is not an amount of memory",
     '("model.onnx", "64MiB")': "`x` [batch, 32]",
     '("model.onnx", "64MiB", shapes={"batch": 8}, isa="sse")': "not an instruction set",

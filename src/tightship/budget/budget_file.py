@@ -37,7 +37,7 @@ def read_budgets(path: str | PathLike[str] | None = None) -> BudgetFile:
 
     Raises:
         FormatError: The file is not TOML, has no budgets, or a value in it is not understood.
-        InputError: There is no such file.
+        InputError: The file does not exist.
     """
     file = _found(Path(path or "."))
     try:

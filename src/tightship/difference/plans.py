@@ -35,7 +35,7 @@ def read_plan(path: str | PathLike[str]) -> Picture:
     """Read a plan that `tightship plan -o plan.json` or `MemoryPlan.save` wrote.
 
     Raises:
-        FormatError: The file is no such plan, or has none of a model.
+        FormatError: The file is not JSON of a plan, or the plan is not of a model.
         OSError: It cannot be read.
     """
     where = Path(path)
