@@ -300,7 +300,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " safetensors training"
     ),
     "cost": "errors quantity graph planner view cost",
-    "plug": "_core errors plug",
+    "plug": "_core errors plug resource.current",
     "plug.hints": "planner resource",
     "backend": "errors loading model",
     "torch_compile": "errors loading frontend.torch graph training",

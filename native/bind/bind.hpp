@@ -50,6 +50,7 @@ int traverse_resource(PyObject *self, visitproc visit, void *arg);
 void callback_resources(nanobind::module_ &module);
 void checking_adaptors(nanobind::module_ &module);
 void numpy_resource(nanobind::module_ &module);
+void numpy_threads(nanobind::module_ &module);
 void replaying(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);

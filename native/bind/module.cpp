@@ -56,6 +56,7 @@ NB_MODULE(_core, module) {
     tightship::bind::resource(module);
     tightship::bind::numpy_bound(module);
     tightship::bind::numpy_resource(module);
+    tightship::bind::numpy_threads(module);
     tightship::bind::replaying(module);
     tightship::bind::stop_flag(module);
     tightship::bind::sha256(module);

@@ -261,15 +261,16 @@ class MemoryResource:
     Allocates and frees blocks of memory, from any thread. Cannot be copied or pickled.
     """
 
-    def allocate(self, size_bytes: int, alignment: int = 16) -> int:
+    def allocate(self, size_bytes: int | str, alignment: int = 16) -> int:
         """
-        Return the address of `size_bytes` bytes or more, a multiple of `alignment`.
+        Return the address of `size_bytes` bytes or more, a multiple of `alignment`; 0 bytes have
+        an address of their own.
 
         Raises OutOfMemoryError with the numbers, InputError for a size or an alignment that
         no resource serves.
         """
 
-    def deallocate(self, address: int, size_bytes: int, alignment: int = 16) -> None:
+    def deallocate(self, address: int, size_bytes: int | str, alignment: int = 16) -> None:
         """
         Free a block, given the size and alignment that it was allocated with.
 
@@ -277,12 +278,12 @@ class MemoryResource:
         that size begins there or the address is not a multiple of `alignment`.
         """
 
-    def allocate_many(self, count: int, size_bytes: int, alignment: int = 16) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    def allocate_many(self, count: int, size_bytes: int | str, alignment: int = 16) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """
         Return the addresses of `count` blocks; raises OutOfMemoryError and allocates none if one is refused.
         """
 
-    def deallocate_many(self, addresses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size_bytes: int, alignment: int = 16) -> None:
+    def deallocate_many(self, addresses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size_bytes: int | str, alignment: int = 16) -> None:
         """
         Free blocks; raises InputError if an address is not a block's, but frees the others.
         """
@@ -316,7 +317,7 @@ class MemoryResource:
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> str: ...
 
-    def allocate_block(self, size_bytes: int, alignment: int = 16) -> Block:
+    def allocate_block(self, size_bytes: int | str, alignment: int = 16) -> Block:
         """
         Allocate a block that is given back when the last view of it dies.
 
@@ -971,10 +972,10 @@ class VirtualStatistics:
 class VirtualResource(MemoryResource):
     """Blocks at addresses that chunks are mapped to, and moved between."""
 
-    def allocate_on(self, size_bytes: int, stream: Stream | None, alignment: int = 16) -> int:
+    def allocate_on(self, size_bytes: int | str, stream: Stream | None, alignment: int = 16) -> int:
         """Allocate as `allocate` does, for use in the order of a stream."""
 
-    def deallocate_on(self, address: int, size_bytes: int, stream: Stream | None, alignment: int = 16) -> None:
+    def deallocate_on(self, address: int, size_bytes: int | str, stream: Stream | None, alignment: int = 16) -> None:
         """
         Free as `deallocate` does, while work of the stream may still use the block: it serves
         the same stream at once, others when that work is done.
@@ -1126,6 +1127,17 @@ class NumpyBound:
 
 class NumpyScope:
     """Makes a thread's arrays within `with` blocks of a resource."""
+
+    def __init__(self, resource: MemoryResource) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+class NumpyThreadsScope:
+    """
+    Makes the arrays of all threads within `with` blocks of a resource, but for threads in another scope.
+    """
 
     def __init__(self, resource: MemoryResource) -> None: ...
 

@@ -18,10 +18,31 @@ def resource(request):
     return EVERY[request.param]()
 
 
-@pytest.mark.parametrize("size", [0, -1, -(1 << 70)])
-def test_a_size_below_one_is_refused_with_the_number(resource, size):
-    with pytest.raises(InputError, match=rf"`size_bytes` \(= {size}\) must be at least 1"):
+@pytest.mark.parametrize("size", [-1, -(1 << 70)])
+def test_a_size_below_zero_is_refused_with_the_number(resource, size):
+    with pytest.raises(InputError, match=rf"`size_bytes` \(= {size}\) must be at least 0"):
         resource.allocate(size)
+
+
+def test_no_bytes_have_an_address_of_their_own_and_go_back(resource):
+    before = resource.statistics().current_count
+    address = resource.allocate(0, 8)
+    assert address
+    assert resource.statistics().current_count == before + 1
+    resource.deallocate(address, 0, 8)
+    many = resource.allocate_many(1, 0, 8)
+    resource.deallocate_many(many, 0, 8)
+    if resource.supports_free:
+        assert resource.statistics().current_count == before
+
+
+def test_a_size_may_be_a_text_with_a_unit(resource):
+    address = resource.allocate("0.125KiB", 8)
+    resource.deallocate(address, 128, 8)
+    block = resource.allocate_block("64 B", 8)
+    assert block.size_bytes == 64
+    with pytest.raises(InputError, match="`size_bytes`: `64 pages` is not an amount of memory"):
+        resource.allocate("64 pages")
 
 
 @pytest.mark.parametrize("size", [(1 << 56) + 1, 1 << 63, 1 << 90])

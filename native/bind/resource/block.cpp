@@ -17,9 +17,11 @@ namespace {
 
 using resource::MemoryResource;
 
-std::unique_ptr<Block> allocate_block(std::shared_ptr<MemoryResource> self, Count size,
+std::unique_ptr<Block> allocate_block(std::shared_ptr<MemoryResource> self, Amount size,
                                       Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
+    if (PyUnicode_Check(size.source.ptr()))
+        return std::make_unique<Block>(std::move(self), at_least(0, "size_bytes", size), boundary);
     if (size.value < 0 || size.value > kSizeMax) {
         resource::Refused refused(*self, static_cast<size_t>(size.value), boundary);
         refused.message = std::string("Cannot allocate ") + nb::str(size.source).c_str() +

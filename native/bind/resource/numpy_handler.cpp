@@ -10,8 +10,7 @@ constexpr size_t kSetHandler = 304; ///< of NumPy's C function table
 
 } // namespace
 
-nb::object set_numpy_handler(nb::handle handler) {
-    using SetHandler = PyObject *(*)(PyObject *);
+void *numpy_function(size_t index) {
     nb::object module;
     try {
         module = nb::module_::import_("numpy._core._multiarray_umath");
@@ -19,7 +18,12 @@ nb::object set_numpy_handler(nb::handle handler) {
         module = nb::module_::import_("numpy.core._multiarray_umath");
     }
     const auto table = nb::cast<nb::capsule>(module.attr("_ARRAY_API"));
-    const auto set = reinterpret_cast<SetHandler>(static_cast<void **>(table.data())[kSetHandler]);
+    return static_cast<void **>(table.data())[index];
+}
+
+nb::object set_numpy_handler(nb::handle handler) {
+    using SetHandler = PyObject *(*)(PyObject *);
+    const auto set = reinterpret_cast<SetHandler>(numpy_function(kSetHandler));
     PyObject *before = set(handler.ptr());
     if (before == nullptr)
         throw nb::python_error();

@@ -36,6 +36,9 @@ nanobind::object numpy_handler_capsule(NumpyHandler handler, std::shared_ptr<Hel
                              });
 }
 
+/// Returns an entry of NumPy's table of C functions and variables.
+void *numpy_function(size_t index);
+
 /// Installs the handler in the calling context, and returns the one before.
 nanobind::object set_numpy_handler(nanobind::handle handler);
 

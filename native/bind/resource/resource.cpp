@@ -97,21 +97,24 @@ std::string hexadecimal(uint64_t address) {
 
 [[noreturn, gnu::noinline]] void refuse_size(const MemoryResource &self, Count size,
                                              size_t alignment) {
-    if (size.value < 1)
-        throw Misuse(shown("size_bytes", size) + " must be at least 1.");
+    if (size.value < 0)
+        throw Misuse(shown("size_bytes", size) + " must be at least 0.");
     Refused refused(self, static_cast<size_t>(size.value), alignment);
     refused.message = std::string("Cannot allocate ") + nb::str(size.source).c_str() +
                       " bytes: no address space has more than 2**56.";
     throw refused;
 }
 
-size_t size_of(const MemoryResource &self, Count size, size_t alignment) {
-    if (size.value < 1 || size.value > kSizeMax) [[unlikely]]
+/// Returns the bytes of a request, a number or a text.
+size_t size_of(const MemoryResource &self, Amount size, size_t alignment) {
+    if (PyUnicode_Check(size.source.ptr())) [[unlikely]]
+        return at_least(0, "size_bytes", size);
+    if (size.value < 0 || size.value > kSizeMax) [[unlikely]]
         refuse_size(self, size, alignment);
     return static_cast<size_t>(size.value);
 }
 
-uintptr_t allocate(MemoryResource &self, Count size, Count alignment) {
+uintptr_t allocate(MemoryResource &self, Amount size, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = size_of(self, size, boundary);
     void *pointer = call_long(size_bytes, [&] { return self.allocate(size_bytes, boundary); });
@@ -120,9 +123,9 @@ uintptr_t allocate(MemoryResource &self, Count size, Count alignment) {
     return reinterpret_cast<uintptr_t>(pointer);
 }
 
-void deallocate(MemoryResource &self, uintptr_t address, Count size, Count alignment) {
+void deallocate(MemoryResource &self, uintptr_t address, Amount size, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
-    const size_t size_bytes = at_least(1, "size_bytes", size);
+    const size_t size_bytes = at_least(0, "size_bytes", size);
     const Freed freed = call_long(size_bytes, [&] {
         return self.deallocate(reinterpret_cast<void *>(address), size_bytes, boundary);
     });
@@ -135,7 +138,7 @@ size_t many(size_t count, size_t size_bytes) {
     return size_bytes > SIZE_MAX / std::max<size_t>(count, 1) ? SIZE_MAX : count * size_bytes;
 }
 
-Addresses allocate_many(MemoryResource &self, Count count, Count size, Count alignment) {
+Addresses allocate_many(MemoryResource &self, Count count, Amount size, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
     const size_t size_bytes = size_of(self, size, boundary);
     const size_t asked = at_least(0, "count", count);
@@ -155,9 +158,9 @@ Addresses allocate_many(MemoryResource &self, Count count, Count size, Count ali
     return Addresses(blocks, {asked}, owner);
 }
 
-void deallocate_many(MemoryResource &self, GivenAddresses blocks, Count size, Count alignment) {
+void deallocate_many(MemoryResource &self, GivenAddresses blocks, Amount size, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
-    const size_t size_bytes = at_least(1, "size_bytes", size);
+    const size_t size_bytes = at_least(0, "size_bytes", size);
     auto *const *pointers = reinterpret_cast<void *const *>(blocks.data());
     const resource::FreedMany freed = call_long(many(blocks.size(), size_bytes), [&] {
         return self.deallocate_many(pointers, blocks.size(), size_bytes, boundary);
@@ -235,7 +238,8 @@ void resource(nb::module_ &module) {
     constexpr size_t alignment = resource::kDefaultAlignment;
     base.def("allocate", &allocate, "size_bytes"_a, "alignment"_a = alignment,
              "Return the address of `size_bytes` bytes or more, a multiple of "
-             "`alignment`.\n\nRaises OutOfMemoryError with the numbers, InputError for a size or "
+             "`alignment`; 0 bytes have\nan address of their own.\n\nRaises OutOfMemoryError with "
+             "the numbers, InputError for a size or "
              "an alignment that\nno resource serves.")
         .def("deallocate", &deallocate, "address"_a, "size_bytes"_a, "alignment"_a = alignment,
              "Free a block, given the size and alignment that it was allocated with.\n\nRaises "

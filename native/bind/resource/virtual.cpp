@@ -164,10 +164,10 @@ void streams(nb::module_ &module) {
              "or\nNone if all is done.");
 }
 
-uintptr_t allocate_on(VirtualResource &self, Count size, const std::shared_ptr<Stream> &stream,
+uintptr_t allocate_on(VirtualResource &self, Amount size, const std::shared_ptr<Stream> &stream,
                       Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
-    const size_t size_bytes = at_least(1, "size_bytes", size);
+    const size_t size_bytes = at_least(0, "size_bytes", size);
     const auto owner = self.known(stream);
     void *pointer =
         call_long(size_bytes, [&] { return self.allocate_on(size_bytes, boundary, owner); });
@@ -176,10 +176,10 @@ uintptr_t allocate_on(VirtualResource &self, Count size, const std::shared_ptr<S
     return reinterpret_cast<uintptr_t>(pointer);
 }
 
-void deallocate_on(VirtualResource &self, uintptr_t address, Count size,
+void deallocate_on(VirtualResource &self, uintptr_t address, Amount size,
                    const std::shared_ptr<Stream> &stream, Count alignment) {
     const size_t boundary = power_of_two("alignment", alignment);
-    const size_t size_bytes = at_least(1, "size_bytes", size);
+    const size_t size_bytes = at_least(0, "size_bytes", size);
     const auto owner = self.known(stream);
     const resource::Freed freed = call_long(size_bytes, [&] {
         return self.deallocate_on(reinterpret_cast<void *>(address), size_bytes, boundary, owner);

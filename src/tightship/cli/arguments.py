@@ -17,6 +17,7 @@ from tightship.cli.buffer_options import BUFFERS, add_place, add_verify
 from tightship.cli.cluster_options import add_cluster
 from tightship.cli.context_arguments import add_context
 from tightship.cli.embed_options import add_embed
+from tightship.cli.exec_options import add_exec
 from tightship.cli.plan_options import add_plan_options
 from tightship.cli.squeeze_option import add_squeeze
 from tightship.cli.text_options import add_chat, add_generate
@@ -32,6 +33,7 @@ EXIT_CODES = {
     "plan": "0 fits, 1 does not fit `--max-memory` (with `--diff`: NEW takes more than OLD)",
     "place": "0 fits, 1 proved not to fit, 3 undecided within the budget",
     "cost": "0 done, 1 proved not to fit a limit, 3 no plan within `--squeeze` was found",
+    "exec": "126 cannot be run, 127 not found, 128 + N ended by signal N, else the program's own",
     "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
     "share": "0 done",
     "list": "0 done",
@@ -353,6 +355,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = 
     "run": ("load a model, run it, and compare its memory with the plan", _run),
     "view": ("draw a plan, as an interactive page or a still picture", _view),
     "budget": ("hold the models of a project to budgets of memory", add_budget),
+    "exec": ("run any program under a hard limit, and say what it held", add_exec),
     "cost": ("show what each planning technique saves on a graph", _cost),
     "prepare": ("write a model to a file that processes map and share", _prepare),
     "share": ("measure the memory of several processes with one model", _share),

@@ -162,6 +162,8 @@ def _run_several(options: argparse.Namespace) -> int:
             from tightship.cli.budget_command import run
         case "cache":
             from tightship.cli.cache_command import run
+        case "exec":
+            from tightship.cli.exec_command import run
         case "cluster":
             from tightship.cli.cluster_command import run
         case "pools":

@@ -33,9 +33,16 @@ from tightship._core import (
 )
 from tightship.late_names import late_names
 from tightship.resource.counted import counted
+from tightship.resource.current import (
+    current_resource,
+    reinitialize,
+    set_current_resource,
+    statistics,
+)
 from tightship.resource.division import divide
 from tightship.resource.places import main_memory, scratchpad
 from tightship.resource.pool import pool
+from tightship.resource.python_resource import PythonResource
 from tightship.resource.scope import scope
 from tightship.resource.shared_arenas import SharedArenaPool
 
@@ -62,6 +69,7 @@ __all__ = [
     "LiveBlock",
     "MemoryResource",
     "PageResource",
+    "PythonResource",
     "RegionResource",
     "ResourceCounters",
     "ResourceStatistics",
@@ -73,9 +81,13 @@ __all__ = [
     "TracingResource",
     "TrackingResource",
     "counted",
+    "current_resource",
     "divide",
     "main_memory",
     "pool",
+    "reinitialize",
     "scope",
     "scratchpad",
+    "set_current_resource",
+    "statistics",
 ]
