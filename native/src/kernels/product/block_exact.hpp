@@ -173,7 +173,7 @@ void prepare_exact(const BlockTask &task, int64_t first_row, int64_t row_end) {
 }
 
 void multiply_exact(const BlockTask &task) {
-    cover<ExactTile>(task);
+    cover<ExactTile, 4>(task);
 }
 
 } // namespace tightship::kernels::TIGHTSHIP_ISA

@@ -5,6 +5,11 @@
 /// those of the bytes' first elements, then of their second ones and so on, so that a line's
 /// elements need no permutation. Behind each line are the sums that the middle of the quants'
 /// range makes with it, negative: sums of integers start from them.
+///
+/// Four lines are multiplied together where a block has 16 bytes at least: their words are
+/// transposed, so that a lane has the dot product of 16 bytes, and a fourth as many sums become
+/// floats. Activations of four lines lie in the order of the transposed words; behind them are the
+/// sums to start from and the scale of each lane.
 #pragma once
 
 #include "block_rounding.hpp"
@@ -35,6 +40,11 @@ template <int Bits> struct Int8Row {
     char *lines;
     float *scales, *sums;
 };
+
+/// Returns the bytes of a row of quants that four lines at a time take.
+template <int Bits> int64_t bytes_by_fours(const Decoder<Bits> &decoder, int64_t blocks) {
+    return decoder.bytes < 16 ? 0 : blocks * decoder.bytes / kFourLines * kFourLines;
+}
 
 /// Writer of integers to lines.
 template <int Bits> class Lines {
@@ -78,6 +88,35 @@ template <int Bits> class Lines {
     int64_t count_ = 0;
 };
 
+/// Puts four lines of activations in the order of transposed words.
+template <int Bits> void order_four_lines(char *lines, Vector scales) {
+    constexpr int kParts = Int8Row<Bits>::kParts;
+    Bytes parts[kParts + 1][4]; // the last for sums to start from
+    for (int part = 0; part <= kParts; ++part) {
+        for (int line = 0; line < 4; ++line)
+            parts[part][line] =
+                load_bytes(lines + line * Int8Row<Bits>::kLineBytes + part * kLine, kLine);
+        transpose_words(parts[part]);
+    }
+    Ints start{};
+    for (int word = 0; word < 4; ++word) {
+        for (int part = 0; part < kParts; ++part, lines += kLine)
+            __builtin_memcpy(lines, &parts[part][word], kLine);
+        start += reinterpret_cast<Ints>(parts[kParts][word]);
+    }
+    __builtin_memcpy(lines, &start, kLine);
+    __builtin_memcpy(lines + kLine, &scales, kLine);
+}
+
+template <int Bits> void order_lines(const BlockTask &task, const Int8Row<Bits> &row) {
+    const Decoder<Bits> decoder(task.format);
+    const int64_t end = bytes_by_fours(decoder, task.blocks);
+    for (int64_t at = 0; at < end; at += kFourLines)
+        order_four_lines<Bits>(
+            row.lines + at / kLine * Int8Row<Bits>::kLineBytes,
+            spread(load(row.scales + at / decoder.bytes), decoder.block_of_chunk()));
+}
+
 template <int Bits> void round_row(const BlockTask &task, int64_t row) {
     const Int8Row<Bits> to(task, row);
     Lines<Bits> lines(to.lines);
@@ -86,58 +125,43 @@ template <int Bits> void round_row(const BlockTask &task, int64_t row) {
     const int64_t blocks = padded_blocks(task.format, task.depth);
     for (int64_t block = task.blocks; block < blocks; ++block)
         to.scales[block] = to.sums[block] = 0.0F;
+    order_lines(task, to);
 }
 
-/// Adds the dot products of a line's four bytes in each lane to `sums`.
-template <int Bits> struct Line {
-    static constexpr int kParts = 8 / Bits;
+/// Returns elements of a line: those of the bytes' first bits, or of the next ones and so on.
+template <int Bits> Bytes part_of_line(Bytes packed, int part, int sign) {
+    if constexpr (Bits == 8)
+        return flipped(packed, all_bytes(kIsCentred<8> ? sign ^ 0x80 : sign));
+    return part_of(packed, part * Bits, all_bytes(Decoder<Bits>::kMask), all_bytes(sign));
+}
 
-    /// Line of a row of activations, loaded once for some columns.
-    struct Given {
-        explicit Given(const char *line) : start(once(line + kParts * kLine)) {
-#pragma GCC unroll 4
-            for (int part = 0; part < kParts; ++part)
-                parts[part] = once(line + part * kLine);
-        }
+/// Loads a vector into a register, where GCC would load it anew for each column.
+inline Bytes once(const char *from) {
+    Bytes some = load_bytes(from, kLine);
+    asm("" : "+v"(some));
+    return some;
+}
 
-        static Bytes once(const char *from) {
-            Bytes some = load_bytes(from, kLine);
-            asm("" : "+v"(some));
-            return some;
-        }
-
-        Bytes start, parts[kParts];
-    };
-
-    Line(Bytes packed, int sign) {
-        if constexpr (Bits == 8) {
-            parts[0] = flipped(packed, all_bytes(kIsCentred<8> ? sign ^ 0x80 : sign));
-        } else {
-            const Bytes mask = all_bytes(Decoder<Bits>::kMask), flip = all_bytes(sign);
-            for (int part = 0; part < kParts; ++part)
-                parts[part] = part_of(packed, part * Bits, mask, flip);
-        }
+/// Dot products of four bytes in each lane, one added to another. 16 bits hold the sums of pairs of
+/// up to eight additions of less than 8 bits.
+template <int Bits> struct LaneDots {
+    void add(Bytes quants, Bytes given) {
+        if constexpr (Bits < 8 && !kHasDot)
+            sums = add_shorts(sums, pairs_of(quants, given));
+        else if constexpr (kIsCentred<Bits>)
+            sums = add_dots(sums, magnitudes(quants), signed_by(given, quants));
+        else
+            sums = add_dots(sums, quants, given);
     }
 
-    Ints dots(const Given &given) const {
-        Bytes sums = given.start;
-        if constexpr (Bits < 8 && !kHasDot) { // 16 bits hold the products of all parts
-            Bytes pairs = pairs_of(parts[0], given.parts[0]);
-            for (int part = 1; part < kParts; ++part)
-                pairs = add_shorts(pairs, pairs_of(parts[part], given.parts[part]));
-            return reinterpret_cast<Ints>(add_pairs(sums, pairs));
-        }
-        for (int part = 0; part < kParts; ++part) {
-            if constexpr (kIsCentred<Bits>)
-                sums = add_dots(sums, magnitudes(parts[part]),
-                                signed_by(given.parts[part], parts[part]));
-            else
-                sums = add_dots(sums, parts[part], given.parts[part]);
-        }
-        return reinterpret_cast<Ints>(sums);
+    /// Returns the sums of words, added to `start`.
+    Ints sums_from(Bytes start) const {
+        if constexpr (Bits < 8 && !kHasDot)
+            return reinterpret_cast<Ints>(add_pairs(start, sums));
+        return reinterpret_cast<Ints>(sums) + reinterpret_cast<Ints>(start);
     }
 
-    Bytes parts[kParts];
+    Bytes sums{};
 };
 
 /// Sums of some columns and rows, held in registers.
@@ -154,7 +178,8 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
   private:
     Int8Tile(const Common<Bits> &common, int64_t column, int64_t row)
         : decoder_(common.decoder), strip_(common, column), fetches_(row == 0),
-          first_(common.task, row), row_bytes_(common.task.shared_row) {}
+          first_(common.task, row), row_bytes_(common.task.shared_row),
+          by_fours_(bytes_by_fours(decoder_, common.task.blocks)) {}
 
     const char *line_of(int row) const { return first_.lines + row * row_bytes_; }
 
@@ -165,58 +190,128 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
     }
 
     void add_blocks(int64_t block, int64_t count) {
-        Vector scales[Columns], given[Rows];
-#pragma GCC unroll 4
-        for (int row = 0; row < Rows; ++row)
-            given[row] = floats_of_row(first_.scales, row, block);
+        Vector scales[Columns];
 #pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column)
             scales[column] = decoder_.floats(strip_.scales[column], block, count);
         if (decoder_.zeros != BlockZeros::kMiddle)
-            add_zeros(block, count, scales, given);
-        Vector factors[Columns][Rows];
-#pragma GCC unroll 4
-        for (int column = 0; column < Columns; ++column)
-#pragma GCC unroll 4
-            for (int row = 0; row < Rows; ++row)
-                factors[column][row] = scales[column] * given[row];
+            add_zeros(block, count, scales);
         const int64_t first = block * decoder_.bytes, end = first + count * decoder_.bytes;
         if (fetches_)
             strip_.fetch_scales(block * decoder_.scale_bytes);
-        for (int64_t at = first; at < end; at += kLine) {
+        int64_t at = first;
+        for (; at < by_fours_ && at < end; at += kFourLines)
+            add_four_lines(
+                at, decoder_.block_of_chunk() + static_cast<int>((at - first) / decoder_.bytes),
+                scales);
+        if (at < end)
+            add_lines(block, at, end, scales);
+    }
+
+    /// Adds the products of four lines.
+    void add_four_lines(int64_t at, Ints block_of, const Vector (&scales)[Columns]) {
+        constexpr int kParts = Int8Row<Bits>::kParts;
+        const int64_t line = at / kLine * Int8Row<Bits>::kLineBytes;
+        Bytes packed[Columns][4];
+#pragma GCC unroll 4
+        for (int column = 0; column < Columns; ++column) {
+#pragma GCC unroll 4
+            for (int each = 0; each < 4; ++each) {
+                const char *from = strip_.quants[column] + at + each * kLine;
+                if (fetches_)
+                    __builtin_prefetch(from + strip_.ahead.quants);
+                packed[column][each] = load_bytes(from, kLine);
+            }
+            transpose_words(packed[column]);
+        }
+        LaneDots<Bits> dots[Columns][Rows] = {};
+#pragma GCC unroll 4
+        for (int word = 0; word < 4; ++word)
+#pragma GCC unroll 4
+            for (int part = 0; part < kParts; ++part) {
+                Bytes some[Columns];
+#pragma GCC unroll 4
+                for (int column = 0; column < Columns; ++column)
+                    some[column] = part_of_line<Bits>(packed[column][word], part, decoder_.sign);
+#pragma GCC unroll 8
+                for (int row = 0; row < Rows; ++row) {
+                    const Bytes given = once(line_of(row) + line + (word * kParts + part) * kLine);
+#pragma GCC unroll 4
+                    for (int column = 0; column < Columns; ++column)
+                        dots[column][row].add(some[column], given);
+                }
+            }
+        const int64_t behind = line + 4 * kParts * kLine;
+#pragma GCC unroll 4
+        for (int column = 0; column < Columns; ++column) {
+            const Vector scale = spread(scales[column], block_of);
+#pragma GCC unroll 8
+            for (int row = 0; row < Rows; ++row) {
+                const auto *from = reinterpret_cast<const float *>(line_of(row) + behind);
+                const Ints dot =
+                    dots[column][row].sums_from(load_bytes(line_of(row) + behind, kLine));
+                sums_[column][row] += floats_of(dot) * (scale * load(from + kWidth));
+            }
+        }
+    }
+
+    /// Adds the products of lines behind the last four.
+    void add_lines(int64_t block, int64_t at, int64_t end, const Vector (&scales)[Columns]) {
+        const int64_t first = block * decoder_.bytes;
+        Vector factors[Columns][Rows];
+#pragma GCC unroll 8
+        for (int row = 0; row < Rows; ++row) {
+            const Vector given = floats_of_row(first_.scales, row, block);
+#pragma GCC unroll 4
+            for (int column = 0; column < Columns; ++column)
+                factors[column][row] = scales[column] * given;
+        }
+        for (; at < end; at += kLine) {
             if (fetches_)
                 strip_.fetch_quants(at);
             add_line(at, end - at, decoder_.block_of((at - first) / kLine), factors);
         }
     }
 
+    /// Adds the products of a line, a row after the other: other sums have no room in registers.
     void add_line(int64_t at, int64_t count, Ints block_of,
                   const Vector (&factors)[Columns][Rows]) {
-        using Given = typename Line<Bits>::Given;
-        const std::array<Line<Bits>, Columns> quants =
-            [&]<size_t... kColumn>(std::index_sequence<kColumn...>) {
-                return std::array<Line<Bits>, Columns>{
-                    Line<Bits>(load_bytes(strip_.quants[kColumn] + at, count), decoder_.sign)...};
-            }(std::make_index_sequence<Columns>());
+        constexpr int kParts = Int8Row<Bits>::kParts;
+        const int64_t line = at / kLine * Int8Row<Bits>::kLineBytes;
+        Bytes some[Columns][kParts];
 #pragma GCC unroll 4
+        for (int column = 0; column < Columns; ++column) {
+            const Bytes packed = load_bytes(strip_.quants[column] + at, count);
+#pragma GCC unroll 4
+            for (int part = 0; part < kParts; ++part)
+                some[column][part] = part_of_line<Bits>(packed, part, decoder_.sign);
+        }
+#pragma GCC unroll 8
         for (int row = 0; row < Rows; ++row) {
-            const Given given(line_of(row) + at / kLine * Int8Row<Bits>::kLineBytes);
+            Bytes given[kParts + 1];
+#pragma GCC unroll 5
+            for (int part = 0; part <= kParts; ++part)
+                given[part] = once(line_of(row) + line + part * kLine);
 #pragma GCC unroll 4
-            for (int column = 0; column < Columns; ++column)
-                sums_[column][row] +=
-                    floats_of(quants[column].dots(given)) * spread(factors[column][row], block_of);
+            for (int column = 0; column < Columns; ++column) {
+                LaneDots<Bits> dots;
+#pragma GCC unroll 4
+                for (int part = 0; part < kParts; ++part)
+                    dots.add(some[column][part], given[part]);
+                sums_[column][row] += floats_of(dots.sums_from(given[kParts])) *
+                                      spread(factors[column][row], block_of);
+            }
         }
     }
 
-    void add_zeros(int64_t block, int64_t count, const Vector (&scales)[Columns],
-                   const Vector (&given)[Rows]) {
+    void add_zeros(int64_t block, int64_t count, const Vector (&scales)[Columns]) {
 #pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column) {
             const Vector zero = decoder_.zero(strip_.zeros[column], block, count);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int row = 0; row < Rows; ++row)
-                sums_[column][row] +=
-                    scales[column] * given[row] * (zero * floats_of_row(first_.sums, row, block));
+                sums_[column][row] += scales[column] * floats_of_row(first_.scales, row, block) *
+                                      (zero * floats_of_row(first_.sums, row, block));
         }
     }
 
@@ -224,7 +319,7 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
     Strip<Bits, Columns> strip_;
     bool fetches_; ///< whether weights come from memory
     Int8Row<Bits> first_;
-    int64_t row_bytes_;
+    int64_t row_bytes_, by_fours_;
     Vector sums_[Columns][Rows] = {};
 };
 
@@ -241,7 +336,7 @@ void round_to_int8(const BlockTask &task, int64_t first_row, int64_t row_end) {
 }
 
 void multiply_int8(const BlockTask &task) {
-    cover<Int8Tile>(task);
+    cover<Int8Tile, kBlockFewRows>(task);
 }
 
 } // namespace tightship::kernels::TIGHTSHIP_ISA

@@ -133,6 +133,16 @@ inline Bytes magnitudes(Bytes x) {
     return _mm512_abs_epi8(x);
 }
 
+/// Transposes four rows of four words in each 16 bytes.
+inline void transpose_words(Bytes (&x)[4]) {
+    const Bytes low[] = {_mm512_unpacklo_epi32(x[0], x[1]), _mm512_unpacklo_epi32(x[2], x[3])};
+    const Bytes high[] = {_mm512_unpackhi_epi32(x[0], x[1]), _mm512_unpackhi_epi32(x[2], x[3])};
+    x[0] = _mm512_unpacklo_epi64(low[0], low[1]);
+    x[1] = _mm512_unpackhi_epi64(low[0], low[1]);
+    x[2] = _mm512_unpacklo_epi64(high[0], high[1]);
+    x[3] = _mm512_unpackhi_epi64(high[0], high[1]);
+}
+
 /// Returns `x`, negated where `sign` is negative.
 inline Bytes signed_by(Bytes x, Bytes sign) {
     return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(sign), Bytes{}, x);
@@ -242,6 +252,15 @@ inline Bytes magnitudes(Bytes x) {
     return _mm256_abs_epi8(x);
 }
 
+inline void transpose_words(Bytes (&x)[4]) {
+    const Bytes low[] = {_mm256_unpacklo_epi32(x[0], x[1]), _mm256_unpacklo_epi32(x[2], x[3])};
+    const Bytes high[] = {_mm256_unpackhi_epi32(x[0], x[1]), _mm256_unpackhi_epi32(x[2], x[3])};
+    x[0] = _mm256_unpacklo_epi64(low[0], low[1]);
+    x[1] = _mm256_unpackhi_epi64(low[0], low[1]);
+    x[2] = _mm256_unpacklo_epi64(high[0], high[1]);
+    x[3] = _mm256_unpackhi_epi64(high[0], high[1]);
+}
+
 inline Bytes signed_by(Bytes x, Bytes sign) {
     return _mm256_sign_epi8(x, sign);
 }
@@ -269,9 +288,11 @@ template <int Count>
             const Vector a = quarters(at), b = kPairs == 2 ? a : quarters(at + 4);
             const Vector pairs =
                 _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
-            const Vector sums = pairs + _mm512_movehdup_ps(pairs);
-            for (int each = 0; each < 2 * kPairs; ++each)
-                to[at + each] = sums[each % 4 * 4 + each / 4 * 2];
+            const __m512 sums = pairs + _mm512_movehdup_ps(pairs);
+            const __m512i order =
+                _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
+            const __m256 found = _mm512_castps512_ps256(_mm512_permutexvar_ps(order, sums));
+            __builtin_memcpy(to + at, &found, 2 * kPairs * sizeof(float));
         }
         return;
     }
@@ -286,9 +307,9 @@ template <int Count>
             const Vector a = halves(at), b = halves(at + 2);
             const Vector pairs =
                 _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
-            const Vector sums = pairs + _mm256_movehdup_ps(pairs);
-            for (int each = 0; each < 4; ++each)
-                to[at + each] = sums[each % 2 * 4 + each / 2 * 2];
+            const __m256 sums = pairs + _mm256_movehdup_ps(pairs);
+            const __m256i order = _mm256_setr_epi32(0, 4, 2, 6, 0, 0, 0, 0);
+            _mm_storeu_ps(to + at, _mm256_castps256_ps128(_mm256_permutevar8x32_ps(sums, order)));
         }
         return;
     }
@@ -319,6 +340,15 @@ inline Ints lane_numbers() {
     for (int lane = 0; lane < kWidth; ++lane)
         result[lane] = lane;
     return result;
+}
+
+constexpr int kQuads = kWidth / 4; ///< chunks of 16 bytes in a vector
+constexpr int64_t kFourLines = 4 * kLine;
+
+/// Returns which chunk of 16 bytes of four vectors each lane has a word of, in each of them, once
+/// these are transposed.
+inline Ints chunks_of_lanes() {
+    return (lane_numbers() & 3) * kQuads + (lane_numbers() >> 2);
 }
 
 } // namespace

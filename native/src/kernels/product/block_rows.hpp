@@ -54,6 +54,10 @@ template <int Bits> struct Decoder {
         return (lane_numbers() + static_cast<int>(line * kWidth)) >> shift;
     }
 
+    /// Returns the block of each lane of four transposed lines, counted from the first of them.
+    /// REQUIRES: a block has 16 bytes at least.
+    Ints block_of_chunk() const { return chunks_of_lanes() >> (shift - 2); }
+
     /// Unpacks integers that lie one after another.
     static Ints integers(const char *from, int64_t count) {
         uint8_t given[kWidth] = {};
@@ -151,18 +155,24 @@ inline Vector loaded_once(const float *from) {
 template <int Columns, int Rows>
 [[gnu::always_inline]] inline void write_sums(const BlockTask &task, int64_t row, int64_t column,
                                               const Vector (&sums)[Columns][Rows]) {
-    Vector each_sum[Columns * Rows]; // a copy, so that sums need no memory while they are made
-    float totals[Columns * Rows];
+    Vector each_sum[Rows * Columns]; // a copy, so that sums need no memory while they are made
+    float totals[Rows * Columns];
 #pragma GCC unroll 16
-    for (int each = 0; each < Columns * Rows; ++each)
-        each_sum[each] = sums[each / Rows][each % Rows];
+    for (int each = 0; each < Rows * Columns; ++each)
+        each_sum[each] = sums[each % Columns][each / Columns];
     add_lanes(each_sum, totals);
+    typedef float Some __attribute__((vector_size(sizeof(float) * Columns)));
+    Some bias{};
+    if (task.bias != nullptr)
+        __builtin_memcpy(&bias, task.bias + column, sizeof bias);
+#pragma GCC unroll 8
     for (int line = 0; line < Rows; ++line) {
-        auto *target = reinterpret_cast<float *>(task.target + (row + line) * task.target_row);
-        for (int each = 0; each < Columns; ++each) {
-            const float sum = totals[each * Rows + line];
-            target[column + each] = task.bias == nullptr ? sum : sum + task.bias[column + each];
-        }
+        Some some;
+        __builtin_memcpy(&some, totals + line * Columns, sizeof some);
+        if (task.bias != nullptr)
+            some += bias;
+        __builtin_memcpy(task.target + (row + line) * task.target_row + column * kBlockFloat, &some,
+                         sizeof some);
     }
 }
 
@@ -183,28 +193,29 @@ template <int Most, class Body> void by_few(int64_t rows, const Body &body, int6
         by_few<Most / 2>(rows, body, row);
 }
 
-/// Covers a task by tiles, so that each column's weights are read from memory once. The sums of a
-/// row have one order of additions in every tile.
-template <template <int, int, int> class Tile, int Bits> void cover(const BlockTask &task) {
+/// Covers a task by tiles of up to `Most` rows, so that each column's weights are read from memory
+/// once. The sums of a row have one order of additions in every tile.
+template <template <int, int, int> class Tile, int Most, int Bits>
+void cover(const BlockTask &task) {
     const Common<Bits> common(task);
     int64_t column = task.first_column;
     for (; column + kStripColumns <= task.column_end; column += kStripColumns)
-        by_few<4>(task.rows, [&]<int Rows>(std::integral_constant<int, Rows>, int64_t row) {
+        by_few<Most>(task.rows, [&]<int Rows>(std::integral_constant<int, Rows>, int64_t row) {
             cover_rows<Tile, Bits, Rows>(common, column, row);
         });
     for (; column < task.column_end; ++column)
-        by_few<4>(task.rows, [&]<int Rows>(std::integral_constant<int, Rows>, int64_t row) {
+        by_few<Most>(task.rows, [&]<int Rows>(std::integral_constant<int, Rows>, int64_t row) {
             Tile<Bits, 1, Rows>::run(common, column, row);
         });
 }
 
-template <template <int, int, int> class Tile> void cover(const BlockTask &task) {
+template <template <int, int, int> class Tile, int Most> void cover(const BlockTask &task) {
     if (task.format.bits == 8)
-        cover<Tile, 8>(task);
+        cover<Tile, Most, 8>(task);
     else if (task.format.bits == 4)
-        cover<Tile, 4>(task);
+        cover<Tile, Most, 4>(task);
     else
-        cover<Tile, 2>(task);
+        cover<Tile, Most, 2>(task);
 }
 
 } // namespace

@@ -13,8 +13,6 @@ namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
-constexpr int kQuads = kWidth / 4; ///< chunks of a vector of bytes
-
 #if TIGHTSHIP_VECTOR_BYTES == 64
 
 inline Bytes in_quads(__m128i a, __m128i b, __m128i c, __m128i d) {
