@@ -176,6 +176,8 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
     }
 
   private:
+    static constexpr int kFourParts = 4 * Int8Row<Bits>::kParts;
+
     Int8Tile(const Common<Bits> &common, int64_t column, int64_t row)
         : decoder_(common.decoder), strip_(common, column), fetches_(row == 0),
           first_(common.task, row), row_bytes_(common.task.shared_row),
@@ -208,11 +210,12 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
             add_lines(block, at, end, scales);
     }
 
-    /// Adds the products of four lines.
+    /// Adds the products of four lines: for many rows a row after the other, with all quants
+    /// unpacked, else as they are unpacked.
     void add_four_lines(int64_t at, Ints block_of, const Vector (&scales)[Columns]) {
-        constexpr int kParts = Int8Row<Bits>::kParts;
         const int64_t line = at / kLine * Int8Row<Bits>::kLineBytes;
         Bytes packed[Columns][4];
+        Vector factors[Columns];
 #pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column) {
 #pragma GCC unroll 4
@@ -223,36 +226,70 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
                 packed[column][each] = load_bytes(from, kLine);
             }
             transpose_words(packed[column]);
+            factors[column] = spread(scales[column], block_of);
         }
-        LaneDots<Bits> dots[Columns][Rows] = {};
+        if constexpr (Rows > 2)
+            add_by_rows(packed, line, factors);
+        else
+            add_by_words(packed, line, factors);
+    }
+
+    void add_by_rows(const Bytes (&packed)[Columns][4], int64_t line,
+                     const Vector (&factors)[Columns]) {
+        Bytes some[Columns][kFourParts];
 #pragma GCC unroll 4
-        for (int word = 0; word < 4; ++word)
-#pragma GCC unroll 4
-            for (int part = 0; part < kParts; ++part) {
-                Bytes some[Columns];
+        for (int column = 0; column < Columns; ++column)
+#pragma GCC unroll 16
+            for (int part = 0; part < kFourParts; ++part)
+                some[column][part] = unpacked(packed[column], part);
+#pragma GCC unroll 8
+        for (int row = 0; row < Rows; ++row) {
+            LaneDots<Bits> dots[Columns];
+#pragma GCC unroll 16
+            for (int part = 0; part < kFourParts; ++part) {
+                const Bytes given = once(line_of(row) + line + part * kLine);
 #pragma GCC unroll 4
                 for (int column = 0; column < Columns; ++column)
-                    some[column] = part_of_line<Bits>(packed[column][word], part, decoder_.sign);
-#pragma GCC unroll 8
-                for (int row = 0; row < Rows; ++row) {
-                    const Bytes given = once(line_of(row) + line + (word * kParts + part) * kLine);
-#pragma GCC unroll 4
-                    for (int column = 0; column < Columns; ++column)
-                        dots[column][row].add(some[column], given);
-                }
+                    dots[column].add(some[column][part], given);
             }
-        const int64_t behind = line + 4 * kParts * kLine;
+            add_dots_of(row, dots, line, factors);
+        }
+    }
+
+    void add_by_words(const Bytes (&packed)[Columns][4], int64_t line,
+                      const Vector (&factors)[Columns]) {
+        LaneDots<Bits> dots[Rows][Columns];
+#pragma GCC unroll 16
+        for (int part = 0; part < kFourParts; ++part) {
+            Bytes given[Rows];
+            for (int row = 0; row < Rows; ++row)
+                given[row] = once(line_of(row) + line + part * kLine);
 #pragma GCC unroll 4
-        for (int column = 0; column < Columns; ++column) {
-            const Vector scale = spread(scales[column], block_of);
-#pragma GCC unroll 8
-            for (int row = 0; row < Rows; ++row) {
-                const auto *from = reinterpret_cast<const float *>(line_of(row) + behind);
-                const Ints dot =
-                    dots[column][row].sums_from(load_bytes(line_of(row) + behind, kLine));
-                sums_[column][row] += floats_of(dot) * (scale * load(from + kWidth));
+            for (int column = 0; column < Columns; ++column) {
+                const Bytes some = unpacked(packed[column], part);
+                for (int row = 0; row < Rows; ++row)
+                    dots[row][column].add(some, given[row]);
             }
         }
+        for (int row = 0; row < Rows; ++row)
+            add_dots_of(row, dots[row], line, factors);
+    }
+
+    /// Returns elements of transposed lines: those of a word's first bits, its next ones and so on.
+    Bytes unpacked(const Bytes (&packed)[4], int part) const {
+        constexpr int kParts = Int8Row<Bits>::kParts;
+        return part_of_line<Bits>(packed[part / kParts], part % kParts, decoder_.sign);
+    }
+
+    void add_dots_of(int row, const LaneDots<Bits> (&dots)[Columns], int64_t line,
+                     const Vector (&factors)[Columns]) {
+        const char *behind = line_of(row) + line + kFourParts * kLine;
+        const Bytes start = once(behind);
+        const Vector scale = loaded_once(reinterpret_cast<const float *>(behind + kLine));
+#pragma GCC unroll 4
+        for (int column = 0; column < Columns; ++column)
+            sums_[column][row] +=
+                floats_of(dots[column].sums_from(start)) * (factors[column] * scale);
     }
 
     /// Adds the products of lines behind the last four.

@@ -4,6 +4,9 @@
 /// Quants are unpacked in registers for some rows of activations, which lie in the order of the
 /// quants: for each step two vectors of numbers, then the scale of each lane, and that scale times
 /// the sum of the lane's numbers, by which the least number of the weights is multiplied.
+///
+/// Four steps are multiplied together, as long as a row has as many: their words are transposed, so
+/// that a lane has the dot products of whole chunks, and a fourth as many sums become floats.
 #pragma once
 
 #include "block_rounding.hpp"
@@ -20,6 +23,9 @@ namespace {
 template <class Coding> struct Int8Steps {
     static constexpr int kScales = Coding::Step::kScales;
     static constexpr int64_t kBytes = (2 + 2 * kScales) * kLine, kElements = 2 * kLine;
+    static constexpr int64_t kBytesOfFour = (8 + 2 * kScales) * kLine;
+    static constexpr int kDecoders = 4 / Coding::kSteps;                ///< of four steps
+    static constexpr int64_t kUnitsOfFour = kDecoders * Coding::kUnits; ///< likewise
 };
 
 /// Row of activations in int8, first in the order of its elements, then in that of steps.
@@ -40,7 +46,12 @@ template <class Coding> class Int8StepRow {
     void order() {
         using Steps = Int8Steps<Coding>;
         char *to = steps_;
-        for (int64_t first = 0; first < task_.depth; first += Steps::kElements, to += Steps::kBytes)
+        int64_t first = 0;
+        for (; first + 4 * Steps::kElements <= task_.depth; first += 4 * Steps::kElements) {
+            order_four(first / Steps::kElements, to);
+            to += Steps::kBytesOfFour;
+        }
+        for (; first < task_.depth; first += Steps::kElements, to += Steps::kBytes)
             order_step(first / Steps::kElements, to);
     }
 
@@ -53,14 +64,51 @@ template <class Coding> class Int8StepRow {
         char *to;
     };
 
+    /// Returns the first element of a chunk.
+    static int64_t first_of(int64_t index, int vector, int quad) {
+        constexpr int64_t kWhole = Coding::kSteps * Int8Steps<Coding>::kElements; // of a decoder
+        return index / Coding::kSteps * kWhole +
+               Coding::chunk(index % Coding::kSteps, vector, quad);
+    }
+
+    /// Orders four steps from one on: numbers by word and vector, then scales and sums.
+    void order_four(int64_t index, char *to) const {
+        constexpr int kScales = Int8Steps<Coding>::kScales;
+        float scales[kScales][kWidth];
+        Ints sums[kScales] = {};
+        for (int vector = 0; vector < 2; ++vector) {
+            const int each = vector % kScales;
+            Bytes words[4];
+            for (int step = 0; step < 4; ++step) {
+                char line[kLine];
+                for (int quad = 0; quad < kQuads; ++quad) {
+                    const int64_t first = first_of(index + step, vector, quad);
+                    __builtin_memcpy(line + quad * 16, numbers_ + first, 16);
+                    scales[each][4 * quad + step] = scales_[first / Coding::kGroup];
+                }
+                words[step] = load_bytes(line, kLine);
+            }
+            transpose_words(words);
+            for (int word = 0; word < 4; ++word) {
+                __builtin_memcpy(to + (2 * word + vector) * kLine, &words[word], kLine);
+                sums[each] = reinterpret_cast<Ints>(
+                    add_dots(reinterpret_cast<Bytes>(sums[each]), all_bytes(1), words[word]));
+            }
+        }
+        for (int each = 0; each < kScales; ++each) {
+            const Vector scale = load(scales[each]);
+            const Vector total = floats_of(sums[each]) * scale;
+            __builtin_memcpy(to + (8 + each) * kLine, &scale, kLine);
+            __builtin_memcpy(to + (8 + kScales + each) * kLine, &total, kLine);
+        }
+    }
+
     void order_step(int64_t index, char *to) const {
         using Steps = Int8Steps<Coding>;
-        constexpr int64_t kWhole = Coding::kSteps * Steps::kElements; // of a decoder
-        const int64_t base = index / Coding::kSteps * kWhole, step = index % Coding::kSteps;
         float scales[Steps::kScales][kWidth], sums[Steps::kScales][kWidth] = {};
         for (int vector = 0; vector < 2; ++vector)
             for (int quad = 0; quad < kQuads; ++quad) {
-                const int64_t first = base + Coding::chunk(step, vector, quad);
+                const int64_t first = first_of(index, vector, quad);
                 int8_t chunk[16] = {};
                 float scale = 0.0F;
                 if (first < task_.depth) {
@@ -99,20 +147,109 @@ template <class Coding, int Columns, int Rows> class EncodedInt8Tile {
         const char *from = task.matrix.quants + column * row_bytes;
         const char *given = task.shared + row * task.shared_row;
         EncodedInt8Tile tile;
-        int64_t fetched = row % kBlockFewRows == 0 ? 0 : row_bytes;
-        for (int64_t at = 0; at < row_bytes; at += Coding::kUnits * unit.bytes) {
+        int64_t fetched = row % kBlockFewRows == 0 ? 0 : row_bytes, at = 0;
+        const auto fetch = [&] {
             for (; fetched <= at; fetched += kBlockLine)
 #pragma GCC unroll 4
                 for (int each = 0; each < Columns; ++each)
-                    __builtin_prefetch(from + at + ahead.quants + each * row_bytes);
+                    __builtin_prefetch(from + fetched + ahead.quants + each * row_bytes);
+        };
+        using Steps = Int8Steps<Coding>;
+        constexpr int kPair = Columns > 1 && Rows > 4 ? 2 : 1;
+        for (; at + Steps::kUnitsOfFour * unit.bytes <= row_bytes;
+             at += Steps::kUnitsOfFour * unit.bytes) {
+            fetch();
+#pragma GCC unroll 4
+            for (int column = 0; column < Columns; column += kPair)
+                tile.template add_four<kPair>(from + at, row_bytes, unit.bytes, column, given,
+                                              task.shared_row);
+            given += Steps::kBytesOfFour;
+        }
+        for (; at < row_bytes; at += Coding::kUnits * unit.bytes) {
+            fetch();
             tile.add_units(from + at, row_bytes, (row_bytes - at) / unit.bytes, given,
                            task.shared_row);
-            given += Coding::kSteps * Int8Steps<Coding>::kBytes;
+            given += Coding::kSteps * Steps::kBytes;
         }
         write_sums(task, row, column, tile.sums_);
     }
 
   private:
+    /// Four steps of a column.
+    struct Four {
+        static constexpr int kScales = Coding::Step::kScales;
+
+        void decode(const char *from, int64_t unit_bytes) {
+#pragma GCC unroll 4
+            for (int each = 0; each < Int8Steps<Coding>::kDecoders; ++each) {
+                const Coding decoder(from + each * Coding::kUnits * unit_bytes, Coding::kUnits);
+#pragma GCC unroll 4
+                for (int64_t part = 0; part < Coding::kSteps; ++part)
+                    put(decoder.decode(part), each * Coding::kSteps + static_cast<int>(part));
+            }
+            transpose_words(words[0]);
+            transpose_words(words[1]);
+        }
+
+        void put(const typename Coding::Step &some, int step) {
+            words[0][step] = some.bytes[0];
+            words[1][step] = some.bytes[1];
+#pragma GCC unroll 2
+            for (int each = 0; each < kScales; ++each) {
+                scales[each] = step == 0 ? some.scales[each]
+                                         : with_lanes(scales[each], some.scales[each], step);
+                least[each] =
+                    step == 0 ? some.least[each] : with_lanes(least[each], some.least[each], step);
+            }
+        }
+
+        Bytes words[2][4];
+        Vector scales[kScales], least[kScales];
+    };
+
+    /// Adds the products of four steps of `Count` columns.
+    template <int Count>
+    void add_four(const char *from, int64_t row_bytes, int64_t unit_bytes, int first,
+                  const char *given, int64_t given_row) {
+        constexpr int kScales = Coding::Step::kScales;
+        Four four[Count];
+#pragma GCC unroll 4
+        for (int column = 0; column < Count; ++column)
+            four[column].decode(from + (first + column) * row_bytes, unit_bytes);
+#pragma GCC unroll 8
+        for (int row = 0; row < Rows; ++row) {
+            const char *numbers = given + row * given_row;
+            Bytes dots[Count][kScales] = {};
+#pragma GCC unroll 4
+            for (int word = 0; word < 4; ++word)
+#pragma GCC unroll 2
+                for (int vector = 0; vector < 2; ++vector) {
+                    Bytes some = load_bytes(numbers + (2 * word + vector) * kLine, kLine);
+                    if (Count > 1)
+                        asm("" : "+v"(some));
+#pragma GCC unroll 4
+                    for (int column = 0; column < Count; ++column)
+                        dots[column][vector % kScales] = add_dots(
+                            dots[column][vector % kScales], four[column].words[vector][word], some);
+                }
+#pragma GCC unroll 2
+            for (int each = 0; each < kScales; ++each) {
+                Vector scale = load(floats_at(numbers, 8 + each)),
+                       total = load(floats_at(numbers, 8 + kScales + each));
+                if (Count > 1)
+                    asm("" : "+v"(scale), "+v"(total));
+#pragma GCC unroll 4
+                for (int column = 0; column < Count; ++column) {
+                    Vector sum = sums_[first + column][row];
+                    sum += floats_of(reinterpret_cast<Ints>(dots[column][each])) *
+                           (four[column].scales[each] * scale);
+                    sum += four[column].least[each] * total;
+                    sums_[first + column][row] = sum;
+                }
+            }
+        }
+    }
+
     void add_units(const char *from, int64_t row_bytes, int64_t left, const char *given,
                    int64_t given_row) {
         const std::array<Coding, Columns> units =

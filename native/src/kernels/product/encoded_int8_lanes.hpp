@@ -29,6 +29,11 @@ inline Bytes shuffled(Bytes x, Bytes order) {
     return _mm512_shuffle_epi8(x, order);
 }
 
+/// Returns `x` with lane `step` of each four from `y`.
+inline Vector with_lanes(Vector x, Vector y, int step) {
+    return _mm512_mask_mov_ps(x, static_cast<__mmask16>(0x1111 << step), y);
+}
+
 inline Bytes both_of(Bytes x, Bytes y) {
     return _mm512_and_si512(x, y);
 }
@@ -61,6 +66,10 @@ inline Bytes sixteens(Bytes bits, Bytes mask) {
 
 inline Bytes shuffled(Bytes x, Bytes order) {
     return _mm256_shuffle_epi8(x, order);
+}
+
+inline Vector with_lanes(Vector x, Vector y, int step) {
+    return (lane_numbers() & 3) == step ? y : x;
 }
 
 inline Bytes both_of(Bytes x, Bytes y) {
