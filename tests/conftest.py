@@ -24,6 +24,9 @@ os.environ.setdefault("TIGHTSHIP_TRACEBACK", "full")
 # Processes that tests start list native objects that their end leaves alive.
 os.environ["TIGHTSHIP_LEAK_WARNINGS"] = "1"
 
+# What a test leaves in the user's cache would be read by the next one.
+os.environ.setdefault("TIGHTSHIP_KEEP_PROGRAMS", "0")
+
 # A shell that starts the tests in the background may ignore interrupts; processes that tests start
 # and interrupt must not inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,6 +10,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     types, names for annotations
     budget | lengths
     memory | loading.entry | training | cost, above loading.shared, above loading.unprepared
+    loading.kept, above loading.unprepared
     loading.preparing | loading.first_shapes | loading.session_plan | loading.stored_session_plan
     loading.session_programs | loading.planned_session, above loading.opening, above
     loading.decoder_shapes
@@ -60,7 +61,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "resource": "_core deprecated errors forks late_names quantity resource",
     "frontend": "_core deprecated errors graph late_names sha256 frontend",
     "planner": "late_names planner",
-    "text": "errors frontend.gguf.vocabulary public_calls text",
+    "text": "_core errors frontend.gguf.vocabulary public_calls text",
     "embedding": (
         "_core errors frontend.gguf.pooling frontend.gguf_letters late_names loading model"
         " public_calls quantity text embedding"
@@ -179,9 +180,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core errors planner engine.interruption engine.kernels engine.library engine.plan"
         " engine.program engine.weights engine.run"
     ),
-    "engine.run.profile": (  # draws as well
-        "atomic_file planner view engine.plan engine.program engine.run"
-    ),
+    "engine.run.profile": "atomic_file view engine.plan engine.program engine.run",  # draws as well
     "engine.arenas": (
         "_core errors forks resource engine.library engine.run engine.weights engine.arenas"
     ),
@@ -248,9 +247,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "errors graph public_calls engine model.feeds model.growing_runs model.session"
         " model.session_options model.session_pool model.sessions frontend.gguf_letters text"
     ),
-    "model.loaded": (
-        "_core errors graph resource engine model.feeds model.bound_run model.session_opener"
-    ),
+    "model.loaded": "_core errors graph engine model.feeds model.bound_run model.session_opener",
     "memory": "errors engine model",
     "loading": "loading.entry",
     "loading.budget": "errors quantity engine.plan.memory_plan",
@@ -263,16 +260,16 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.model_specializer": "_core engine errors graph quantity",
     "loading.prepared_once": "errors engine frontend prepared_cache sha256",
     "loading.step_files": (
-        "errors engine loading.model_specializer loading.preparing loading.prepared_once"
-        " loading.session_programs prepared_cache"
+        "errors engine loading.model_specializer loading.prepared_once loading.session_programs"
+        " prepared_cache"
     ),
     "loading.opening": (
         "errors graph frontend engine loading.budget loading.decoder_shapes loading.input_shapes"
         " loading.tuning"
     ),
     "loading.preparing": (
-        "_core deprecated errors frontend.onnx graph engine loading.activations"
-        " loading.input_shapes loading.opening loading.session_programs"
+        "deprecated errors frontend.onnx graph engine loading.activations loading.opening"
+        " loading.session_programs"
     ),
     "loading.session_programs": (
         "errors engine frontend.onnx loading.input_shapes loading.opening model.session_options"
@@ -291,9 +288,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " frontend loading.input_shapes loading.preparing loading.prepared_once"
         " loading.reading_process loading.restoring loading.step_files loading.unprepared"
     ),
+    "loading.kept": (
+        "errors engine frontend graph model prepared_cache sha256 loading.budget loading.opening"
+        " loading.prepared_once loading.unprepared loading.kept"
+    ),
     "loading.entry": (
         "deprecated errors quantity graph resource engine model loading.activations"
-        " loading.restoring loading.shared loading.unprepared"
+        " loading.kept loading.restoring loading.shared loading.unprepared"
     ),
     "training": (
         "_core atomic_file deprecated errors quantity graph engine model.feeds loading.opening"
@@ -328,9 +329,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading resource.resident driver.memory driver.models driver.printable driver.service"
         " driver.permit_names driver.types driver.oip"
     ),
-    "driver.oip.http": (
-        "_core errors model driver.oip driver.server.accepting driver.threads driver.oip.http"
-    ),
+    "driver.oip.http": "errors driver.oip driver.server.accepting driver.threads driver.oip.http",
     "driver.oip.grpc": (
         "errors graph driver.memory.timer_thread driver.oip driver.server.accepting"
         " driver.threads driver.oip.grpc"
@@ -375,8 +374,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "graph planner frontend engine model training embedding loading.tuning plug.hints"
-        " resource.slot_file driver.nnapi trace backend cli driver.memory driver.models"
+        "graph planner frontend engine model training embedding loading.kept loading.tuning"
+        " plug.hints resource.slot_file driver.nnapi trace backend cli driver.memory driver.models"
         " driver.types.elements driver.client driver.oip safetensors text torch_compile cluster"
     ),
     "ml_dtypes": "graph.layout engine.kernels",

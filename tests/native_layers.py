@@ -18,4 +18,6 @@ NATIVE_ALLOWED: Mapping[str, str] = {  # folders of `native`; a folder may inclu
     "onednn": "os primitive",
     "run": "onednn",
     "driver": "",
+    "text": "",
+    "gguf": "",
 }

@@ -55,6 +55,8 @@ void replaying(nanobind::module_ &module);
 void numpy_bound(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);
 void sha256(nanobind::module_ &module);
+void byte_pairs(nanobind::module_ &module);
+void gguf_stored(nanobind::module_ &module);
 void guarded_mapping(nanobind::module_ &module);
 void repeats(nanobind::module_ &module);
 void permits(nanobind::module_ &module);

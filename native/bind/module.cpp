@@ -60,6 +60,8 @@ NB_MODULE(_core, module) {
     tightship::bind::replaying(module);
     tightship::bind::stop_flag(module);
     tightship::bind::sha256(module);
+    tightship::bind::byte_pairs(module);
+    tightship::bind::gguf_stored(module);
     tightship::bind::guarded_mapping(module);
     tightship::bind::onednn(module);
     tightship::bind::kernels(module);

@@ -1207,6 +1207,39 @@ class Sha256:
     def digest(self) -> bytes:
         """Return the 32 bytes of the digest of all bytes so far."""
 
+class BytePairs:
+    """
+    Encoder of words by a list of merges. May be used from several threads.
+    """
+
+    def __init__(self, tokens: list[str], merges: list[str], ignores_merges: bool) -> None:
+        """
+        Take the tokens by number, and pairs of them with a space between, the first to be joined first.
+
+        With `ignores_merges`, a word that is a token becomes it.
+
+        Raises:
+            ValueError: A merge is not a pair, or its parts or result are not tokens.
+        """
+
+    def encode(self, words: list[str]) -> list[int]:
+        """
+        Return the tokens of words, one after the other; letters that are no token are left out.
+        """
+
+def gguf_texts(stored: bytes | memoryview, count: int) -> list[str] | None:
+    """
+    Return texts of a GGUF file, each behind its length of 8 bytes; None if they are not there, or one is not UTF-8.
+    """
+
+def gguf_integers(blocks: NDArray[numpy.uint8], bits: int, room: NDArray[numpy.uint8]) -> None:
+    """
+    Write the integers of blocks of Q4_0 (4 bits) or Q8_0 (8 bits) as unsigned ones, those of 4 bits with neighbours in a byte.
+    """
+
+def gguf_scales(blocks: NDArray[numpy.uint8], bits: int, room: NDArray[numpy.uint8]) -> None:
+    """Write the bytes of the scales of such blocks."""
+
 class GuardedMapping:
     """Mapped part of a file that another process may truncate."""
 

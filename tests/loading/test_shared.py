@@ -13,7 +13,7 @@ import tightship
 from tests.small_models import dense, dense_result, nonzero
 from tests.zoo.decoder import SMALL, decoder
 from tightship.cli.process import usage_of_file
-from tightship.engine.stored.model import MappedBacking
+from tightship.engine.weights.weight_store import MappedBytes
 from tightship.errors import CapacityError, InputError
 from tightship.prepared_cache import clear, entries, identity
 
@@ -227,7 +227,7 @@ def test_sessions_map_the_weights(is_tied: bool) -> None:
             session = loaded.session(16)
             np.testing.assert_array_equal(session.step([3, 1, 4, 1, 5]), wanted)
             copies = session._programs.packed
-            own = [c for c in copies if not isinstance(c.block, MappedBacking)]
+            own = [c for c in copies if not isinstance(c.block, MappedBytes)]
             mapped = sum(copy.weight.size_bytes for copy in copies if copy not in own)
             assert mapped >= loaded.plan.weights_bytes * 0.9
             assert sum(copy.weight.size_bytes for copy in own) < 1 << 12

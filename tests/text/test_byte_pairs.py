@@ -1,8 +1,10 @@
 """Tokens of byte-pair vocabularies."""
 
+import numpy as np
 import pytest
 
 from tests.text.vocabularies import vocabulary
+from tightship import _core
 from tightship.errors import FormatError, GraphError
 from tightship.text.byte_pairs import LETTERS, BytePairs, bytes_of
 
@@ -47,3 +49,28 @@ def test_merges_that_do_not_fit_are_refused() -> None:
 def test_letters_stand_for_all_bytes() -> None:
     assert sorted(LETTERS.values()) == list(range(256))
     assert (bytes_of("\u0120a\u010a"), bytes_of("é世")) == (b" a\n", "é世".encode())
+
+
+def test_words_have_the_tokens_of_the_library_that_others_use() -> None:
+    library = pytest.importorskip("tokenizers")
+    random = np.random.default_rng(3)
+    letters, known, merges = "abcdé", list("abcdé"), list[str]()
+    while len(merges) < 200:
+        left, right = (known[random.integers(len(known))] for _ in range(2))
+        if f"{left} {right}" not in merges and len(left + right) < 12:
+            merges.append(f"{left} {right}")
+            known += [left + right] if left + right not in known else []
+    numbers = {token: number for number, token in enumerate(known)}
+    pairs = [(left, right) for left, right in map(str.split, merges)]
+    words = ["".join(random.choice([*letters, "x"], size)) for size in random.integers(0, 60, 400)]
+    words += ["ab" * 5000, "", "é" * 999]
+    for ignores_merges in (False, True):
+        oracle = library.models.BPE(vocab=numbers, merges=pairs, ignore_merges=ignores_merges)
+        encoder = _core.BytePairs(known, merges, ignores_merges)
+        for word in words:
+            wanted = [each.id for each in oracle.tokenize(word)] if word else []
+            assert encoder.encode([word]) == wanted
+        apart = [number for word in words[:9] for number in encoder.encode([word])]
+        assert encoder.encode(words[:9]) == apart
+    with pytest.raises(ValueError, match="`ab` is not a pair"):
+        _core.BytePairs(known, ["ab"], ignores_merges=False)

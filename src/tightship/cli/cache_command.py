@@ -70,6 +70,8 @@ def _cells(entry: Entry) -> tuple[str, str, str, str]:
         facts.append(f"sessions of {entry.about['context']} tokens")
     if "joint" in entry.about:
         facts.append(f"{entry.about['joint']} of them at once")
+    if "tokens" in entry.about:
+        facts.append(f"{entry.about['tokens']} at once")
     threads = entry.about.get("threads", "?")
     size = format_bytes(entry.size_bytes) if entry.is_complete else "unfinished"
     used = datetime.fromtimestamp(entry.used_ns / 1e9, tz=UTC).astimezone()

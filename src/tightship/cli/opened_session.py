@@ -41,6 +41,7 @@ def opened(options: argparse.Namespace, limit_bytes: int | None) -> Iterator[Ope
             threads=options.threads,
             activations=options.activations,
             share=options.share,
+            keep_programs=not options.anew,
             progress=progress,
         ) as model,
     ):

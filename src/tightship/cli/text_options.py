@@ -89,6 +89,12 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "quick, and processes share its weights",
     )
     command.add_argument(
+        "--anew",
+        action="store_true",
+        help="make the model's programs anew, and keep none: without it, they are kept for this "
+        "user, and later starts are quick",
+    )
+    command.add_argument(
         "--threads", type=count, metavar="N", help="threads of each kernel (default 1)"
     )
     command.add_argument(

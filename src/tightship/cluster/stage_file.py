@@ -16,10 +16,10 @@ from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.stored.compatibility import Compatibility
 from tightship.engine.stored.model import StoredModel
+from tightship.engine.stored.recipes import recording
 from tightship.engine.stored.save import save
 from tightship.errors import InputError
 from tightship.loading.prepared_once import about_of, identity_of, open_cache
-from tightship.loading.preparing import recording
 from tightship.loading.reading_process import ReadingProcess
 
 if TYPE_CHECKING:

@@ -6,16 +6,36 @@ import weakref
 
 from tightship.errors import FormatError
 
+Facts = tuple[int, int, int, int, int]
+"""Device, inode, size, and times of change of content and of inode in nanoseconds, of a file."""
+
 
 class MappedFile:
-    """File mapped read-only, whose pages are read on access."""
+    """File mapped read-only, whose pages are read on access.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = path
+    Attributes:
+        path: Path of the file, or its name in messages.
+        size_bytes: Size of the file.
+        facts: Device, inode, size, and times of change of content and of inode, when it was opened:
+            files of equal facts have equal bytes. None for bytes in memory.
+        is_run: Whether kernels read weights where the file is mapped, rather than copies of them.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, is_run: bool = False) -> None:
+        """Map a file; see the attributes.
+
+        Raises:
+            OSError: It cannot be opened.
+        """
+        self.path, self.is_run = path, is_run
         self._map: mmap.mmap | memoryview | bytes = b""
         self._fd: int | None = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._fd)
-        self.size_bytes = os.fstat(self._fd).st_size
+        found = os.fstat(self._fd)
+        self.size_bytes = found.st_size
+        self.facts: Facts | None = (
+            found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        )  # fmt: skip
         if self.size_bytes:
             self._map = mmap.mmap(self._fd, 0, access=mmap.ACCESS_READ)
 
@@ -24,6 +44,7 @@ class MappedFile:
         """Make a file of `data`, which stays in memory; messages call it `path`."""
         file = cls.__new__(cls)
         file.path, file._map, file.size_bytes, file._fd = path, data, len(data), None
+        file.facts, file.is_run = None, False
         return file
 
     @property

@@ -74,7 +74,8 @@ def _key(constant: Constant, known: dict[int, Hashable]) -> Hashable:
 def _new_key(constant: Constant, known: dict[int, Hashable]) -> Hashable:
     shape = tuple([length_key(length) for length in constant.shape])
     if isinstance(constant, Mapped):
-        return id(constant.file), constant.offset_bytes, constant.dtype, shape
+        file = constant.file.facts or id(constant.file)
+        return file, constant.offset_bytes, constant.dtype, shape
     if isinstance(constant, Inline):
         return constant.dtype, shape, constant.value.tobytes()
     if isinstance(constant, Fill):

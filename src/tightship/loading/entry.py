@@ -92,6 +92,7 @@ def load(
     arena_pool: "SharedArenaPool | ArenaGroup | None" = None,
     tune: str | PathLike[str] | None = None,
     share: bool = False,
+    keep_programs: bool = True,
     progress: Progress | None = None,
 ) -> Model:
     """Load a model so that it runs in the memory of its plan.
@@ -116,6 +117,8 @@ def load(
         share: Whether to prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map
             that: one copy of the weights. If that fails, a `RuntimeWarning` says why, and the model
             is loaded unshared.
+        keep_programs: Whether to keep programs of a GGUF file for later processes of this user, in
+            `TIGHTSHIP_CACHE_DIR`; the weights stay in the file. If that fails, nothing is said.
         progress: Function called with the bytes of weights packed so far and in all.
 
     Raises:
@@ -140,9 +143,15 @@ def load(
         if shared is not None:
             shared._came_from(model)
             return shared
-    from tightship.loading.unprepared import load_anew
+    from tightship.loading.kept.model import load_kept
 
-    loaded = load_anew(model, settings, bounds, tune, progress)
+    keep = loaded = None
+    if keep_programs and tune is None:
+        keep, loaded = load_kept(model, settings, bounds, progress)
+    if loaded is None:
+        from tightship.loading.unprepared import load_anew
+
+        loaded = load_anew(model, settings, bounds, tune, progress, keep)
     loaded._came_from(model)
     return loaded
 

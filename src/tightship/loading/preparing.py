@@ -3,18 +3,17 @@
 Modules that read, lower and write are imported when a model is prepared.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from tightship import _core
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.stored.container import holds_prepared
+from tightship.engine.stored.recipes import recording
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
 from tightship.public_calls import explains_memory
@@ -147,16 +146,6 @@ def prepare_into(
     save_into(file, [program], Compatibility.here(threads, ()), progress)
     del program
     release_unused()
-
-
-@contextmanager
-def recording() -> Iterator[None]:
-    """Record recipes of what is lowered within the block."""
-    was = _core.record_recipes(wanted=True)
-    try:
-        yield
-    finally:
-        _core.record_recipes(wanted=was)
 
 
 def _programs(

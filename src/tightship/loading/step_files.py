@@ -155,8 +155,8 @@ def _save(
         UnusableCacheError: A program cannot be stored.
     """
     from tightship.engine.stored.compatibility import Compatibility
+    from tightship.engine.stored.recipes import recording
     from tightship.engine.stored.save import save_steps
-    from tightship.loading.preparing import recording
 
     settings = specializer.source().settings
     made = Compatibility.here(settings.threads, settings.without)

@@ -1,14 +1,17 @@
 """`plan` and `load` of models that are not prepared: ONNX files, programs of torch and jax."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from os import PathLike
 
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import Declared, ModelSource, Settings, name_of, prepare
 from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.stored.recipes import recording
 from tightship.engine.template.variants import Variants
 from tightship.engine.weights.weight_store import PackedCopy, Progress
 from tightship.frontend.onnx import OnnxFile
@@ -17,6 +20,9 @@ from tightship.graph.open_graphs import OpenGraphs
 from tightship.loading.budget import check_shapes
 from tightship.loading.opening import OpenedModel, anew, check_limit, is_open, measure, open_for
 from tightship.model import Model
+
+Keep = Callable[[CompiledModel, Variants], ShapeSpecializer]
+"""Function that keeps the program of loading, and returns a compiler that keeps further ones."""
 
 
 def plan_anew(
@@ -36,8 +42,9 @@ def load_anew(
     bounds: Bounds,
     tune: str | PathLike[str] | None,
     progress: Progress | None,
+    keep: Keep | None = None,
 ) -> Model:
-    """Load a model that is not prepared, as `load` does."""
+    """Load a model that is not prepared, as `load` does; `keep` gets its program."""
     _open_library(settings)
     source, settings = open_for(model, settings)
     if isinstance(source, OnnxFile):
@@ -45,10 +52,14 @@ def load_anew(
     if tune is not None:
         settings = measure(model, settings, tune, bounds)
     variants = variants_of(source, name_of(model), settings, bounds)
-    prepared = _prepared(source, name_of(model), settings, variants)
+    with recording() if keep else nullcontext():
+        prepared = _prepared(source, name_of(model), settings, variants)
     if bounds.limit_bytes is not None:
         check_limit(prepared.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
-    loaded = Model(prepared, bounds, variants, progress)
+    further: ShapeSpecializer | None = variants
+    if keep is not None and variants is not None:
+        further = keep(prepared, variants)
+    loaded = Model(prepared, bounds, further, progress)
     del prepared  # it has the last references to descriptions of primitives
     release_unused()
     return loaded

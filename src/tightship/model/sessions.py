@@ -18,7 +18,7 @@ from tightship.model.feeds import Array
 from tightship.model.session import Session
 from tightship.model.session_options import SessionOptions
 from tightship.model.session_pool import SessionPool
-from tightship.model.step_programs import StepPrograms
+from tightship.model.step_programs import Keeping, StepPrograms
 from tightship.quantity import format_bytes
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Sessions:
     def _programs_of(self, choices: StepChoices) -> StepPrograms:
         """Return programs for choices, none of which has been made in this process."""
         stored = None if self.stored is None else self.stored.stored_steps(choices)
-        chunk, joint = choices.chunk, None
+        chunk, joint, kept = choices.chunk, None, None
         if stored is not None and self.stored is not None:
             decoder = choices.decoder(self._read, stored.declared)
             settings, packed = stored.settings, stored.copies
@@ -138,8 +138,10 @@ class Sessions:
             file = self.file()
             decoder = choices.decoder(file.graphs.read, file.declared)
             settings, packed = file.graphs.settings, tuple(file.packed)
+            if file.graphs.kept is not None:
+                kept = Keeping(file.graphs.kept, choices)
         return StepPrograms(
-            decoder, self.name, settings, chunk, choices.last, list(packed), stored, joint
+            decoder, self.name, settings, chunk, choices.last, list(packed), stored, joint, kept
         )
 
     def _read(self, shapes: Mapping[str, tuple[int, ...]]) -> "Graph":

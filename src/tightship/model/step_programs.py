@@ -12,6 +12,7 @@ from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
+from tightship.engine.compile.shape_specializer import ProgramKeeper
 from tightship.engine.library import release_unused
 from tightship.engine.plan.footprint import further_bytes, program_bytes, session_bytes
 from tightship.engine.program.program import PackedWeight
@@ -19,6 +20,7 @@ from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.state.decoder import Decoder
+from tightship.engine.state.step_choices import StepChoices
 from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
@@ -28,6 +30,24 @@ from tightship.model.step_sizes import CountedWeights, lowered_steps
 
 if TYPE_CHECKING:
     from tightship.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Programs that are kept for later processes, of one set.
+
+    Attributes:
+        keeper: Programs of the model.
+        choices: Choices of the set.
+    """
+
+    keeper: ProgramKeeper
+    choices: StepChoices
+
+    def program(self, name: str, count: int, make: Callable[[], CompiledModel]) -> CompiledModel:
+        """Return a program of so many tokens or sessions, as `name` says."""
+        facts = {"context": str(self.choices.context), "session": repr(self.choices)}
+        return self.keeper.program({**facts, name: str(count)}, make)
 
 
 @dataclass(slots=True)
@@ -44,6 +64,7 @@ class StepPrograms:
         stored: Programs that are stored for all processes; None to make them of the graphs.
         joint: Function that returns the stored program for a token of each of some sessions; None
             if there are none.
+        kept: Programs that are kept of the graphs; None if none are.
     """
 
     decoder: Decoder
@@ -54,6 +75,7 @@ class StepPrograms:
     packed: list[PackedCopy]
     stored: StoredSteps | None = None
     joint: Callable[[int], CompiledModel | None] | None = None
+    kept: Keeping | None = None
     _programs: dict[int, ProgramCache] = field(default_factory=dict)
     _prepared: dict[int, CompiledModel] = field(default_factory=dict)
     """Programs for the most tokens and for one, from when bytes were asked for until made."""
@@ -180,7 +202,10 @@ class StepPrograms:
         return before
 
     def _lowered(self, steps: int, before: PackedBefore) -> CompiledModel:
-        return self._prepare(self.decoder.graph(steps, last=self.last), before)
+        def make() -> CompiledModel:
+            return self._prepare(self.decoder.graph(steps, last=self.last), before)
+
+        return make() if self.kept is None else self.kept.program("tokens", steps, make)
 
     def _prepare(self, graph: "Graph", before: PackedBefore) -> CompiledModel:
         settings = replace(self.settings, shapes=None, choice=None)
@@ -196,7 +221,10 @@ class StepPrograms:
             return None if self.joint is None else self.joint(count)
         from tightship.engine.state.joint_graph import joint_graph  # few sessions step together
 
-        return self._prepare(joint_graph(self.decoder, count), self._packed_by_name())
+        def make() -> CompiledModel:
+            return self._prepare(joint_graph(self.decoder, count), self._packed_by_name())
+
+        return make() if self.kept is None else self.kept.program("joint", count, make)
 
     def _made(self, steps: int) -> ProgramCache:
         prepared = self._prepared.pop(steps, None) or self._compiled(steps)

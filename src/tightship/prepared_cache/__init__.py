@@ -11,8 +11,13 @@ its name.
 
 from tightship.prepared_cache.cache import About, PreparedCache
 from tightship.prepared_cache.entries import Entry, clear, entries
-from tightship.prepared_cache.identity import Identity, identify
-from tightship.prepared_cache.settings import cache_folder, cache_size_bytes, user_folder
+from tightship.prepared_cache.identity import Identity, identify, is_settled
+from tightship.prepared_cache.settings import (
+    cache_folder,
+    cache_size_bytes,
+    keeps_programs,
+    user_folder,
+)
 from tightship.prepared_cache.trust import UnusableCacheError
 
 __all__ = [
@@ -26,5 +31,7 @@ __all__ = [
     "clear",
     "entries",
     "identify",
+    "is_settled",
+    "keeps_programs",
     "user_folder",
 ]

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tightship.errors import FormatError
 from tightship.prepared_cache.entries import ABOUT, DRAFT, FILE, LOCK, mark_used, trim
-from tightship.prepared_cache.lock import locked
+from tightship.prepared_cache.lock import locked, locked_if_free
 from tightship.prepared_cache.trust import (
     PRIVATE_FILE,
     PRIVATE_FOLDER,
@@ -111,6 +111,59 @@ class PreparedCache:
             if refused is None
             else str(refused)
         )
+
+    def find(self, about: About, read: Callable[[Path], Read]) -> Read | None:
+        """Return the result of `read` on the entry; None if there is none, or `read` refuses it.
+
+        Nothing waits for other processes. An entry that `read` refuses is removed.
+
+        Args:
+            about: The facts that identify the entry.
+            read: Loads a prepared model; raises `FormatError` if the file is corrupt or stale.
+
+        Raises:
+            UnusableCacheError: Other users own or may write the folder, or the entry.
+        """
+        path = self.folder / about.key
+        try:
+            check_trusted(self.folder)
+            found = _inode(path)
+            if found is None:
+                return None
+            result = read(path / FILE)
+        except FormatError:
+            _discard(path, found)
+            return None
+        except OSError:
+            return None
+        mark_used(path / FILE)
+        return result
+
+    def add(self, about: About, make: Callable[[Path], None]) -> bool:
+        """Write the entry unless there is one, or another process makes it; return whether.
+
+        Args:
+            about: The facts that identify the entry.
+            make: Writes a prepared model to the path it is given.
+
+        Raises:
+            UnusableCacheError: The entry cannot be written.
+        """
+        self.open()
+        path = self.folder / about.key
+        try:
+            path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+            with locked_if_free(path / LOCK) as is_ours:
+                is_made = is_ours and not (path / FILE).exists()
+                if is_made:
+                    _make(path, about, make)
+            if is_made:
+                trim(self.folder, self.limit_bytes, about.key)
+        except FileNotFoundError:
+            return False  # removed by another process before it was locked
+        except OSError as error:
+            raise _unusable(error, path) from None
+        return is_made
 
     def _make_if_missing(self, path: Path, about: About, make: Callable[[Path], None]) -> None:
         try:

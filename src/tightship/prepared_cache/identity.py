@@ -73,6 +73,11 @@ def identify(model: Path, data_files: Callable[[], Iterable[Path]], folder: Path
     return _computed(model, data_files, None)
 
 
+def is_settled(facts: Facts, now_ns: int) -> bool:
+    """Whether a change of a file from now on is certain to change its facts."""
+    return max(facts[3:]) + SETTLED_NS < now_ns
+
+
 def _computed(model: Path, data_files: Callable[[], Iterable[Path]], note: Path | None) -> Identity:
     started_ns = time.time_ns()
     files = tuple((path, _facts(path)) for path in (model, *data_files()))
@@ -83,7 +88,7 @@ def _computed(model: Path, data_files: Callable[[], Iterable[Path]], note: Path 
     identity = Identity(digest.digest().hex(), _size(files), files)
     # A file that changed just now may change again within the resolution of its time stamps, and
     # the note would then vouch for other bytes.
-    settled = all(max(facts[3:]) + SETTLED_NS < started_ns for _, facts in files)
+    settled = all(is_settled(facts, started_ns) for _, facts in files)
     if note is not None and settled and identity.is_current():
         # A note saves time and nothing else: on a full disk, every call computes the digest.
         with contextlib.suppress(OSError):

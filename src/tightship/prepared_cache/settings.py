@@ -9,6 +9,7 @@ from tightship.quantity import parse_bytes
 
 FOLDER = "TIGHTSHIP_CACHE_DIR"
 SIZE = "TIGHTSHIP_CACHE_SIZE"
+KEEP = "TIGHTSHIP_KEEP_PROGRAMS"
 SIZE_BYTES = 8 << 30
 """Default limit of prepared models, in bytes."""
 
@@ -48,3 +49,15 @@ def cache_size_bytes() -> int:
         return parse_bytes(os.environ.get(SIZE) or SIZE_BYTES)
     except InputError as error:
         raise InputError(f"{SIZE}: {error}") from None
+
+
+def keeps_programs() -> bool:
+    """Whether programs of GGUF files are kept for later processes.
+
+    Raises:
+        InputError: The environment variable is neither 0 nor 1.
+    """
+    chosen = os.environ.get(KEEP) or "1"
+    if chosen not in ("0", "1"):
+        raise InputError(f"{KEEP} is `{chosen}`; it must be 0 or 1.")
+    return chosen == "1"

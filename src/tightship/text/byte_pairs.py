@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tightship import _core
 from tightship.errors import FormatError
 from tightship.frontend.gguf.vocabulary import Vocabulary
 from tightship.text.pre_tokenizers import pre_tokenizer
@@ -9,7 +10,7 @@ from tightship.text.text_extra import imported
 
 
 class BytePairs:
-    """Encoder of texts by byte pairs, of the `tokenizers` library."""
+    """Encoder of texts by byte pairs; the `tokenizers` library divides texts into words."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Make the encoder.
@@ -21,14 +22,9 @@ class BytePairs:
         """
         rule = pre_tokenizer(vocabulary.pre, vocabulary.path)
         library: Any = imported("tokenizers")
-        numbers = {token: number for number, token in enumerate(vocabulary.tokens)}
         try:
-            model = library.models.BPE(
-                vocab=numbers,
-                merges=[_pair(merge) for merge in vocabulary.merges],
-                ignore_merges=rule.ignores_merges,
-            )
-        except Exception as error:  # noqa: BLE001 - the library raises this class itself
+            self._pairs = _core.BytePairs(vocabulary.tokens, vocabulary.merges, rule.ignores_merges)
+        except ValueError as error:
             raise FormatError(
                 f"`{vocabulary.path}`: the merges of its vocabulary do not fit its tokens: "
                 f"{error}. Convert the model again."
@@ -39,19 +35,12 @@ class BytePairs:
             for pattern in rule.patterns
         ]
         as_letters = parts.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
-        self._library = library.Tokenizer(model)
-        self._library.pre_tokenizer = parts.Sequence([*divided, as_letters])
+        self._words = parts.Sequence([*divided, as_letters])
 
     def encode(self, text: str, *, is_first: bool) -> list[int]:  # noqa: ARG002  as others
         """Return the tokens of a text without special ones."""
-        found: list[int] = self._library.encode(text, add_special_tokens=False).ids
-        return found
-
-
-def _pair(merge: str) -> tuple[str, str]:
-    """Return both parts of a merge; the first may itself be a space."""
-    place = merge.find(" ", 1)
-    return merge[:place], merge[place + 1 :]
+        words = [word for word, _ in self._words.pre_tokenize_str(text)]
+        return self._pairs.encode(words)
 
 
 def _letters() -> dict[str, int]:

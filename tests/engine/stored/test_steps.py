@@ -11,11 +11,11 @@ from tightship.engine.library import open_library
 from tightship.engine.state.decoder import Declared
 from tightship.engine.stored.compatibility import Compatibility
 from tightship.engine.stored.model import StoredModel
+from tightship.engine.stored.recipes import recording
 from tightship.engine.stored.save import save, save_steps
 from tightship.engine.stored.steps import StoredSteps, read_steps, steps_json
 from tightship.errors import FormatError
 from tightship.graph import DType
-from tightship.loading.preparing import recording
 
 DECLARED = Declared(
     {"ids": (1, "length"), "past": None},

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 InputShapes = Mapping[str, tuple[int, ...]]
 
 
+class ProgramKeeper(Protocol):
+    """Programs that are kept for later processes."""
+
+    def program(
+        self, facts: Mapping[str, str], make: Callable[[], CompiledModel], /
+    ) -> CompiledModel:
+        """Return the program that depends on these facts; `make` makes it if it is not kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class GraphSource:
     """Source of a model's graphs.
@@ -27,12 +36,14 @@ class GraphSource:
         declared: Input shapes as the file declares them.
         settings: Settings that programs depend on besides shapes.
         packed: Weights of these graphs that are packed already, as a prepared file has them.
+        kept: Programs of these graphs that are kept; None if none are.
     """
 
     read: "Callable[[InputShapes], Graph]"
     declared: "Declared"
     settings: "Settings"
     packed: tuple[PackedCopy, ...] = ()
+    kept: ProgramKeeper | None = None
 
 
 class ShapeSpecializer(Protocol):

@@ -26,7 +26,7 @@ from tightship.engine.stored.container import PAGE_BYTES, damaged, open_containe
 from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
 from tightship.engine.stored.reconstruct import reconstruct
-from tightship.engine.weights.weight_store import PackedCopy
+from tightship.engine.weights.weight_store import MappedBytes, PackedCopy
 from tightship.errors import PlanError
 from tightship.graph import DType
 from tightship.planner import verify
@@ -54,22 +54,6 @@ class Unread:
 
     def release(self) -> None:
         """Do nothing."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MappedBacking:
-    """Bytes of a file, mapped read-only and shared by all processes that map it."""
-
-    content: Bytes
-
-    @property
-    def address(self) -> int:
-        """Address of the first byte."""
-        return int(self.content.ctypes.data)
-
-    def array(self) -> Bytes:
-        """Return the bytes, which keep the mapping alive."""
-        return self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +207,7 @@ class StoredModel:
             tuple(fields.each(values["without"], fields.text)),
         )
         self._key = fields.texts(values["key"])
-        room = MappedBacking(np.frombuffer(self._container.weights(), np.uint8))
+        room = MappedBytes(np.frombuffer(self._container.weights(), np.uint8))
         self._checksums: list[int] = []
         self.copies += tuple([self._copy(row, room) for row in fields.items(values["weights"])])
         described = self._described = _Description.of(text)
@@ -233,7 +217,7 @@ class StoredModel:
         if not self.keys or len(set(self.keys)) < len(self.keys):
             raise MalformedError("its programs are none, or not for shapes of their own")
 
-    def _copy(self, row: object, room: MappedBacking) -> PackedCopy:
+    def _copy(self, row: object, room: MappedBytes) -> PackedCopy:
         name, offset, size, checksum = fields.items(row, 4)
         start = fields.integer(offset) - PAGE_BYTES
         count = fields.integer(size)
@@ -314,7 +298,7 @@ class StoredModel:
         return {name: operand.dtype for name, operand in inputs.items()}
 
     def _program(self, index: int, made: Made | None) -> StoredProgram:
-        weights = [copy.weight for copy in self.copies]
+        weights = self._given()
         with self._reading():
             program = self._description().programs[index]
             if isinstance(program, list):  # text among the recipes
@@ -323,6 +307,10 @@ class StoredModel:
             return read_program(
                 program, made, weights, self.compatibility.threads, total=self.weights_bytes
             )
+
+    def _given(self) -> Sequence[PackedWeight]:
+        """Return the weights that programs name by their place."""
+        return [copy.weight for copy in self.copies]
 
     def verify(self) -> None:
         """Check every weight's checksum and verify every plan; reads the whole file.

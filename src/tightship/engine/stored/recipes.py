@@ -1,10 +1,22 @@
 """Recipes of layouts, primitives and kernels, each written once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
+from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc, record_recipes
 from tightship.engine.stored.reconstruct import OF_PRIMITIVE
 from tightship.errors import InputError
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Record recipes of what is lowered within the block."""
+    was = record_recipes(wanted=True)
+    try:
+        yield
+    finally:
+        record_recipes(wanted=was)
 
 
 @dataclass(slots=True)

@@ -113,6 +113,36 @@ def save_steps(
         )
 
 
+def save_kept(
+    path: Path, compiled: CompiledModel, compatibility: Compatibility, about: object
+) -> None:
+    """Write a program without its weights, for `KeptProgram`.
+
+    Recipes must have been recorded while the program was lowered. The file is found damaged if the
+    system ends before its bytes reach the disk, which nothing waits for.
+
+    Args:
+        path: Path of the file; has an unknown part of the content if this fails.
+        compiled: The program.
+        compatibility: Environment that it needs.
+        about: JSON values that tell how its weights are made, in order, and more.
+
+    Raises:
+        InputError: The program cannot be stored; names its step.
+        OSError: The file cannot be written.
+    """
+    lowered, recipes = compiled.placement.lowered, RecipeWriter()
+    amounts = compiled.plan.strategies, compiled.runtime_bytes
+    program = program_json(compiled.placement, list(range(len(lowered.weights))), recipes, amounts)
+    shapes = [[name, list(shape)] for name, shape in key_of(lowered)]
+    named, needs = (compiled.name, dict(compiled.key)), _needs_library(recipes)
+    stored = {"shapes": shapes, "program": program}
+    said = _text(named, [stored], compatibility, (), recipes, needs=needs)
+    with path.open("wb") as file:
+        file.write(bytes(PAGE_BYTES))
+        _finish(file, said | {"steps": about}, recipes)
+
+
 def _check(programs: Sequence[CompiledModel]) -> None:
     """Check that programs can be stored, before anything is packed."""
     for prepared in programs:

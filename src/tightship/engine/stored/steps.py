@@ -131,7 +131,7 @@ def _steps(model: StoredModel) -> StoredSteps:
     inputs, outputs, types, sizes, digest = fields.record(
         model.steps, "inputs", "outputs", "types", "sizes", "digest"
     )
-    declared = Declared(_shapes(inputs), _shapes(outputs), _types(types))
+    declared = Declared(shapes_of(inputs), shapes_of(outputs), _types(types))
     found = StoredSteps(model, declared, fields.integers(sizes), fields.text(digest))
     if declared.types.keys() != declared.inputs.keys():
         raise MalformedError("its inputs do not have a type each")
@@ -143,16 +143,16 @@ def _steps(model: StoredModel) -> StoredSteps:
 def steps_json(declared: Declared, sizes: Sequence[int], digest: str) -> dict[str, object]:
     """Describe what a session has to know of its programs."""
     return {
-        "inputs": _shapes_json(declared.inputs),
-        "outputs": _shapes_json(declared.outputs),
+        "inputs": shapes_json(declared.inputs),
+        "outputs": shapes_json(declared.outputs),
         "types": [[name, dtype.value] for name, dtype in declared.types.items()],
         "sizes": list(sizes),
         "digest": digest,
     }
 
 
-def _shapes_json(shapes: Mapping[str, Shape | None]) -> list[object]:
-    """Describe shapes; a symbolic length is its text."""
+def shapes_json(shapes: Mapping[str, Shape | None]) -> list[object]:
+    """Describe shapes by name; a symbolic length is its text."""
     return [
         [name, None if shape is None else
          [d if d is None or isinstance(d, int) else str(d) for d in shape]]
@@ -160,7 +160,12 @@ def _shapes_json(shapes: Mapping[str, Shape | None]) -> list[object]:
     ]  # fmt: skip
 
 
-def _shapes(value: object) -> dict[str, Shape | None]:
+def shapes_of(value: object) -> dict[str, Shape | None]:
+    """Read what `shapes_json` describes.
+
+    Raises:
+        MalformedError: It is something else.
+    """
     rows = [fields.items(row, 2) for row in fields.items(value)]
     return {fields.text(name): _shape(shape) for name, shape in rows}
 

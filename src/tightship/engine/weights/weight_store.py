@@ -11,9 +11,15 @@ from tightship._core import HostResource
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.weights.allocation import allocate
+from tightship.graph import Mapped
 
 if TYPE_CHECKING:
     from tightship.graph import Constant
+
+MAPPED_BYTES_MIN = 64 << 10
+"""Least bytes of a weight that is not copied."""
+MAPPED_ALIGNMENT = 32
+"""Alignment of weights in files whose weights kernels read; they load them unaligned."""
 
 Progress = Callable[[int, int], None]
 """Function called with the bytes of weights packed so far and in all."""
@@ -46,6 +52,39 @@ class PackedCopy:
     def array(self) -> NDArray[np.uint8]:
         """Return its bytes, which keep the block alive."""
         return self.block.array()[self.offset_bytes : self.offset_bytes + self.weight.size_bytes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedBytes:
+    """Bytes of a file, mapped read-only and shared by all processes that map it."""
+
+    content: NDArray[np.uint8]
+
+    @property
+    def address(self) -> int:
+        """Address of the first byte."""
+        return int(self.content.ctypes.data)
+
+    def array(self) -> NDArray[np.uint8]:
+        """Return the bytes, which keep the mapping alive."""
+        return self.content
+
+
+def mapped_copy(weight: PackedWeight) -> PackedCopy | None:
+    """Return a weight where its file has it; None if it is small, or packed otherwise.
+
+    Kernels may read a few bytes behind a weight, which the file has to have.
+    """
+    constant = weight.constant
+    if weight.desc is not None or not isinstance(constant, Mapped) or not constant.file.is_run:
+        return None
+    offset, size = constant.offset_bytes, weight.size_bytes
+    if size < MAPPED_BYTES_MIN or offset % MAPPED_ALIGNMENT:
+        return None
+    if offset + size + ALIGNMENT > constant.file.size_bytes:
+        return None
+    content = np.frombuffer(constant.file.bytes_at(offset, size), np.uint8)
+    return PackedCopy(weight, MappedBytes(content), 0)
 
 
 @dataclass(slots=True, eq=False)
@@ -115,7 +154,15 @@ class WeightStore:
         self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
 
     def _pack(self, weights: Sequence[PackedWeight], progress: Progress | None) -> None:
-        """Pack the largest first, so that its staging meets the fewest packed copies."""
+        """Pack the largest first, so that its staging meets the fewest packed copies.
+
+        Those that a file has as they are stay there.
+        """
+        mapped = {id(weight): mapped_copy(weight) for weight in weights}
+        for copy in mapped.values():
+            if copy is not None:
+                self._add(copy)
+        weights = [weight for weight in weights if mapped[id(weight)] is None]
         from tightship.engine.weights.pack import (  # a prepared model packs nothing
             Packer,
             staging_bytes,

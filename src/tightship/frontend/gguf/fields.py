@@ -6,6 +6,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship._core import gguf_texts
 from tightship.frontend.gguf.cursor import U64, Cursor, decoded
 
 NESTING_MAX = 4
@@ -82,16 +83,16 @@ class Texts:
         Raises:
             FormatError: A text is not UTF-8.
         """
+        texts = gguf_texts(self.data, self.count)
+        if texts is not None:
+            return texts
         data, size_at, place, found = bytes(self.data), U64.unpack_from, 0, []
         for _ in range(self.count):
             start = place + U64.size
             place = start + size_at(data, place)[0]
-            found.append(data[start:place])  # bytes are cut faster than a view of the file
-        try:
-            return [each.decode() for each in found]
-        except UnicodeDecodeError:
-            what = f"a text of `{self.key}`"
-            return [decoded(memoryview(each), what, self.path) for each in found]
+            found.append(data[start:place])
+        what = f"a text of `{self.key}`"
+        return [decoded(memoryview(each), what, self.path) for each in found]
 
 
 Field = int | float | bool | Text | Numbers | Texts

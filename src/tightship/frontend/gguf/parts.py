@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from tightship._core import gguf_integers, gguf_scales
 from tightship.frontend.gguf.shards import Placed
 from tightship.graph import Constant, DType, Mapped
 from tightship.graph.row_by_row import Bytes, RowByRow
@@ -21,6 +22,8 @@ PLAIN = {"F32": DType.FLOAT32, "F16": DType.FLOAT16, "BF16": DType.BFLOAT16}
 """Types whose elements are numbers by themselves."""
 BITS = {"Q4_0": 4, "Q8_0": 8}
 """Types of blocks of integers with a scale, and the bits of an integer."""
+INTEGERS, SCALES = "gguf integers", "gguf scales"
+"""Parts of a matrix of blocks, as recipes of constants name them."""
 TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
 """Types that matrices may have."""
 
@@ -44,38 +47,44 @@ def integers_and_scales(placed: Placed) -> tuple[Constant, Constant]:
     tensor = placed.tensor
     name, size = tensor.type.name, tensor.type.size_bytes
     rows, depth = tensor.shape
-    blocks, bits = depth // BLOCK, BITS[name]
-    stored = Mapped(placed.file, tensor.offset_bytes, DType.UINT8, (rows, blocks * size))
-    take = partial(_integers, size, bits)
-    row_bytes = blocks * BLOCK * bits // 8
-    return (
-        RowByRow(DType.UINT8, (rows, row_bytes), stored, take, ("gguf integers", name)),
-        RowByRow(DType.FLOAT16, (rows, blocks), stored, partial(_scales, size),
-                 ("gguf scales", name)),
-    )  # fmt: skip
+    shape = rows, depth // BLOCK * size
+    stored = Mapped(placed.file, tensor.offset_bytes, DType.UINT8, shape)
+    return part_of(stored, INTEGERS, name), part_of(stored, SCALES, name)
 
 
-def _scales(size: int, raw: Bytes) -> NDArray[np.float16]:
-    found = np.ascontiguousarray(_blocks(size, raw)[..., :SCALE_BYTES])
-    return found.view("<f2")[..., 0]
+def part_of(stored: Mapped, part: str, name: str) -> RowByRow:
+    """Return a part of a matrix of integers.
+
+    Args:
+        stored: Bytes of the matrix in the file, by row.
+        part: `INTEGERS` or `SCALES`.
+        name: Type of the blocks, of `BITS`.
+    """
+    rows, size = stored.shape
+    bits = BITS[name]
+    blocks = size // _block_bytes(bits)
+    if part == SCALES:
+        take = partial(_scales, bits)
+        return RowByRow(DType.FLOAT16, (rows, blocks), stored, take, (SCALES, name))
+    shape = rows, blocks * BLOCK * bits // 8
+    take = partial(_integers, bits)
+    return RowByRow(DType.UINT8, shape, stored, take, (INTEGERS, name))
 
 
-def _integers(size: int, bits: int, raw: Bytes) -> Bytes:
-    """Return the integers of blocks, as unsigned ones."""
-    blocks = _blocks(size, raw)[..., SCALE_BYTES:]
-    found = blocks ^ np.uint8(128) if bits == 8 else _neighbours(blocks)
-    return found.reshape(len(raw), -1)
+def _scales(bits: int, raw: Bytes) -> NDArray[np.float16]:
+    """Return the scales of blocks, by row."""
+    found = np.empty((len(raw), raw.shape[1] // _block_bytes(bits)), "<f2")
+    gguf_scales(raw.reshape(-1), bits, found.view(np.uint8).reshape(-1))
+    return found
 
 
-def _neighbours(blocks: Bytes) -> Bytes:
-    """Return bytes of the elements 2i and 2i + 1, of bytes of the elements i and i + 16."""
-    pairs = np.ascontiguousarray(blocks).view("<u2")
-    found = np.empty((*blocks.shape[:-1], 2, BLOCK // 4), np.uint8)
-    low, high = pairs & np.uint16(0x0F0F), pairs >> np.uint16(4) & np.uint16(0x0F0F)
-    for place, part in enumerate((low, high)):
-        found[..., place, :] = (part | part >> np.uint16(4)).astype(np.uint8)
-    return found.reshape(blocks.shape)
+def _integers(bits: int, raw: Bytes) -> Bytes:
+    """Return the integers of blocks by row, as unsigned ones."""
+    size = _block_bytes(bits)
+    found = np.empty((len(raw), raw.shape[1] // size * (size - SCALE_BYTES)), np.uint8)
+    gguf_integers(raw.reshape(-1), bits, found.reshape(-1))
+    return found
 
 
-def _blocks(size: int, raw: Bytes) -> Bytes:
-    return raw.reshape(len(raw), -1, size)
+def _block_bytes(bits: int) -> int:
+    return SCALE_BYTES + BLOCK * bits // 8

@@ -139,7 +139,7 @@ def _opened(path: Path) -> MappedFile:
         what = "is not a file" if path.exists() else "does not exist"
         raise InputError(f"The model `{path}` {what}.")
     try:
-        return MappedFile(path)
+        return MappedFile(path, is_run=True)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise InputError(f"The model `{path}` cannot be opened: {reason}.") from None

@@ -1,0 +1,69 @@
+"""A lowered program and its plan in a file, whose weights stay in the model's own file."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+
+from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.plan.placement import memory_plan
+from tightship.engine.program.program import PackedWeight
+from tightship.engine.stored.container import damaged
+from tightship.engine.stored.fields import MalformedError
+from tightship.engine.stored.model import StoredModel
+from tightship.engine.stored.read_program import StoredProgram
+from tightship.engine.weights.weight_store import aligned_offsets
+
+Weights = Callable[[object], Sequence[PackedWeight]]
+"""Function that makes weights of JSON values, whose constants are in the model's own file."""
+
+
+class KeptProgram(StoredModel):
+    """A program as it was lowered, whose plan states what it did then.
+
+    Attributes:
+        about: JSON values that tell how the weights are made, and more of the model.
+    """
+
+    def __init__(self, path: str | PathLike[str], weights: Weights) -> None:
+        """Map the file.
+
+        Args:
+            path: Path of a file that `save_kept` has written.
+            weights: Makes the weights of what was said of them.
+
+        Raises:
+            FormatError: The file is damaged, stale, or made for another environment.
+            OSError: It cannot be read.
+        """
+        self._make, self._weights = weights, tuple[PackedWeight, ...]()
+        super().__init__(path)
+        if self.compatibility != self.compatibility.as_here():
+            raise damaged(path, "it is for another environment")
+
+    @property
+    def about(self) -> object:
+        """JSON values that tell how the weights are made, and more of the model."""
+        return self.steps
+
+    def _read(self, text: object) -> None:
+        super()._read(text)
+        if self.copies or self.sessions or len(self.keys) != 1:
+            raise MalformedError("it is not one program without weights")
+        self._weights = tuple(self._make(self.steps))
+        self.weights_bytes = aligned_offsets(self._weights)[1]
+
+    def _given(self) -> Sequence[PackedWeight]:
+        return self._weights
+
+    def _stated(self, stored: StoredProgram) -> MemoryPlan:
+        name, key = self.name, dict(self._key)
+        runtime_bytes, strategies = stored.runtime_bytes, stored.strategies
+        return memory_plan(stored.placement, name, runtime_bytes, key, strategies)
+
+    def compiled(self) -> CompiledModel:
+        """Return the program, ready to be built.
+
+        Raises:
+            FormatError: The file is damaged, or the library chooses another implementation here.
+        """
+        return self.prepared(0)

@@ -1,0 +1,73 @@
+"""Loads a GGUF file whose programs are kept, without reading its graph."""
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tightship.engine.cache.bounds import Bounds
+from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
+from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.library import open_library, release_unused
+from tightship.engine.weights.weight_store import Progress
+from tightship.errors import CapacityError
+from tightship.loading.kept.programs import KeptPrograms
+from tightship.loading.kept.variants import LateVariants
+from tightship.model import Model
+
+if TYPE_CHECKING:
+    from tightship.engine.template.variants import Variants
+    from tightship.loading.unprepared import Keep
+
+
+def load_kept(
+    model: ModelSource, settings: Settings, bounds: Bounds, progress: Progress | None
+) -> "tuple[Keep | None, Model | None]":
+    """Load a model from its kept program.
+
+    Returns:
+        The model, None if its program is not kept or exceeds the bounds, which `load_anew`
+        explains; before it, what keeps the program that `load_anew` makes, None if none is kept.
+    """
+    if "onednn" not in settings.without:
+        open_library()
+    kept = KeptPrograms.of(model, settings)
+    found = None if kept is None else kept.own()
+    if kept is None:
+        return None, None
+    keep = partial(_keep, kept, bounds)
+    if found is None:
+        return keep, None
+    compiled, inputs, outputs = found
+    if bounds.limit_bytes is not None:
+        from tightship.loading.budget import check_budget  # few models have a limit
+
+        try:
+            check_budget(compiled.plan, bounds.limit_bytes, bounds.dynamic_bytes, None)
+        except CapacityError:
+            return keep, None
+
+    def read() -> "Variants":
+        from tightship.loading.opening import open_for
+        from tightship.loading.unprepared import variants_of
+
+        source, resolved = open_for(model, settings)
+        variants = variants_of(source, name_of(model), resolved, bounds)
+        assert variants is not None, "a program is kept of files with open lengths"
+        return variants
+
+    own = replace(settings, shapes=None)
+    late = LateVariants(kept, own, inputs, outputs, bounds, read)
+    loaded = Model(compiled, bounds, late, progress)
+    del compiled, found
+    release_unused()
+    return keep, loaded
+
+
+def _keep(
+    kept: KeptPrograms, bounds: Bounds, compiled: CompiledModel, variants: "Variants"
+) -> LateVariants:
+    """Keep the program of loading; return a compiler that keeps those of sessions."""
+    outputs = variants.output_shapes()
+    kept.add_own(compiled, variants.declared, outputs)
+    settings = variants.settings
+    return LateVariants(kept, settings, variants.declared, outputs, bounds, lambda: variants)

@@ -1,0 +1,205 @@
+"""Keeps the programs of a GGUF file for later processes; its weights stay in the file."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
+from tightship.engine.compile.compiled_model import CompiledModel
+from tightship.engine.program.program import PackedWeight
+from tightship.engine.stored import fields
+from tightship.engine.stored.compatibility import Compatibility
+from tightship.engine.stored.fields import MalformedError
+from tightship.engine.stored.kept import KeptProgram
+from tightship.engine.stored.steps import shapes_json, shapes_of
+from tightship.errors import FormatError, InputError
+from tightship.frontend.gguf_letters import begins_as_gguf
+from tightship.graph import Mapped, MappedFile, Shape
+from tightship.graph.row_by_row import RowByRow
+from tightship.loading.kept.weights import weights_json, weights_of
+from tightship.loading.prepared_once import WRITTEN, place_of
+from tightship.prepared_cache import (
+    About,
+    PreparedCache,
+    UnusableCacheError,
+    cache_folder,
+    cache_size_bytes,
+    is_settled,
+    keeps_programs,
+)
+from tightship.sha256 import hexdigest
+
+OWN: Mapping[str, str] = {"program": "its own"}
+"""Facts of the program that a model is loaded with."""
+
+Shapes = Mapping[str, Shape | None]
+Make = Callable[[], CompiledModel]
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPrograms:
+    """Programs of a file that was not changed since it was opened.
+
+    A program that cannot be read or kept is made, and nothing is said of it.
+
+    Attributes:
+        model: Path of the file, the first of its shards.
+        settings: Settings that programs depend on.
+        cache: Folder of the user.
+    """
+
+    model: Path
+    settings: Settings
+    cache: PreparedCache
+    _files: dict[str, MappedFile] = field(default_factory=dict)
+    """Files of the model by name; the first one's facts identify it."""
+
+    @staticmethod
+    def of(model: ModelSource, settings: Settings) -> "KeptPrograms | None":
+        """Return the programs of a file; None if it is none of which programs are kept.
+
+        These are GGUF files that did not change just now, unless `TIGHTSHIP_KEEP_PROGRAMS` is 0.
+        The library must be open unless settings leave it out.
+
+        Raises:
+            InputError: An environment variable has no valid value.
+        """
+        if not keeps_programs() or not isinstance(model, str | os.PathLike) or settings.choice:
+            return None
+        path = Path(model)
+        try:
+            if not path.is_file() or not begins_as_gguf(path):
+                return None
+            file = MappedFile(path, is_run=True)
+            cache = PreparedCache(cache_folder(), cache_size_bytes())
+        except (OSError, UnusableCacheError):
+            return None
+        assert file.facts is not None
+        if not is_settled(file.facts, time.time_ns()):
+            return None
+        return KeptPrograms(path, settings, cache, {path.name: file})
+
+    def own(self) -> tuple[CompiledModel, Shapes, Shapes] | None:
+        """Return the program of loading, with the shapes of inputs and outputs that are declared.
+
+        None if it is not kept.
+        """
+        return self._find(OWN, _own)
+
+    def add_own(self, compiled: CompiledModel, inputs: Shapes, outputs: Shapes) -> None:
+        """Keep the program of loading, which was lowered with recipes recorded."""
+        self._add(OWN, compiled, [shapes_json(inputs), shapes_json(outputs)])
+
+    def program(self, facts: Mapping[str, str], make: Make) -> CompiledModel:
+        """Return the program of some facts, which is made and kept if it was not.
+
+        Args:
+            facts: All that it depends on besides the model and the settings.
+            make: Makes it; its errors are raised.
+        """
+        found = self._find(facts, lambda kept: kept.compiled())
+        if found is not None:
+            return found
+        from tightship.engine.stored.recipes import recording  # most processes make none
+
+        with recording():
+            compiled = make()
+        self._add(facts, compiled, [])
+        return compiled
+
+    def _find(self, facts: Mapping[str, str], read: Callable[[KeptProgram], Read]) -> Read | None:
+        try:
+            return self.cache.find(
+                self._about(facts), lambda path: read(KeptProgram(path, self._weights))
+            )
+        except UnusableCacheError:
+            return None
+
+    def _add(self, facts: Mapping[str, str], compiled: CompiledModel, declared: object) -> None:
+        """Keep a program if it can be; a full disk, or no memory to write it, keep it out."""
+        from tightship.engine.stored.save import save_kept  # most processes write none
+
+        self._note_files(compiled)
+        rows = weights_json(compiled.placement.lowered.weights, list(self._files.values()))
+        if rows is None:
+            return
+        files = [[name, _said(file)] for name, file in self._files.items()]
+        about = {"files": files, "weights": rows, "declared": declared}
+        made = Compatibility.here(self.settings.threads, self.settings.without)
+        with suppress(UnusableCacheError, InputError, MemoryError):
+            self.cache.add(self._about(facts), lambda path: save_kept(path, compiled, made, about))
+
+    def _about(self, facts: Mapping[str, str]) -> About:
+        settings = self.settings
+        here = Compatibility.here(settings.threads, settings.without)
+        shapes = sorted((name, str(shape)) for name, shape in (settings.shapes or {}).items())
+        every = {
+            "name": name_of(self.model),
+            "version": here.version,
+            "written": WRITTEN,
+            "threads": str(here.threads),
+            "without": " ".join(here.without),
+            **here.library,
+            **{f"given {name}": shape for name, shape in shapes},
+            **facts,
+        }
+        content = hexdigest(_said(self._files[self.model.name]).encode())
+        return About(content, 0, every, place_of(self.model))
+
+    def _note_files(self, compiled: CompiledModel) -> None:
+        """Note the shards that weights of a program are in."""
+        for weight in compiled.placement.lowered.weights:
+            constant = weight.constant
+            stored = constant.stored if isinstance(constant, RowByRow) else constant
+            if isinstance(stored, Mapped) and stored.file.facts is not None:
+                self._files.setdefault(Path(stored.file.path).name, stored.file)
+
+    def _weights(self, about: object) -> list[PackedWeight]:
+        """Return the weights of a kept program.
+
+        Raises:
+            FormatError: A file of the model has changed.
+            MalformedError: What was kept of them is damaged.
+            OSError: A file cannot be opened.
+        """
+        files, rows, _ = fields.record(about, "files", "weights", "declared")
+        pairs = [fields.items(row, 2) for row in fields.items(files)]
+        opened = [self._file(fields.text(name), fields.text(said)) for name, said in pairs]
+        return weights_of(rows, opened)
+
+    def _file(self, name: str, said: str) -> MappedFile:
+        if Path(name).name != name:
+            raise MalformedError(f"`{name:.40}` is not a name of a file")
+        if name not in self._files:
+            self._files[name] = MappedFile(self.model.with_name(name), is_run=True)
+        if _said(self._files[name]) != said:
+            raise FormatError(f"`{self.model.with_name(name)}` has changed.")
+        return self._files[name]
+
+    def is_current(self) -> bool:
+        """Whether the files are still those that were opened."""
+        try:
+            return all(
+                MappedFile(self.model.with_name(name)).facts == file.facts
+                for name, file in self._files.items()
+            )
+        except OSError:
+            return False
+
+
+def _said(file: MappedFile) -> str:
+    return ":".join(map(str, file.facts or ()))
+
+
+def _own(kept: KeptProgram) -> tuple[CompiledModel, Shapes, Shapes]:
+    declared = fields.record(kept.about, "files", "weights", "declared")[2]
+    try:
+        inputs, outputs = map(shapes_of, fields.items(declared, 2))
+    except MalformedError as error:
+        raise FormatError(f"`{kept.path}` is damaged: {error}.") from None
+    return kept.compiled(), inputs, outputs
