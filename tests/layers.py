@@ -294,7 +294,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "loading.entry": (
         "deprecated errors quantity graph resource engine model loading.activations"
-        " loading.kept loading.restoring loading.shared loading.unprepared"
+        " frontend.gguf_letters loading.kept loading.restoring loading.shared loading.unprepared"
     ),
     "training": (
         "_core atomic_file deprecated errors quantity graph engine model.feeds loading.opening"

@@ -1224,13 +1224,16 @@ class BytePairs:
 
     def encode(self, words: list[str]) -> list[int]:
         """
-        Return the tokens of words, one after the other; letters that are no token are left out.
+        Return the tokens of words, one after the other; letters without a token are left out.
         """
 
 def gguf_texts(stored: bytes | memoryview, count: int) -> list[str] | None:
     """
     Return texts of a GGUF file, each behind its length of 8 bytes; None if they are not there, or one is not UTF-8.
     """
+
+def gguf_texts_bytes(stored: bytes | memoryview, count: int) -> int | None:
+    """Return the bytes that such texts take; None if they are not there."""
 
 def gguf_integers(blocks: NDArray[numpy.uint8], bits: int, room: NDArray[numpy.uint8]) -> None:
     """

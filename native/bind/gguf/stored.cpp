@@ -30,6 +30,17 @@ nb::object texts_of(const StoredBytes &stored, size_t count) {
     return is_whole ? nb::object(found) : nb::none();
 }
 
+/// Returns the bytes of texts, or None if they are not there.
+nb::object texts_end(const StoredBytes &stored, size_t count) {
+    size_t size = 0;
+    const bool is_whole =
+        gguf::each_text({stored.data(), stored.size()}, count, [&](std::string_view text) {
+            size += sizeof(uint64_t) + text.size();
+            return true;
+        });
+    return is_whole ? nb::object(nb::int_(size)) : nb::none();
+}
+
 size_t blocks_of(const StoredBytes &blocks, const RoomBytes &room, size_t size, size_t made) {
     const size_t count = blocks.size() / size;
     if (blocks.size() != count * size || room.size() != count * made)
@@ -61,6 +72,10 @@ void gguf_stored(nb::module_ &module) {
         nb::sig("def gguf_texts(stored: bytes | memoryview, count: int) -> list[str] | None"),
         "Return texts of a GGUF file, each behind its length of 8 bytes; None if they are "
         "not there, or one is not UTF-8.");
+    module.def("gguf_texts_bytes", &texts_end, nb::arg("stored"), nb::arg("count"),
+               nb::sig("def gguf_texts_bytes(stored: bytes | memoryview, count: int) -> "
+                       "int | None"),
+               "Return the bytes that such texts take; None if they are not there.");
     module.def("gguf_integers", &take_integers, nb::arg("blocks"), nb::arg("bits"), nb::arg("room"),
                nb::sig("def gguf_integers(blocks: NDArray[numpy.uint8], bits: int, "
                        "room: NDArray[numpy.uint8]) -> None"),

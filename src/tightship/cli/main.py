@@ -40,7 +40,7 @@ FAULT = 70
 """A defect of Tightship (EX_SOFTWARE of the system's exit codes); 1 would mean: does not fit."""
 INTERRUPTED = 130
 
-COLLECT_AFTER = 100_000
+COLLECT_AFTER = 400_000
 """New objects after which garbage is collected: a graph has many objects, but few cycles."""
 
 

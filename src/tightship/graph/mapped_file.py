@@ -21,6 +21,9 @@ class MappedFile:
         is_run: Whether kernels read weights where the file is mapped, rather than copies of them.
     """
 
+    facts: Facts | None = None
+    is_run = False
+
     def __init__(self, path: str | os.PathLike[str], *, is_run: bool = False) -> None:
         """Map a file; see the attributes.
 
@@ -33,7 +36,7 @@ class MappedFile:
         weakref.finalize(self, os.close, self._fd)
         found = os.fstat(self._fd)
         self.size_bytes = found.st_size
-        self.facts: Facts | None = (
+        self.facts = (
             found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
         )  # fmt: skip
         if self.size_bytes:
@@ -44,7 +47,6 @@ class MappedFile:
         """Make a file of `data`, which stays in memory; messages call it `path`."""
         file = cls.__new__(cls)
         file.path, file._map, file.size_bytes, file._fd = path, data, len(data), None
-        file.facts, file.is_run = None, False
         return file
 
     @property

@@ -143,10 +143,10 @@ def load(
         if shared is not None:
             shared._came_from(model)
             return shared
-    from tightship.loading.kept.model import load_kept
-
     keep = loaded = None
-    if keep_programs and tune is None:
+    if keep_programs and tune is None and _is_gguf(model):
+        from tightship.loading.kept.model import load_kept
+
         keep, loaded = load_kept(model, settings, bounds, progress)
     if loaded is None:
         from tightship.loading.unprepared import load_anew
@@ -202,6 +202,13 @@ def load_open_graph(
 
     bounds = Bounds(ARENAS_MAX, programs=programs, arena_pool=arenas)
     return load_open_graph_anew(graphs, name, bounds, threads)
+
+
+def _is_gguf(model: "ModelSource") -> bool:
+    """Return whether a model is the path of a GGUF file."""
+    from tightship.frontend.gguf_letters import begins_as_gguf
+
+    return isinstance(model, str | PathLike) and begins_as_gguf(model)
 
 
 def _bounds(

@@ -13,7 +13,6 @@ from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.stored.container import holds_prepared
-from tightship.engine.stored.recipes import recording
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError
 from tightship.public_calls import explains_memory
@@ -78,6 +77,7 @@ def prepare(
     from tightship.engine.compile.compile_graph import Settings, name_of
     from tightship.engine.stored.compatibility import Compatibility
     from tightship.engine.stored.model import StoredModel
+    from tightship.engine.stored.recipes import recording
     from tightship.engine.stored.save import save
     from tightship.frontend.onnx import OnnxFile
     from tightship.loading.activations import chosen_passes
@@ -137,6 +137,7 @@ def prepare_into(
     from tightship.engine.compile.compile_graph import Settings
     from tightship.engine.compile.compile_graph import prepare as prepare_graph
     from tightship.engine.stored.compatibility import Compatibility
+    from tightship.engine.stored.recipes import recording
     from tightship.engine.stored.save import save_into
 
     open_library()
@@ -156,6 +157,7 @@ def _programs(
 ) -> list[CompiledModel]:
     """Lower each set of shapes, reusing packed layouts of the sets before, which are added."""
     from tightship.engine.compile.compile_graph import prepare as prepare_graph
+    from tightship.engine.stored.recipes import recording
     from tightship.loading.opening import is_open, shapes_for
     from tightship.loading.session_programs import add_known
 

@@ -228,7 +228,7 @@ class StepPrograms:
 
     def _made(self, steps: int) -> ProgramCache:
         prepared = self._prepared.pop(steps, None) or self._compiled(steps)
-        totals = replace(prepared.plan, steps=(), tensors=())  # the rest of it is never shown
+        totals = replace(prepared.plan, steps=(), tensors=(), weights=())  # none are ever shown
         prepared = replace(prepared, stated=totals)
         made = ProgramCache(prepared, Bounds(arena_pool=self._arenas), packed=self.packed)
         with made.reserved(made.first_key, Limits()) as (program, _):

@@ -1,6 +1,8 @@
 """Tokens that are found in a text as they are written, before it is divided."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from tightship.frontend.gguf.vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 
@@ -27,18 +29,17 @@ class SpecialTokens:
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Find the special tokens of a vocabulary."""
         types, special = vocabulary.types, vocabulary.special
-        named = {n for n, token in enumerate(vocabulary.tokens) if token in ENDS}
+        tokens = vocabulary.tokens
+        named = {n for text in ENDS.intersection(tokens) for n in _places(tokens, text)}
         named = _without_normal(named, vocabulary)
         given = {special[role] for role in ("eos", "eot", "eom") if role in special}
         self.ends = frozenset(named | given)
-        self.control = frozenset(
-            {n for n, kind in enumerate(types) if kind in (CONTROL, UNKNOWN)} | named
-        )
-        found = [
-            (token, n, n in self.control)
-            for n, token in enumerate(vocabulary.tokens)
-            if token and (types[n] == USER_DEFINED or n in self.control)
-        ]
+        kinds = np.array(types)
+        is_control = (kinds == CONTROL) | (kinds == UNKNOWN)
+        self.control = frozenset({*np.flatnonzero(is_control).tolist(), *named})
+        added = np.flatnonzero(kinds == USER_DEFINED).tolist()
+        every = sorted(self.control.union(added))
+        found = [(tokens[n], n, n in self.control) for n in every if tokens[n]]
         self._found = sorted(found, key=lambda each: -len(each[0].encode()))
         self._swallows = _swallowing(vocabulary, self._found)
 
@@ -74,6 +75,14 @@ class SpecialTokens:
             left = each.lstrip(SPACES) if number in self._swallows else each
             if left:
                 yield left
+
+
+def _places(tokens: Sequence[str], text: str) -> Iterator[int]:
+    """Yield the numbers of the tokens with a text."""
+    place = -1
+    for _ in range(tokens.count(text)):
+        place = tokens.index(text, place + 1)
+        yield place
 
 
 def _without_normal(ends: set[int], vocabulary: Vocabulary) -> set[int]:

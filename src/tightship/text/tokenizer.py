@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -24,6 +24,9 @@ from tightship.text.schema_guide import Followed, GuidedVocabulary, SchemaGuide
 from tightship.text.score_merges import SPACE, ScoreMerges
 from tightship.text.special_tokens import SpecialTokens
 from tightship.text.word_pieces import WordPieces
+
+LETTER_BYTES = 4
+"""Most bytes of a letter in UTF-8."""
 
 
 class Encoder(Protocol):
@@ -63,7 +66,7 @@ class Tokenizer:
         self._vocabulary = replace(vocabulary, merges=[], scores=None)  # the encoder has these
         self._encoder = kind(vocabulary)
         self._special = SpecialTokens(vocabulary)
-        self._longest = max(len(token.encode()) for token in vocabulary.tokens)
+        self._longest = _longest_bytes(vocabulary.tokens)
         special, flags = vocabulary.special, vocabulary.flags
         first, last = _added(vocabulary)
         self._first = special.get("bos") if flags.get("add_bos_token", first) else None
@@ -221,6 +224,12 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         return f"<tightship.text.Tokenizer {self._vocabulary.path}: {self.size} tokens>"
+
+
+def _longest_bytes(texts: Sequence[str]) -> int:
+    """Return the bytes of the longest text, one of those with many letters."""
+    least = max(map(len, texts)) // LETTER_BYTES
+    return max(len(text.encode()) for text in texts if len(text) >= least)
 
 
 def _added(vocabulary: Vocabulary) -> tuple[bool, bool]:

@@ -59,8 +59,9 @@ def place(lowered: Lowered, plan: SchedulePlan | None = None) -> Placement:
 
 
 def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[str, str],
-                strategies: Mapping[str, int] | None = None) -> MemoryPlan:  # fmt: skip
-    """Report a placement: totals, strategies (compared unless given), steps and tensors."""
+                strategies: Mapping[str, int] | None = None, *,
+                has_rows: bool = True) -> MemoryPlan:  # fmt: skip
+    """Report a placement: totals, strategies (compared unless given), and rows of its parts."""
     lowered, plan = placement.lowered, placement.schedule_plan.plan
     if strategies is None:
         from tightship.planner import compare
@@ -74,12 +75,12 @@ def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[
         io_bytes=placement.io_bytes,
         runtime_bytes=runtime_bytes,
         strategies=strategies,
-        steps=Rows(_planned_steps(placement)),
-        tensors=Rows(_planned_tensors(placement)),
+        steps=Rows(_planned_steps(placement) if has_rows else ()),
+        tensors=Rows(_planned_tensors(placement) if has_rows else ()),
         key=key,
         inputs={name: _described(operand) for name, operand in lowered.inputs.items()},
         outputs={name: _described(operand) for name, operand in lowered.outputs.items()},
-        weights=Rows(_planned_weights(lowered)),
+        weights=Rows(_planned_weights(lowered) if has_rows else ()),
     )
 
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 
 from tightship.engine.compile.compiled_model import CompiledModel
-from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.library import library_threads
 from tightship.engine.plan.placement import memory_plan
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.stored.container import damaged
 from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.model import StoredModel
-from tightship.engine.stored.read_program import StoredProgram
+from tightship.engine.stored.reconstruct import reconstruct
 from tightship.engine.weights.weight_store import aligned_offsets
 
 Weights = Callable[[object], Sequence[PackedWeight]]
@@ -55,15 +55,22 @@ class KeptProgram(StoredModel):
     def _given(self) -> Sequence[PackedWeight]:
         return self._weights
 
-    def _stated(self, stored: StoredProgram) -> MemoryPlan:
-        name, key = self.name, dict(self._key)
-        runtime_bytes, strategies = stored.runtime_bytes, stored.strategies
-        return memory_plan(stored.placement, name, runtime_bytes, key, strategies)
-
-    def compiled(self) -> CompiledModel:
+    def compiled(self, *, has_rows: bool = True) -> CompiledModel:
         """Return the program, ready to be built.
+
+        What its steps reach was checked when it was lowered, and only this user or root can have
+        changed the file since.
+
+        Args:
+            has_rows: Whether its plan has steps, tensors and weights, or totals alone.
 
         Raises:
             FormatError: The file is damaged, or the library chooses another implementation here.
         """
-        return self.prepared(0)
+        with self._reading(), library_threads(self.compatibility.threads):
+            made = reconstruct(self._container, self._description().recipes)
+            stored = self._program(0, made)
+        placement, strategies = stored.placement, stored.strategies
+        plan = memory_plan(placement, self.name, stored.runtime_bytes, dict(self._key), strategies,
+                           has_rows=has_rows)  # fmt: skip
+        return CompiledModel(placement, self.name, 0, self._key, plan)

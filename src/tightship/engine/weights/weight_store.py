@@ -11,7 +11,6 @@ from tightship._core import HostResource
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.weights.allocation import allocate
-from tightship.graph import Mapped
 
 if TYPE_CHECKING:
     from tightship.graph import Constant
@@ -75,6 +74,8 @@ def mapped_copy(weight: PackedWeight) -> PackedCopy | None:
 
     Kernels may read a few bytes behind a weight, which the file has to have.
     """
+    from tightship.graph import Mapped  # a prepared model packs nothing
+
     constant = weight.constant
     if weight.desc is not None or not isinstance(constant, Mapped) or not constant.file.is_run:
         return None

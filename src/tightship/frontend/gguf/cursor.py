@@ -3,6 +3,7 @@
 import struct
 from dataclasses import dataclass
 
+from tightship._core import gguf_texts_bytes
 from tightship.errors import FormatError
 
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
@@ -71,15 +72,11 @@ class Cursor:
         Raises:
             FormatError: The file ends before their end.
         """
-        start = place = self.place
-        data, last, read = self.data, len(self.data) - U64.size, U64.unpack_from
-        for _ in range(count):
-            if place > last:
-                raise self.refusal(f"the file ends within {what}")
-            place += U64.size + read(data, place)[0]
-        if place > len(data):
+        start = self.place
+        size = gguf_texts_bytes(self.data[start:], count)
+        if size is None:
             raise self.refusal(f"the file ends within {what}")
-        self.place = place
+        self.place = start + size
         return start
 
     def bounded(self, count: int, least_bytes: int, most: int, what: str) -> int:

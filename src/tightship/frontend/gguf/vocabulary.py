@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from tightship.errors import FormatError
 from tightship.frontend.gguf.header import read_header
@@ -90,7 +91,7 @@ def read_vocabulary(whole: Metadata) -> Vocabulary:
         own.text("model"),
         own.text("pre", ""),
         tokens,
-        [NORMAL] * len(tokens) if types is None else [int(each) for each in types],
+        [NORMAL] * len(tokens) if types is None else _integers(types),
         own.numbers("scores", len(tokens)),
         own.texts("merges") or [],
         {role: found for role in ROLES if (found := _number(own, role, tokens)) is not None},
@@ -98,6 +99,12 @@ def read_vocabulary(whole: Metadata) -> Vocabulary:
         whole.text(TEMPLATE) if whole.has(TEMPLATE) else None,
         longest_context(whole),
     )
+
+
+def _integers(numbers: list[float]) -> list[int]:
+    """Return numbers as integers, most often as they are."""
+    is_known = isinstance(numbers[0], int)
+    return cast("list[int]", numbers) if is_known else [int(each) for each in numbers]
 
 
 def longest_context(whole: Metadata) -> int | None:

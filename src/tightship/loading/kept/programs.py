@@ -17,7 +17,6 @@ from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.kept import KeptProgram
 from tightship.engine.stored.steps import shapes_json, shapes_of
 from tightship.errors import FormatError, InputError
-from tightship.frontend.gguf_letters import begins_as_gguf
 from tightship.graph import Mapped, MappedFile, Shape
 from tightship.graph.row_by_row import RowByRow
 from tightship.loading.kept.weights import weights_json, weights_of
@@ -61,9 +60,10 @@ class KeptPrograms:
 
     @staticmethod
     def of(model: ModelSource, settings: Settings) -> "KeptPrograms | None":
-        """Return the programs of a file; None if it is none of which programs are kept.
+        """Return the programs of a GGUF file; None if none are kept of it.
 
-        These are GGUF files that did not change just now, unless `TIGHTSHIP_KEEP_PROGRAMS` is 0.
+        They are kept of GGUF files that did not change just now, unless `TIGHTSHIP_KEEP_PROGRAMS`
+        is 0.
         The library must be open unless settings leave it out.
 
         Raises:
@@ -73,8 +73,6 @@ class KeptPrograms:
             return None
         path = Path(model)
         try:
-            if not path.is_file() or not begins_as_gguf(path):
-                return None
             file = MappedFile(path, is_run=True)
             cache = PreparedCache(cache_folder(), cache_size_bytes())
         except (OSError, UnusableCacheError):
@@ -102,7 +100,7 @@ class KeptPrograms:
             facts: All that it depends on besides the model and the settings.
             make: Makes it; its errors are raised.
         """
-        found = self._find(facts, lambda kept: kept.compiled())
+        found = self._find(facts, lambda kept: kept.compiled(has_rows=False))
         if found is not None:
             return found
         from tightship.engine.stored.recipes import recording  # most processes make none
