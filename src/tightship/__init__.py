@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from tightship import lengths as lengths
     from tightship import plug as plug
     from tightship import resource as resource
+    from tightship import sample as sample
     from tightship import serve as serve
     from tightship import text as text
     from tightship import types as types
@@ -95,6 +96,7 @@ else:
         planner="place",
         plug="",
         resource="SharedArenaPool",
+        sample="",
         serve="",
         text="",
         types="",

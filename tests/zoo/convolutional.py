@@ -1,26 +1,8 @@
 """Convolutional networks: residual, mobile, upsampling, and convolutions of every kind."""
 
 from tests.zoo.net import Case, Net
-
-
-def conv(net: Net, x: str, before: int, after: int, kernel: int, **attributes: object) -> str:
-    """A 2-D convolution with bias, padded to keep the size at stride 1.
-
-    Its weights have `gain` times the variance that a ReLU asks for.
-    """
-    groups, gain = attributes.get("group", 1), attributes.pop("gain", 1)
-    assert isinstance(groups, int)
-    assert isinstance(gain, int | float)
-    fan_in = before // groups * kernel**2
-    weight = net.weight(after, before // groups, kernel, kernel, fan_in=fan_in / gain)
-    pads = attributes.pop("pads", [kernel // 2] * 4)
-    return net("Conv", x, weight, net.bias(after), pads=pads, **attributes)
-
-
-def norm(net: Net, x: str, channels: int) -> str:
-    """A batch normalization."""
-    parameters = (net.positive(channels), net.bias(channels), net.bias(channels))
-    return net("BatchNormalization", x, *parameters, net.positive(channels))
+from tightship.sample.convolutional import convolution as conv
+from tightship.sample.convolutional import normalization as norm
 
 
 def residual(batch: int = 1, channels: int = 32, size: int = 28) -> Case:

@@ -18,6 +18,7 @@ from tightship.cli.cluster_options import add_cluster
 from tightship.cli.context_arguments import add_context
 from tightship.cli.embed_options import add_embed
 from tightship.cli.exec_options import add_exec
+from tightship.cli.exit_codes import EXIT_CODES
 from tightship.cli.plan_options import add_plan_options
 from tightship.cli.squeeze_option import add_squeeze
 from tightship.cli.text_options import add_chat, add_generate
@@ -28,28 +29,6 @@ TRACE = (
     "a trace (.json, .jsonl), a log of the RAPIDS Memory Manager (.csv) or a memory snapshot of "
     "PyTorch (.pickle, .pkl)"
 )
-
-EXIT_CODES = {
-    "plan": "0 fits, 1 does not fit `--max-memory` (with `--diff`: NEW takes more than OLD)",
-    "place": "0 fits, 1 proved not to fit, 3 undecided within the budget",
-    "cost": "0 done, 1 proved not to fit a limit, 3 no plan within `--squeeze` was found",
-    "exec": "126 cannot be run, 127 not found, 128 + N ended by signal N, else the program's own",
-    "run": "0 done, 1 does not fit `--max-memory` or the system, 3 ended by `--timeout`",
-    "share": "0 done",
-    "list": "0 done",
-    "clear": "0 done",
-    "verify": "0 valid, 1 not valid",
-    "prepare": "0 done, 1 the system refuses memory",
-    "view": "0 done",
-    "replay": "0 done, 1 a resource refused a request",
-    "serve": "0 ended by SIGINT or SIGTERM, 1 the system refuses memory",
-    "pools": "0 done",
-    "generate": "0 done, 1 does not fit `--max-memory` or the system",
-    "chat": "0 done, 1 does not fit `--max-memory` or the system",
-    "embed": "0 done, 1 does not fit `--max-memory` or the system",
-    "profile": "0 done, 1 the recommended division refused a request",
-}
-"""Exit codes of each command, without those that all commands have."""
 
 
 def parser(chosen: str | None = None) -> argparse.ArgumentParser:
@@ -204,6 +183,17 @@ def _prepare(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
+def _sample(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "network", nargs="?", metavar="NETWORK", help="the network; without it, all are listed"
+    )
+    command.add_argument("-o", "--output", metavar="OUT.onnx", help="the file to write")
+    command.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the weights (default 0)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+
+
 def _share(command: argparse.ArgumentParser) -> None:
     _model_argument(command, "MODEL", "an ONNX model, or a prepared one (.tship)")
     _shape_option(command)
@@ -354,6 +344,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = 
     "plan": ("show the memory of a model, without loading it", _plan),
     "run": ("load a model, run it, and compare its memory with the plan", _run),
     "view": ("draw a plan, as an interactive page or a still picture", _view),
+    "sample": ("write a sample network to a file", _sample),
     "budget": ("hold the models of a project to budgets of memory", add_budget),
     "exec": ("run any program under a hard limit, and say what it held", add_exec),
     "cost": ("show what each planning technique saves on a graph", _cost),

@@ -154,7 +154,7 @@ def _run_texts(options: argparse.Namespace) -> int:
 
 
 def _run_several(options: argparse.Namespace) -> int:
-    """Run a command that concerns several processes."""
+    """Run a command that concerns several processes, or many files."""
     match options.command:
         case "chat" | "embed" | "generate":
             return _run_texts(options)
@@ -168,6 +168,8 @@ def _run_several(options: argparse.Namespace) -> int:
             from tightship.cli.cluster_command import run
         case "pools":
             from tightship.cli.pools_command import run
+        case "sample":
+            from tightship.cli.sample_command import run
         case "serve":
             from tightship.cli.serve_command import run
         case _:
