@@ -1,4 +1,4 @@
-"""What the tests of sample networks have in common."""
+"""Checks that the tests of sample networks share."""
 
 import numpy as np
 import onnx

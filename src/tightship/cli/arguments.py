@@ -145,7 +145,11 @@ def _cost(command: argparse.ArgumentParser) -> None:
     _model_argument(command, "MODEL", "an ONNX model")
     _shape_option(command)
     command.add_argument(
-        "--batch", type=count, metavar="N", help="length of the inputs' symbolic first dimension"
+        "--batch",
+        type=count,
+        metavar="N",
+        help="length of the inputs' first dimension; one that the file fixes is changed if every "
+        "node keeps samples apart",
     )
     command.add_argument(
         "--forward-only", action="store_true", help="leave out the rows of training"

@@ -30,8 +30,9 @@ from tightship.cost.training import updating_graph
 from tightship.errors import InputError
 from tightship.graph import Graph, Shape
 from tightship.graph.backward import Sgd
+from tightship.graph.batch_axis import FixedBatchError
 from tightship.loading.input_shapes import input_shapes
-from tightship.loading.opening import OpenedModel, open_model
+from tightship.loading.opening import OpenedModel, open_model, with_open_batch
 from tightship.quantity import format_bytes
 from tightship.view.frontier_page import frontier_page
 from tightship.view.frontier_svg import frontier_svg
@@ -50,8 +51,11 @@ def run(options: argparse.Namespace) -> int:
     source = open_model(options.file)
     shapes: Shapes = input_shapes(source.declared, dict(options.shape))
     limit: int | None = options.max_memory
+    batched = source
+    if (options.batch or limit) and _is_fixed(source.declared):
+        batched = _with_open_batch(source, shapes, is_asked=options.batch is not None)
     if options.batch is not None:
-        shapes = with_batch(source.declared, shapes, options.batch)
+        source, shapes = batched, with_batch(batched.declared, shapes, options.batch)
     elif limit is not None and not shapes and not _is_fixed(source.declared):
         shapes = with_batch(source.declared, shapes, 1)
     name, donate = Path(options.file).name, options.donate_inputs
@@ -63,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
     batches: dict[str, int | None] = {}
     if limit is not None:
-        batches = _batches(source, shapes, limit, cost, donate_inputs=donate)
+        batches = _batches(batched, shapes, limit, cost, donate_inputs=donate)
     more, text, code, frontiers = _asked(options, cost, graph)
     if output is not None:
         _draw(cost, frontiers, output, training=options.training)
@@ -77,6 +81,19 @@ def run(options: argparse.Namespace) -> int:
             show(_verdict(cost, limit, batches))
     taken = cost.trained_bytes if options.training else cost.total_bytes
     return code if limit is None or (taken or 0) <= limit else 1
+
+
+def _with_open_batch(source: OpenedModel, shapes: Shapes, *, is_asked: bool) -> OpenedModel:
+    """Open the batch that a file fixes; leave the file as it is if a node refuses, unless asked."""
+    try:
+        return with_open_batch(source, shapes)
+    except FixedBatchError as error:
+        if is_asked:
+            raise FixedBatchError(
+                f"The batch is fixed in the file and cannot be changed: {error} Export the model "
+                "with an open batch."
+            ) from None
+        return source
 
 
 def _draw(cost: ModelCost, frontiers: Sequence[Frontier], output: Path, *, training: bool) -> None:

@@ -1,5 +1,6 @@
 """Reads, places and measures a model before anything of it is loaded."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -65,6 +66,19 @@ def open_model(model: ModelSource) -> OpenedModel:
     from tightship.frontend.torch import TorchProgram
 
     return TorchProgram(model)
+
+
+def with_open_batch(source: OpenedModel, shapes: Mapping[str, Sequence[int]] | None) -> OpenedModel:
+    """Open the batch that an ONNX file fixes; other programs stay as they are.
+
+    Args:
+        source: The model.
+        shapes: Shapes of the inputs that the file leaves open.
+
+    Raises:
+        FixedBatchError: A node does not keep the samples of a batch apart.
+    """
+    return source.with_open_batch(shapes) if isinstance(source, OnnxFile) else source
 
 
 def is_onnx(model: ModelSource) -> TypeGuard[str | PathLike[str] | bytes]:

@@ -1,5 +1,7 @@
 """Convolutional networks: the memory note's Inception-BN, and ResNet-50."""
 
+from typing import Any
+
 from tightship.sample.network import Length, Network
 
 BLOCKS = (
@@ -84,12 +86,14 @@ def resnet(
         folded: Whether batch normalizations are folded into the convolutions, as for inference.
     """
 
-    def layer(x: str, before: int, after: int, kernel: int, **attributes: object) -> str:
-        y = convolution(net, x, before, after, kernel, **attributes)
+    def layer(
+        x: str, before: int, after: int, kernel: int, stride: int = 1, gain: float = 1
+    ) -> str:
+        y = convolution(net, x, before, after, kernel, strides=[stride] * 2, gain=gain)
         return y if folded else normalization(net, y, after)
 
     x = net.normal("x", batch, 3, size, size)
-    x = net("Relu", layer(x, 3, width, 7, strides=[2, 2]))
+    x = net("Relu", layer(x, 3, width, 7, 2))
     x = net("MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
     before = width
     for stage, count in enumerate(blocks):
@@ -97,31 +101,38 @@ def resnet(
         for index in range(count):
             stride = 2 if stage and not index else 1
             y = net("Relu", layer(x, before, inner, 1))
-            y = net("Relu", layer(y, inner, inner, 3, strides=[stride] * 2))
+            y = net("Relu", layer(y, inner, inner, 3, stride))
             y = layer(y, inner, 4 * inner, 1, gain=0.5)
             if not index:
-                x = layer(x, before, 4 * inner, 1, strides=[stride] * 2, gain=0.5)
+                x = layer(x, before, 4 * inner, 1, stride, gain=0.5)
             x = net("Relu", net("Add", y, x))
             before = 4 * inner
     net.output(_classified(net, x, before))
 
 
 def convolution(
-    net: Network, x: str, before: int, after: int, kernel: int, **attributes: object
+    net: Network,
+    x: str,
+    before: int,
+    after: int,
+    kernel: int,
+    *,
+    gain: float = 1,
+    group: int = 1,
+    bias: bool = True,
+    **attributes: list[int],
 ) -> str:
-    """Write a 2-D convolution, padded to keep the size at stride 1.
+    """Write a 2-D convolution, padded to keep the size at stride 1 unless pads are given.
 
-    Its weights have `gain` times the variance that a ReLU asks for; `bias=False` leaves the bias
-    out.
+    Its weights have `gain` times the variance that a ReLU asks for.
     """
-    groups, gain = attributes.get("group", 1), attributes.pop("gain", 1)
-    assert isinstance(groups, int)
-    assert isinstance(gain, int | float)
-    fan_in = before // groups * kernel**2
-    weight = net.weight(after, before // groups, kernel, kernel, fan_in=fan_in / gain)
-    bias = [net.bias(after)] if attributes.pop("bias", True) else []
-    pads = attributes.pop("pads", [kernel // 2] * 4)
-    return net("Conv", x, weight, *bias, pads=pads, **attributes)
+    fan_in = before // group * kernel**2 / gain
+    weight = net.weight(after, before // group, kernel, kernel, fan_in=fan_in)
+    biases = [net.bias(after)] if bias else []
+    written: dict[str, Any] = {"pads": [kernel // 2] * 4} | attributes
+    if group > 1:
+        written["group"] = group
+    return net("Conv", x, weight, *biases, **written)
 
 
 def normalization(net: Network, x: str, channels: int) -> str:

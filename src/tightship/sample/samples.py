@@ -76,4 +76,5 @@ def sample(name: str, seed: int = 0) -> bytes:
         raise InputError(f"The seed is {seed}; give 0 or more.")
     network = Network(seed)
     SAMPLES[name].write(network)
-    return network.model(name).SerializeToString()
+    content: bytes = network.model(name).SerializeToString()
+    return content

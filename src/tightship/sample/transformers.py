@@ -30,7 +30,9 @@ def bert(net: Network, batch: Length, steps: Length, size: Size = BASE) -> None:
     ids = net.declare("input_ids", np.int64, (batch, steps))
     mask = net.declare("attention_mask", np.int64, (batch, steps))
     kept = net("Cast", net("Unsqueeze", mask, net.ints(1, 2)), to=1)
-    hidden_away = net("Mul", net("Sub", net.scalar(1), kept), net.scalar(np.finfo(np.float32).min))
+    hidden_away = net(
+        "Mul", net("Sub", net.scalar(1), kept), net.scalar(float(np.finfo(np.float32).min))
+    )
     words = net.weight(size.vocabulary, size.hidden, fan_in=2 * size.hidden)
     x = _norm(net, _embedded(net, ids, words, size), size)
     for _ in range(size.layers):

@@ -161,6 +161,28 @@ class OnnxFile:
             found._keep(replace(parsed, model=model, inference=inference))
         return found
 
+    def with_open_batch(self, shapes: Mapping[str, Sequence[int]] | None = None) -> "OnnxFile":
+        """Return the model with an open batch, and with its other lengths as they are for shapes.
+
+        Args:
+            shapes: Shapes of the inputs that the file leaves open.
+
+        Raises:
+            FixedBatchError: A node does not keep the samples of a batch apart.
+        """
+        from tightship.frontend.onnx.open_batch import open_batch
+
+        graph = self.graph(shapes)
+        found = copy.copy(self)
+        found._is_part = True
+        parsed = self._parsed()
+        model = type(parsed.model)()
+        model.CopyFrom(parsed.model)
+        with found._named():
+            open_batch(model.graph, graph)
+            found._keep(replace(parsed, model=model))
+        return found
+
     def graph(
         self,
         shapes: Mapping[str, Sequence[int]] | None = None,
