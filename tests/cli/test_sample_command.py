@@ -15,7 +15,7 @@ def test_networks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in text for name in SAMPLES)
     assert max(map(len, text.splitlines())) <= 100
     assert main(["sample", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {name: s.what for name, s in SAMPLES.items()}
+    assert json.loads(capsys.readouterr().out) == dict(SAMPLES)
 
 
 def test_a_network_is_written_in_the_place_of_another(

@@ -16,7 +16,7 @@ def show(text: str) -> None:
 
 def show_json(values: Mapping[str, object]) -> None:
     """Print JSON values."""
-    print(json.dumps(values, indent=1))
+    print(json.dumps(dict(values), indent=1))
 
 
 def wants_bold() -> bool:

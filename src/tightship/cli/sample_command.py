@@ -16,12 +16,11 @@ def run(options: argparse.Namespace) -> int:
     if options.network is None:
         if options.output is not None:
             options.refuse("-o names a file, but no network was named; list them without -o")
-        rows = {name: each.what for name, each in SAMPLES.items()}
         if options.json:
-            show_json(rows)
+            show_json(SAMPLES)
         else:
             columns = [Column("network"), Column("what it is")]
-            show("\n".join(table(columns, list(rows.items()))) + "\n")
+            show("\n".join(table(columns, list(SAMPLES.items()))) + "\n")
         return 0
     if options.output is None:
         options.refuse(f"name the file to write: tightship sample {options.network} -o FILE")

@@ -4,6 +4,6 @@ The memory note's networks are among them, so that its figures can be made again
 installation: `tightship sample inception_bn -o inception_bn.onnx`.
 """
 
-from tightship.sample.samples import SAMPLES, Sample, sample
+from tightship.sample.samples import SAMPLES, sample
 
-__all__ = ["SAMPLES", "Sample", "sample"]
+__all__ = ["SAMPLES", "sample"]

@@ -1,7 +1,6 @@
 """The sample networks by name."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
@@ -16,43 +15,24 @@ BATCH, SEQUENCE = "batch", "sequence"
 """Names of the open lengths."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A network that can be written.
+_WRITERS: Mapping[str, Callable[[Network], None]] = {
+    "mlp": partial(perceptron, batch=BATCH),
+    "inception_bn": partial(inception_bn, batch=BATCH),
+    "resnet50": partial(resnet, batch=BATCH),
+    "bert": partial(bert, batch=BATCH, steps=SEQUENCE),
+    "gpt2": partial(gpt2, batch=BATCH, steps=SEQUENCE),
+}
 
-    Attributes:
-        what: What it is, in a line.
-        write: Writes it into a network.
-    """
-
-    what: str
-    write: Callable[[Network], None]
-
-
-SAMPLES: Mapping[str, Sample] = MappingProxyType(
+SAMPLES: Mapping[str, str] = MappingProxyType(
     {
-        "mlp": Sample(
-            "the memory note's fully connected network, 784-128-64-10",
-            partial(perceptron, batch=BATCH),
-        ),
-        "inception_bn": Sample(
-            "Inception-BN, 224 x 224, which the memory note's figures are of",
-            partial(inception_bn, batch=BATCH),
-        ),
-        "resnet50": Sample(
-            "ResNet-50, 224 x 224, with batch normalizations", partial(resnet, batch=BATCH)
-        ),
-        "bert": Sample(
-            "BERT-base with the head that it is trained with, up to 512 tokens",
-            partial(bert, batch=BATCH, steps=SEQUENCE),
-        ),
-        "gpt2": Sample(
-            "GPT-2 small without a cache, up to 1,024 tokens",
-            partial(gpt2, batch=BATCH, steps=SEQUENCE),
-        ),
+        "mlp": "the memory note's fully connected network, 784-128-64-10",
+        "inception_bn": "Inception-BN, 224 x 224, which the memory note's figures are of",
+        "resnet50": "ResNet-50, 224 x 224, with batch normalizations",
+        "bert": "BERT-base with the head that it is trained with, up to 512 tokens",
+        "gpt2": "GPT-2 small without a cache, up to 1,024 tokens",
     }
 )
-"""Networks with an open batch."""
+"""Networks by name, and what each is."""
 
 
 @public_call
@@ -75,6 +55,6 @@ def sample(name: str, seed: int = 0) -> bytes:
     if seed < 0:
         raise InputError(f"The seed is {seed}; give 0 or more.")
     network = Network(seed)
-    SAMPLES[name].write(network)
+    _WRITERS[name](network)
     content: bytes = network.model(name).SerializeToString()
     return content
