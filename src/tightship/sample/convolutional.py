@@ -38,7 +38,8 @@ def inception_bn(net: Network, batch: Length, size: int = 224, shrink: int = 1) 
     width = {"x": 3}
 
     def conv(x: str, channels: int, kernel: int, stride: int = 1) -> str:
-        y = convolution(net, x, width[x], channels, kernel, strides=[stride] * 2, bias=False)
+        weight = net.weight(channels, width[x], kernel, kernel)
+        y = net("Conv", x, weight, strides=[stride] * 2, pads=[kernel // 2] * 4)
         y = net("Relu", normalization(net, y, channels))
         width[y] = channels
         return y
@@ -119,7 +120,6 @@ def convolution(
     *,
     gain: float = 1,
     group: int = 1,
-    bias: bool = True,
     **attributes: list[int],
 ) -> str:
     """Write a 2-D convolution, padded to keep the size at stride 1 unless pads are given.
@@ -128,11 +128,10 @@ def convolution(
     """
     fan_in = before // group * kernel**2 / gain
     weight = net.weight(after, before // group, kernel, kernel, fan_in=fan_in)
-    biases = [net.bias(after)] if bias else []
     written: dict[str, Any] = {"pads": [kernel // 2] * 4} | attributes
     if group > 1:
         written["group"] = group
-    return net("Conv", x, weight, *biases, **written)
+    return net("Conv", x, weight, net.bias(after), **written)
 
 
 def normalization(net: Network, x: str, channels: int) -> str:
