@@ -119,18 +119,17 @@ def convolution(
     kernel: int,
     *,
     gain: float = 1,
-    group: int = 1,
-    **attributes: list[int],
+    **attributes: int | list[int],
 ) -> str:
     """Write a 2-D convolution, padded to keep the size at stride 1 unless pads are given.
 
     Its weights have `gain` times the variance that a ReLU asks for.
     """
+    group = attributes.get("group", 1)
+    assert isinstance(group, int)
     fan_in = before // group * kernel**2 / gain
     weight = net.weight(after, before // group, kernel, kernel, fan_in=fan_in)
     written: dict[str, Any] = {"pads": [kernel // 2] * 4} | attributes
-    if group > 1:
-        written["group"] = group
     return net("Conv", x, weight, net.bias(after), **written)
 
 
