@@ -200,6 +200,19 @@ class OpenLengths:
             names = ", ".join(f"`{each}`" for each in self.lengths)
             raise InputError(f"The model has no open length `{name}`; it has {names}.")
 
+    def shapes_at(self, name: str, length: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the inputs with one length changed, and those that follow from it.
+
+        Args:
+            name: Name of the dimension.
+            length: Its other length.
+
+        Raises:
+            InputError: The model has no open length of this name.
+        """
+        self._check(name)
+        return self._shapes(name, length)
+
     def _shapes(self, name: str, length: int) -> dict[str, tuple[int, ...]]:
         lengths = {**self.lengths, **({name: length} if name else {})}
         return {

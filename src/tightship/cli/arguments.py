@@ -22,6 +22,7 @@ from tightship.cli.exit_codes import EXIT_CODES
 from tightship.cli.plan_options import add_plan_options
 from tightship.cli.squeeze_option import add_squeeze
 from tightship.cli.text_options import add_chat, add_generate
+from tightship.cli.view_options import add_view_options
 
 MODEL = "an ONNX model, a program of torch (.pt2), or a prepared one (.tship)"
 
@@ -265,14 +266,7 @@ def _replay(command: argparse.ArgumentParser) -> None:
 def _view(command: argparse.ArgumentParser) -> None:
     _model_argument(command, "MODEL|BUFFERS", f"{MODEL}, or buffers: {BUFFERS}")
     _model_options(command)
-    command.add_argument(
-        "-o",
-        "--output",
-        default="plan.html",
-        metavar="OUT",
-        help=".html or .svg (default plan.html)",
-    )
-    command.add_argument("--open", action="store_true", help="open it in a browser")
+    add_view_options(command)
 
 
 def _model_argument(command: argparse.ArgumentParser, metavar: str, what: str) -> None:

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from tightship.atomic_file import write_text
 from tightship.cli.output import show, show_json
 from tightship.difference import compare_plans, read_plan
 from tightship.errors import InputError
 from tightship.loading import plan as plan_model
+from tightship.view.page_extras import Extras
 from tightship.view.picture import Picture
+from tightship.view.timeline import timeline
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -39,6 +42,11 @@ def run_difference(options: argparse.Namespace) -> int:
             _told_apart(new, after, dict(options.shape)),
         )
     found = compare_plans(old, new)
+    if options.output:
+        from tightship.cli.overlaid import overlay_of  # few differences are drawn
+
+        extras = Extras(overlay=overlay_of(old, new, old.title))
+        write_text(Path(options.output), timeline(new, extras))
     if options.json:
         show_json(found.to_json())
     elif options.markdown:
@@ -54,7 +62,7 @@ def _check_options(options: argparse.Namespace) -> None:
             f"`--diff OLD NEW` names both models; leave `{options.file}` out, or write it as one "
             "of the two."
         )
-    for given, name in ((options.max_memory, "max-memory"), (options.output, "output"),
+    for given, name in ((options.max_memory, "max-memory"),
                         (options.dynamic_memory, "dynamic-memory"), (options.split, "split"),
                         (options.tune is not None, "tune"), (options.context, "context"),
                         (options.sessions, "sessions"), (options.cache, "cache"),
@@ -64,6 +72,11 @@ def _check_options(options: argparse.Namespace) -> None:
         if given:
             other = "--json" if name == "markdown" else "--diff"
             raise InputError(f"`--{name}` does not go with `{other}`; leave one of them out.")
+
+    if options.output and Path(options.output).suffix != ".html":
+        raise InputError(
+            f"A difference is drawn as a page; write .html, not `{Path(options.output).name}`."
+        )
 
 
 def _told_apart(plan: Picture, file: str, shapes: Shapes) -> Picture:

@@ -1,5 +1,6 @@
 """Writes pictures of plans: an interactive page or a still picture."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tightship.atomic_file import write_text
@@ -10,7 +11,7 @@ from tightship.view.picture import Picture, picture_of_buffers
 from tightship.view.svg import svg
 from tightship.view.timeline import timeline
 
-DRAWINGS = {".html": timeline, ".svg": svg}
+DRAWINGS: Mapping[str, Callable[[Picture], str]] = {".html": timeline, ".svg": svg}
 """Drawing functions by the suffix of a file."""
 
 

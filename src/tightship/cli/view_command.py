@@ -1,37 +1,140 @@
-"""Implements `tightship view`: draws a plan."""
+"""Implements `tightship view`: draws a plan, alone or with what it is compared with."""
 
 import argparse
 import sys
 import webbrowser
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from tightship.atomic_file import write_text
 from tightship.cli.drawing import check_drawing, draw, picture_of_placed
+from tightship.cli.length_table import opened_for
+from tightship.cli.measured_file import read_measured
 from tightship.cli.output import show
+from tightship.cli.overlaid import overlay_of
+from tightship.difference import read_plan
+from tightship.engine.stored.container import holds_prepared
+from tightship.errors import FormatError, InputError, TightshipError
+from tightship.lengths import OpenLengths
 from tightship.loading import plan
 from tightship.planner import place
 from tightship.planner.format.problem_file import read_problem
 from tightship.planner.format.suffixes import holds_buffers
+from tightship.view.page_extras import NOTHING, Extras
 from tightship.view.picture import Picture
 from tightship.view.text import printable
+from tightship.view.timeline import timeline
+
+_FACTORS = (1, 2, 4, 8)
+"""Multiples of an open length that a page has plans for."""
+_MANY_STEPS = 300
+"""Steps from which a plan takes so long that only the lengths of the option are planned."""
+
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 def run(options: argparse.Namespace) -> int:
     """Draw the plan of a model, or of the buffers of a file."""
     path = Path(options.output)
     check_drawing(path)
-    draw(_picture(options), path)
+    _check_options(options, path)
+    opened = _opened(options)
+    shapes = dict(options.shape) if opened is None else opened.shapes
+    picture = _picture(options.file, shapes, options)
+    extras = _extras(options, opened, picture) if path.suffix == ".html" else NOTHING
+    if extras is NOTHING:
+        draw(picture, path)
+    else:
+        write_text(path, timeline(picture, extras))
     show(f"{printable(str(path))}\n")
     if options.open and not webbrowser.open(path.resolve().as_uri()):
         print("tightship: no browser could be opened.", file=sys.stderr)
     return 0
 
 
-def _picture(options: argparse.Namespace) -> Picture:
-    if not holds_buffers(Path(options.file)):
-        shapes = dict(options.shape)
-        return plan(options.file, shapes=shapes, threads=options.threads,
+def _check_options(options: argparse.Namespace, path: Path) -> None:
+    for given, name in (
+        (options.diff, "diff"),
+        (options.length, "length"),
+        (options.measured, "measured"),
+    ):
+        if given and path.suffix != ".html":
+            raise InputError(f"`--{name}` is for a page; write it as .html, not `{path.name}`.")
+    if options.old_shape and options.diff is None:
+        raise InputError("`--old-shape` is for `--diff OLD`; give it too, or leave this out.")
+    if options.diff is not None and options.length is not None:
+        raise InputError("`--length` does not go with `--diff`; leave one of them out.")
+
+
+def _opened(options: argparse.Namespace) -> OpenLengths | None:
+    """Open a model whose file leaves lengths open; None for another, and for buffers.
+
+    Raises:
+        InputError: Lengths are given, and the file leaves none open by a name.
+    """
+    found = None
+    if not holds_buffers(Path(options.file)) and not holds_prepared(options.file):
+        options.activations, options.tune = None, None
+        found = opened_for(options, None)
+    if found is None and options.length and options.length[1]:
+        raise InputError(
+            f"`--length {options.length[0]}=...` is for a model whose file leaves that length "
+            "open; leave it out."
+        )
+    return found
+
+
+def _extras(options: argparse.Namespace, opened: OpenLengths | None, picture: Picture) -> Extras:
+    extras = NOTHING
+    if options.diff is not None:
+        old = _picture(options.diff, {**dict(options.shape), **dict(options.old_shape)}, options)
+        extras = replace(extras, overlay=overlay_of(old, picture, options.diff))
+    elif opened is not None:
+        name, lengths = _lengths(options, opened, picture)
+        if len(lengths) > 1:
+            extras = replace(extras, length_name=name, lengths=lengths)
+    if options.measured is not None:
+        measured = read_measured(options.measured, len(picture.steps))
+        extras = replace(extras, measured=measured)
+    return extras
+
+
+def _lengths(
+    options: argparse.Namespace, opened: OpenLengths, picture: Picture
+) -> tuple[str, list[tuple[int, Picture]]]:
+    """Plan the model for further lengths of one dimension; the page's own plan is among them."""
+    name, wanted = options.length or (next(iter(opened.lengths)), None)
+    if wanted is None and len(picture.steps) >= _MANY_STEPS:
+        return name, []
+    opened.shapes_at(name, 1)  # names the open lengths if this is none
+    own = opened.lengths[name]
+    given = wanted if wanted is not None else [max(1, own) * factor for factor in _FACTORS]
+    found = [(own, picture)]
+    for length in given:
+        if length == own:
+            continue
+        try:
+            shapes = opened.shapes_at(name, length)
+            found.append((length, _picture(options.file, shapes, options)))
+        except TightshipError:
+            if wanted is not None:
+                raise
+            break  # the model cannot be run with more
+    return name, sorted(found, key=lambda each: each[0])
+
+
+def _picture(file: str, shapes: Shapes, options: argparse.Namespace) -> Picture:
+    path = Path(file)
+    if path.suffix == ".json":
+        try:
+            return read_plan(file)
+        except FormatError:
+            pass  # a plan or trace of buffers
+    if not holds_buffers(path):
+        return plan(file, shapes=shapes, threads=options.threads,
                     without=options.without).picture()  # fmt: skip
-    problem, offsets = read_problem(Path(options.file))
+    problem, offsets = read_problem(path)
     solved = place(problem)
     placed = solved.offset_bytes if offsets is None else offsets
-    return picture_of_placed(Path(options.file).name, problem, placed, solved.lower_bound_bytes)
+    return picture_of_placed(path.name, problem, placed, solved.lower_bound_bytes)

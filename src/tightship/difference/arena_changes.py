@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from tightship.difference.change import Change, ChangeKind
 from tightship.difference.described import shape_and_type
 from tightship.difference.matching import Matching, parts_of
-from tightship.difference.names import module_of
 from tightship.difference.occupancy import live_bytes, occupancy
 from tightship.graph.operators import Category, find
+from tightship.view.module_names import module_of
 from tightship.view.picture import Picture, Rectangle, Step
 
 _MOVING = frozenset(("Copy", "Expand", "Pad", "Reorder"))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tightship.difference.change import Change, ChangeKind
 from tightship.difference.described import shape_and_type
 from tightship.difference.matching import Matching
-from tightship.difference.names import module_of
 from tightship.difference.part_changes import with_rest
+from tightship.view.module_names import module_of
 from tightship.view.picture import Picture, Weight
 
 _Key = tuple[str, int]

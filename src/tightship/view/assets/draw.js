@@ -1,177 +1,120 @@
-/* The picture on its canvases: the buffers, the load above them, marks on top. */
+/* The picture on its canvases: the buffers, what is around them, marks on top. */
 
-const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-const LABEL_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-const COLOURS = [
-  "card",
-  "ink",
-  "soft",
-  "line",
-  "grid",
-  "accent",
-  "bound",
-  "load",
-  "load-fill",
-  "on-fill",
-  "veil",
-  "faded",
-];
+const LABELS_MAX = 600;
+const LABEL_WIDTH = 44;
+const LABEL_HEIGHT = 13;
 
-class Drawing extends PlanWindow {
-  constructor(plan, base, marks) {
-    super(plan);
-    this.base = base;
-    this.marks = marks;
-    this.focus = plan.peak;
+class Drawing extends Axes {
+  constructor(plan, old, base, marks) {
+    super(plan, old, base, marks);
+    this.share = 1; // of the new plan in the picture, the rest is of the old one
     this.hover = -1;
     this.pinned = -1;
+    this.chosenGroup = -1;
     this.matches = new Set();
-    this.bySlot = Array.from({ length: 8 }, () => []);
-    plan.slots.forEach((slot, i) => this.bySlot[slot].push(i));
+    this.rasters = [new Raster(), new Raster()];
   }
 
-  readColours() {
-    const style = getComputedStyle(document.documentElement);
-    this.colour = Object.fromEntries(
-      COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
-    );
-    this.slotColours = Array.from({ length: 8 }, (_, slot) =>
-      style.getPropertyValue(`--slot${slot}`).trim(),
-    );
-    this.fadedColours = this.slotColours.map((colour) =>
-      mixed(colour, this.colour.card, Number(this.colour.faded)),
-    );
-  }
-
-  resize() {
-    const { width, height } = this.marks.getBoundingClientRect();
-    this.fit(width, height, window.devicePixelRatio || 1);
-    for (const canvas of [this.base, this.marks]) {
-      canvas.width = Math.round(width * this.ratio);
-      canvas.height = Math.round(height * this.ratio);
-    }
+  /* The plan that the pointer, labels and lists are about. */
+  get shown() {
+    return this.old && this.share < 0.5 ? this.old : this.plan;
   }
 
   drawBase() {
-    const pen = this.pen(this.base);
+    this.drawPlot(this.pen(this.base), (pen, plan, raster) => {
+      raster.begin(
+        Math.round((this.right - this.left) * this.ratio),
+        Math.round((this.plotBottom - this.plotTop) * this.ratio),
+      );
+      const labels = this.paint(plan, raster);
+      raster.end();
+      const [width, height] = [raster.width / this.ratio, raster.height / this.ratio];
+      pen.drawImage(raster.canvas, this.left, this.plotTop, width, height);
+      return labels;
+    });
+    this.drawMarks();
+  }
+
+  /* Draw everything but the marks; `fill` draws the buffers of a plan and returns their labels. */
+  drawPlot(pen, fill) {
     pen.fillStyle = this.colour.card;
     pen.fillRect(this.left, this.plotTop, this.right - this.left, this.plotBottom - this.plotTop);
     this.drawAxes(pen);
     this.drawLoad(pen);
-    this.clipped(pen, this.plotTop, this.plotBottom, () => this.drawBuffers(pen));
+    this.clipped(pen, this.plotTop, this.plotBottom, () => this.drawBuffers(pen, fill));
     this.drawLevels(pen);
-    this.drawMarks();
   }
 
-  pen(canvas) {
-    const pen = canvas.getContext("2d");
-    pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    pen.clearRect(0, 0, canvas.width, canvas.height);
-    pen.font = FONT;
-    return pen;
-  }
-
-  clipped(pen, top, bottom, draw) {
-    pen.save();
-    pen.beginPath();
-    pen.rect(this.left, top, this.right - this.left, bottom - top);
-    pen.clip();
-    draw();
-    pen.restore();
-  }
-
-  drawAxes(pen) {
-    pen.strokeStyle = this.colour.grid;
-    pen.fillStyle = this.colour.soft;
-    pen.textBaseline = "middle";
-    pen.textAlign = "right";
-    for (const [bytes, label] of byteTicks(
-      this.y0,
-      this.y1,
-      (this.plotBottom - this.plotTop) / 56,
-    )) {
-      const y = this.snap(this.y(bytes));
-      line(pen, this.left, y, this.right, y);
-      pen.fillText(label, this.left - 8, y);
-    }
-    pen.fillText("0", this.left - 8, this.loadBottom - 3);
-    pen.fillText(
-      formatBytes(this.plan.loadMax),
-      this.left - 8,
-      Math.max(this.loadTop + 6, this.loadY(this.plan.loadMax)),
-    );
-    pen.textAlign = "center";
-    pen.textBaseline = "top";
-    for (const step of stepTicks(this.x0, this.x1, (this.right - this.left) / 80)) {
-      const x = this.snap(this.x(step));
-      line(pen, x, this.plotTop, x, this.plotBottom + 4);
-      const label = step.toLocaleString("en");
-      pen.fillText(
-        label,
-        Math.min(x, this.right + MARGIN.right - pen.measureText(label).width / 2),
-        this.plotBottom + 7,
-      );
-    }
-    pen.textAlign = "right";
-    pen.fillText("step", this.right, this.plotBottom + 22);
-    pen.textAlign = "left";
-    pen.textBaseline = "bottom";
-    pen.fillText("live bytes", this.left, this.loadTop - 4);
-    pen.fillText("address in the arena", this.left, this.plotTop - 5);
-    pen.strokeStyle = this.colour.line;
-    line(pen, this.left, this.plotBottom + 0.5, this.right, this.plotBottom + 0.5);
-    line(pen, this.left, this.loadBottom + 0.5, this.right, this.loadBottom + 0.5);
-  }
-
-  drawLoad(pen) {
-    const { loadSteps, loadBytes } = this.plan;
-    this.clipped(pen, this.loadTop - 1, this.loadBottom, () => {
-      pen.beginPath();
-      pen.moveTo(this.left, this.loadBottom);
-      let y = this.loadY(this.plan.loadAt(Math.floor(this.x0)));
-      pen.lineTo(this.left, y);
-      for (let k = 0; k < loadSteps.length; k++) {
-        if (loadSteps[k] <= this.x0) continue;
-        if (loadSteps[k] >= this.x1) break;
-        const x = this.x(loadSteps[k]);
-        pen.lineTo(x, y);
-        y = this.loadY(loadBytes[k]);
-        pen.lineTo(x, y);
-      }
-      const end = Math.min(this.right, this.x(this.plan.steps));
-      pen.lineTo(end, y);
-      pen.lineTo(end, this.loadBottom);
-      pen.fillStyle = this.colour["load-fill"];
-      pen.fill();
-      pen.strokeStyle = this.colour.load;
-      pen.stroke();
+  drawBuffers(pen, fill) {
+    let labels = [];
+    const layers = this.old
+      ? [
+          [this.old, 1 - this.share],
+          [this.plan, this.share],
+        ]
+      : [[this.plan, 1]];
+    layers.forEach(([plan, share], index) => {
+      if (share <= 0) return;
+      pen.globalAlpha = share;
+      const found = fill(pen, plan, this.rasters[index]);
+      pen.globalAlpha = 1;
+      if (plan === this.shown) labels = found;
     });
-  }
-
-  drawBuffers(pen) {
-    const labels = [];
-    for (const isLive of [false, true]) {
-      this.bySlot.forEach((members, slot) => {
-        pen.fillStyle = (isLive ? this.slotColours : this.fadedColours)[slot];
-        for (const i of members) {
-          if (this.plan.isLive(i, this.focus) !== isLive) continue;
-          const box = this.box(i);
-          if (box === null) continue;
-          pen.fillRect(box.x, box.y, box.width, box.height);
-          if (box.width >= 44 && box.height >= 13) labels.push([i, box, isLive]);
-        }
-      });
-    }
     pen.font = LABEL_FONT;
     pen.textAlign = "left";
     pen.textBaseline = "middle";
-    for (const [i, box, isLive] of labels.slice(0, 600)) this.drawName(pen, i, box, isLive);
+    for (const [i, isLive] of labels) this.drawName(pen, i, this.box(i, this.shown), isLive);
+    pen.font = FONT;
+  }
+
+  /* Fill the boxes of a plan's buffers, those live at the chosen step last, on `target`, which has
+     device pixels from the plot's corner; return buffers with room for a name. */
+  paint(plan, target) {
+    const { lefts, rights, offsets, sizes, starts, stops, slots, groupAt, count } = plan;
+    const { ratio, x0, y1, chosenGroup } = this;
+    const scaleX = (ratio * (this.right - this.left)) / (this.x1 - x0);
+    const scaleY = (ratio * (this.plotBottom - this.plotTop)) / (y1 - this.y0);
+    const { width, height } = target;
+    const focus = plan.stepOf(this.focus + 0.5);
+    const [strong, faded, dimmed] = [this.slotColours, this.fadedColours, this.dimmedColours].map(
+      (colours) => colours.map((each) => target.colour(each)),
+    );
+    const gap = Math.round(ratio);
+    const labels = [];
+    for (const isStrong of [false, true]) {
+      for (let i = 0; i < count; i++) {
+        if ((starts[i] <= focus && focus < stops[i]) !== isStrong) continue;
+        const [from, to] = [(lefts[i] - x0) * scaleX, (rights[i] - x0) * scaleX];
+        if (to < 0 || from > width) continue;
+        const [top, end] = [(y1 - offsets[i] - sizes[i]) * scaleY, (y1 - offsets[i]) * scaleY];
+        if (end < 0 || top > height) continue;
+        const left = from < 0 ? 0 : Math.round(from);
+        const upper = top < 0 ? 0 : Math.round(top);
+        let right = to > width ? width : Math.round(to);
+        let lower = end > height ? height : Math.round(end);
+        if (right - left > 4 * ratio) right -= gap;
+        if (lower - upper > 4 * ratio) lower -= gap;
+        if (right <= left) right = left + 1;
+        if (lower <= upper) lower = upper + 1;
+        const isDimmed = chosenGroup >= 0 && groupAt[i] !== chosenGroup;
+        const colours = isDimmed ? dimmed : isStrong ? strong : faded;
+        target.rect(left, upper, right, lower, colours[slots[i]]);
+        if (
+          !isDimmed &&
+          labels.length < LABELS_MAX &&
+          right - left >= LABEL_WIDTH * ratio &&
+          lower - upper >= LABEL_HEIGHT * ratio
+        )
+          labels.push([i, isStrong]);
+      }
+    }
+    return labels;
   }
 
   drawName(pen, i, box, isLive) {
     const left = Math.max(box.x, this.left);
     const width = Math.min(box.x + box.width, this.right) - left - 10;
-    const text = nameIn(this.plan.names[i], Math.floor(width / 5.9));
+    const text = nameIn(this.shown.names[i], Math.floor(width / 5.9));
     if (text.length < 4) return;
     pen.fillStyle = isLive ? this.colour["on-fill"] : this.colour.ink;
     const top = Math.max(box.y, this.plotTop);
@@ -183,90 +126,12 @@ class Drawing extends PlanWindow {
     );
   }
 
-  /* The arena's end, its lower bound and the peak, over both plots. */
-  drawLevels(pen) {
-    const { arena, bound, peak } = this.plan;
-    const isTight = Math.abs(this.y(bound) - this.y(arena)) < 3;
-    const arenaText =
-      isTight && arena === bound
-        ? `arena = lower bound ${formatBytes(arena)}`
-        : `arena ${formatBytes(arena)}`;
-    pen.setLineDash([5, 4]);
-    if (bound > 0) {
-      this.level(pen, this.loadY(bound), this.loadTop, this.loadBottom, this.colour.bound);
-      this.level(pen, this.y(bound), this.plotTop, this.plotBottom, this.colour.bound);
-    }
-    pen.setLineDash([]);
-    if (arena !== bound)
-      this.level(pen, this.y(arena), this.plotTop, this.plotBottom, this.colour.soft);
-    const arenaY = this.y(arena);
-    if (arenaY >= this.plotTop)
-      this.tag(
-        pen,
-        arenaText,
-        this.right - 4,
-        arenaY - 9,
-        "right",
-        arena === bound ? this.colour.bound : this.colour.ink,
-      );
-    const boundY = this.y(bound);
-    if (bound > 0 && arena !== bound && boundY >= this.plotTop && boundY < this.plotBottom - 14) {
-      this.tag(
-        pen,
-        `lower bound ${formatBytes(bound)}`,
-        this.right - 4,
-        boundY + 10,
-        "right",
-        this.colour.bound,
-      );
-    }
-    const x = this.x(peak + 0.5);
-    if (x >= this.left && x <= this.right) {
-      pen.strokeStyle = this.colour.accent;
-      pen.setLineDash([2, 3]);
-      this.upright(pen, x);
-      pen.setLineDash([]);
-      pen.fillStyle = this.colour.accent;
-      const text = `peak ${formatBytes(this.plan.loadMax)} at step ${peak.toLocaleString("en")}`;
-      this.caption(pen, text, x, this.loadTop - 4, 70);
-    }
-  }
-
-  /* A vertical line through both plots, not through the words between them. */
-  upright(pen, x) {
-    line(pen, x, this.loadTop, x, this.loadBottom);
-    line(pen, x, this.plotTop, x, this.plotBottom);
-  }
-
-  level(pen, y, top, bottom, colour) {
-    if (y < top || y > bottom) return;
-    pen.strokeStyle = colour;
-    line(pen, this.left, this.snap(y), this.right, this.snap(y));
-  }
-
-  /* Words beside a vertical line, kept inside the plot and right of `reserved` pixels. */
-  caption(pen, text, x, y, reserved) {
-    const half = pen.measureText(text).width / 2;
-    pen.textAlign = "center";
-    pen.textBaseline = "bottom";
-    pen.fillText(text, clamp(x, this.left + reserved + half, this.right - half), y);
-  }
-
-  tag(pen, text, x, y, align, colour) {
-    pen.font = LABEL_FONT;
-    pen.textAlign = align;
-    pen.textBaseline = "middle";
-    const width = pen.measureText(text).width;
-    pen.fillStyle = this.colour.veil;
-    pen.fillRect(align === "right" ? x - width - 4 : x - 4, y - 7, width + 8, 14);
-    pen.fillStyle = colour;
-    pen.fillText(text, x, y);
-    pen.font = FONT;
-  }
-
   /* What follows the pointer and the selection, on its own canvas. */
   drawMarks() {
-    const pen = this.pen(this.marks);
+    this.drawOver(this.pen(this.marks));
+  }
+
+  drawOver(pen) {
     if (this.focus !== this.plan.peak) this.drawFocus(pen);
     this.clipped(pen, this.plotTop, this.plotBottom, () => {
       pen.strokeStyle = this.colour.accent;
@@ -290,13 +155,14 @@ class Drawing extends PlanWindow {
     pen.strokeStyle = this.colour.ink;
     this.upright(pen, x);
     pen.fillStyle = this.colour.ink;
-    const load = formatBytes(this.plan.loadAt(this.focus));
-    const text = `step ${this.focus.toLocaleString("en")}: ${load}`;
+    const { shown } = this;
+    const step = shown.stepOf(this.focus + 0.5);
+    const text = `step ${step.toLocaleString("en")}: ${formatBytes(shown.loadAt(step))}`;
     this.caption(pen, text, x, this.plotTop - 5, 130);
   }
 
   outline(pen, i) {
-    const box = this.box(i);
+    const box = this.box(i, this.shown);
     if (box !== null) pen.strokeRect(box.x - 0.5, box.y - 0.5, box.width + 1, box.height + 1);
   }
 }

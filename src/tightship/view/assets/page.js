@@ -1,25 +1,36 @@
-/* Pointer, keys, search and the panel: everything that changes what is shown. */
+/* Pointer, keys and search: what changes the part of the plan that is shown. */
 
-const $ = (id) => document.getElementById(id);
-const LIVE_SHOWN = 12;
 const DRAG_PIXELS = 4;
 
-function element(tag, text, className) {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
-
 class Page {
-  constructor(plan) {
-    this.plan = plan;
-    this.drawing = new Drawing(plan, $("base"), $("marks"));
+  constructor(data) {
+    this.data = data;
+    this.plan = new Plan(data);
+    const old = data.old ? new Plan(data.old, data.places) : null;
+    if (old) compare(this.plan, old, data.pairs);
+    this.drawing = new Drawing(this.plan, old, $("base"), $("marks"));
+    this.panel = new Panel(this);
     this.pointers = new Map();
     this.isQueued = false;
     this.spot = null;
     this.listen();
-    this.showLive();
+    this.panel.listen();
+    this.panel.showAll();
+    this.restyle();
+  }
+
+  /* Show another plan in the place of this one, as for another length. */
+  show(plan) {
+    const drawing = new Drawing(plan, null, $("base"), $("marks"));
+    const name = this.plan.grouping.name;
+    plan.group(Math.max(0, plan.groupings.findIndex((each) => each.name === name)));
+    this.plan = plan;
+    this.drawing = drawing;
+    drawing.readColours();
+    drawing.resize();
+    this.panel.showAll();
+    this.pin(-1);
+    this.search();
     this.restyle();
   }
 
@@ -52,6 +63,7 @@ class Page {
     this.drawing.readColours();
     this.drawing.resize();
     this.drawing.drawBase();
+    this.panel.layout.draw();
   }
 
   redraw() {
@@ -163,14 +175,14 @@ class Page {
     const d = this.drawing;
     const isInside =
       spot.x >= d.left && spot.x <= d.right && spot.y >= d.plotTop && spot.y <= d.plotBottom;
-    this.hover(isInside ? this.plan.at(d.stepAt(spot.x), d.bytesAt(spot.y)) : -1, spot);
+    this.hover(isInside ? d.shown.at(d.stepAt(spot.x), d.bytesAt(spot.y)) : -1, spot);
   }
 
   hover(i, spot) {
     if (i !== this.drawing.hover) {
       this.drawing.hover = i;
       this.drawing.drawMarks();
-      $("tip").replaceChildren(...(i < 0 ? [] : this.card(i)));
+      $("tip").replaceChildren(...(i < 0 ? [] : this.panel.card(i)));
       $("tip").hidden = i < 0;
     }
     if (i >= 0) this.moveTip(spot);
@@ -190,87 +202,52 @@ class Page {
     tip.style.top = `${clamp(y, 0, stage.clientHeight - tip.offsetHeight)}px`;
   }
 
-  card(i) {
-    const facts = document.createElement("dl");
-    facts.className = "details";
-    for (const [term, fact] of this.plan.describe(i))
-      facts.append(element("dt", term), element("dd", fact));
-    return [element("p", this.plan.names[i], "tensor"), facts];
-  }
-
   click(spot, pointerType) {
     const d = this.drawing;
     if (spot.y < d.plotTop && spot.x >= d.left && spot.x <= d.right) {
       this.choose(clamp(Math.floor(d.stepAt(spot.x)), 0, Math.max(0, this.plan.steps - 1)));
       return;
     }
-    this.pin(this.plan.at(d.stepAt(spot.x), d.bytesAt(spot.y)));
+    this.pin(d.shown.at(d.stepAt(spot.x), d.bytesAt(spot.y)));
     if (pointerType !== "mouse") this.leave();
   }
 
   pin(i) {
     this.drawing.pinned = i;
-    $("pinned").hidden = i < 0;
-    if (i >= 0) {
-      $("pinned").lastElementChild.replaceChildren(...this.card(i));
-      $("spoken").textContent = [
-        this.plan.names[i],
-        ...this.plan.describe(i).map((fact) => fact.join(" ")),
-      ].join(", ");
-    }
+    this.panel.showPinned(i);
     this.drawing.drawMarks();
   }
 
   goTo(i) {
     this.pin(i);
-    this.drawing.reveal(i);
+    this.drawing.reveal(i, this.drawing.shown);
     this.redraw();
   }
 
+  /* Choose a step of the page's axis. */
   choose(step) {
     this.drawing.focus = step;
-    this.showLive();
+    this.panel.showStep();
     this.redraw();
   }
 
-  showLive() {
-    const step = this.drawing.focus;
-    const live = this.plan.liveAt(step);
-    const what = step === this.plan.peak ? "Live at the peak" : "Live";
-    $("live").firstElementChild.textContent =
-      `${what}, step ${step.toLocaleString("en")}: ${formatBytes(this.plan.loadAt(step))}`;
-    const rows = live.slice(0, LIVE_SHOWN).map((i) => this.liveRow(i));
-    const rest = live.slice(LIVE_SHOWN);
-    if (rest.length) {
-      const bytes = rest.reduce((sum, i) => sum + this.plan.sizes[i], 0);
-      rows.push(
-        element(
-          "li",
-          `and ${rest.length.toLocaleString("en")} smaller, ${formatBytes(bytes)}`,
-          "rest",
-        ),
-      );
+  /* Show so much of the new plan, and of the old one the rest. */
+  blend(share) {
+    const before = this.drawing.shown;
+    this.drawing.share = share;
+    if (this.drawing.shown !== before) {
+      this.hover(-1);
+      this.pin(-1);
+      this.search();
+      this.panel.showStep();
     }
-    $("live").lastElementChild.replaceChildren(...rows);
-  }
-
-  liveRow(i) {
-    const row = document.createElement("li");
-    const button = document.createElement("button");
-    button.type = "button";
-    button.title = this.plan.names[i];
-    button.append(
-      element("span", this.plan.names[i], "name"),
-      element("span", formatBytes(this.plan.sizes[i])),
-    );
-    button.addEventListener("click", () => this.goTo(i));
-    row.append(button);
-    return row;
+    this.redraw();
   }
 
   search() {
     const text = $("search").value;
-    const found = text ? this.plan.find(text) : [];
+    const plan = this.drawing.shown;
+    const found = text ? plan.find(text) : [];
     this.found = found;
     this.foundAt = -1;
     this.drawing.matches = new Set(found.slice(0, 500));
@@ -278,7 +255,7 @@ class Page {
     $("found").replaceChildren(
       ...found.slice(0, 12).map((i) => {
         const option = document.createElement("option");
-        option.value = this.plan.names[i];
+        option.value = plan.names[i];
         return option;
       }),
     );
@@ -295,12 +272,13 @@ class Page {
   key(event) {
     const turns = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
     const turn = turns[event.key];
+    const plan = this.drawing.shown;
     if (turn) {
       const from = this.drawing.pinned;
       const next =
         from < 0
-          ? (this.plan.liveAt(this.drawing.focus)[0] ?? -1)
-          : this.plan.neighbour(from, ...turn);
+          ? (plan.liveAt(plan.stepOf(this.drawing.focus + 0.5))[0] ?? -1)
+          : plan.neighbour(from, ...turn);
       if (next >= 0) this.goTo(next);
     } else if (event.key === "Enter" && this.drawing.hover >= 0) {
       this.pin(this.drawing.hover);
@@ -316,13 +294,17 @@ class Page {
       this.choose(this.plan.peak);
       return;
     }
-    if (event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isTyped = event.target.tagName === "SELECT" || event.target.type === "search";
+    if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
       "+": () => this.zoomMiddle(0.6),
       "=": () => this.zoomMiddle(0.6),
       "-": () => this.zoomMiddle(1 / 0.6),
       0: () => this.showAll(),
       p: () => this.showPeak(),
+      d: () => this.panel.toggle(),
+      "[": () => this.panel.stepBy(-1),
+      "]": () => this.panel.stepBy(1),
       "/": () => $("search").focus(),
     };
     const action = actions[event.key.toLowerCase()];
@@ -333,5 +315,13 @@ class Page {
   }
 }
 
-const page = new Page(new Plan(JSON.parse($("plan").textContent)));
-window.tightship = { page, plan: page.plan, drawing: page.drawing };
+const page = new Page(JSON.parse($("plan").textContent));
+window.tightship = {
+  page,
+  get plan() {
+    return page.plan;
+  },
+  get drawing() {
+    return page.drawing;
+  },
+};

@@ -12,17 +12,56 @@ function formatBytes(bytes) {
   return `${bytes.toFixed(bytes < 9.995 ? 2 : 1)} ${UNITS[power]}`;
 }
 
+function formatTime(ns) {
+  if (!(ns >= 0)) return "";
+  return ns < 1e6 ? `${(ns / 1e3).toFixed(1)} µs` : `${(ns / 1e6).toFixed(2)} ms`;
+}
+
 class Plan {
-  constructor(data) {
+  /* `places` says where each of its steps begins on the page's axis; null if that is of its own. */
+  constructor(data, places = null) {
     Object.assign(this, data);
     this.count = data.names.length;
     this.starts = Float64Array.from(data.starts);
     this.stops = Float64Array.from(data.stops);
     this.offsets = Float64Array.from(data.offsets);
     this.sizes = Float64Array.from(data.sizes);
-    this.slots = Uint8Array.from(data.slots);
+    this.places = places;
+    this.lefts = places ? this.starts.map((step) => this.placeOf(step)) : this.starts;
+    this.rights = places ? this.stops.map((step) => this.placeOf(step)) : this.stops;
     this.loadMax = this.loadBytes.reduce((most, load) => Math.max(most, load), 0);
+    this.timeMax = (this.times ?? []).reduce((most, time) => Math.max(most, time), 0);
     this.grid = new Grid(this);
+    this.group(0);
+  }
+
+  /* Colour by another way to group buffers. */
+  group(index) {
+    this.grouping = this.groupings[index];
+    this.slots = Uint8Array.from(this.grouping.slots);
+    this.groupAt = Int32Array.from(this.grouping.groups.at);
+  }
+
+  placeOf(step) {
+    const { places } = this;
+    if (!places) return step;
+    const whole = clamp(Math.floor(step), 0, places.length - 1);
+    const next = places[Math.min(whole + 1, places.length - 1)];
+    return places[whole] + (step - whole) * (next - places[whole]);
+  }
+
+  /* The plan's own step at a place of the page's axis. */
+  stepOf(place) {
+    const { places } = this;
+    if (!places) return Math.floor(place);
+    let low = 0;
+    let high = places.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (places[middle] <= place) low = middle;
+      else high = middle - 1;
+    }
+    return Math.min(low, Math.max(0, this.steps - 1));
   }
 
   operator(step) {
@@ -35,6 +74,11 @@ class Plan {
     return step >= 0 && step < this.kernels.at.length
       ? this.kernels.words[this.kernels.at[step]]
       : "";
+  }
+
+  moduleOf(i) {
+    const { groups } = this.groupings.find((each) => each.name === "module") ?? {};
+    return groups ? groups.words[groups.at[i]] : "";
   }
 
   kind(i) {
@@ -56,7 +100,7 @@ class Plan {
 
   /* The buffer at a place, the youngest if views lie on one another; -1 if the bytes are free. */
   at(x, y) {
-    const step = Math.floor(x);
+    const step = this.stepOf(x);
     const bytes = Math.floor(y);
     let best = -1;
     this.grid.each(step, bytes, (i) => {
@@ -158,6 +202,10 @@ class Plan {
       "offset",
       `${formatBytes(this.offsets[i])} (${this.offsets[i].toLocaleString("en")})`,
     ]);
+    if (this.times?.length)
+      facts.push(["measured", `${formatTime(this.times[start])} of its step`]);
+    const module = this.moduleOf(i);
+    if (module) facts.push(["module", module]);
     if (this.kind(i) === "scratch") facts.push(["kind", "scratch of one kernel"]);
     if (this.shares[i] !== null) facts.push(["in place of", this.shares[i]]);
     const { before, during, after } = this.sharers(i);
@@ -172,50 +220,4 @@ function listed(names) {
   return names.length > 3
     ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`
     : names.join(", ");
-}
-
-/* Cells over step x address; each knows the buffers that touch it. */
-class Grid {
-  constructor(plan) {
-    this.columns = Math.max(1, Math.min(256, plan.steps));
-    this.rows = 128;
-    this.width = Math.max(1, plan.steps) / this.columns;
-    this.height = Math.max(1, plan.arena) / this.rows;
-    const first = new Int32Array(this.columns * this.rows + 1);
-    this.visit(plan, (cell) => {
-      first[cell + 1] += 1;
-    });
-    for (let cell = 1; cell < first.length; cell++) first[cell] += first[cell - 1];
-    this.first = first;
-    this.members = new Int32Array(first[first.length - 1]);
-    const next = first.slice();
-    this.visit(plan, (cell, i) => {
-      this.members[next[cell]++] = i;
-    });
-  }
-
-  visit(plan, touch) {
-    for (let i = 0; i < plan.count; i++) {
-      if (plan.stops[i] <= plan.starts[i] || plan.sizes[i] <= 0) continue;
-      const right = this.column(plan.stops[i] - 1);
-      const top = this.row(plan.offsets[i] + plan.sizes[i] - 1);
-      for (let row = this.row(plan.offsets[i]); row <= top; row++) {
-        for (let column = this.column(plan.starts[i]); column <= right; column++)
-          touch(row * this.columns + column, i);
-      }
-    }
-  }
-
-  column(step) {
-    return Math.max(0, Math.min(this.columns - 1, Math.floor(step / this.width)));
-  }
-
-  row(bytes) {
-    return Math.max(0, Math.min(this.rows - 1, Math.floor(bytes / this.height)));
-  }
-
-  each(step, bytes, touch) {
-    const cell = this.row(bytes) * this.columns + this.column(step);
-    for (let k = this.first[cell]; k < this.first[cell + 1]; k++) touch(this.members[k]);
-  }
 }

@@ -10,7 +10,7 @@ function mixed(colour, other, share) {
     const [a, b] = [colour, other].map((hex) => parseInt(hex.slice(at, at + 2), 16));
     return Math.round(share * a + (1 - share) * b);
   });
-  return `rgb(${channels.join(" ")})`;
+  return `#${channels.map((each) => each.toString(16).padStart(2, "0")).join("")}`;
 }
 
 function line(pen, x0, y0, x1, y1) {

@@ -5,9 +5,11 @@ const LOAD_HEIGHT = 72;
 const GAP = 34;
 
 class PlanWindow {
-  constructor(plan) {
+  /* `old` is a plan to compare with, or null. */
+  constructor(plan, old) {
     this.plan = plan;
-    this.top = Math.max(plan.arena, plan.bound, 1) * 1.05;
+    this.old = old;
+    this.top = Math.max(plan.arena, plan.bound, old?.arena ?? 0, 1) * 1.05;
     this.showAll();
   }
 
@@ -70,9 +72,9 @@ class PlanWindow {
   }
 
   /* Bring a buffer into the window; leave the window alone if it already shows it well. */
-  reveal(i) {
-    const { starts, stops, offsets, sizes } = this.plan;
-    const [x, right] = [this.x(starts[i]), this.x(stops[i])];
+  reveal(i, plan = this.plan) {
+    const { lefts, rights, offsets, sizes } = plan;
+    const [x, right] = [this.x(lefts[i]), this.x(rights[i])];
     const [bottom, y] = [this.y(offsets[i]), this.y(offsets[i] + sizes[i])];
     const isSeen =
       x >= this.left - 1 &&
@@ -80,11 +82,11 @@ class PlanWindow {
       y >= this.plotTop - 1 &&
       bottom <= this.plotBottom + 1;
     if (isSeen && right - x >= 6 && bottom - y >= 4) return;
-    const steps = stops[i] - starts[i];
+    const steps = rights[i] - lefts[i];
     const spanX = clamp(steps * 8, Math.min(12, this.plan.steps), Math.max(1, this.plan.steps));
     const spanY = clamp(sizes[i] * 6, 64, this.top);
     this.place(
-      starts[i] + steps / 2 - spanX / 2,
+      lefts[i] + steps / 2 - spanX / 2,
       spanX,
       offsets[i] + sizes[i] / 2 - spanY / 2,
       spanY,
@@ -92,18 +94,18 @@ class PlanWindow {
   }
 
   /* Where a buffer is on the screen, on whole device pixels; null if it is out of the window. */
-  box(i) {
-    const { starts, stops, offsets, sizes } = this.plan;
+  box(i, plan) {
+    const { lefts, rights, offsets, sizes } = plan;
     if (
-      stops[i] < this.x0 ||
-      starts[i] > this.x1 ||
+      rights[i] < this.x0 ||
+      lefts[i] > this.x1 ||
       offsets[i] > this.y1 ||
       offsets[i] + sizes[i] < this.y0
     )
       return null;
-    const x = this.snap(Math.max(this.x(starts[i]), this.left - 4));
+    const x = this.snap(Math.max(this.x(lefts[i]), this.left - 4));
     const y = this.snap(Math.max(this.y(offsets[i] + sizes[i]), this.plotTop - 4));
-    let width = this.snap(Math.min(this.x(stops[i]), this.right + 4)) - x;
+    let width = this.snap(Math.min(this.x(rights[i]), this.right + 4)) - x;
     let height = this.snap(Math.min(this.y(offsets[i]), this.plotBottom + 4)) - y;
     if (width > 4) width -= 1;
     if (height > 4) height -= 1;

@@ -1,6 +1,6 @@
 import pytest
 
-from tightship.difference.names import module_of
+from tightship.view.module_names import module_of
 
 
 @pytest.mark.parametrize(
