@@ -2,13 +2,12 @@
 
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 
-    tightship_start, a package of its own
-    cli
+    tightship_start, a package of its own, above cli
     cluster
     driver | plug | backend | torch_compile
     embedding
     types, names for annotations
-    budget | lengths
+    budget | lengths | primitive
     memory | loading.entry | training | cost, above loading.shared, above loading.unprepared
     loading.kept, above loading.unprepared
     loading.preparing | loading.first_shapes | loading.session_plan | loading.stored_session_plan
@@ -30,8 +29,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     late_names, for packages, above deprecated, for all who have renamed something
     quantity | forks | atomic_file | sha256
     trace.rmm_log | trace.torch_snapshot | safetensors, above trace.events
-    public_calls and brief, for all above them | wrong_arguments
-    errors | _core
+    public_calls and brief, for all above them | wrong_arguments, above errors | _core
 
 An import within a function counts too; `python -m tests.imports` prints what each room imports.
 """
@@ -144,12 +142,13 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "sample": "errors sample",
     "view": "quantity view",
     "difference": "errors graph quantity view difference",
+    "primitive": "_core engine errors loading model resource primitive",
     "lengths": "errors graph quantity engine loading",
     "budget": "_core atomic_file engine.library errors loading quantity view budget",
     "engine.interruption": "",
     "engine.activations": "errors",
     "engine.kernels": "_core errors graph engine.kernels engine.interruption",
-    "engine.primitive_cache": "_core errors",
+    "engine.primitive_cache": "_core errors quantity",
     "engine.library": "_core errors engine.primitive_cache",
     "engine.program": "_core engine.kernels graph planner engine.program",
     "engine.lower": "late_names engine.lower",
@@ -366,17 +365,19 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "gradients": "graph.backward",
     "": (  # `tightship` itself
-        "_core errors graph late_names planner engine.arenas.arena_group engine.plan.memory_plan"
-        " engine.primitive_cache model memory loading training resource backend budget cluster"
-        " lengths difference driver embedding frontend gradients plug sample serve text types"
+        "_core errors graph late_names planner engine.arenas.arena_group sample serve text"
+        " engine.plan.memory_plan engine.primitive_cache model memory loading training resource"
+        " types backend budget cluster lengths difference driver embedding frontend gradients plug"
+        " primitive"
     ),
 }
 
 FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "numpy": (
-        "cluster graph planner frontend engine model training embedding loading.kept loading.tuning"
-        " plug.hints resource.slot_file driver.nnapi trace backend cli driver.memory driver.models"
-        " driver.types.elements driver.client driver.oip safetensors sample text torch_compile"
+        "cluster graph planner frontend engine model training embedding loading.kept"
+        " loading.tuning torch_compile plug.hints resource.slot_file driver.nnapi trace backend"
+        " cli driver.memory driver.models driver.types.elements driver.client driver.oip primitive"
+        " safetensors sample text"
     ),
     "ml_dtypes": "graph.layout engine.kernels",
     "onnx": (

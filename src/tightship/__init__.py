@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from tightship import graph as graph
     from tightship import lengths as lengths
     from tightship import plug as plug
+    from tightship import primitive as primitive
     from tightship import resource as resource
     from tightship import sample as sample
     from tightship import serve as serve
@@ -95,6 +96,7 @@ else:
         lengths="",
         planner="place",
         plug="",
+        primitive="",
         resource="SharedArenaPool",
         sample="",
         serve="",

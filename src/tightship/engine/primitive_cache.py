@@ -7,8 +7,11 @@ from tightship import _core
 from tightship._core import PrimitiveCache, PrimitiveCacheStatistics
 from tightship.errors import InputError, LibraryError
 from tightship.public_calls import public_call
+from tightship.quantity import parse_bytes
 
 VARIABLE = "TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY"
+BUDGET = "TIGHTSHIP_PRIMITIVE_POOL_BUDGET"
+"""Most bytes of free pools that the process's cache keeps."""
 
 
 @public_call
@@ -61,7 +64,8 @@ def process_cache() -> PrimitiveCache:
     """Return the cache of the process; the first call reads the environment.
 
     Raises:
-        InputError: `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` is not a number of primitives.
+        InputError: `TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY` is not a number of primitives, or
+            `TIGHTSHIP_PRIMITIVE_POOL_BUDGET` is not an amount of memory.
         LibraryError: The package was built without oneDNN.
     """
     if not _core.HAS_ONEDNN:
@@ -72,10 +76,14 @@ def process_cache() -> PrimitiveCache:
 
 @functools.cache
 def _look_at_environment() -> None:
-    text = os.environ.get(VARIABLE)
-    if text is None:
-        return
-    if not text.strip().isdecimal():
-        raise InputError(f"`{VARIABLE}` (= `{text}`) must be a number of primitives, 0 or more.")
     cache = _core.primitive_cache()
-    cache.set_capacity(int(text), cache.idle_bytes)
+    text = os.environ.get(VARIABLE)
+    if text is not None:
+        if not text.strip().isdecimal():
+            raise InputError(
+                f"`{VARIABLE}` (= `{text}`) must be a number of primitives, 0 or more."
+            )
+        cache.set_capacity(int(text), cache.idle_bytes)
+    budget = os.environ.get(BUDGET)
+    if budget is not None:
+        cache.pools.budget_bytes = parse_bytes(budget, BUDGET, least=0)
