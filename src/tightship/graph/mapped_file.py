@@ -6,9 +6,6 @@ import weakref
 
 from tightship.errors import FormatError
 
-Facts = tuple[int, int, int, int, int]
-"""Device, inode, size, and times of change of content and of inode in nanoseconds, of a file."""
-
 
 class MappedFile:
     """File mapped read-only, whose pages are read on access.
@@ -16,12 +13,12 @@ class MappedFile:
     Attributes:
         path: Path of the file, or its name in messages.
         size_bytes: Size of the file.
-        facts: Device, inode, size, and times of change of content and of inode, when it was opened:
-            files of equal facts have equal bytes. None for bytes in memory.
+        facts: Device, inode, size, and times of change of content and of inode in nanoseconds, when
+            it was opened: files of equal facts have equal bytes. None for bytes in memory.
         is_run: Whether kernels read weights where the file is mapped, rather than copies of them.
     """
 
-    facts: Facts | None = None
+    facts: tuple[int, int, int, int, int] | None = None
     is_run = False
 
     def __init__(self, path: str | os.PathLike[str], *, is_run: bool = False) -> None:
