@@ -51,8 +51,8 @@ taps(const std::vector<std::tuple<std::array<int64_t, 3>, std::vector<Dims>,
         kernels::require(!indices.empty() && !indices.front().empty(),
                          "a kernel does not say what each position is made of");
         const auto positions = static_cast<int64_t>(indices.front().size());
-        kernels::Taps &axis = axes.emplace_back(sizes[0], sizes[1], sizes[2], positions, Dims(),
-                                                std::vector<float>());
+        kernels::Taps &axis = axes.emplace_back(
+            kernels::Taps{sizes[0], sizes[1], sizes[2], positions, Dims(), std::vector<float>()});
         for (const Dims &tap : indices)
             axis.indices.insert(axis.indices.end(), tap.begin(), tap.end());
         for (const std::vector<float> &tap : weights)

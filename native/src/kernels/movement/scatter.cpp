@@ -41,7 +41,8 @@ class Scatter : public Kernel {
     template <class Put>
     void for_each_span(const char *updates, const char *tuples, char *target,
                        const Put &put) const {
-        const auto [update_step, tuple_step, target_step] = nest_.row_steps();
+        const auto steps = nest_.row_steps();
+        const int64_t update_step = steps[0], tuple_step = steps[1], target_step = steps[2];
         tuples_.with_offset([&](const auto &offset_of) {
             nest_.for_each_row(1, [&](const auto &offsets, int64_t length) {
                 const char *update = updates + offsets[0], *tuple = tuples + offsets[1];

@@ -84,7 +84,8 @@ void decode_q6_k(const char *from, float *to) {
         const int byte = lower[half * 64 + group % 2 * 32 + index];
         const int low = group < 2 ? byte & 15 : byte >> 4;
         const int high = upper[half * 32 + index] >> 2 * group & 3;
-        const float factor = scale * static_cast<float>(factors[element / 16]);
+        const int group_of_16 = element / 16;
+        const float factor = scale * static_cast<float>(factors[group_of_16]);
         to[element] = static_cast<float>((low | high << 4) - 32) * factor;
     }
 }
