@@ -16,7 +16,7 @@ string(JOIN "|" ALONE
   "kernels/gradient/(clip|dropout|update)" "kernels/recurrent/recurrent_gradient"
   "kernels/attention/rotary" "kernels/convolution/(depthwise|streamed_convolution)"
   "resource/(free_bits|adaptor/guarded)" "flow/least_order" "driver/ring"
-  "bind/resource/numpy_resource")
+  "bind/resource/numpy_(resource|threads)")
 
 # Joins up to FILES_MAX files of each folder; both cores still have work at the end.
 function(tightship_join TARGET FILES_MAX)

@@ -2,9 +2,8 @@
 
 Layers, top to bottom; an import goes strictly down, and names side by side never meet:
 
-    tightship_start, a package of its own, above cli
-    cluster
-    driver | plug | backend | torch_compile
+    tightship_start, a package of its own, above cli, above cluster
+    driver | plug | backend | torch_compile | notebook
     embedding
     types, names for annotations
     budget | lengths | primitive
@@ -300,8 +299,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " safetensors training"
     ),
     "cost": "errors quantity graph planner view cost",
-    "plug": "_core errors plug resource.current",
-    "plug.hints": "planner resource",
+    "plug": "_core errors planner plug resource",
     "backend": "errors loading model",
     "torch_compile": "errors loading frontend.torch graph training",
     "driver.types": "errors resource.private_folder driver.types",
@@ -360,6 +358,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "cli.main": "_core errors cli view.text",  # the end of the process
     "cli.serve_command": "_core cli driver errors prepared_cache",
     "serve": "_core driver errors quantity",
+    "notebook": "errors",
     "types": (  # names for annotations
         "_core engine graph.optimizer late_names model.bound_run training view.picture view.timing"
     ),
@@ -368,7 +367,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "_core errors graph late_names planner engine.arenas.arena_group sample serve text"
         " engine.plan.memory_plan engine.primitive_cache model memory loading training resource"
         " types backend budget cluster lengths difference driver embedding frontend gradients plug"
-        " primitive"
+        " primitive notebook"
     ),
 }
 
@@ -389,6 +388,7 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "sympy": "frontend.torch",  # torch's lengths are expressions of it
     "torch": "plug.torch frontend.torch torch_compile",
     "cupy": "plug.cupy",
+    "tqdm": "notebook",
     "ray": "cluster",
     "starlette": "cluster.served_models",  # what Ray Serve answers with
     "tightship_start": "cli.__main__ cli.main",  # the process's first steps

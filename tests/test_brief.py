@@ -87,3 +87,12 @@ def test_fields_of_a_picture_are_counted(results):
     picture = next(each for each in results if isinstance(each, Picture))
     assert f"steps=<{len(picture.steps)} of PlannedStep" not in repr(picture)
     assert f"rectangles=<{len(picture.rectangles)} items>" in repr(picture)
+
+
+def test_some_of_the_rows_are_rows() -> None:
+    rows = Rows(range(10))
+    assert rows[3] == 3
+    assert type(rows[2:5]) is Rows
+    assert rows[2:5] == (2, 3, 4)
+    assert rows[::-1][0] == 9
+    assert rows[20:]._repr_html_() == "<p>none</p>"

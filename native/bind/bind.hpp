@@ -33,6 +33,7 @@ void committed_range(nanobind::module_ &module);
 void page_range(nanobind::module_ &module);
 void composed_resources(nanobind::module_ &module);
 void adaptors(nanobind::module_ &module);
+void planned_resource(nanobind::module_ &module);
 void virtual_resources(nanobind::module_ &module);
 void cuda_resources(nanobind::module_ &module);
 void cuda_pools(nanobind::module_ &module);

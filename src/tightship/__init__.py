@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from tightship import gradients as gradients
     from tightship import graph as graph
     from tightship import lengths as lengths
+    from tightship import notebook as notebook
     from tightship import plug as plug
     from tightship import primitive as primitive
     from tightship import resource as resource
@@ -94,6 +95,7 @@ else:
         gradients="",
         graph="",
         lengths="",
+        notebook="",
         planner="place",
         plug="",
         primitive="",

@@ -1028,6 +1028,17 @@ class StealingVirtualResource(VirtualResource):
 
     def __del__(self) -> None: ...
 
+class GrowingVirtualResource(VirtualResource):
+    """Page stealing in pages from 16 KiB, while little is live, to 2 MiB."""
+
+    def __init__(self, device: HostDevice, *, max_bytes: int | str | None = None, idle_s: float = 10.0, patience_s: float = 1.0) -> None:
+        """
+        Map private memory, at most `max_bytes`, in pages of a size that follows what is
+        live. The others as for `StealingVirtualResource`.
+        """
+
+    def __del__(self) -> None: ...
+
 class PlannedResource(Adaptor):
     """Serves a repeated sequence of requests at planned offsets."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import fields
-from typing import TypeVar
+from typing import Any, SupportsIndex, TypeVar, overload
 
 Row = TypeVar("Row")
 Class = TypeVar("Class", bound=type)
@@ -18,6 +18,15 @@ class Rows(tuple[Row, ...]):
     """A tuple of results whose text stays short however many there are; HTML is a table of them."""
 
     __slots__ = ()
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Row: ...
+    @overload
+    def __getitem__(self, index: "slice[Any, Any, Any]") -> "Rows[Row]": ...
+    def __getitem__(self, index: "SupportsIndex | slice[Any, Any, Any]") -> "Row | Rows[Row]":
+        """Return a row, or some of the rows, which show as a table too."""
+        found = super().__getitem__(index)
+        return Rows(found) if isinstance(index, slice) else found
 
     def __repr__(self) -> str:
         """Return the number of rows, and the names of the first."""

@@ -33,6 +33,7 @@ from tightship.resource import (
     HostResource,
     LimitingResource,
     MemoryResource,
+    PythonResource,
     RegionResource,
     SegmentResource,
     SlabResource,
@@ -43,6 +44,21 @@ from tightship.resource import (
 )
 
 REGION_BYTES = 1 << 16
+
+
+class OverInPython(PythonResource):
+    """A resource of Python that takes its blocks from another."""
+
+    def __init__(self, upstream: MemoryResource) -> None:
+        super().__init__()
+        self.upstream = upstream
+
+    def do_allocate(self, size_bytes: int, alignment: int) -> int:
+        return self.upstream.allocate(size_bytes, alignment)
+
+    def do_deallocate(self, address: int, size_bytes: int, alignment: int) -> None:
+        self.upstream.deallocate(address, size_bytes, alignment)
+
 
 FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
 """Folder of mapped files; in memory if possible, because that is faster."""
@@ -102,6 +118,7 @@ RESOURCES: dict[str, Callable[[MemoryResource], MemoryResource]] = {
         ),
     ),
     "callback": lambda upstream: CallbackResource(upstream.allocate, upstream.deallocate),
+    "python": OverInPython,
     "checking": lambda upstream: TrackingResource(
         GuardedResource(
             LimitingResource(FreeListResource(upstream), REGION_BYTES), quarantine_bytes=1024

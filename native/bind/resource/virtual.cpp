@@ -6,9 +6,9 @@
 #include "traverse.hpp"
 
 #include "tightship/os/limits.hpp"
-#include "tightship/resource/adaptor/planned.hpp"
 #include "tightship/resource/virtual/chunked_resource.hpp"
 #include "tightship/resource/virtual/failing_device.hpp"
+#include "tightship/resource/virtual/growing_resource.hpp"
 #include "tightship/resource/virtual/host_device.hpp"
 #include "tightship/resource/virtual/shared_device.hpp"
 #include "tightship/resource/virtual/stealing_resource.hpp"
@@ -29,6 +29,7 @@ namespace {
 
 using resource::ChunkedVirtualResource;
 using resource::FailingDevice;
+using resource::GrowingVirtualResource;
 using resource::HostDevice;
 using resource::MemoryResource;
 using resource::PagedDevice;
@@ -291,22 +292,44 @@ void resources(nb::module_ &module) {
             "Set the size of chunks made from now on; cached chunks are given back.");
 }
 
+std::chrono::nanoseconds nanoseconds(const char *name, double seconds) {
+    if (!(seconds >= 0))
+        throw resource::Misuse("`" + std::string(name) + "` must be 0 or more.");
+    return std::chrono::nanoseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e9));
+}
+
+void growing_resource(nb::module_ &module) {
+    using Settings = StealingVirtualResource::Settings;
+    nb::class_<GrowingVirtualResource, VirtualResource>(
+        module, "GrowingVirtualResource", nb::type_slots(virtual_slots),
+        "Page stealing in pages from 16 KiB, while little is live, to 2 MiB.")
+        .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
+        .def(
+            "__init__",
+            [](GrowingVirtualResource *self, const std::shared_ptr<HostDevice> &device,
+               std::optional<Amount> max, double idle, double patience) {
+                Settings settings{.idle = nanoseconds("idle_s", idle),
+                                  .patience = nanoseconds("patience_s", patience)};
+                if (max)
+                    settings.max_bytes = at_least(1, "max_bytes", *max);
+                new (self) GrowingVirtualResource(own_device(device), settings);
+            },
+            "device"_a, nb::kw_only(), "max_bytes"_a.none() = nb::none(), "idle_s"_a = 10.0,
+            "patience_s"_a = 1.0,
+            "Map private memory, at most `max_bytes`, in pages of a size that follows what is\n"
+            "live. The others as for `StealingVirtualResource`.");
+}
+
 void stealing_resource(nb::module_ &module) {
     using Settings = StealingVirtualResource::Settings;
-    const auto nanoseconds = [](const char *name, double seconds) {
-        if (!(seconds >= 0))
-            throw resource::Misuse("`" + std::string(name) + "` must be 0 or more.");
-        return std::chrono::nanoseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e9));
-    };
     nb::class_<StealingVirtualResource, VirtualResource>(
         module, "StealingVirtualResource", nb::type_slots(virtual_slots),
         "Blocks of any size from one range of addresses; free pages move to where they are needed.")
         .def("__del__", collect_virtual, nb::sig(kCollectedSignature))
         .def(
             "__init__",
-            [nanoseconds](StealingVirtualResource *self, Device device, Amount page,
-                          std::optional<Amount> max, Amount keep, double idle, double patience,
-                          const nb::kwargs &old) {
+            [](StealingVirtualResource *self, Device device, Amount page, std::optional<Amount> max,
+               Amount keep, double idle, double patience, const nb::kwargs &old) {
                 for (const auto &[name, value] : old)
                     (current_parameter("StealingVirtualResource", name) == "idle_s" ? idle
                                                                                     : patience) =
@@ -330,54 +353,6 @@ void stealing_resource(nb::module_ &module) {
             "before further memory is made.");
 }
 
-using resource::PlannedRequest;
-using resource::PlannedResource;
-using resource::RecordedRequest;
-
-using Row = std::tuple<Count, Count, std::optional<Count>>;
-using RecordedRow = std::tuple<size_t, size_t, size_t, std::optional<size_t>>;
-
-std::vector<RecordedRow> recorded(const PlannedResource &self) {
-    std::vector<RecordedRow> rows;
-    for (const RecordedRequest &request : self.recorded())
-        rows.emplace_back(request.size_bytes, request.alignment, request.start_step,
-                          request.stop_step == SIZE_MAX ? std::nullopt
-                                                        : std::optional(request.stop_step));
-    return rows;
-}
-
-void set_plan(PlannedResource &self, const std::vector<Row> &rows, Count capacity,
-              Count alignment) {
-    std::vector<PlannedRequest> requests;
-    for (const auto &[size, boundary, offset] : rows)
-        requests.push_back({at_least(1, "size_bytes", size), power_of_two("alignment", boundary),
-                            offset ? at_least(0, "offset_bytes", *offset) : SIZE_MAX});
-    self.set_plan(std::move(requests), at_least(0, "capacity_bytes", capacity),
-                  power_of_two("alignment", alignment));
-}
-
-void planned_resource(nb::module_ &module) {
-    nb::class_<PlannedResource, resource::Adaptor>(
-        module, "PlannedResource", "Serves a repeated sequence of requests at planned offsets.")
-        .def(nb::init<std::shared_ptr<MemoryResource>>(), "upstream"_a)
-        .def("restart", &PlannedResource::restart,
-             "Begin an iteration: the plan's first request is expected next.")
-        .def("recorded", &recorded,
-             "List requests since `restart`: size, alignment, step of allocation, step of freeing "
-             "or\nNone. Steps count allocations and frees.")
-        .def("set_plan", &set_plan, "requests"_a, "capacity_bytes"_a, "alignment"_a,
-             "Expect requests of a size, alignment and offset each (None: upstream serves it), "
-             "within\n`capacity_bytes` of upstream.\n\nRaises OutOfMemoryError if upstream refuses "
-             "these; InputError if a block of the previous\nplan is live, or a request is outside.")
-        .def_prop_ro("hit_count", &PlannedResource::hit_count, "Requests that matched the plan.")
-        .def_prop_ro("surprise_count", &PlannedResource::surprise_count,
-                     "Requests that did not match, or whose place was taken; upstream served them.")
-        .def_prop_ro("planned_count", &PlannedResource::planned_count,
-                     "Live blocks at planned offsets.")
-        .def_prop_ro("capacity_bytes", &PlannedResource::capacity_bytes,
-                     "Bytes of the plan; 0 without one.");
-}
-
 } // namespace
 
 void virtual_resources(nb::module_ &module) {
@@ -391,6 +366,7 @@ void virtual_resources(nb::module_ &module) {
     statistics(module);
     resources(module);
     stealing_resource(module);
+    growing_resource(module);
     planned_resource(module);
     cuda_resources(module);
 }

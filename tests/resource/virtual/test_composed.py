@@ -4,6 +4,7 @@ from tightship.errors import InputError, OutOfMemoryError
 from tightship.resource import BinningResource
 from tightship.resource.virtual import (
     ChunkedVirtualResource,
+    GrowingVirtualResource,
     HostDevice,
     SharedDevice,
     StealingVirtualResource,
@@ -18,6 +19,17 @@ def test_the_default_steals_pages_of_the_process():
     assert isinstance(made, StealingVirtualResource)
     made.deallocate(made.allocate(100), 100)
     assert made.virtual_statistics().physical_bytes == PAGE_BYTES
+
+
+def test_pages_of_the_process_grow_with_what_is_live_if_no_size_is_given():
+    made = virtual_resource()
+    assert isinstance(made, GrowingVirtualResource)
+    made.deallocate(made.allocate(100), 100)
+    assert made.virtual_statistics().physical_bytes == 16 << 10
+    other = virtual_resource(SharedDevice())
+    assert isinstance(other, StealingVirtualResource)
+    other.deallocate(other.allocate(100), 100)
+    assert other.virtual_statistics().physical_bytes == 2 << 20
 
 
 def test_the_seeds_policy_has_chunks_of_its_own_size():

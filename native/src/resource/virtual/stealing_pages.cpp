@@ -75,14 +75,23 @@ bool StealingVirtualResource::gather(size_t count, const Request &request, const
 
 /// Returns how many pages the budget still allows.
 size_t StealingVirtualResource::creatable_count() const {
-    const size_t held_bytes = std::min(settings_.max_bytes, statistics_.physical_bytes);
+    const size_t all_bytes = settings_.total != nullptr
+                                 ? settings_.total->now_bytes.load(std::memory_order_relaxed)
+                                 : statistics_.physical_bytes;
+    const size_t held_bytes = std::min(settings_.max_bytes, all_bytes);
     return (settings_.max_bytes - held_bytes) / settings_.page_bytes;
 }
 
 bool StealingVirtualResource::create() {
-    auto page = device_->create_physical_memory(settings_.page_bytes);
-    if (page == nullptr)
+    PhysicalTotal *const total = settings_.total.get();
+    if (total != nullptr && !total->add(settings_.page_bytes, settings_.max_bytes))
         return false;
+    auto page = device_->create_physical_memory(settings_.page_bytes);
+    if (page == nullptr) {
+        if (total != nullptr)
+            total->subtract(settings_.page_bytes);
+        return false;
+    }
     pages_.push_back(std::move(page));
     ++statistics_.created_count;
     statistics_.physical_bytes += settings_.page_bytes;
@@ -204,6 +213,8 @@ size_t StealingVirtualResource::release(size_t left_bytes) {
     const size_t going = std::min(count, pages_.size());
     pages_.resize(pages_.size() - going);
     statistics_.physical_bytes -= going * page_bytes;
+    if (settings_.total != nullptr)
+        settings_.total->subtract(going * page_bytes);
     statistics_.released_count += going;
     return going * page_bytes;
 }

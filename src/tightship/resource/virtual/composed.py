@@ -6,6 +6,7 @@ from tightship._core import (
     BinningResource,
     ChunkedVirtualResource,
     CompositeResource,
+    GrowingVirtualResource,
     HostDevice,
     HostResource,
     MemoryResource,
@@ -40,7 +41,9 @@ def virtual_resource(
         device: Device whose memory is used; None for the process's own.
         policy: `"stealing"` moves free pages to a request; `"chunked"` maps whole physical chunks,
             and has no budget.
-        page_bytes: Size of a page, by default `PAGE_BYTES`, or of a chunk, `CHUNK_BYTES`.
+        page_bytes: Size of a page, or of a chunk, by default `CHUNK_BYTES`. Pages of the process's
+            own memory are by default the larger the more is live, from 16 KiB to `PAGE_BYTES`;
+            those of another device `PAGE_BYTES`.
         max_bytes: Most bytes of the device's memory at any time; None for no limit.
         small_bytes: Largest request that a composite over host memory beside the pages serves, for
             which `SMALL_REGION_BYTES` of addresses are reserved; 0 for no composite.
@@ -53,8 +56,11 @@ def virtual_resource(
     device = device or HostDevice()
     largest_bytes = parse_bytes(small_bytes, "small_bytes", 0)
     policy = _current(policy)
-    if policy == "stealing":
-        made: MemoryResource = StealingVirtualResource(
+    made: MemoryResource
+    if policy == "stealing" and page_bytes is None and isinstance(device, HostDevice):
+        made = GrowingVirtualResource(device, max_bytes=max_bytes)
+    elif policy == "stealing":
+        made = StealingVirtualResource(
             device, page_bytes=PAGE_BYTES if page_bytes is None else page_bytes, max_bytes=max_bytes
         )
     elif max_bytes is None:

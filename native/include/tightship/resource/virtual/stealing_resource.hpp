@@ -7,9 +7,30 @@
 #include "tightship/resource/virtual/virtual_resource.hpp"
 
 #include <array>
+#include <atomic>
 #include <map>
 
 namespace tightship::resource {
+
+/// Physical memory of several resources together: now and at most so far, in bytes.
+struct PhysicalTotal {
+    std::atomic<size_t> now_bytes{0}, peak_bytes{0};
+
+    /// Adds bytes unless there would be more than `max_bytes`; returns whether it did.
+    bool add(size_t size_bytes, size_t max_bytes) {
+        size_t before = now_bytes.load(std::memory_order_relaxed);
+        do {
+            if (before > max_bytes || size_bytes > max_bytes - before)
+                return false;
+        } while (!now_bytes.compare_exchange_weak(before, before + size_bytes));
+        size_t peak = peak_bytes.load(std::memory_order_relaxed);
+        while (peak < before + size_bytes &&
+               !peak_bytes.compare_exchange_weak(peak, before + size_bytes)) {
+        }
+        return true;
+    }
+    void subtract(size_t size_bytes) { now_bytes -= size_bytes; }
+};
 
 /// Serves a request from the smallest free block that is large enough. If there is none, free pages
 /// within other blocks are unmapped and mapped next to the free block, or into the hole, that needs
@@ -26,6 +47,8 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
         std::chrono::nanoseconds idle = std::chrono::seconds(10); ///< before others go back
         /// Time that a request waits for work in its way before more memory is created instead.
         std::chrono::nanoseconds patience = std::chrono::seconds(1);
+        /// Total that `max_bytes` bounds; null for that of this resource alone.
+        std::shared_ptr<PhysicalTotal> total = nullptr;
     };
 
     explicit StealingVirtualResource(std::shared_ptr<PagedDevice> device);
