@@ -246,6 +246,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " model.session_options model.session_pool model.sessions frontend.gguf_letters text"
     ),
     "model.loaded": "_core errors graph engine model.feeds model.bound_run model.session_opener",
+    "model.late_model": "_core errors graph engine model.loaded",
     "memory": "errors engine model",
     "loading": "loading.entry",
     "loading.budget": "errors quantity engine.plan.memory_plan",

@@ -27,6 +27,8 @@ def command_line() -> int:
     _open_what_is_closed()
     if sys.argv[1:2] == ["serve"]:
         _decline_huge_pages()
+    if sys.argv[1:2] in (["chat"], ["generate"]):
+        _decline_threads()
     try:
         from tightship.cli.main import command_line
 
@@ -74,6 +76,14 @@ def _decline_huge_pages() -> None:
     many sizes slowly grows. NumPy reads the setting when it is imported.
     """
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
+
+
+def _decline_threads() -> None:
+    """Keep NumPy's BLAS from starting threads, unless the environment says otherwise.
+
+    They would look for work for 30 ms of a processor each, and language models give them none.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _open_what_is_closed() -> None:

@@ -18,7 +18,6 @@ class Opened:
     """Session of the model that options name, and what answers get."""
 
     session: Session
-    peak_bytes: int
     answer: dict[str, Any]
 
 
@@ -48,7 +47,7 @@ def opened(options: argparse.Namespace, limit_bytes: int | None) -> Iterator[Ope
         tokenizer = model.tokenizer
         length = options.context or min(CONTEXT, tokenizer.longest_context or CONTEXT)
         with model.session(length, cache=options.cache) as session:
-            yield Opened(session, model.plan.peak_bytes, answer)
+            yield Opened(session, answer)
 
 
 def check_template(opened: Opened, path: str) -> None:

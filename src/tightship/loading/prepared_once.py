@@ -24,7 +24,7 @@ Loaded = TypeVar("Loaded")
 Caller = Callable[..., Any]
 """Function that calls another with some arguments, as `ReadingProcess.call` does."""
 
-WRITTEN = "3"
+WRITTEN = "4"
 """Version of the content that one version of Tightship writes; raised when that changes."""
 
 

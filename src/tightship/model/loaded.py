@@ -395,5 +395,5 @@ class Model(SessionOpener):
         return self.plan._repr_html_()
 
     def __repr__(self) -> str:
-        state = "closed" if self._programs is None else f"peak {self.plan.peak_bytes} bytes"
+        state = "closed" if self.is_closed else f"peak {self.plan.peak_bytes} bytes"
         return f"<tightship.Model {self.plan.model}: {state}>"

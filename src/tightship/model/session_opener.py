@@ -1,7 +1,7 @@
 """Part of `Model` that opens sessions."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +12,7 @@ from tightship.engine.compile.input_shapes import Key
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.run.limits import Limits
+from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
 from tightship.graph import DType, Shape
 from tightship.public_calls import explains_memory, public_methods
@@ -54,6 +55,31 @@ class SessionOpener:
 
     def _open(self) -> ProgramCache:
         raise NotImplementedError
+
+    def _check_open(self) -> None:
+        """Check that the model is not closed.
+
+        Raises:
+            InputError: It is.
+        """
+        self._open()
+
+    @property
+    def _name(self) -> str:
+        """Name of the model in reports."""
+        return self.plan.model
+
+    def _types(self) -> dict[str, DType]:
+        """Return the element types of the inputs."""
+        return {name: dtype for name, (dtype, _) in self.input_types.items()}
+
+    def _outputs(self) -> Mapping[str, Shape | None]:
+        """Return the shapes of outputs for any inputs."""
+        return self.known_output_shapes
+
+    def _packed(self) -> Sequence[PackedCopy]:
+        """Return the packed weights of the model's own program."""
+        return self._open().packed_weights
 
     @explains_memory("a session of a model")
     def session(
@@ -131,7 +157,7 @@ class SessionOpener:
         if self._tokenizer is None:
             if self._file is None or not self.has_texts:
                 raise InputError(
-                    f"`{self.plan.model}` has no vocabulary; only GGUF files have. Load one, or "
+                    f"`{self._name}` has no vocabulary; only GGUF files have. Load one, or "
                     "give numbers of tokens."
                 )
             from tightship.text.tokenizer import Tokenizer
@@ -147,17 +173,22 @@ class SessionOpener:
         """
         from tightship.model.sessions import Sessions, StepSource  # few models have sessions
 
-        self._open()
+        self._check_open()
         if self._variants is None:
             raise InputError(
-                f"All shapes of `{self.plan.model}` are fixed; a session needs a decoder whose "
+                f"All shapes of `{self._name}` are fixed; a session needs a decoder whose "
                 "number of tokens is open."
             )
         if self._sessions is None:
             stored = self._variants if isinstance(self._variants, StepSource) else None
-            name, limit, used = self.plan.model, self._limit_bytes, self.plan.peak_bytes
+            used = 0 if self._limit_bytes is None else self.plan.peak_bytes
             self._sessions = Sessions(
-                self._decoder_file, stored, name, limit, used, self._find_tokenizer
+                self._decoder_file,
+                stored,
+                self._name,
+                self._limit_bytes,
+                used,
+                self._find_tokenizer,
             )
         return self._sessions
 
@@ -172,9 +203,8 @@ class SessionOpener:
 
         assert self._variants is not None, "sessions have a model with symbolic lengths"
         source = self._variants.source()
-        types = {name: dtype for name, (dtype, _) in self.input_types.items()}
-        declared = Declared(source.declared, self.known_output_shapes, types)
-        return DecoderFile(source, declared, source.packed or self._open().packed_weights)
+        declared = Declared(source.declared, self._outputs(), self._types())
+        return DecoderFile(source, declared, source.packed or self._packed())
 
     def _run_growing(
         self, key: Key, inputs: Mapping[str, ArrayLike], outputs: "Mapping[str, Array]",

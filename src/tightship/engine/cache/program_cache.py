@@ -68,16 +68,18 @@ class ProgramCache:
         variants: ShapeSpecializer | None = None,
         progress: Progress | None = None,
         packed: Sequence[PackedCopy] = (),
+        store: WeightStore | None = None,
     ) -> None:
         """Build the first program.
 
         Its weights are held until the cache is closed; if `packed` is given, all of those are.
+        `store` may have some of its own weights already.
         """
         self.first_plan = first.plan
         self._bounds = bounds
         self._variants = variants
-        self.resource = HostResource()
-        self._store = WeightStore(self.resource)
+        self._store = WeightStore(HostResource()) if store is None else store
+        self.resource = self._store.resource
         self._store.adopt(packed)
         self._is_mapped = bool(packed)
         kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)

@@ -52,6 +52,11 @@ class KeptProgram(StoredModel):
         self._weights = tuple(self._make(self.steps))
         self.weights_bytes = aligned_offsets(self._weights)[1]
 
+    @property
+    def weights(self) -> Sequence[PackedWeight]:
+        """Weights of the program, in order."""
+        return self._weights
+
     def _given(self) -> Sequence[PackedWeight]:
         return self._weights
 

@@ -136,7 +136,8 @@ def save_kept(
     program = program_json(compiled.placement, list(range(len(lowered.weights))), recipes, amounts)
     shapes = [[name, list(shape)] for name, shape in key_of(lowered)]
     named, needs = (compiled.name, dict(compiled.key)), _needs_library(recipes)
-    stored = {"shapes": shapes, "program": program}
+    place = recipes.text(json.dumps(program, separators=(",", ":")).encode())
+    stored = {"shapes": shapes, "program": place}
     said = _text(named, [stored], compatibility, (), recipes, needs=needs)
     with path.open("wb") as file:
         file.write(bytes(PAGE_BYTES))

@@ -131,7 +131,7 @@ def _steps(model: StoredModel) -> StoredSteps:
     inputs, outputs, types, sizes, digest = fields.record(
         model.steps, "inputs", "outputs", "types", "sizes", "digest"
     )
-    declared = Declared(shapes_of(inputs), shapes_of(outputs), _types(types))
+    declared = Declared(shapes_of(inputs), shapes_of(outputs), types_of(types))
     found = StoredSteps(model, declared, fields.integers(sizes), fields.text(digest))
     if declared.types.keys() != declared.inputs.keys():
         raise MalformedError("its inputs do not have a type each")
@@ -177,7 +177,12 @@ def _shape(value: object) -> Shape | None:
                   for d in fields.items(value)])  # fmt: skip
 
 
-def _types(value: object) -> dict[str, DType]:
+def types_of(value: object) -> dict[str, DType]:
+    """Read element types by name, each as `DType` names it.
+
+    Raises:
+        MalformedError: The value is something else.
+    """
     rows = [fields.items(row, 2) for row in fields.items(value)]
     named = {fields.text(name): fields.text(dtype) for name, dtype in rows}
     if not DTYPES.keys() >= set(named.values()):

@@ -9,10 +9,11 @@ from tightship.engine.compile.compile_graph import ModelSource, Settings, name_o
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.weights.weight_store import Progress
-from tightship.errors import CapacityError
-from tightship.loading.kept.programs import KeptPrograms
+from tightship.errors import CapacityError, FormatError
+from tightship.loading.kept.programs import KeptPrograms, OwnProgram
 from tightship.loading.kept.variants import LateVariants
 from tightship.model import Model
+from tightship.model.late_model import LateModel, LateProgram
 
 if TYPE_CHECKING:
     from tightship.engine.template.variants import Variants
@@ -37,30 +38,42 @@ def load_kept(
     keep = partial(_keep, kept, bounds)
     if found is None:
         return keep, None
-    compiled, inputs, outputs = found
-    if bounds.limit_bytes is not None:
-        from tightship.loading.budget import check_budget  # few models have a limit
+    late = LateVariants(kept, replace(settings, shapes=None), found.inputs, found.outputs, bounds,
+                        partial(_variants, model, settings, bounds))  # fmt: skip
+    own = LateProgram(name_of(model), found.types, found.kept.weights, partial(_read, found, late))
+    if bounds.limit_bytes is None:
+        return keep, LateModel(own, bounds, late, progress)
+    from tightship.loading.budget import check_budget  # few models have a limit
 
-        try:
-            check_budget(compiled.plan, bounds.limit_bytes, bounds.dynamic_bytes, None)
-        except CapacityError:
-            return keep, None
-
-    def read() -> "Variants":
-        from tightship.loading.opening import open_for
-        from tightship.loading.unprepared import variants_of
-
-        source, resolved = open_for(model, settings)
-        variants = variants_of(source, name_of(model), resolved, bounds)
-        assert variants is not None, "a program is kept of files with open lengths"
-        return variants
-
-    own = replace(settings, shapes=None)
-    late = LateVariants(kept, own, inputs, outputs, bounds, read)
+    compiled = own.read()
+    try:
+        check_budget(compiled.plan, bounds.limit_bytes, bounds.dynamic_bytes, None)
+    except CapacityError:
+        return keep, None
     loaded = Model(compiled, bounds, late, progress)
-    del compiled, found
+    del compiled
     release_unused()
     return keep, loaded
+
+
+def _variants(model: ModelSource, settings: Settings, bounds: Bounds) -> "Variants":
+    """Read the model's file."""
+    from tightship.loading.opening import open_for
+    from tightship.loading.unprepared import variants_of
+
+    source, resolved = open_for(model, settings)
+    variants = variants_of(source, name_of(model), resolved, bounds)
+    assert variants is not None, "a program is kept of files with open lengths"
+    return variants
+
+
+def _read(found: OwnProgram, late: LateVariants) -> CompiledModel:
+    """Return the program of loading, made anew if the library has other kernels now."""
+    try:
+        return found.kept.compiled()
+    except FormatError:
+        weights = {weight.name: [weight] for weight in found.kept.weights}
+        return late.prepare(dict(found.kept.keys[0]), weights)
 
 
 def _keep(

@@ -15,9 +15,9 @@ from tightship.engine.stored import fields
 from tightship.engine.stored.compatibility import Compatibility
 from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.kept import KeptProgram
-from tightship.engine.stored.steps import shapes_json, shapes_of
+from tightship.engine.stored.steps import shapes_json, shapes_of, types_of
 from tightship.errors import FormatError, InputError
-from tightship.graph import Mapped, MappedFile, Shape
+from tightship.graph import DType, Mapped, MappedFile, Shape
 from tightship.graph.row_by_row import RowByRow
 from tightship.loading.kept.weights import weights_json, weights_of
 from tightship.loading.prepared_once import WRITTEN, place_of
@@ -82,16 +82,15 @@ class KeptPrograms:
             return None
         return KeptPrograms(path, settings, cache, {path.name: file})
 
-    def own(self) -> tuple[CompiledModel, Shapes, Shapes] | None:
-        """Return the program of loading, with the shapes of inputs and outputs that are declared.
-
-        None if it is not kept.
-        """
-        return self._find(OWN, _own)
+    def own(self) -> "OwnProgram | None":
+        """Return the program of loading; None if it is not kept."""
+        return self._find(OWN, OwnProgram.of)
 
     def add_own(self, compiled: CompiledModel, inputs: Shapes, outputs: Shapes) -> None:
         """Keep the program of loading, which was lowered with recipes recorded."""
-        self._add(OWN, compiled, [shapes_json(inputs), shapes_json(outputs)])
+        own = compiled.placement.lowered.inputs
+        types = [[name, operand.dtype.value] for name, operand in own.items()]
+        self._add(OWN, compiled, [shapes_json(inputs), shapes_json(outputs), types])
 
     def program(self, facts: Mapping[str, str], make: Make) -> CompiledModel:
         """Return the program of some facts, which is made and kept if it was not.
@@ -194,10 +193,32 @@ def _said(file: MappedFile) -> str:
     return ":".join(map(str, file.facts or ()))
 
 
-def _own(kept: KeptProgram) -> tuple[CompiledModel, Shapes, Shapes]:
-    declared = fields.record(kept.about, "files", "weights", "declared")[2]
-    try:
-        inputs, outputs = map(shapes_of, fields.items(declared, 2))
-    except MalformedError as error:
-        raise FormatError(f"`{kept.path}` is damaged: {error}.") from None
-    return kept.compiled(), inputs, outputs
+@dataclass(frozen=True, slots=True)
+class OwnProgram:
+    """Program of loading, and what its file declares.
+
+    Attributes:
+        kept: The program.
+        inputs: Shapes of the inputs.
+        outputs: Shapes of the outputs.
+        types: Element types of the inputs.
+    """
+
+    kept: KeptProgram
+    inputs: Shapes
+    outputs: Shapes
+    types: Mapping[str, DType]
+
+    @staticmethod
+    def of(kept: KeptProgram) -> "OwnProgram":
+        """Read what the file declares.
+
+        Raises:
+            FormatError: The entry is damaged.
+        """
+        try:
+            declared = fields.record(kept.about, "files", "weights", "declared")[2]
+            inputs, outputs, types = fields.items(declared, 3)
+            return OwnProgram(kept, shapes_of(inputs), shapes_of(outputs), types_of(types))
+        except MalformedError as error:
+            raise FormatError(f"`{kept.path}` is damaged: {error}.") from None
