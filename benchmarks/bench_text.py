@@ -7,7 +7,8 @@ here. Besides prompts, steps and memory:
 
 - the first token: from the start of a process, with the file in the page cache, until the logits of
   a prompt of five tokens are there, by the wall and in processor time; and `tightship generate`,
-  which has a vocabulary too, until it has printed one token and ended;
+  which has a vocabulary too, until it has printed one token and ended. The round that keeps
+  programs is left out; `--anew` makes them each time;
 - sessions of one process: tokens per second of eight that step together, over those of one, and
   over the speed of a prompt of 512.
 """
@@ -31,7 +32,8 @@ from benchmarks.bench_llama import CONTEXTS, SPEED_CONTEXT, Files, Turns, conten
 PROMPT = 5
 TOGETHER, PAST, STEPS = 8, 128, 33
 SHARED, UNREPACKED = "tightship-shared", "llama.cpp-unrepacked"
-COMMANDS = {"tightship generate": (), "tightship generate --share": ("--share",)}
+COMMANDS = {"tightship generate": (), "tightship generate --share": ("--share",),
+            "tightship generate --anew": ("--anew",)}  # fmt: skip
 
 
 def main() -> None:

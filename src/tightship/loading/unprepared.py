@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 
@@ -58,6 +59,7 @@ def load_anew(
         check_limit(prepared.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
     further: ShapeSpecializer | None = variants
     if keep is not None and variants is not None:
+        prepared = replace(prepared, stated=prepared.plan)  # it is compared with others once
         further = keep(prepared, variants)
     loaded = Model(prepared, bounds, further, progress)
     del prepared  # it has the last references to descriptions of primitives

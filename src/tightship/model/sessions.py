@@ -119,8 +119,7 @@ class Sessions:
         programs = self._programs.get(choices) or self._programs_of(choices)
         with self._opening:
             self._check(programs, options.pool, copies)
-        programs.program(programs.chunk)
-        programs.program(1)
+        programs.make_ends(with_largest=self.limit_bytes is not None)
         self._programs[choices] = programs
         self._forget_idle()
         return programs

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightship._core import SessionState, TokenSteps
-from tightship.engine.program.program import Operand, Space
+from tightship.engine.program.program import Lowered, Operand, Space
 from tightship.engine.run.arena import FixedArrays
 from tightship.engine.run.executable import Executable, NativeSegment
 from tightship.engine.run.output_buffer_pool import LARGE_BYTES, OutputBufferPool
@@ -21,6 +21,30 @@ from tightship.model.feeds import Array
 
 PAST_LENGTH = "past_length"
 NO_INPUTS: Mapping[str, Array] = MappingProxyType({})
+
+
+def cache_slots(lowered: Lowered, decoder: Decoder) -> tuple[dict[int, str], dict[str, int], bool]:
+    """Find where a program has caches.
+
+    Returns:
+        Names of caches by the slots of inputs, and of outputs that are written over them; slots of
+        the other outputs by the names of caches; whether all caches are written by kernels that
+        append.
+    """
+    caches: dict[int, str] = {}
+    copied: dict[str, int] = {}
+    uses = SlotUses.of(lowered)
+    for cache in decoder.caches:
+        past, present = cache.pair.past, cache.pair.present
+        caches[lowered.inputs[past].slot] = past
+        target = lowered.outputs[present].slot
+        if uses.why_unsafe(present, past):
+            copied[past] = target
+        else:
+            caches[target] = past
+    written = [writers for slot in caches if (writers := uses.writers.get((Space.EXTERNAL, slot)))]
+    kernels = {lowered.steps[step].implementation for steps in written for step in steps}
+    return caches, copied, not copied and kernels <= {"append"}
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -51,22 +75,7 @@ class StepPlaces:
     def of(executable: Executable, decoder: Decoder) -> "StepPlaces":
         """Find the slots of a program, and which outputs may be written over caches."""
         lowered = executable.placement.lowered
-        caches: dict[int, str] = {}
-        copied: dict[str, int] = {}
-        uses = SlotUses.of(lowered)
-        for cache in decoder.caches:
-            past, present = cache.pair.past, cache.pair.present
-            caches[lowered.inputs[past].slot] = past
-            target = lowered.outputs[present].slot
-            if uses.why_unsafe(present, past):
-                copied[past] = target
-            else:
-                caches[target] = past
-        written = [
-            writers for slot in caches if (writers := uses.writers.get((Space.EXTERNAL, slot)))
-        ]
-        kernels = {lowered.steps[step].implementation for steps in written for step in steps}
-        appends = not copied and kernels <= {"append"}
+        caches, copied, appends = cache_slots(lowered, decoder)
         logits = lowered.outputs[decoder.logits].slot
         besides = feeds.Besides.of(lowered, caches)
         results = tuple(

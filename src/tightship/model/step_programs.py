@@ -25,11 +25,15 @@ from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
 from tightship.model.feeds import Array
-from tightship.model.step_arrays import BoundCaches, StepPlaces
+from tightship.model.step_arrays import BoundCaches, StepPlaces, cache_slots
 from tightship.model.step_sizes import CountedWeights, lowered_steps
 
 if TYPE_CHECKING:
     from tightship.graph import Graph
+
+
+TOKENS, JOINT = "tokens", "joint"
+"""Names of the number of tokens, or of sessions, of a program that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,29 @@ class Keeping:
     keeper: ProgramKeeper
     choices: StepChoices
 
-    def program(self, name: str, count: int, make: Callable[[], CompiledModel]) -> CompiledModel:
-        """Return a program of so many tokens or sessions, as `name` says."""
+    def program(
+        self, name: str, count: int, make: Callable[[], CompiledModel], decoder: Decoder
+    ) -> CompiledModel:
+        """Return a program of so many tokens or sessions, as `name` says.
+
+        Of one for tokens it is noted whether it appends to all caches.
+        """
+
+        def note(compiled: CompiledModel) -> object:
+            if name != TOKENS:
+                return None
+            return cache_slots(compiled.placement.lowered, decoder)[2]
+
+        return self.keeper.program(self._facts(name, count), make, note)
+
+    def appends(self, steps: int) -> bool | None:
+        """Return whether the program for a number of tokens appends; None if it is not kept."""
+        found = self.keeper.noted(self._facts(TOKENS, steps))
+        return found if isinstance(found, bool) else None
+
+    def _facts(self, name: str, count: int) -> dict[str, str]:
         facts = {"context": str(self.choices.context), "session": repr(self.choices)}
-        return self.keeper.program({**facts, name: str(count)}, make)
+        return {**facts, name: str(count)}
 
 
 @dataclass(slots=True)
@@ -91,6 +114,7 @@ class StepPrograms:
     _is_closed: bool = False
     _digest: str = ""
     _appends: bool | None = None
+    _notes: dict[int, bool | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._given_count = len(self.packed)
@@ -104,11 +128,35 @@ class StepPrograms:
     def appends(self) -> bool:
         """Whether steps leave rows of the caches that they do not append alone.
 
-        Programs for one token and for the most tokens tell; both are made before a session is.
+        Programs for one token and for the most tokens tell; both are made before a session is, or
+        kept with a note of it.
         """
         if self._appends is None:
-            self._appends = all(self._places_of(size).appends for size in (self.chunk, 1))
+            self._appends = all(map(self._appends_by, (self.chunk, 1)))
         return self._appends
+
+    def _appends_by(self, steps: int) -> bool:
+        noted = None if steps in self._programs else self._noted(steps)
+        return self._places_of(steps).appends if noted is None else noted
+
+    def _noted(self, steps: int) -> bool | None:
+        """Return whether a kept program appends; None if it is not kept."""
+        if steps not in self._notes:
+            self._notes[steps] = None if self.kept is None else self.kept.appends(steps)
+        return self._notes[steps]
+
+    def make_ends(self, *, with_largest: bool) -> None:
+        """Make the programs for one token and, unless it is kept, for the most tokens.
+
+        Args:
+            with_largest: Whether that is made even if it is kept.
+
+        Raises:
+            GraphError, InputError, OutOfMemoryError: As `program`.
+        """
+        if with_largest or self._noted(self.chunk) is None:
+            self.program(self.chunk)
+        self.program(1)
 
     @property
     def digest(self) -> str:
@@ -205,7 +253,9 @@ class StepPrograms:
         def make() -> CompiledModel:
             return self._prepare(self.decoder.graph(steps, last=self.last), before)
 
-        return make() if self.kept is None else self.kept.program("tokens", steps, make)
+        if self.kept is None:
+            return make()
+        return self.kept.program(TOKENS, steps, make, self.decoder)
 
     def _prepare(self, graph: "Graph", before: PackedBefore) -> CompiledModel:
         settings = replace(self.settings, shapes=None, choice=None)
@@ -224,7 +274,9 @@ class StepPrograms:
         def make() -> CompiledModel:
             return self._prepare(joint_graph(self.decoder, count), self._packed_by_name())
 
-        return make() if self.kept is None else self.kept.program("joint", count, make)
+        if self.kept is None:
+            return make()
+        return self.kept.program(JOINT, count, make, self.decoder)
 
     def _made(self, steps: int) -> ProgramCache:
         prepared = self._prepared.pop(steps, None) or self._compiled(steps)

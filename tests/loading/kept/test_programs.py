@@ -81,6 +81,24 @@ def test_another_process_runs_the_same_program_without_the_graph(
     assert said == text
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_short_prompt_leaves_the_program_for_long_ones_alone(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    with tightship.load(path, keep_programs=False) as model:
+        session = model.session(32, chunk=8)
+        wanted = [session.step(IDS[:2]), session.step(IDS)]
+    for made in ([8, 1, 2], [1, 2]):
+        with tightship.load(path) as model:
+            session = model.session(32, chunk=8)
+            found = [session.step(IDS[:2])]
+            assert list(session._programs._programs) == made
+            fork = session.fork()
+            found.append(session.step(IDS))
+            assert session._programs.count == 3
+            assert all(map(np.array_equal, found, wanted))
+            assert np.array_equal(fork.step(IDS), wanted[1])
+
+
 def test_a_kept_program_has_the_plan_that_it_was_lowered_with(tmp_path: Path, folder: Path) -> None:
     path = model_file(tmp_path)
     found = []

@@ -22,9 +22,19 @@ class ProgramKeeper(Protocol):
     """Programs that are kept for later processes."""
 
     def program(
-        self, facts: Mapping[str, str], make: Callable[[], CompiledModel], /
+        self,
+        facts: Mapping[str, str],
+        make: Callable[[], CompiledModel],
+        note: Callable[[CompiledModel], object],
+        /,
     ) -> CompiledModel:
-        """Return the program that depends on these facts; `make` makes it if it is not kept."""
+        """Return the program that depends on these facts; `make` makes it if it is not kept.
+
+        `note` returns what is noted of it then, as JSON values.
+        """
+
+    def noted(self, facts: Mapping[str, str], /) -> object:
+        """Return what is noted of a program; None if it is not kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,6 +34,8 @@ from tightship.sha256 import hexdigest
 
 OWN: Mapping[str, str] = {"program": "its own"}
 """Facts of the program that a model is loaded with."""
+ABOUT = ("files", "weights", "noted")
+"""Members that an entry has besides its program."""
 
 Shapes = Mapping[str, Shape | None]
 Make = Callable[[], CompiledModel]
@@ -92,12 +94,15 @@ class KeptPrograms:
         types = [[name, operand.dtype.value] for name, operand in own.items()]
         self._add(OWN, compiled, [shapes_json(inputs), shapes_json(outputs), types])
 
-    def program(self, facts: Mapping[str, str], make: Make) -> CompiledModel:
+    def program(
+        self, facts: Mapping[str, str], make: Make, note: Callable[[CompiledModel], object]
+    ) -> CompiledModel:
         """Return the program of some facts, which is made and kept if it was not.
 
         Args:
             facts: All that it depends on besides the model and the settings.
             make: Makes it; its errors are raised.
+            note: Returns what is noted of it, as JSON values.
         """
         found = self._find(facts, lambda kept: kept.compiled(has_rows=False))
         if found is not None:
@@ -106,8 +111,13 @@ class KeptPrograms:
 
         with recording():
             compiled = make()
-        self._add(facts, compiled, [])
+        compiled = replace(compiled, stated=compiled.plan)  # it is compared with others once
+        self._add(facts, compiled, note(compiled))
         return compiled
+
+    def noted(self, facts: Mapping[str, str]) -> object:
+        """Return what is noted of a program, as JSON values; None if it is not kept."""
+        return self._find(facts, lambda kept: fields.record(kept.about, *ABOUT)[2])
 
     def _find(self, facts: Mapping[str, str], read: Callable[[KeptProgram], Read]) -> Read | None:
         try:
@@ -117,7 +127,7 @@ class KeptPrograms:
         except UnusableCacheError:
             return None
 
-    def _add(self, facts: Mapping[str, str], compiled: CompiledModel, declared: object) -> None:
+    def _add(self, facts: Mapping[str, str], compiled: CompiledModel, noted: object) -> None:
         """Keep a program if it can be; a full disk, or no memory to write it, keep it out."""
         from tightship.engine.stored.save import save_kept  # most processes write none
 
@@ -126,7 +136,7 @@ class KeptPrograms:
         if rows is None:
             return
         files = [[name, _said(file)] for name, file in self._files.items()]
-        about = {"files": files, "weights": rows, "declared": declared}
+        about = dict(zip(ABOUT, (files, rows, noted), strict=True))
         made = Compatibility.here(self.settings.threads, self.settings.without)
         with suppress(UnusableCacheError, InputError, MemoryError):
             self.cache.add(self._about(facts), lambda path: save_kept(path, compiled, made, about))
@@ -164,7 +174,7 @@ class KeptPrograms:
             MalformedError: What was kept of them is damaged.
             OSError: A file cannot be opened.
         """
-        files, rows, _ = fields.record(about, "files", "weights", "declared")
+        files, rows, _ = fields.record(about, *ABOUT)
         pairs = [fields.items(row, 2) for row in fields.items(files)]
         opened = [self._file(fields.text(name), fields.text(said)) for name, said in pairs]
         return weights_of(rows, opened)
@@ -217,7 +227,7 @@ class OwnProgram:
             FormatError: The entry is damaged.
         """
         try:
-            declared = fields.record(kept.about, "files", "weights", "declared")[2]
+            declared = fields.record(kept.about, *ABOUT)[2]
             inputs, outputs, types = fields.items(declared, 3)
             return OwnProgram(kept, shapes_of(inputs), shapes_of(outputs), types_of(types))
         except MalformedError as error:
