@@ -7,7 +7,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     embedding
     types, names for annotations
     budget | lengths | primitive
-    memory | loading.entry | training | cost, above loading.shared, above loading.unprepared
+    memory | loading.entry | cost, above training | loading.shared, above loading.unprepared
     loading.kept, above loading.unprepared
     loading.preparing | loading.first_shapes | loading.session_plan | loading.stored_session_plan
     loading.session_programs | loading.planned_session, above loading.opening, above
@@ -292,12 +292,12 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading.prepared_once loading.unprepared loading.kept"
     ),
     "loading.entry": (
-        "deprecated errors quantity graph resource engine model loading.activations"
-        " frontend.gguf_letters loading.kept loading.restoring loading.shared loading.unprepared"
+        "deprecated errors quantity graph resource engine model frontend training"
+        " loading.activations loading.kept loading.restoring loading.shared loading.unprepared"
     ),
     "training": (
-        "_core atomic_file deprecated errors quantity graph engine model.feeds loading.opening"
-        " safetensors training"
+        "_core atomic_file deprecated errors quantity brief graph engine model.feeds frontend"
+        " loading.opening safetensors training"
     ),
     "cost": "errors quantity graph planner view cost",
     "plug": "_core errors planner plug resource",

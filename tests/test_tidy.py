@@ -40,6 +40,7 @@ BANNED_PLACES = re.compile(
 LONG_FUNCTIONS: dict[str, str] = {}
 MANY_PARAMETERS = {
     "src/tightship/loading/entry.py:load": "the front door; all but the first are keywords",
+    "src/tightship/loading/entry.py:plan": "as `load`",
     "src/tightship/loading/preparing.py:prepare": "as `load`",
     "src/tightship/embedding/embedder.py:__init__": "as `load`",
     "src/tightship/cluster/serving.py:deployment": "as `load`",

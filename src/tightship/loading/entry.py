@@ -4,9 +4,9 @@ Modules that read, lower and plan are imported only for models that are not prep
 """
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.cache.bounds import Bounds
@@ -20,9 +20,10 @@ from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
     from tightship.engine.arenas.arena_group import ArenaGroup
-    from tightship.engine.compile.compile_graph import ModelSource, Settings
+    from tightship.engine.compile.compile_graph import ModelSource, Settings, Shapes
     from tightship.graph import Graph
     from tightship.graph.open_graphs import OpenGraphs
+    from tightship.graph.optimizer import Optimizer
     from tightship.resource import SharedArenaPool
 
 ARENAS_MAX = 64
@@ -32,20 +33,34 @@ ARENAS_MAX = 64
 @explains_memory("planning a model")
 def plan(
     model: "ModelSource",
+    example_inputs: object = None,
     *,
-    shapes: Mapping[str, Sequence[int] | int] | None = None,
+    shapes: Mapping[str, Sequence[int | str] | int] | None = None,
     threads: int | None = None,
     without: Collection[str] = (),
     activations: Literal["float32", "int8"] | None = None,
     tune: str | PathLike[str] | None = None,
+    loss: "str | Callable[..., Any] | None" = None,
+    optimizer: "Optimizer | None" = None,
+    example_labels: object = None,
+    classes_axis: int | None = None,
+    accumulate: int = 1,
+    max_memory: str | int | None = None,
+    recompute: float | None = None,
 ) -> MemoryPlan:
-    """Plan every byte that a model would take, from its file, without loading it.
+    """Plan every byte that a model would take, without loading it; with an optimizer, in training.
 
     Args:
         model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced function
-            of jax; or path of a prepared model, which contains its plan.
+            of jax; path of a prepared model, which contains its plan; or a module of torch, flax or
+            equinox, or a function of jax, with `example_inputs`. Weights without memory (torch's
+            device `meta`, `FakeTensor`, `jax.ShapeDtypeStruct`) get none.
+        example_inputs: Arguments of a module: a tensor, a tuple, or a dictionary by name. Their
+            values are not used.
         shapes: Shapes by input, or lengths by the name of a dimension, for inputs whose dimensions
-            are symbolic: `{"ids": (1, 128)}` or `{"batch": 1, "sequence": 128}`.
+            are symbolic: `{"ids": (1, 128)}` or `{"batch": 1, "sequence": 128}`. For a module of
+            torch they replace those of the examples; a text leaves a length open under that name:
+            `{"ids": ("batch", 128)}`.
         threads: Threads of each kernel, on which the plan depends; by default one, or as the model
             was prepared for.
         without: Passes to leave out, for comparison;
@@ -56,30 +71,52 @@ def plan(
         tune: File of measured choices. If it has none for this model, the model is run to measure
             one, in no more memory than without, and the choice is stored. A choice never adds
             memory. None chooses by a table, and reads no file.
+        loss: Loss of a training step, as for `train`.
+        optimizer: `Sgd` or `Adam`: plan the step that `train` runs, with all that it keeps.
+        example_labels: As for `train`.
+        classes_axis: As for `train`.
+        accumulate: As for `train`.
+        max_memory: Most memory of a training step, as for `train`.
+        recompute: Share of a training step that may be computed again, as for `train`.
 
     Raises:
+        CapacityError: A training step takes more than `max_memory`.
         FormatError: The file is not an ONNX model, or ends early; `tune` is not a file of choices.
             A prepared model is damaged, or was made for another environment.
         GraphError: The graph is not valid, or has an operator that no kernel can run.
-        InputError: `shapes`, `threads`, `without` or `activations` do not fit.
+        InputError: An argument does not fit the model or another.
     """
+    if optimizer is not None:
+        from tightship.training.model_step import StepSource
+        from tightship.training.step_graph import Objective
+        from tightship.training.step_plan import model_step_plan
+        from tightship.training.train import terms_of
+
+        name = loss if isinstance(loss, str) else ""
+        objective = Objective(name, classes_axis=classes_axis, accumulate=accumulate)
+        count = 1 if threads is None else threads
+        step = StepSource(model, loss, objective, shapes, count, example_inputs, example_labels)
+        return model_step_plan(step, terms_of(count, without, max_memory, recompute), optimizer)
+    _refuse_training(loss, example_labels, max_memory, recompute)
     without = _passes(without)
-    if holds_prepared(model):
+    source, lengths = _opened(model, example_inputs, shapes)
+    if holds_prepared(source):
         from tightship.loading.restoring import Asked, plan_prepared
 
-        asked = Asked(shapes, threads, without, activations)
-        return plan_prepared(_untuned_path(model, tune), asked)
+        asked = Asked(lengths, threads, without, activations)
+        return plan_prepared(_untuned_path(source, tune), asked)
     from tightship.loading.unprepared import plan_anew
 
-    without = _chosen(model, without, activations)
-    return plan_anew(model, _settings(shapes, threads, without), tune)
+    without = _chosen(source, without, activations)
+    return plan_anew(source, _settings(lengths, threads, without), tune)
 
 
 @explains_memory("loading a model")
 def load(
     model: "ModelSource",
+    example_inputs: object = None,
     *,
-    shapes: Mapping[str, Sequence[int] | int] | None = None,
+    shapes: Mapping[str, Sequence[int | str] | int] | None = None,
     max_memory: str | int | None = None,
     dynamic_memory: str | int | None = None,
     threads: int | None = None,
@@ -99,7 +136,9 @@ def load(
 
     Args:
         model: An ONNX file's path or bytes; a program of `torch.export`, a traced function of jax;
-            or the path of a prepared model, whose weights all processes that load it share.
+            the path of a prepared model, whose weights all processes that load it share; or a
+            module of torch, flax or equinox, or a function of jax, with `example_inputs`.
+        example_inputs: As for `plan`.
         shapes: As for `plan`; unprepared models take others too when they run.
         max_memory: Most memory the process may gain by it, all that the plan has, such as
             `"512MiB"` or bytes.
@@ -129,19 +168,20 @@ def load(
     without = _passes(without)
     retention = Retention(idle_s, parse_bytes(idle_memory, "idle_memory"))
     bounds = _bounds(max_memory, dynamic_memory, programs, program_memory, retention, arena_pool)
-    if holds_prepared(model):
+    source, lengths = _opened(model, example_inputs, shapes)
+    if holds_prepared(source):
         from tightship.loading.restoring import Asked, load_prepared
 
-        path = _untuned_path(model, tune)
-        return load_prepared(path, Asked(shapes, threads, without, activations), bounds)
-    without = _chosen(model, without, activations)
-    settings = _settings(shapes, threads, without)
+        path = _untuned_path(source, tune)
+        return load_prepared(path, Asked(lengths, threads, without, activations), bounds)
+    without = _chosen(source, without, activations)
+    settings = _settings(lengths, threads, without)
     if share:
         from tightship.loading.shared import load_shared
 
-        shared = load_shared(model, settings, bounds, tune, progress)
+        shared = load_shared(source, settings, bounds, tune, progress)
         if shared is not None:
-            shared._came_from(model)
+            shared._came_from(source)
             return shared
     keep = loaded = None
     if keep_programs and tune is None and _is_gguf(model):
@@ -151,8 +191,8 @@ def load(
     if loaded is None:
         from tightship.loading.unprepared import load_anew
 
-        loaded = load_anew(model, settings, bounds, tune, progress, keep)
-    loaded._came_from(model)
+        loaded = load_anew(source, settings, bounds, tune, progress, keep)
+    loaded._came_from(source)
     return loaded
 
 
@@ -263,6 +303,41 @@ def _settings(
     from tightship.engine.compile.compile_graph import Settings
 
     return Settings(shapes, 1 if threads is None else threads, without)
+
+
+def _refuse_training(
+    loss: object, example_labels: object, max_memory: object, recompute: object
+) -> None:
+    """Refuse arguments of a training step if there is no optimizer.
+
+    Raises:
+        InputError: One is given.
+    """
+    given = {"loss": loss, "example_labels": example_labels, "max_memory": max_memory,
+             "recompute": recompute}  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"`{name}` is for a plan of a training step; give `optimizer` too, such as "
+                "`tightship.Adam(1e-3)`."
+            )
+
+
+def _opened(
+    model: "ModelSource",
+    example_inputs: object,
+    shapes: Mapping[str, Sequence[int | str] | int] | None,
+) -> "tuple[ModelSource, Shapes | None]":
+    """Open a module with its example inputs; return other models as they are."""
+    numbers = cast("Shapes | None", shapes)  # texts are for modules; `Settings` refuses others
+    if example_inputs is None and not callable(model):
+        return model, numbers
+    from tightship.frontend.modules import is_module, open_module, refuse_examples
+
+    if not is_module(model):
+        refuse_examples(model, example_inputs)
+        return model, numbers
+    return open_module(cast("Callable[..., object]", model), example_inputs, shapes)
 
 
 def _untuned_path(model: "ModelSource", tune: str | PathLike[str] | None) -> str:

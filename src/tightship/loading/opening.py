@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, Union
+from typing import TYPE_CHECKING, TypeGuard, Union, cast
 
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import (
     Declared,
     ModelSource,
+    OpenedModule,
     Settings,
     TracedFunction,
     compile_rewritten,
@@ -53,14 +54,17 @@ def open_model(model: ModelSource) -> OpenedModel:
 
             return open_program(path)
         return open_model_file(path)
+    if isinstance(model, OpenedModule):
+        return cast("OpenedModel", model)
     if isinstance(model, TracedFunction):
         from tightship.frontend.jax import JaxProgram
 
         return JaxProgram(model)
     if type(model).__name__ != "ExportedProgram":  # importing its class takes torch a second
         raise InputError(
-            "A model is a path, the bytes of an ONNX file, a program of `torch.export`, or a "
-            f"traced function of jax, not {type(model).__name__}; an `onnx.ModelProto` is given as "
+            "A model is a path, the bytes of an ONNX file, a program of `torch.export`, a traced "
+            "function of jax, or a module or function of these with `example_inputs`, not "
+            f"{type(model).__name__}; an `onnx.ModelProto` is given as "
             "`model.SerializeToString()`."
         )
     from tightship.frontend.torch import TorchProgram

@@ -50,6 +50,8 @@ def load_anew(
     source, settings = open_for(model, settings)
     if isinstance(source, OnnxFile):
         source.check_whole()
+    else:
+        source.refuse_absent()
     if tune is not None:
         settings = measure(model, settings, tune, bounds)
     variants = variants_of(source, name_of(model), settings, bounds)

@@ -1,13 +1,12 @@
 """Defines `train`, which makes a trainer from a model, a loss and an optimizer."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tightship.public_calls import explains_memory
 
 if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource
-    from tightship.graph import Graph
     from tightship.graph.optimizer import Optimizer
     from tightship.training.joint import Differentiated
     from tightship.training.planned import Terms
@@ -18,9 +17,11 @@ if TYPE_CHECKING:
 @explains_memory("training a model")
 def train(
     model: "ModelSource",
-    loss: str,
+    loss: "str | Callable[..., Any] | None",
     optimizer: "Optimizer",
     *,
+    example_inputs: object = None,
+    example_labels: object = None,
     output: str | None = None,
     labels: str = "labels",
     classes_axis: int | None = None,
@@ -40,12 +41,17 @@ def train(
     are active.
 
     Args:
-        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or its file; or a
-            traced function of jax.
+        model: Path of an ONNX file, or its bytes; a program of `torch.export`, or its file; a
+            traced function of jax; or a module of torch, flax or equinox, or a function of jax,
+            with `example_inputs`.
         loss: `"cross_entropy"` of scores and labels, which are int64 of the scores' shape without
             the axis of classes, and -100 to be ignored; `"squared_error"`, the mean of an output's
-            squared difference to its labels; or an output of the model that is a loss already.
+            squared difference to its labels; or an output of the model that is a loss already. For
+            a module also a function of its output and labels, or None if it returns its loss.
         optimizer: `Sgd` or `Adam`.
+        example_inputs: Arguments of a module: a tensor, a tuple, or a dictionary by name. Their
+            values are not used; the trainer is for their shapes.
+        example_labels: Label or tuple of labels for a function as `loss`.
         output: The output that the loss applies to; needed if the model has several.
         labels: Name of the input that the loss compares the output with; `"labels"` by default.
         classes_axis: Axis of classes in the scores of a cross entropy: 1, or the last. Scores of
@@ -79,40 +85,27 @@ def train(
         CapacityError: The step takes more than `max_memory`.
         OutOfMemoryError: The system refuses the memory.
     """
-    from tightship.training.save import saving
-    from tightship.training.step_graph import Objective, step_graph
+    from tightship.training.model_step import StepSource, model_step
+    from tightship.training.step_graph import Objective
 
-    terms = _terms(threads, without, max_memory, recompute)
-    objective = Objective(loss, output, labels, weights, classes_axis, dropout, seed, accumulate)
-    step = step_graph(_graph_of(model, shapes, threads), objective, optimizer)
-    return train_graph(step, terms, saving(model))
+    terms = terms_of(threads, without, max_memory, recompute)
+    name = loss if isinstance(loss, str) else ""
+    objective = Objective(name, output, labels, weights, classes_axis, dropout, seed, accumulate)
+    source = StepSource(model, loss, objective, shapes, threads, example_inputs, example_labels)
+    step, save = model_step(source, optimizer)
+    return train_graph(step, terms, save)
 
 
-def _terms(
+def terms_of(
     threads: int, without: Collection[str], max_memory: str | int | None, recompute: float | None
 ) -> "Terms":
+    """Return the limits of a step."""
     from tightship.deprecated import current_passes
     from tightship.quantity import parse_bytes
     from tightship.training.planned import Terms
 
     limit = None if max_memory is None else parse_bytes(max_memory, "max_memory")
     return Terms(threads, current_passes(without), limit, recompute)
-
-
-def _graph_of(
-    model: "ModelSource", shapes: Mapping[str, Sequence[int] | int] | None, threads: int
-) -> "Graph":
-    from tightship.engine.compile.compile_graph import Settings, name_of
-    from tightship.engine.stored.container import holds_prepared
-    from tightship.errors import InputError
-    from tightship.loading.opening import read_graph
-
-    if holds_prepared(model):
-        raise InputError(
-            f"`{name_of(model)}` is a prepared model, which is for inference only, because its "
-            "weights are packed for its kernels. Give the ONNX file that it was prepared from."
-        )
-    return read_graph(model, Settings(shapes, threads))
 
 
 @explains_memory("training a model")
@@ -146,7 +139,7 @@ def train_joint(
     """
     from tightship.training.joint import joint_step, refuse_saving
 
-    terms = _terms(threads, without, max_memory, recompute)
+    terms = terms_of(threads, without, max_memory, recompute)
     return train_graph(joint_step(made, optimizer, seed, accumulate), terms, refuse_saving)
 
 
@@ -162,7 +155,10 @@ def train_graph(step: "StepGraph", terms: "Terms", save: "Save") -> "Trainer":
     Raises:
         CapacityError, GraphError, OutOfMemoryError: As `train`.
     """
+    from tightship.graph.absent import refuse_absent
     from tightship.training.planned import planned
     from tightship.training.trainer import Trainer
+
+    refuse_absent((*step.held.items(), *step.graph.constants.items()))
 
     return Trainer(planned(step, terms), save)

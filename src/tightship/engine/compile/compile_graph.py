@@ -50,8 +50,29 @@ class TracedFunction(Protocol):
         """Equations of the function."""
 
 
-ModelSource = str | PathLike[str] | bytes | ExportedProgram | TracedFunction
-"""A model: a path, the bytes of an ONNX file, or a program of torch or jax."""
+@runtime_checkable
+class OpenedModule(Protocol):
+    """Module of torch or jax that was opened with example inputs."""
+
+    @property
+    def name(self) -> str:
+        """Name in reports."""
+
+    @property
+    def declared(self) -> Declared:
+        """Shapes of the inputs."""
+
+
+ModelSource = (
+    str
+    | PathLike[str]
+    | bytes
+    | ExportedProgram
+    | TracedFunction
+    | OpenedModule
+    | Callable[..., object]
+)
+"""A model: a path, the bytes of an ONNX file, or a program, module or function of torch or jax."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +162,11 @@ def compile_rewritten(
         if go_on is not None:
             go_on()
         placement = place(lowered)
-    return CompiledModel(placement, name, node_count, _key(settings, placement))
+    return CompiledModel(placement, name, node_count, key_of(settings, placement))
 
 
-def _key(settings: Settings, placement: Placement) -> dict[str, str]:
+def key_of(settings: Settings, placement: Placement) -> dict[str, str]:
+    """Return what a plan depends on besides the model."""
     key = {"threads": str(settings.threads)}
     if "onednn" in settings.without:
         key["kernels"] = "NumPy only"
@@ -170,4 +192,6 @@ def name_of(source: ModelSource) -> str:
         return Path(source).name
     if isinstance(source, bytes):
         return "model in memory"
+    if isinstance(source, OpenedModule):
+        return source.name
     return "traced function" if isinstance(source, TracedFunction) else "exported program"

@@ -97,6 +97,8 @@ class MemoryPlan:
             bytes of its own.
         key: What the plan depends on besides the file (threads, CPU, library version).
         weights: The packed constants that `weights_bytes` counts, each in whole cache lines.
+        optimizer_bytes: Part of `weights_bytes` that an optimizer keeps, of a plan of a training
+            step; 0 otherwise.
     """
 
     model: str
@@ -111,6 +113,7 @@ class MemoryPlan:
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     weights: tuple[PlannedWeight, ...] = ()
+    optimizer_bytes: int = 0
 
     @property
     def arena_bytes(self) -> int:

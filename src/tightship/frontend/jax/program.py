@@ -1,33 +1,67 @@
 """Entry point: a traced function of jax as a graph."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tightship.errors import InputError
-from tightship.graph import Graph, Shape
+from tightship.graph import Constant, Graph, Shape
+from tightship.graph.absent import refuse_absent
 from tightship.public_calls import public_call
 
 if TYPE_CHECKING:
     import jax
 
 
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """First arguments of a traced function, which are constants.
+
+    Attributes:
+        constants: Constants by name, in the order of the arguments.
+        inputs: Names of the other arguments.
+    """
+
+    constants: Mapping[str, Constant]
+    inputs: Sequence[str]
+
+
 class JaxProgram:
     """Traced function; arrays that it captured stay in jax's memory."""
 
-    def __init__(self, traced: "jax.stages.Traced") -> None:
+    def __init__(
+        self,
+        traced: "jax.stages.Traced",
+        name: str = "traced function",
+        weights: Weights | None = None,
+    ) -> None:
         """Translate the function.
+
+        Args:
+            traced: The function.
+            name: Name of the model in reports.
+            weights: Its first arguments, if they are the weights of a module.
 
         Raises:
             GraphError: A primitive has no translation.
         """
         from tightship.frontend.jax.translate import translated
 
-        self._graph = translated(traced)
+        self.name = name
+        self._graph = translated(traced, weights)
 
     @property
     def declared(self) -> dict[str, Shape | None]:
         """Shapes of the inputs, all of them fixed."""
         return {name: self._graph.values[name].shape for name in self._graph.inputs}
+
+    def refuse_absent(self) -> None:
+        """Check that the program can be run, not only planned.
+
+        Raises:
+            InputError: A weight has no elements.
+        """
+        refuse_absent(self._graph.constants.items())
 
     def graph(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
         """Return the function as a graph; `shapes` can only repeat those it was traced with.

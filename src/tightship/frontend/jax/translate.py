@@ -14,6 +14,7 @@ from tightship.errors import GraphError
 from tightship.frontend.body import body_of, inner_writer
 from tightship.frontend.finish import finished
 from tightship.frontend.jax.call import LOOKED_INTO_MAX, Call, place_of, refused
+from tightship.frontend.jax.program import Weights
 from tightship.frontend.jax.table import INLINED, MADE, TRANSLATIONS, UNSET
 from tightship.frontend.jax.tensor import constant_of
 from tightship.frontend.writer import Operand, Type, Writer
@@ -33,8 +34,12 @@ STEPS_MAX = 64
 _PLACE = re.compile(r"[^\w]+")
 
 
-def translated(traced: jax.stages.Traced) -> Graph:
+def translated(traced: jax.stages.Traced, weights: Weights | None = None) -> Graph:
     """Return the function as a graph.
+
+    Args:
+        traced: The function.
+        weights: Constants for its first arguments, and names of the others.
 
     Raises:
         GraphError: As from `frontend.jax.read`.
@@ -44,7 +49,13 @@ def translated(traced: jax.stages.Traced) -> Graph:
     translator = _Translator()
     environment: Environment = {}
     inputs = []
-    for variable, stem in zip(closed.jaxpr.invars, names.arg_names, strict=True):
+    variables, stems = list(closed.jaxpr.invars), names.arg_names
+    if weights is not None:
+        count, stems = len(weights.constants), weights.inputs
+        for variable, (stem, constant) in zip(variables, weights.constants.items(), strict=False):
+            environment[variable] = translator.writer.constant(stem, constant)
+        variables = variables[count:]
+    for variable, stem in zip(variables, stems, strict=True):
         operand = translator.writer.define(_name(stem), *_type(variable.aval, stem))
         environment[variable] = operand
         inputs.append(operand.name)
@@ -89,6 +100,7 @@ class _Translator:
         """Write a jaxpr whose inputs are in the environment; return its results."""
         place = self.place
         for variable, constant in zip(jaxpr.constvars, constants, strict=True):
+            _type(variable.aval, "captured")  # refuses keys of random numbers
             environment[variable] = self._constant(np.asarray(constant), "captured")
         for equation in jaxpr.eqns:
             self.place = place_of(equation) or place

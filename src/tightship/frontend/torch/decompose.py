@@ -20,15 +20,17 @@ KEPT = (
 """Operators that are kept whole instead of being decomposed."""
 
 
-def _ignore_copied_leaves() -> None:
-    """Ignore the warning that torch raises when it copies its own tree of arguments.
+def ignore_own_warnings() -> None:
+    """Ignore warnings about what torch itself does.
 
-    The filter stays, because `catch_warnings` would change those of other threads. It is narrow:
-    the module is the one that copies for torch. Repeated calls change nothing.
+    It copies its own tree of arguments, and its recurrent layers assign their weights again when
+    they are exported. The filters stay, because `catch_warnings` would change those of other
+    threads. They are narrow. Repeated calls change nothing.
     """
     warnings.filterwarnings(
         "ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning, "copyreg"
     )
+    warnings.filterwarnings("ignore", r"The tensor attributes? \S+\._flat_weights\[", UserWarning)
 
 
 def decomposed(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -37,7 +39,7 @@ def decomposed(program: torch.export.ExportedProgram) -> torch.export.ExportedPr
     for name in KEPT:
         operator, overload = name.split(".")
         table.pop(getattr(getattr(torch.ops.aten, operator), overload), None)
-    _ignore_copied_leaves()
+    ignore_own_warnings()
     return program.run_decompositions(table)
 
 
@@ -70,7 +72,7 @@ def joint(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram
     Attention is decomposed before autograd, because its own backward operator has no translation.
     """
     table = decompositions_of_training()
-    _ignore_copied_leaves()
+    ignore_own_warnings()
     with sdpa_kernel(SDPBackend.MATH):
         return _decompose_exported_program(
             program,

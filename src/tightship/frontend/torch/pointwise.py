@@ -227,12 +227,7 @@ def clipped(low: str, high: str, call: Call) -> Operand:
 def chosen(call: Call) -> Operand:
     """Translate `where`."""
     condition = call.cast(call["condition"], DType.BOOL)
-    left, right = _operands(call, call.dtype)
-    if same_for_all(right.shape, call.shape):
-        left = _as_number(call, left)
-    elif same_for_all(left.shape, call.shape):
-        right = _as_number(call, right)
-    return call.result("Where", condition, left, right)
+    return call.result("Where", condition, *_operands(call, call.dtype))
 
 
 def _as_number(call: Call, operand: Operand) -> Operand:
@@ -262,8 +257,14 @@ def converted(call: Call) -> Operand:
 
 
 def _operands(call: Call, dtype: DType) -> tuple[Operand, Operand]:
+    """Return both operands in a type; a tensor of one number becomes that number."""
     left = call.number_or_tensor(call["self"], dtype)
-    return left, call.number_or_tensor(call["other"], dtype)
+    right = call.number_or_tensor(call["other"], dtype)
+    if same_for_all(right.shape, call.shape):
+        left = _as_number(call, left)
+    elif same_for_all(left.shape, call.shape):
+        right = _as_number(call, right)
+    return left, right
 
 
 _UNARY = {

@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 
 from tightship.errors import FormatError, InputError
 from tightship.graph import Constant, Graph, Shape
+from tightship.graph.absent import refuse_absent
 from tightship.graph.length import Trace
 from tightship.graph.open_graphs import SymbolicGraph
 from tightship.public_calls import public_call
@@ -22,8 +23,14 @@ if TYPE_CHECKING:
 class TorchProgram:
     """Exported program in core ATen; its parameters stay in torch's memory."""
 
-    def __init__(self, program: "torch.export.ExportedProgram") -> None:
+    def __init__(
+        self, program: "torch.export.ExportedProgram", name: str = "exported program"
+    ) -> None:
         """Decompose a copy of the program.
+
+        Args:
+            program: The program.
+            name: Name of the model in reports.
 
         Raises:
             GraphError: An operator has no translation.
@@ -33,6 +40,7 @@ class TorchProgram:
         from tightship.frontend.torch.lengths import OpenLengths
 
         _refuse_open_numbers(program)
+        self.name = name
         self._lengths = OpenLengths.of(program)
         self._program = decomposed(program)
         self._held: dict[str, Constant] = {}
@@ -68,6 +76,22 @@ class TorchProgram:
                     "with `dynamic_shapes`."
                 )
         return self._fixed
+
+    def refuse_absent(self) -> None:
+        """Check that the program can be run, not only planned.
+
+        Raises:
+            InputError: A parameter or buffer has no elements.
+        """
+        from tightship.frontend.torch.tensor import constant_of, has_elements
+
+        held = {**self._program.state_dict, **self._program.constants}
+        tensors = {name: each for name, each in held.items() if hasattr(each, "is_meta")}
+        refuse_absent(
+            (name, constant_of(tensor, name))
+            for name, tensor in tensors.items()
+            if not has_elements(tensor)
+        )
 
     def followed(self, shapes: Mapping[str, Sequence[int]]) -> SymbolicGraph | None:
         """Return the program as a graph for these shapes that is valid for others too.

@@ -27,7 +27,8 @@ def refused(node: torch.fx.Node, why: str, advice: str | None = None) -> GraphEr
     target = operator_name(node)
     usual = "write it with other operators, or leave it outside the exported program"
     help_ = advice or ADVICE.get(target, usual)
-    return GraphError(f"Node `{node.name}` (`{target}`{_place(node)}) {why}; {help_}.")
+    where = f"`{target}`{_part(node)}{_place(node)}"
+    return GraphError(f"Node `{node.name}` ({where}) {why}; {help_}.")
 
 
 def operator_name(node: torch.fx.Node) -> str:
@@ -38,6 +39,16 @@ def operator_name(node: torch.fx.Node) -> str:
     if isinstance(target, torch._ops.OperatorBase):
         return str(target)
     return f"{target.__module__.lstrip('_')}.{target.__name__}"
+
+
+def _part(node: torch.fx.Node) -> str:
+    """Return the part of the module that calls an operator, if it has a name."""
+    parts = [each for each in (node.meta.get("nn_module_stack") or {}).values() if each[0]]
+    if not parts:
+        return ""
+    name, kind = parts[-1]
+    kind = kind if isinstance(kind, str) else kind.__name__
+    return f" in `{name}` ({kind.rpartition('.')[2]})"
 
 
 def _place(node: torch.fx.Node) -> str:

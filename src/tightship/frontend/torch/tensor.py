@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch._subclasses.fake_tensor import FakeTensor
 
 from tightship.errors import GraphError, InputError
 from tightship.graph import Constant, Derived, DType, Inline, Mapped, MappedFile
+from tightship.graph.absent import absent
 from tightship.graph.constant import Array
 
 HELD_BYTES_MAX = 512
@@ -29,20 +31,29 @@ def dtype_of(dtype: torch.dtype, owner: str) -> DType:
     return _NAMES[name]
 
 
+def has_elements(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has memory; fake ones, and those of the device `meta`, have none."""
+    return not (tensor.is_meta or isinstance(tensor, FakeTensor))
+
+
 def constant_of(tensor: torch.Tensor, name: str) -> Constant:
     """Return a dense tensor as a constant that refers to its memory; strided ones are copied.
+
+    A tensor without memory becomes a constant without elements.
 
     Raises:
         GraphError: No ONNX element type matches.
         InputError: It is not a dense tensor in the processor's memory.
     """
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+    if tensor.device.type not in ("cpu", "meta") or tensor.layout is not torch.strided:
         raise InputError(
             f"Tensor `{name}` is {str(tensor.layout).removeprefix('torch.')} on `{tensor.device}`; "
             "export the model with dense tensors on the processor: `model.cpu()`."
         )
     dtype = dtype_of(tensor.dtype, f"Tensor `{name}`")
     shape = tuple(tensor.shape)
+    if not has_elements(tensor):
+        return absent(name, dtype, shape, HELD_BYTES_MAX)
     if tensor.nbytes <= HELD_BYTES_MAX:
         return Inline(_elements(_bytes(tensor), dtype, shape))
     if not tensor.is_contiguous():

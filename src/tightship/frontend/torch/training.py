@@ -70,6 +70,46 @@ def training_graph(
             running statistics are averages of all batches (`momentum=None`).
         InputError: A parameter is not in the processor's memory.
     """
+    inputs, labels = tuple(inputs), tuple(labels)
+    given = StepInputs(
+        (*_arguments(module.forward, len(inputs), "input"), *label_names(loss, len(labels))),
+        (*inputs, *labels),
+        len(inputs),
+        lambda called, tensors: called(*tensors),
+    )
+    return differentiated(module, given, loss)
+
+
+@dataclass(frozen=True, slots=True)
+class StepInputs:
+    """Inputs of a training step.
+
+    Attributes:
+        names: Name of each input and label.
+        tensors: Examples of them.
+        count: Number of inputs; the others are labels.
+        call: Calls a module with the inputs.
+    """
+
+    names: "Sequence[str]"
+    tensors: "Sequence[torch.Tensor]"
+    count: int
+    call: "Callable[[torch.nn.Module, Sequence[torch.Tensor]], torch.Tensor]"
+
+
+def differentiated(
+    module: "torch.nn.Module", given: StepInputs, loss: "Loss | None"
+) -> TrainingGraph:
+    """Return a training step, as `training_graph` does.
+
+    Args:
+        module: Module to train.
+        given: Inputs and labels; the first inputs of the graph.
+        loss: As for `training_graph`.
+
+    Raises:
+        GraphError, InputError: As from `training_graph`.
+    """
     from torch.export.graph_signature import OutputKind
 
     from tightship.frontend.torch.decompose import joint, tell_sources
@@ -78,7 +118,7 @@ def training_graph(
     from tightship.frontend.torch.translate import Translator
 
     _refuse_averages(module)
-    program = _exported(module, inputs, loss, labels)
+    program = _exported(module, given, loss)
     try:
         found = joint(program)
     except (AssertionError, RuntimeError) as error:
@@ -89,7 +129,7 @@ def training_graph(
         ) from error
     tell_sources(program, found)
     names = {
-        **_arguments_of_step(module, len(inputs), loss, len(labels)),
+        **{f"given_{place}": name for place, name in enumerate(given.names)},
         **_names_of_state(module, program.state_dict),
     }
     graph = Translator(found, TRANSLATIONS_OF_TRAINING, lambda n: names.get(n, n)).graph()
@@ -121,10 +161,7 @@ def _refuse_averages(module: "torch.nn.Module") -> None:
 
 
 def _exported(
-    module: "torch.nn.Module",
-    inputs: "Sequence[torch.Tensor]",
-    loss: "Loss | None",
-    targets: "Sequence[torch.Tensor]",
+    module: "torch.nn.Module", given: StepInputs, loss: "Loss | None"
 ) -> "torch.export.ExportedProgram":
     """Export the module and its loss; only inputs that are read get gradients.
 
@@ -134,7 +171,7 @@ def _exported(
     import torch
     from torch.export.graph_signature import InputKind
 
-    count = len(inputs)
+    step, count = given, given.count
 
     class Step(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -143,10 +180,10 @@ def _exported(
             self.training = module.training
 
         def forward(self, *given: torch.Tensor) -> torch.Tensor:
-            result: torch.Tensor = self.module(*given[:count])
+            result = step.call(self.module, given[:count])
             return result if loss is None else loss(result, *given[count:])
 
-    program = torch.export.export(Step(), (*inputs, *targets))
+    program = torch.export.export(Step(), tuple(given.tensors))
     program.graph.eliminate_dead_code()
     results = program.graph.output_node().args[0]
     shapes = [tuple(each.meta["val"].shape) for each in results]
@@ -170,14 +207,12 @@ def _exported(
     return program
 
 
-def _arguments_of_step(
-    module: "torch.nn.Module", inputs: int, loss: "Loss | None", targets: int
-) -> dict[str, str]:
-    """Return the names of inputs: those of the arguments of the module and of the loss."""
-    found = [*_arguments(module.forward, inputs, "input")]
-    if loss is not None:
-        found += _arguments(loss, targets + 1, "target")[1:]
-    return {f"given_{place}": name for place, name in enumerate(found)}
+def label_names(loss: "Loss | None", count: int) -> list[str]:
+    """Return the names of labels: those of the arguments of the loss after the first."""
+    if loss is None:
+        return []
+    function = getattr(loss, "forward", loss)  # of a module, which is called with anything
+    return _arguments(function, count + 1, "target")[1:]
 
 
 def _arguments(function: Callable[..., object], count: int, stem: str) -> list[str]:

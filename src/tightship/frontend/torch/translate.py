@@ -1,7 +1,7 @@
 """Translation of an exported program's nodes to ONNX's operators."""
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, cast
@@ -25,10 +25,11 @@ from tightship.frontend.torch.computed import (
 from tightship.frontend.torch.lengths import expression
 from tightship.frontend.torch.refusal import operator_name, refused
 from tightship.frontend.torch.table import CREATED, TRANSLATIONS, UNREAD, Translation
-from tightship.frontend.torch.tensor import constant_of, dtype_of
+from tightship.frontend.torch.tensor import constant_of, dtype_of, has_elements
 from tightship.frontend.writer import Operand, Type, Writer
 from tightship.graph import AttributeValue, Constant, DType, Graph
 from tightship.graph.length import is_length
+from tightship.graph.symbolic import length_key
 
 SYMBOLIC = torch.SymInt | torch.SymFloat | torch.SymBool
 Result = Operand | tuple[Operand | None, ...] | Number | Ratio | None
@@ -64,6 +65,8 @@ class Translator:
     results: dict[torch.fx.Node, Result] = field(default_factory=dict)
     made: dict[torch.fx.Node, Made] = field(default_factory=dict)
     """Tensors that depend on no input or parameter, and numbers that follow from lengths."""
+    folded: dict[Hashable, tuple[Made, Operand]] = field(default_factory=dict)
+    """The same by their computations, so that layers share masks and positions."""
     _lengths: dict[sympy.Basic, Number] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
 
@@ -116,7 +119,8 @@ class Translator:
             return  # a body, read by the operator that runs it
         if not isinstance(tensor, torch.Tensor):
             raise refused(node, "is control flow", _WITHOUT_CONTROL)
-        self.made[node] = tensor
+        if has_elements(tensor):
+            self.made[node] = tensor
         self.results[node] = self.writer.constant(node.name, constant_of(tensor, node.name))
 
     def _tensor(self, target: str) -> torch.Tensor:
@@ -157,15 +161,23 @@ class Translator:
             return False
         arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), self.made.get)
         computation = Computation(node.target, arguments, keywords)
-        constant: Constant | None = filled(name, computation, type_)
-        if computation.sources:
-            self.made[node] = computation
-            constant = constant or constant_of_lengths(computation, type_)
-        else:
-            tensor = self.made[node] = computation.tensor({})
-            constant = constant or constant_of(tensor.contiguous(), node.name)
-        self.results[node] = self.writer.constant(node.name, constant)
+        key = type_[0], tuple(map(length_key, type_[1])), computation.recipe
+        if key not in self.folded:
+            self.folded[key] = self._folded(node, computation, type_)
+        self.made[node], self.results[node] = self.folded[key]
         return True
+
+    def _folded(
+        self, node: torch.fx.Node, computation: Computation, type_: Type
+    ) -> tuple[Made, Operand]:
+        """Compute a constant of the program."""
+        made: Made = computation if computation.sources else computation.tensor({})
+        constant: Constant | None = filled(operator_name(node), computation, type_)
+        if constant is None and isinstance(made, torch.Tensor):
+            constant = constant_of(made.contiguous(), node.name)
+        elif constant is None:
+            constant = constant_of_lengths(computation, type_)
+        return made, self.writer.constant(node.name, constant)
 
     def _translate(self, node: torch.fx.Node, name: str) -> None:
         translation = self.table.get(name)
@@ -296,7 +308,7 @@ class Translator:
     def _inner(self) -> "Translator":
         """Return a translator of a body, which can read outer values."""
         writer = inner_writer(self.writer)
-        return replace(self, writer=writer, results={}, made={}, inputs=[])
+        return replace(self, writer=writer, results={}, made={}, folded={}, inputs=[])
 
     def _run(self, body: torch.fx.Node, given: Sequence[Operand]) -> list[Operand]:
         """Write the nodes of a graph that a node names; return its results."""
