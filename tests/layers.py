@@ -267,7 +267,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading.tuning"
     ),
     "loading.preparing": (
-        "deprecated errors frontend.onnx graph engine loading.activations loading.opening"
+        "deprecated errors frontend graph engine loading.activations loading.opening"
         " loading.session_programs"
     ),
     "loading.session_programs": (

@@ -6,7 +6,7 @@ A module belongs to a library that has been imported, so that none is imported t
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Union, cast
 
 from tightship.errors import InputError
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tightship.frontend.torch import TorchProgram
 
 Program = Union["TorchProgram", "JaxProgram"]
+Opened = tuple[Program, Mapping[str, Sequence[int] | int] | None]
+"""A program, and the shapes of inputs with open lengths."""
 Shapes = Mapping[str, Sequence[int | str] | int]
 """Shapes by input, in which a text is the name of an open length, and lengths by name."""
 
@@ -30,9 +32,22 @@ def is_torch_module(model: object) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
+def opened(model: object, example_inputs: object, shapes: Shapes | None) -> "Opened | None":
+    """Open a model if it is a module or function, as `open_module` does; None if it is not.
+
+    Raises:
+        GraphError: As from `open_module`.
+        InputError: As from `open_module`, or there are example inputs of another model.
+    """
+    if not is_module(model):
+        refuse_examples(model, example_inputs)
+        return None
+    return open_module(cast("Callable[..., object]", model), example_inputs, shapes)
+
+
 def open_module(
     model: Callable[..., object], example_inputs: object, shapes: Shapes | None
-) -> tuple[Program, Mapping[str, Sequence[int] | int] | None]:
+) -> "Opened":
     """Open a module or function, and return it with the shapes of inputs with open lengths.
 
     Args:

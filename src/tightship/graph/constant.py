@@ -4,7 +4,7 @@ A plan needs only the dtype and the shape; `array()` is called when the constant
 result is dropped right after.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -114,6 +114,13 @@ class Fill:
 
     def release(self) -> None:
         """Do nothing."""
+
+
+def forget(constants: Iterable[Constant]) -> None:
+    """Let go of the bytes of constants in memory, which must not be read again."""
+    for constant in constants:
+        if isinstance(constant, Mapped):
+            constant.file.forget()
 
 
 class Computed:

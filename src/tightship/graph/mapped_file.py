@@ -81,6 +81,11 @@ class MappedFile:
                 )
             offset, room = offset + count, room[count:]
 
+    def forget(self) -> None:
+        """Let go of bytes in memory, which are read no more; a mapping stays."""
+        if not self.is_mapped:
+            self._map = b""
+
     def release(self) -> None:
         """Drop all resident pages; they are read again when touched.
 

@@ -332,12 +332,9 @@ def _opened(
     numbers = cast("Shapes | None", shapes)  # texts are for modules; `Settings` refuses others
     if example_inputs is None and not callable(model):
         return model, numbers
-    from tightship.frontend.modules import is_module, open_module, refuse_examples
+    from tightship.frontend.modules import opened  # few models are modules
 
-    if not is_module(model):
-        refuse_examples(model, example_inputs)
-        return model, numbers
-    return open_module(cast("Callable[..., object]", model), example_inputs, shapes)
+    return opened(model, example_inputs, shapes) or (model, numbers)
 
 
 def _untuned_path(model: "ModelSource", tune: str | PathLike[str] | None) -> str:

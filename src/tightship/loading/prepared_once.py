@@ -122,8 +122,8 @@ def identity_of(model: ModelSource, folder: Path, apart: Caller | None = None) -
         return Identity(hexdigest(model), len(model))
     if not isinstance(model, str | PathLike):
         raise InputError(
-            "An exported program has no file by which other processes find it; leave `share` out, "
-            "or load a file that `tightship.prepare` has written."
+            "A module or exported program has no file by which other processes find it; leave "
+            "`share` out, or load a file that `tightship.prepare` has written."
         )
     path = Path(model)
 

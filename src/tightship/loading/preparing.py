@@ -6,7 +6,7 @@ Modules that read, lower and write are imported when a model is prepared.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import open_library, release_unused
@@ -20,6 +20,8 @@ from tightship.public_calls import explains_memory
 if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource, Settings, Shapes
     from tightship.engine.stored.save import Steps
+    from tightship.frontend.modules import Opened
+    from tightship.frontend.modules import Shapes as ModuleShapes
     from tightship.graph import Graph
     from tightship.loading.opening import OpenedModel
 
@@ -29,7 +31,8 @@ def prepare(
     model: "ModelSource",
     output: str | PathLike[str],
     *,
-    shapes: "Shapes | Sequence[Shapes] | None" = None,
+    example_inputs: object = None,
+    shapes: "ModuleShapes | Sequence[Shapes] | None" = None,
     threads: int = 1,
     without: Collection[str] = (),
     activations: Literal["float32", "int8"] | None = None,
@@ -46,10 +49,12 @@ def prepare(
 
     Args:
         model: Path of an ONNX file, or its bytes; a program of `torch.export`, or a traced
-            function of jax.
+            function of jax; or a module of torch, flax or equinox, or a function of jax, with
+            `example_inputs`.
         output: Path of the file to write, by convention `.tship`.
+        example_inputs: Arguments of a module, as for `plan`.
         shapes: Shapes for inputs whose dimensions are symbolic; several sets make several programs
-            over one copy of the weights.
+            over one copy of the weights. For a module one set, as for `plan`.
         threads: Threads of each kernel.
         without: Passes to leave out, for comparison.
         activations: As for `plan`; the file keeps the choice.
@@ -83,12 +88,16 @@ def prepare(
     from tightship.loading.activations import chosen_passes
     from tightship.loading.opening import measure, open_model
 
+    source_of = _opened(model, example_inputs, shapes)
+    if source_of is not None:
+        model, shapes = source_of
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
     path, without = Path(output), chosen_passes(model, current_passes(without), activations)
     if isinstance(model, str | PathLike) and path.exists() and path.samefile(model):
         raise InputError(f"`{path}` would take the place of the model; give another name.")
     sets = [shapes] if shapes is None or isinstance(shapes, Mapping) else list(shapes)
+    sets = cast("list[Shapes | None]", sets)  # texts are for modules; `Settings` refuses others
     if not sets:
         raise InputError("`shapes` is an empty list; leave it out, or give a set of shapes.")
     settings = [Settings(each, threads, without) for each in sets]
@@ -100,6 +109,8 @@ def prepare(
     source, packed = open_model(model), dict[str, list[PackedWeight]]()
     if isinstance(source, OnnxFile):
         source.check_whole()
+    else:
+        source.refuse_absent()
     programs = _programs(source, name_of(model), settings, packed)
     sessions: Iterable[Steps] = ()
     if context:
@@ -147,6 +158,21 @@ def prepare_into(
     save_into(file, [program], Compatibility.here(threads, ()), progress)
     del program
     release_unused()
+
+
+def _opened(
+    model: object, example_inputs: object, shapes: "ModuleShapes | Sequence[Shapes] | None"
+) -> "Opened | None":
+    """Open a module; None for another model."""
+    from tightship.frontend.modules import opened
+
+    if shapes is None or isinstance(shapes, Mapping) or not callable(model):
+        given = shapes if isinstance(shapes, Mapping) else None
+        return opened(model, example_inputs, given)
+    raise InputError(
+        "`shapes` of a module are one mapping; leave lengths open under names, as in "
+        "`{'ids': ('batch', 128)}`, or prepare a program of `torch.export` for several sets."
+    )
 
 
 def _programs(

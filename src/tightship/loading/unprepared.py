@@ -65,6 +65,8 @@ def load_anew(
         further = keep(prepared, variants)
     loaded = Model(prepared, bounds, further, progress)
     del prepared  # it has the last references to descriptions of primitives
+    if variants is None and not isinstance(source, OnnxFile):
+        source.forget()  # no other shapes come, for which weights could be packed again
     release_unused()
     return loaded
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tightship.errors import InputError
 from tightship.graph import Constant, Graph, Shape
 from tightship.graph.absent import refuse_absent
+from tightship.graph.constant import forget
 from tightship.public_calls import public_call
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class JaxProgram:
             InputError: A weight has no elements.
         """
         refuse_absent(self._graph.constants.items())
+
+    def forget(self) -> None:
+        """Let go of arrays once all are packed, so that jax can free their memory."""
+        forget(self._graph.constants.values())
 
     def graph(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
         """Return the function as a graph; `shapes` can only repeat those it was traced with.

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 from tightship.errors import FormatError, InputError
 from tightship.graph import Constant, Graph, Shape
 from tightship.graph.absent import refuse_absent
+from tightship.graph.constant import forget
 from tightship.graph.length import Trace
 from tightship.graph.open_graphs import SymbolicGraph
 from tightship.public_calls import public_call
@@ -92,6 +93,11 @@ class TorchProgram:
             for name, tensor in tensors.items()
             if not has_elements(tensor)
         )
+
+    def forget(self) -> None:
+        """Let go of parameters once all are packed, so that torch can free their memory."""
+        constants = () if self._fixed is None else self._fixed.constants.values()
+        forget((*self._held.values(), *constants))
 
     def followed(self, shapes: Mapping[str, Sequence[int]]) -> SymbolicGraph | None:
         """Return the program as a graph for these shapes that is valid for others too.
