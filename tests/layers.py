@@ -143,7 +143,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "difference": "errors graph quantity view difference",
     "primitive": "_core engine errors loading model resource primitive",
     "lengths": "errors graph quantity engine loading",
-    "budget": "_core atomic_file engine.library errors loading quantity view budget",
+    "budget": "_core atomic_file engine.library errors frontend loading quantity view budget",
     "engine.interruption": "",
     "engine.activations": "errors",
     "engine.kernels": "_core errors graph engine.kernels engine.interruption",

@@ -65,9 +65,9 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 def tightship_budget(request: pytest.FixtureRequest) -> Callable[..., int]:
     """Return a function that fails the test if a model takes more than a budget.
 
-    It takes a model (a path, the bytes of an ONNX file or an `onnx.ModelProto`), a limit such as
-    `"64MiB"`, and `shapes`, `threads`, `dynamic` and `isa` by keyword; it returns the bytes that
-    the model needs.
+    It takes a model (a path, the bytes of an ONNX file, an `onnx.ModelProto`, or a module of torch
+    or jax with `example_inputs`), a limit such as `"64MiB"`, and `shapes`, `threads`, `dynamic`
+    and `isa` by keyword; it returns the bytes that the model needs.
     """
 
     def check(model: object, limit: str | int, **options: Any) -> int:  # noqa: ANN401
@@ -89,6 +89,7 @@ class _Asked:
     threads: int = 1
     dynamic: str | int | None = None
     isa: str | None = None
+    example_inputs: object = None
 
 
 def _marked(
@@ -122,15 +123,22 @@ def _check(config: pytest.Config, model: object, asked: _Asked) -> int:
     try:
         limit = parse_bytes(asked.limit, "limit")
         dynamic = 0 if asked.dynamic is None else parse_bytes(asked.dynamic, "dynamic")
-        name = model if isinstance(model, Path) else Path("the model")
+        name = model if isinstance(model, Path) else Path(_name(model))
         budget = Budget(name, limit, dict(asked.shapes or {}), asked.threads, dynamic)
         planner = _planner(config, asked.isa or str(config.getini(ISA)))
-        result = BudgetResult(budget, planner.plan(model, asked.shapes, asked.threads))
+        planned = planner.plan(model, asked.shapes, asked.threads, asked.example_inputs)
+        result = BudgetResult(budget, planned)
     except TightshipError as error:
         pytest.fail(f"Tightship: {error}", pytrace=False)
     if not result.fits:
         pytest.fail(result.message(), pytrace=False)
     return result.needed_bytes
+
+
+def _name(model: object) -> str:
+    """Return what messages call a model without a path: its class, if that is a caller's own."""
+    is_module = callable(model) and not hasattr(model, "SerializeToString")
+    return type(model).__name__ if is_module else "the model"
 
 
 def _planner(config: pytest.Config, isa: str) -> IsaPlanner:

@@ -120,3 +120,37 @@ def test_the_instruction_set_is_a_setting(session, tmp_path):
     assert code == 1
     assert "`sse` is not an instruction set to plan for" in out
     assert "tightship_budget(model, limit" in session("", "--markers")[1]
+
+
+MODULES = """
+import torch
+
+def net(device):
+    with torch.device(device):
+        return torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(),
+                                   torch.nn.Linear(512, 8))
+
+def test_module(tightship_budget):
+    x = torch.zeros(2, 256)
+    needed = tightship_budget(net("cpu"), "64MiB", example_inputs=x)
+    assert needed == tightship_budget(net("meta"), "64MiB", example_inputs=x)
+    assert needed == tightship_budget(net("meta"), "64MiB", example_inputs=x[:1],
+                                      shapes={"input": ("batch", 256), "batch": 2})
+
+def test_too_large(tightship_budget):
+    with torch.device("meta"):
+        module = torch.nn.Linear(1 << 15, 1 << 15)
+    tightship_budget(module, "1GiB", example_inputs=torch.zeros(1, 1 << 15))
+
+def test_without_examples(tightship_budget):
+    tightship_budget(net("cpu"), "1GiB")
+"""
+
+
+def test_modules_are_held_to_a_budget(session):
+    pytest.importorskip("torch", reason="`.ci/frontends` has torch")
+    code, out = session(MODULES)
+    assert code == 1
+    assert "2 failed, 1 passed" in out
+    assert "`Linear` needs 4.0" in out
+    assert "give `example_inputs`" in out

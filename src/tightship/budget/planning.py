@@ -6,12 +6,14 @@ from typing import Self
 
 from tightship.budget.isa import Isa, assume
 from tightship.errors import InputError
+from tightship.frontend.modules import is_module, open_module, refuse_examples
+from tightship.frontend.snapshot import Snapshot, snapshot
 from tightship.loading.entry import plan
 from tightship.loading.reading_process import ReadingProcess
 from tightship.view.picture import Picture
 
-Shapes = Mapping[str, Sequence[int] | int]
-"""Shapes by input, and lengths by the name of a dimension."""
+Shapes = Mapping[str, Sequence[int | str] | int]
+"""Shapes by input, in which texts name open lengths of a module, and lengths by name."""
 
 
 class IsaPlanner:
@@ -47,25 +49,38 @@ class IsaPlanner:
         self._process.end()
         self._is_set = False
 
-    def plan(self, model: object, shapes: Shapes | None = None, threads: int = 1) -> Picture:
+    def plan(
+        self,
+        model: object,
+        shapes: Shapes | None = None,
+        threads: int = 1,
+        example_inputs: object = None,
+    ) -> Picture:
         """Plan a model as `tightship.plan` does.
 
         Args:
-            model: Path of a model, bytes of an ONNX file, or an `onnx.ModelProto`.
+            model: Path of a model, bytes of an ONNX file, or an `onnx.ModelProto`; or a module or
+                function, with `example_inputs`.
             shapes: As for `tightship.plan`.
             threads: Threads of each kernel.
+            example_inputs: As for `tightship.plan`.
 
         Raises:
             InputError: The machine lacks the instruction set, or the model is none of these.
             FormatError, GraphError: The errors of `tightship.plan`.
         """
-        source = _portable(model)
+        source = _portable(model) if not is_module(model) else None
+        if source is None:
+            program, lengths = open_module(model, example_inputs, shapes)
+            source, shapes = snapshot(program, lengths), None
+        else:
+            refuse_examples(model, example_inputs)
         self.start()
         return self._process.call(_picture, source, shapes, threads)
 
 
 def _portable(model: object) -> str | bytes:
-    """Return a model in a form that another process can read."""
+    """Return a file of a model in a form that another process can read."""
     serialize = getattr(model, "SerializeToString", None)
     if callable(serialize):
         return bytes(serialize())
@@ -75,10 +90,11 @@ def _portable(model: object) -> str | bytes:
         return os.fspath(model)  # type: ignore[call-overload,no-any-return]
     except TypeError:
         raise InputError(
-            "A model with a budget is a path, the bytes of an ONNX file, or an `onnx.ModelProto`, "
-            f"not {type(model).__name__}; save a program of torch as a .pt2 file first."
+            "A model with a budget is a path, the bytes of an ONNX file, an `onnx.ModelProto`, or "
+            f"a module with `example_inputs`, not {type(model).__name__}; save a program of torch "
+            "as a .pt2 file first."
         ) from None
 
 
-def _picture(model: str | bytes, shapes: Shapes | None, threads: int) -> Picture:
+def _picture(model: str | bytes | Snapshot, shapes: Shapes | None, threads: int) -> Picture:
     return plan(model, shapes=shapes, threads=threads).picture()

@@ -88,9 +88,7 @@ def prepare(
     from tightship.loading.activations import chosen_passes
     from tightship.loading.opening import measure, open_model
 
-    source_of = _opened(model, example_inputs, shapes)
-    if source_of is not None:
-        model, shapes = source_of
+    model, shapes = _opened(model, example_inputs, shapes) or (model, shapes)
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
     path, without = Path(output), chosen_passes(model, current_passes(without), activations)

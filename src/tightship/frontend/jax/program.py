@@ -49,6 +49,8 @@ class JaxProgram:
         from tightship.frontend.jax.translate import translated
 
         self.name = name
+        held = () if weights is None else weights.constants.values()
+        self._weights = frozenset(map(id, held))
         self._graph = translated(traced, weights)
 
     @property
@@ -63,6 +65,11 @@ class JaxProgram:
             InputError: A weight has no elements.
         """
         refuse_absent(self._graph.constants.items())
+
+    @property
+    def weights(self) -> frozenset[int]:
+        """Identities of the constants that are weights of a module."""
+        return self._weights
 
     def forget(self) -> None:
         """Let go of arrays once all are packed, so that jax can free their memory."""

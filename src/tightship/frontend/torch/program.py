@@ -94,6 +94,11 @@ class TorchProgram:
             if not has_elements(tensor)
         )
 
+    @property
+    def weights(self) -> frozenset[int]:
+        """Identities of the constants that are parameters and buffers."""
+        return frozenset(map(id, self._held.values()))
+
     def forget(self) -> None:
         """Let go of parameters once all are packed, so that torch can free their memory."""
         constants = () if self._fixed is None else self._fixed.constants.values()
