@@ -6,7 +6,7 @@ from typing import Self
 
 from tightship.budget.isa import Isa, assume
 from tightship.errors import InputError
-from tightship.frontend.modules import is_module, open_module, refuse_examples
+from tightship.frontend.modules import opened
 from tightship.frontend.snapshot import Snapshot, snapshot
 from tightship.loading.entry import plan
 from tightship.loading.reading_process import ReadingProcess
@@ -69,14 +69,10 @@ class IsaPlanner:
             InputError: The machine lacks the instruction set, or the model is none of these.
             FormatError, GraphError: The errors of `tightship.plan`.
         """
-        source = _portable(model) if not is_module(model) else None
-        if source is None:
-            program, lengths = open_module(model, example_inputs, shapes)
-            source, shapes = snapshot(program, lengths), None
-        else:
-            refuse_examples(model, example_inputs)
+        module = opened(model, example_inputs, shapes)
+        source = _portable(model) if module is None else snapshot(*module)
         self.start()
-        return self._process.call(_picture, source, shapes, threads)
+        return self._process.call(_picture, source, shapes if module is None else None, threads)
 
 
 def _portable(model: object) -> str | bytes:

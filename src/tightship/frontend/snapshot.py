@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from tightship.frontend.modules import Program
 from tightship.graph import Constant, Fill, Graph, Inline, Mapped, MappedFile, Shape
@@ -39,14 +40,14 @@ class Snapshot:
         return self.whole
 
 
-def snapshot(program: Program, shapes: Mapping[str, Sequence[int]] | None) -> Snapshot:
+def snapshot(program: Program, shapes: Mapping[str, Sequence[int] | int] | None = None) -> Snapshot:
     """Take a snapshot of an opened module.
 
     Args:
         program: The module.
         shapes: Shapes of inputs with open lengths.
     """
-    graph = program.graph(shapes)
+    graph = program.graph(cast("Mapping[str, Sequence[int]] | None", shapes))
     weights = program.weights
     held = {
         name: _light(name, constant, is_weight=id(constant) in weights)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource, Settings, Shapes
     from tightship.engine.stored.save import Steps
     from tightship.frontend.modules import Opened
-    from tightship.frontend.modules import Shapes as ModuleShapes
     from tightship.graph import Graph
     from tightship.loading.opening import OpenedModel
 
@@ -32,7 +31,7 @@ def prepare(
     output: str | PathLike[str],
     *,
     example_inputs: object = None,
-    shapes: "ModuleShapes | Sequence[Shapes] | None" = None,
+    shapes: "Mapping[str, Sequence[int | str] | int] | Sequence[Shapes] | None" = None,
     threads: int = 1,
     without: Collection[str] = (),
     activations: Literal["float32", "int8"] | None = None,
@@ -94,8 +93,8 @@ def prepare(
     path, without = Path(output), chosen_passes(model, current_passes(without), activations)
     if isinstance(model, str | PathLike) and path.exists() and path.samefile(model):
         raise InputError(f"`{path}` would take the place of the model; give another name.")
-    sets = [shapes] if shapes is None or isinstance(shapes, Mapping) else list(shapes)
-    sets = cast("list[Shapes | None]", sets)  # texts are for modules; `Settings` refuses others
+    given = cast("Shapes | Sequence[Shapes] | None", shapes)  # `Settings` refuses texts
+    sets = [given] if given is None or isinstance(given, Mapping) else list(given)
     if not sets:
         raise InputError("`shapes` is an empty list; leave it out, or give a set of shapes.")
     settings = [Settings(each, threads, without) for each in sets]
@@ -159,7 +158,9 @@ def prepare_into(
 
 
 def _opened(
-    model: object, example_inputs: object, shapes: "ModuleShapes | Sequence[Shapes] | None"
+    model: object,
+    example_inputs: object,
+    shapes: "Mapping[str, Sequence[int | str] | int] | Sequence[Shapes] | None",
 ) -> "Opened | None":
     """Open a module; None for another model."""
     from tightship.frontend.modules import opened

@@ -1,5 +1,8 @@
 """Modules go straight in: their plans, their results, their steps of training."""
 
+import gc
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -67,6 +70,41 @@ def test_what_is_wrapped_for_compilation_is_the_module_within():
     module, x = nn.Linear(6, 2), np.ones((1, 6), np.float32)
     wrapped = torch.compile(module, backend="eager")
     assert tightship.plan(wrapped, x).peak_bytes == tightship.plan(module, x).peak_bytes
+
+
+def test_a_module_is_prepared_for_other_processes(tmp_path):
+    module, image = trained(Classifier).eval(), torch.randn(2, 3, 16, 16)
+    path = tmp_path / "net.tship"
+    tightship.prepare(module, path, example_inputs=image)
+    with tightship.load(path) as model:
+        wanted = array(module(image))
+        np.testing.assert_allclose(model(array(image)), wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(InputError, match="one mapping"):
+        tightship.prepare(module, path, example_inputs=image, shapes=[{"image": (1, 3, 16, 16)}])
+
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_one_copy_is_left_of_a_module_that_is_deleted():
+    module, x = nn.Linear(4096, 4096), torch.randn(1, 4096)
+    size, wanted = module.weight.nbytes, array(module(x))
+    with tightship.load(module, x) as model:
+        before = resident_bytes()
+        del module
+        gc.collect()
+        assert before - resident_bytes() > 0.9 * size
+        np.testing.assert_allclose(model(array(x)), wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_later_changes_of_the_module_change_nothing():
+    module, x = nn.Linear(512, 4), torch.randn(2, 512)
+    wanted = array(module(x))
+    with tightship.load(module, x) as model, torch.no_grad():
+        for parameter in module.parameters():
+            parameter.zero_()
+        np.testing.assert_allclose(model(array(x)), wanted, rtol=1e-4, atol=1e-5)
 
 
 def steps_of(module, inputs, labels, optimizer, loss, count=4):
