@@ -33,9 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.write(json.dumps(planned(*options.one)))
         return
     names = (options.only,) if options.only else NAMES
-    rows = [row(name, way, options.rounds) for name in names for way in WAYS]
-    for each in rows:
-        sys.stdout.write(json.dumps(each) + "\n")
+    rows = []
+    for name, way in ((name, way) for name in names for way in WAYS):
+        rows.append(row(name, way, options.rounds))
+        print(json.dumps(rows[-1]), flush=True)
     if options.record:
         record.begin("bench_modules").write({"rows": rows})
 

@@ -52,7 +52,7 @@ class IsaPlanner:
     def plan(
         self,
         model: object,
-        shapes: Shapes | None = None,
+        shapes: Mapping[str, Sequence[int | str] | int] | None = None,
         threads: int = 1,
         example_inputs: object = None,
     ) -> Picture:
