@@ -1,12 +1,14 @@
 """Controls of the page: steps, groups, two plans, lengths, a measurement, exports."""
 
 import base64
+import io
 import json
 import struct
 from xml.etree import ElementTree
 
 import pytest
 from benchmarks import bench_view
+from PIL import Image
 
 from tests.view import plans
 from tests.view.shown import opened, pixel, set_control, slot, text, two_plans
@@ -244,6 +246,17 @@ def test_the_picture_is_exported_as_svg(show, is_overlaid):
     count = len(picture.rectangles) + (len(overlay.old.rectangles) if overlay else 0)
     assert len(list(root.iter(f"{SVG}rect"))) >= count
     assert any("peak" in (each.text or "") for each in root.iter(f"{SVG}text"))
+
+
+def test_exports_have_the_background_of_the_page(show):
+    browser = show(plans.cnn())
+    page = "#fbfbfa"
+    assert browser.evaluate("window.tightship.drawing.colour.page") == page
+    image = Image.open(io.BytesIO(exported(browser, "png")[1])).convert("RGB")
+    assert image.getpixel((0, 0)) == tuple(bytes.fromhex(page[1:]))
+    root = ElementTree.fromstring(exported(browser, "svg")[1])
+    assert next(root.iter(f"{SVG}rect")).get("fill") == page
+    assert {each.get("fill") for each in root.iter()} & {"", "undefined"} == set()
 
 
 def test_a_trace_for_perfetto_has_steps_live_bytes_and_lifetimes(show):

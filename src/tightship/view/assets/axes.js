@@ -3,6 +3,7 @@
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const LABEL_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const COLOURS = [
+  "page",
   "card",
   "ink",
   "soft",
