@@ -4,8 +4,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
 
     tightship_start, a package of its own, above cli, above cluster
     driver | plug | backend | torch_compile | notebook
-    embedding
-    types, names for annotations
+    embedding, above types, which are names for annotations
     budget | lengths | primitive
     memory | loading.entry | cost, above training | loading.shared, above loading.unprepared
     loading.kept, above loading.unprepared
