@@ -4,6 +4,6 @@
 #define TIGHTSHIP_VECTOR_BYTES 64
 #include "block_int8.hpp"
 #include "block_int8_panel.hpp"
-#include "encoded_int8.hpp"
+#include "encoded_int8_panel.hpp"
 
 #endif

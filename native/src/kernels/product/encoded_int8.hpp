@@ -28,6 +28,15 @@ template <class Coding> struct Int8Steps {
     static constexpr int64_t kUnitsOfFour = kDecoders * Coding::kUnits; ///< likewise
 };
 
+/// Writer of numbers in their order.
+struct NumberWriter {
+    void put(Ints numbers) {
+        store_bytes(to, numbers);
+        to += kWidth;
+    }
+    char *to;
+};
+
 /// Row of activations in int8, first in the order of its elements, then in that of steps.
 template <class Coding> class Int8StepRow {
   public:
@@ -38,7 +47,7 @@ template <class Coding> class Int8StepRow {
           scales_(reinterpret_cast<float *>(numbers_ + padded_)) {}
 
     void round(int64_t row) {
-        Writer writer{reinterpret_cast<char *>(numbers_)};
+        NumberWriter writer{reinterpret_cast<char *>(numbers_)};
         float *sums = scales_ + block_round_up(padded_ / Coding::kGroup, kBlockLanes);
         round_blocks(task_, row, writer, scales_, sums, 1);
     }
@@ -56,14 +65,6 @@ template <class Coding> class Int8StepRow {
     }
 
   private:
-    struct Writer {
-        void put(Ints numbers) {
-            store_bytes(to, numbers);
-            to += kWidth;
-        }
-        char *to;
-    };
-
     /// Returns the first element of a chunk.
     static int64_t first_of(int64_t index, int vector, int quad) {
         constexpr int64_t kWhole = Coding::kSteps * Int8Steps<Coding>::kElements; // of a decoder

@@ -15,13 +15,16 @@ namespace {
 struct EncodedLoops {
     EncodedPreparation prepare; ///< null for none
     EncodedLoop multiply;
+    bool has_panels = false; ///< of integers
 };
 
 EncodedLoops loops_of(BlockMode mode, BlockLevel level, bool is_many) {
     const bool is_int8 = mode == BlockMode::kInt8;
 #ifdef __x86_64__
     if (level >= BlockLevel::kVnni && is_int8)
-        return {vnni::round_encoded, vnni::multiply_encoded_int8};
+        return is_many
+                   ? EncodedLoops{vnni::round_encoded_panels, vnni::multiply_encoded_panels, true}
+                   : EncodedLoops{vnni::round_encoded, vnni::multiply_encoded_int8};
     if (level >= BlockLevel::kAvx512)
         return is_int8   ? EncodedLoops{avx512::round_encoded, avx512::multiply_encoded_int8}
                : is_many ? EncodedLoops{nullptr, avx512::multiply_encoded_rows}
@@ -47,7 +50,7 @@ class EncodedProduct : public Kernel {
     EncodedProduct(const BlockProductShape &shape, RowCode type, bool has_bias, BlockMode mode,
                    BlockLevel level)
         : shape_(shape), type_(type), has_bias_(has_bias), is_int8_(mode == BlockMode::kInt8),
-          is_many_(!is_int8_ && shape.rows > kBlockFewRows),
+          is_many_(is_int8_ ? shape.rows >= kEncodedPanelRows : shape.rows > kBlockFewRows),
           loops_(loops_of(mode, level, is_many_)), row_bytes_(row_bytes_of(type, shape.depth)) {}
 
     int64_t scratch_bytes(int threads) const override {
@@ -56,7 +59,7 @@ class EncodedProduct : public Kernel {
 
     void run(std::span<char *const> operands, int threads) const override {
         EncodedTask whole{task_of(operands), type_};
-        const int64_t most = is_int8_ ? kEncodedRows : kBlockRows;
+        const int64_t most = rows_at_once();
         for (int64_t row = 0; row < shape_.rows; row += most) {
             whole.block.source = operands[0] + row * shape_.source_row;
             whole.block.target = operands[operands.size() - 2] + row * shape_.target_row;
@@ -89,7 +92,7 @@ class EncodedProduct : public Kernel {
         task.format.block = encoded_group(type_);
         task.blocks = shape_.depth / task.format.block;
         task.shared = operands.back();
-        task.shared_row = encoded_int8_bytes(type_, shape_.depth);
+        task.shared_row = shared_row();
         return task;
     }
 
@@ -111,6 +114,18 @@ class EncodedProduct : public Kernel {
         });
     }
 
+    int64_t shared_row() const {
+        return loops_.has_panels ? encoded_panel_bytes(type_, shape_.depth)
+                                 : encoded_int8_bytes(type_, shape_.depth);
+    }
+
+    /// Returns the rows that are prepared at once: as many as their bytes hold.
+    int64_t rows_at_once() const {
+        if (!is_int8_)
+            return kBlockRows;
+        return kEncodedRows * encoded_int8_bytes(type_, shape_.depth) / shared_row();
+    }
+
     /// Bytes of rows of activations in int8.
     int64_t shared_bytes() const {
         return is_int8_
@@ -122,7 +137,7 @@ class EncodedProduct : public Kernel {
     /// made on one processor holds on every other.
     int64_t thread_bytes() const {
         const int64_t row = block_round_up(kBlockFloat * shape_.depth, kBlockLine);
-        return is_many_ ? std::max(kBlockPanels, row) : row;
+        return is_many_ ? std::max(is_int8_ ? kEncodedPanel : kBlockPanels, row) : row;
     }
 
     BlockProductShape shape_;

@@ -44,7 +44,8 @@ def test_products_are_right(kind: str, most: str) -> None:
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_products_of_rounded_activations_are_right(kind: str, most: str) -> None:
     """Depths end within a step of the loops; every block counts."""
-    for columns, rows, units in ((70, 1, 1), (5, 2, 2), (71, 7, 3), (64, 9, 5), (66, 140, 18)):
+    shapes = (70, 1, 1), (5, 2, 2), (71, 7, 3), (64, 9, 5), (66, 140, 18), (21, 39, 5), (3, 400, 1)
+    for columns, rows, units in shapes:
         depth = units * ROW_CODES[kind][0]
         raw, values = rows_of(kind, columns, depth)
         x = np.random.default_rng(rows).standard_normal((rows, depth)).astype(np.float32)
@@ -64,7 +65,7 @@ def test_products_of_rounded_activations_are_right(kind: str, most: str) -> None
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_activations_that_int8_cannot_hold_make_their_row_nan(kind: str, most: str) -> None:
     raw, _ = rows_of(kind, 6, 512)
-    for rows in (1, 3, 20):
+    for rows in (1, 3, 20, 50):
         x = np.random.default_rng(rows).standard_normal((rows, 512)).astype(np.float32)
         for bad in (np.inf, -np.inf, np.nan):
             x[0, 300] = bad
