@@ -75,6 +75,8 @@ template <int Bits> struct Elements {
 /// Sums of some columns and rows, held in registers.
 template <int Bits, int Columns, int Rows> class ExactTile {
   public:
+    static constexpr bool kIsSingle = false; ///< its one sum would wait for each addition
+
     static void run(const Common<Bits> &common, int64_t column, int64_t row) {
         const BlockTask &task = common.task;
         ExactTile tile(common, column, row);

@@ -167,6 +167,8 @@ template <int Bits> struct LaneDots {
 /// Sums of some columns and rows, held in registers.
 template <int Bits, int Columns, int Rows> class Int8Tile {
   public:
+    static constexpr bool kIsSingle = Rows <= kSingleRows; ///< if columns are long
+
     static void run(const Common<Bits> &common, int64_t column, int64_t row) {
         const BlockTask &task = common.task;
         Int8Tile tile(common, column, row);
@@ -179,8 +181,9 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
     static constexpr int kFourParts = 4 * Int8Row<Bits>::kParts;
 
     Int8Tile(const Common<Bits> &common, int64_t column, int64_t row)
-        : decoder_(common.decoder), strip_(common, column), fetches_(row == 0),
-          first_(common.task, row), row_bytes_(common.task.shared_row),
+        : decoder_(common.decoder), strip_(common, column),
+          fetches_(row == 0 && (Columns > 1 || !kIsSingle)), first_(common.task, row),
+          row_bytes_(common.task.shared_row),
           by_fours_(bytes_by_fours(decoder_, common.task.blocks)) {}
 
     const char *line_of(int row) const { return first_.lines + row * row_bytes_; }

@@ -91,10 +91,13 @@ constexpr int64_t kStripColumns = 4;
 constexpr int64_t kFetchedLeast = 4096; ///< bytes of quants that are fetched ahead
 constexpr int64_t kFetchedMost = 16384; ///< likewise, in later columns; they stay in the cache
 constexpr int64_t kFetchedInRow = 2048; ///< likewise, in long rows
+constexpr int64_t kShortRow = 512;      ///< bytes; few rows of activations take longer ones singly
+constexpr int kSingleRows = 2;          ///< of activations, at most, that do
 
 /// Bytes by which weights are fetched ahead. Weights pass once through the caches, in as many
-/// streams as a strip has columns, each too short for the processor's own prefetching: those of the
-/// next strips are fetched meanwhile.
+/// streams as a strip has columns, which the processor's own prefetching does not follow: those of
+/// the next strips are fetched meanwhile. It does follow long columns one after the other, which
+/// one or two rows of activations take so: they wait for memory otherwise.
 struct Ahead {
     explicit Ahead(const BlockFormat &format) {
         const int64_t strip = kStripColumns * format.quants_row;
@@ -179,9 +182,13 @@ template <int Columns, int Rows>
 /// Covers some rows of a strip by tiles whose sums fit the registers.
 template <template <int, int, int> class Tile, int Bits, int Rows>
 void cover_rows(const Common<Bits> &common, int64_t column, int64_t row) {
-    constexpr int kColumns = Rows < 4 ? kStripColumns : kStripColumns / 2;
-    for (int64_t after = 0; after < kStripColumns; after += kColumns)
-        Tile<Bits, kColumns, Rows>::run(common, column + after, row);
+    const auto cover = [&]<int Columns>(std::integral_constant<int, Columns>) {
+        for (int64_t after = 0; after < kStripColumns; after += Columns)
+            Tile<Bits, Columns, Rows>::run(common, column + after, row);
+    };
+    if (Tile<Bits, 1, Rows>::kIsSingle && common.task.format.quants_row > kShortRow)
+        return cover(std::integral_constant<int, 1>());
+    cover(std::integral_constant < int, Rows<4 ? kStripColumns : kStripColumns / 2>());
 }
 
 /// Calls `body(count, row)` for rows in parts of `Most`, half as many and so on, the count a

@@ -148,7 +148,8 @@ template <class Coding, int Columns, int Rows> class EncodedInt8Tile {
         const char *from = task.matrix.quants + column * row_bytes;
         const char *given = task.shared + row * task.shared_row;
         EncodedInt8Tile tile;
-        int64_t fetched = row % kBlockFewRows == 0 ? 0 : row_bytes, at = 0;
+        const bool fetches = row % kBlockFewRows == 0 && (Columns > 1 || Rows > kSingleRows);
+        int64_t fetched = fetches ? 0 : row_bytes, at = 0;
         const auto fetch = [&] {
             for (; fetched <= at; fetched += kBlockLine)
 #pragma GCC unroll 4
@@ -308,24 +309,29 @@ template <class Coding, int Columns, int Rows> class EncodedInt8Tile {
 template <class Coding> void multiply_int8_rows(const BlockTask &task, const RowUnit &unit) {
     constexpr int kMost = kWidth == 16 ? 16 : 8; // sums of a tile
     const Ahead ahead(task.format);
-    const auto cover = [&](int64_t row, int64_t rows, int64_t column, auto is_strip) {
-        by_few<kBlockFewRows>(rows,
-                              [&]<int Rows>(std::integral_constant<int, Rows>, int64_t place) {
-                                  constexpr int kFitting = kMost / Rows < 4 ? kMost / Rows : 4;
-                                  constexpr int kColumns = is_strip ? kFitting : 1;
-                                  const int64_t columns = is_strip ? kStripColumns : 1;
-                                  for (int64_t after = 0; after < columns; after += kColumns)
-                                      EncodedInt8Tile<Coding, kColumns, Rows>::run(
-                                          task, unit, ahead, row + place, column + after);
-                              });
+    const bool is_short = task.format.quants_row <= kShortRow;
+    const auto cover = [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
+        by_few<kBlockFewRows>(
+            rows, [&]<int Rows>(std::integral_constant<int, Rows>, int64_t place) {
+                const auto tiles = [&]<int Columns>(std::integral_constant<int, Columns>) {
+                    for (int64_t after = 0; after < columns; after += Columns)
+                        EncodedInt8Tile<Coding, Columns, Rows>::run(task, unit, ahead, row + place,
+                                                                    column + after);
+                };
+                constexpr int kFitting = kMost / Rows < 4 ? kMost / Rows : 4;
+                if (columns == 1 || (Rows <= kSingleRows && !is_short))
+                    tiles(std::integral_constant<int, 1>());
+                else
+                    tiles(std::integral_constant<int, kFitting>());
+            });
     };
     for (int64_t row = 0; row < task.rows; row += kBlockFewRows) {
         const int64_t left = task.rows - row, rows = left < kBlockFewRows ? left : kBlockFewRows;
         int64_t column = task.first_column;
         for (; column + kStripColumns <= task.column_end; column += kStripColumns)
-            cover(row, rows, column, std::true_type());
+            cover(row, rows, column, kStripColumns);
         for (; column < task.column_end; ++column)
-            cover(row, rows, column, std::false_type());
+            cover(row, rows, column, 1);
     }
 }
 
