@@ -1,14 +1,16 @@
 """Models whose batch is opened, and run by ONNX Runtime for several samples at once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
+import pytest
 
-from tests.zoo.net import Array, Case
+from tests.zoo.net import Array, Case, Net
 from tests.zoo.oracle import expected
 from tightship.frontend.model_file import open_model_bytes
 from tightship.frontend.onnx.open_batch import BATCH, open_batch
+from tightship.graph.batch_axis import FixedBatchError
 
 
 def opened(model: bytes) -> bytes:
@@ -49,6 +51,17 @@ def check_samples(case: Case, count: int = 3, tolerance: float = 1e-4) -> None:
         want = np.concatenate(parts, axis)
         np.testing.assert_allclose(value, want, rtol=tolerance, atol=tolerance)
         assert not np.array_equal(*np.array_split(want, count, axis)[:2]), "samples are alike"
+
+
+def check_or_refusal(write: Callable[[Net, str], str], batch: int, reason: str) -> None:
+    """Check samples of a network of one operator, or that it is refused for a reason."""
+    net = Net(1)
+    net.output(write(net, net.normal("x", batch, 4)))
+    if not reason:
+        check_samples(net.case())
+        return
+    with pytest.raises(FixedBatchError, match=reason):
+        opened(net.case().model)
 
 
 def _drawn(feeds: Mapping[str, Array], drawn: set[str], seed: int) -> dict[str, Array]:
