@@ -25,8 +25,9 @@ class Rows(tuple[Row, ...]):
     def __getitem__(self, index: "slice[Any, Any, Any]") -> "Rows[Row]": ...
     def __getitem__(self, index: "SupportsIndex | slice[Any, Any, Any]") -> "Row | Rows[Row]":
         """Return a row, or some of the rows, which show as a table too."""
-        found = super().__getitem__(index)
-        return Rows(found) if isinstance(index, slice) else found
+        if isinstance(index, slice):
+            return Rows(super().__getitem__(index))
+        return super().__getitem__(index)
 
     def __repr__(self) -> str:
         """Return the number of rows, and the names of the first."""

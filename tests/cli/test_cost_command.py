@@ -3,7 +3,7 @@ import json
 import pytest
 
 from tests.models import filled, mlp, parse
-from tests.small_models import dense
+from tests.zoo.net import Net
 from tightship.cli import main
 
 
@@ -62,9 +62,11 @@ def test_a_batch_beyond_any_machine_is_refused(capsys, model_file, batch):
     assert "elements" in err
 
 
-def test_a_batch_that_the_file_fixes_is_said_to_be(capsys, tmp_path):
+def test_a_batch_that_the_file_and_a_node_fix_is_said_to_be(capsys, tmp_path):
+    net = Net()
+    net.output(net("Softmax", net.normal("x", 2, 4), axis=0))
     path = tmp_path / "fixed.onnx"
-    path.write_bytes(dense(batch=4)[0])
+    path.write_bytes(net.case().model)
     assert run(capsys, path, "--batch", "8")[0] == 2
     code, out, _ = run(capsys, path, "--max-memory", "1GiB")
     assert code == 0

@@ -32,3 +32,9 @@ def test_what_is_touched_is_resident():
     with mmap.mmap(-1, SIZE) as memory:
         memory[:] = bytes([1]) * SIZE
         assert resident_bytes() >= before + SIZE - (8 << 20)
+
+
+def test_a_process_that_has_ended_has_no_mappings(tmp_path):
+    path = tmp_path / "smaps"
+    path.write_text("")
+    assert list(mapped(path)) == []

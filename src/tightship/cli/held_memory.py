@@ -91,7 +91,8 @@ class Watch:
         if weight <= _GROWTH * self._kinds_at or start < self._next_kinds:
             return
         with suppress(OSError):  # it has ended, or became another user's
-            held.kinds = kinds_of(pid)
-            self._kinds_at = weight
+            kinds = kinds_of(pid)
+            if kinds:  # none if it ended meanwhile and was not waited for
+                held.kinds, self._kinds_at = kinds, weight
         now = time.perf_counter()
         self._next_kinds = now + _COST_FACTOR * (now - start)

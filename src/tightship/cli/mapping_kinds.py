@@ -32,8 +32,11 @@ class KindBytes:
 def kinds_of(pid: int) -> Mapping[str, KindBytes]:
     """Sum the mappings of a process by kind, in the order of their addresses.
 
+    Returns:
+        Bytes by kind; empty for a process that has ended and was not waited for.
+
     Raises:
-        OSError: The process has ended, or belongs to another user.
+        OSError: The process does not exist, or belongs to another user.
     """
     found: dict[str, KindBytes] = {}
     for each in mapped(Path(f"/proc/{pid}/smaps")):

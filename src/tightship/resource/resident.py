@@ -25,15 +25,15 @@ class Mapped:
 
 
 def mapped(smaps: Path) -> Iterator[Mapped]:
-    """Yield all mappings of a process, in the order of their addresses.
+    """Yield all mappings of a process, in the order of their addresses; none once it has ended.
 
     Raises:
         OSError: The kernel refuses to say.
     """
     lines = smaps.read_text(encoding="utf-8", errors="replace").splitlines()
     found = [(index, head) for index, line in enumerate(lines) if (head := _HEADER.match(line))]
-    ends = [index for index, _ in found[1:]] + [len(lines)]
-    for (index, head), end in zip(found, ends, strict=True):
+    ends = [*(index for index, _ in found[1:]), len(lines)]
+    for (index, head), end in zip(found, ends, strict=False):
         rest = tuple(lines[index + 1 : end])
         yield Mapped(int(head[1], 16), int(head[2], 16), lines[index], rest)
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tightship.errors import InputError
-from tightship.frontend.torch.examples import Examples
-
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+
+from tightship.errors import InputError  # noqa: E402 - torch comes first
+from tightship.frontend.torch.examples import Examples  # noqa: E402 - torch comes first
 
 
 class Net(torch.nn.Module):

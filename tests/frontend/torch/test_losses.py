@@ -2,10 +2,10 @@
 
 import pytest
 
-from tightship.errors import InputError
-from tightship.frontend.torch.losses import named_loss
-
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+
+from tightship.errors import InputError  # noqa: E402 - torch comes first
+from tightship.frontend.torch.losses import named_loss  # noqa: E402 - torch comes first
 
 
 @pytest.mark.parametrize(

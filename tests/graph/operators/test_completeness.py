@@ -248,6 +248,8 @@ PATTERNS: Mapping[str, str] = {
     " frontend/onnx/propagate engine/kernels/reference_texts",
     "a prepared model runs without the table": "engine/plan/footprint",
     "how large results can be whose shapes depend on data": "engine/lower/steps/data_bounds",
+    "how operators keep the samples of a batch apart": "graph/batch_axis/movement"
+    " graph/batch_axis/products graph/batch_axis/rules",
     "classes of ours, called as operators are": "graph/__init__",
 }
 """Modules outside the table with lists of three or more operators, by the reason."""

@@ -64,11 +64,11 @@ def part_of(stored: Mapped, part: str, name: str) -> RowByRow:
     bits = BITS[name]
     blocks = size // _block_bytes(bits)
     if part == SCALES:
-        take = partial(_scales, bits)
-        return RowByRow(DType.FLOAT16, (rows, blocks), stored, take, (SCALES, name))
+        scales = partial(_scales, bits)
+        return RowByRow(DType.FLOAT16, (rows, blocks), stored, scales, (SCALES, name))
     shape = rows, blocks * BLOCK * bits // 8
-    take = partial(_integers, bits)
-    return RowByRow(DType.UINT8, shape, stored, take, (INTEGERS, name))
+    integers = partial(_integers, bits)
+    return RowByRow(DType.UINT8, shape, stored, integers, (INTEGERS, name))
 
 
 def _scales(bits: int, raw: Bytes) -> NDArray[np.float16]:

@@ -30,7 +30,7 @@ def weights_json(
         weights: Weights of a program.
         files: The model's files.
     """
-    places = {file.facts: place for place, file in enumerate(files)}
+    places: dict[object, int] = {file.facts: place for place, file in enumerate(files)}
     rows = [_row(weight, places) for weight in weights]
     if None in rows:
         return None
