@@ -163,9 +163,9 @@ def _opened(
     shapes: "Mapping[str, Sequence[int | str] | int] | Sequence[Shapes] | None",
 ) -> "Opened | None":
     """Open a module; None for another model."""
-    from tightship.frontend.modules import opened
+    from tightship.frontend.modules import is_module, opened
 
-    if shapes is None or isinstance(shapes, Mapping) or not callable(model):
+    if shapes is None or isinstance(shapes, Mapping) or not is_module(model):
         given = shapes if isinstance(shapes, Mapping) else None
         return opened(model, example_inputs, given)
     raise InputError(
