@@ -46,7 +46,7 @@ def test_an_interrupt_that_is_ignored_stays_so(tmp_path: Path) -> None:
     assert interrupted_while_reading(tmp_path, *ignoring, patience_s=2) == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="`/dev/full` does not exist")
 def test_output_that_finds_no_room_is_said_to(tmp_path: Path) -> None:
     path = tmp_path / "plan.csv"
     path.write_text(CSV)

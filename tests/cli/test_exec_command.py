@@ -171,7 +171,7 @@ def test_a_terminals_interrupt_reaches_the_program_once() -> None:
 
 def test_no_process_is_left_when_a_full_standard_error_ends_the_report() -> None:
     if not Path("/dev/full").exists():
-        pytest.skip("there is no full device here")
+        pytest.skip("`/dev/full` does not exist")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([*EXEC, "--", "sh", "-c", "exit 5"], stderr=full, check=False)
     assert done.returncode == 5

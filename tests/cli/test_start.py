@@ -48,7 +48,7 @@ def test_closed_streams_change_no_exit_code(closed, arguments, code) -> None:
     assert "nowhere.onnx" not in done.stdout
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="`/dev/full` does not exist")
 def test_a_full_standard_error_changes_no_exit_code() -> None:
     command = f"unset PYTHONUNBUFFERED; {COMMAND} plan nowhere.onnx 2>/dev/full"
     done = subprocess.run(command, shell=True, check=False)

@@ -2,12 +2,12 @@ import contextlib
 import contextvars
 import gc
 import threading
-import weakref
 
 import numpy as np
 import pytest
 
 from tests.at_once import at_once
+from tests.plug.owners import Owner, owner_of_scope
 from tightship.plug.numpy import use
 from tightship.resource import (
     CallbackResource,
@@ -230,28 +230,6 @@ def test_a_loop_leaves_nothing_behind(resource):
 @pytest.mark.slow
 def test_ten_million_arrays_leave_nothing_behind(resource):
     loop(resource, 10_000_000)
-
-
-class Owner:
-    """Object that has a scope, and that the functions of its resource refer to."""
-
-    def __init__(self):
-        self.host = HostResource()
-        self.scope = use(CallbackResource(self.allocate, self.deallocate))
-
-    def allocate(self, size, alignment):
-        return self.host.allocate(size, alignment)
-
-    def deallocate(self, address, size, alignment):
-        self.host.deallocate(address, size, alignment)
-
-
-def owner_of_scope(*, is_used):
-    owner = Owner()
-    if is_used:
-        with owner.scope:
-            np.empty(1 << 12, "u1")
-    return weakref.ref(owner)
 
 
 @pytest.mark.parametrize("is_used", [False, True])

@@ -7,16 +7,15 @@ import gc
 import subprocess
 import sys
 import threading
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from tests.at_once import at_once
+from tests.plug.owners import owner_of_scope
 from tightship.plug.numpy import use
 from tightship.resource import (
-    CallbackResource,
     FreeListResource,
     HostResource,
     LimitingResource,
@@ -155,32 +154,9 @@ def test_arrays_of_a_thread_are_freed_by_another_after_the_scope(resource):
     assert live(resource) == 0
 
 
-class Owner:
-    """Object that has a scope, and that the functions of its resource refer to."""
-
-    def __init__(self):
-        self.host = HostResource()
-        self.resource = CallbackResource(self.allocate, self.deallocate)
-        self.scope = use(self.resource, every_thread=True)
-
-    def allocate(self, size, alignment):
-        return self.host.allocate(size, alignment)
-
-    def deallocate(self, address, size, alignment):
-        self.host.deallocate(address, size, alignment)
-
-
-def owner_of_scope(*, is_used):
-    owner = Owner()
-    if is_used:
-        with owner.scope:
-            np.empty(1 << 12, "u1")
-    return weakref.ref(owner)
-
-
 @pytest.mark.parametrize("is_used", [False, True])
 def test_a_scope_that_its_resource_refers_to_is_collected(is_used):
-    seen = [owner_of_scope(is_used=is_used) for _ in range(20)]
+    seen = [owner_of_scope(is_used=is_used, every_thread=True) for _ in range(20)]
     gc.collect()
     assert [each for each in seen if each() is not None] == []
 

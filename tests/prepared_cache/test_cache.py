@@ -162,7 +162,7 @@ def test_a_reason_without_a_number_is_said(tmp_path: Path) -> None:
         opened(tmp_path).read(ABOUT, make, Path.read_bytes)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="`/dev/full` does not exist")
 def test_a_full_disk_is_said_to_be(tmp_path: Path) -> None:
     def make(_: Path) -> None:
         with open("/dev/full", "wb", buffering=0) as file:

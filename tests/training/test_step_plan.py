@@ -60,8 +60,17 @@ def test_a_limit_and_recomputation_count_as_in_training() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"loss": "x"}, {"max_memory": "1GiB"}, {"recompute": 0.1}, {"example_labels": 3}]
-)
+    "given",
+    [{"loss": "x"}, {"max_memory": "1GiB"}, {"recompute": 0.1}, {"example_labels": 3},
+     {"classes_axis": 1}, {"accumulate": 2}],
+)  # fmt: skip
 def test_what_is_for_a_step_needs_an_optimizer(given) -> None:
     with pytest.raises(InputError, match=f"`{next(iter(given))}` is for a plan of a training step"):
         tightship.plan(NETS["mlp"]().model, **given)
+
+
+@pytest.mark.parametrize("given", [{"activations": "int8"}, {"tune": "tuned.json"}])
+def test_what_a_step_does_not_use_is_refused(given) -> None:
+    net = NETS["mlp"]()
+    with pytest.raises(InputError, match=f"`{next(iter(given))}` has no effect on a training step"):
+        tightship.plan(net.model, loss=net.loss, optimizer=Sgd(0.1), **given)

@@ -127,7 +127,7 @@ void *allocate_of(const Held &resource, size_t size) {
     return pointer;
 }
 
-/// Frees an array of a scope whose address is no longer recorded.
+/// Gives an array back to the resource in its head, after its address was removed from the record.
 void release_of(void *pointer) {
     Head *head = head_of(pointer);
     const size_t size = head->size_bytes;

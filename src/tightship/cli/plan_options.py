@@ -45,16 +45,21 @@ def _difference(command: argparse.ArgumentParser) -> None:
         metavar=("OLD", "NEW"),
         help="compare two plans instead: each a model, or a plan that `-o plan.json` wrote",
     )
+    add_old_shape(command, "NEW")
+    command.add_argument(
+        "--markdown",
+        action="store_true",
+        help="with `--diff`, print Markdown, as for a pull request",
+    )
+
+
+def add_old_shape(command: argparse.ArgumentParser, new: str) -> None:
+    """Add the option for shapes of the older model; `new` names the other one in its help."""
     command.add_argument(
         "--old-shape",
         type=shape,
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
-        help="with `--diff`, shape of OLD where it is another than that of NEW; may be repeated",
-    )
-    command.add_argument(
-        "--markdown",
-        action="store_true",
-        help="with `--diff`, print Markdown, as for a pull request",
+        help=f"with `--diff`, shape of OLD where it is another than that of {new}; may be repeated",
     )

@@ -2,7 +2,8 @@
 
 import argparse
 
-from tightship.cli.argument_types import count, shape
+from tightship.cli.argument_types import count
+from tightship.cli.plan_options import add_old_shape
 
 
 def add_view_options(command: argparse.ArgumentParser) -> None:
@@ -12,14 +13,7 @@ def add_view_options(command: argparse.ArgumentParser) -> None:
         metavar="OLD",
         help="draw the plan over an older one, a model or a plan that `plan -o plan.json` wrote",
     )
-    command.add_argument(
-        "--old-shape",
-        type=shape,
-        action="append",
-        default=[],
-        metavar="NAME=1x3x224x224",
-        help="with `--diff`, shape of OLD where it is another than that of MODEL; may be repeated",
-    )
+    add_old_shape(command, "MODEL")
     command.add_argument(
         "--length",
         type=_lengths,

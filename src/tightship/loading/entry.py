@@ -92,12 +92,18 @@ def plan(
         from tightship.training.step_plan import model_step_plan
         from tightship.training.train import terms_of
 
+        unused = {"activations": activations, "tune": tune}
+        _refuse(unused, "has no effect on a training step; leave it out, or `optimizer`")
         name = loss if isinstance(loss, str) else ""
         objective = Objective(name, classes_axis=classes_axis, accumulate=accumulate)
         count = 1 if threads is None else threads
         step = StepSource(model, loss, objective, shapes, count, example_inputs, example_labels)
         return model_step_plan(step, terms_of(count, without, max_memory, recompute), optimizer)
-    _refuse_training(loss, example_labels, max_memory, recompute)
+    of_step = {"loss": loss, "example_labels": example_labels, "classes_axis": classes_axis,
+               "accumulate": None if accumulate == 1 else accumulate, "max_memory": max_memory,
+               "recompute": recompute}  # fmt: skip
+    why = "is for a plan of a training step; give `optimizer` too, such as `tightship.Adam(1e-3)`"
+    _refuse(of_step, why)
     without = _passes(without)
     source, lengths = _opened(model, example_inputs, shapes)
     if holds_prepared(source):
@@ -305,22 +311,19 @@ def _settings(
     return Settings(shapes, 1 if threads is None else threads, without)
 
 
-def _refuse_training(
-    loss: object, example_labels: object, max_memory: object, recompute: object
-) -> None:
-    """Refuse arguments of a training step if there is no optimizer.
+def _refuse(arguments: Mapping[str, object], why: str) -> None:
+    """Refuse arguments that do not fit what is planned.
+
+    Args:
+        arguments: Values by name; None for one that was not given.
+        why: Reason and remedy, as in "`name` is for ...; give ...".
 
     Raises:
         InputError: One is given.
     """
-    given = {"loss": loss, "example_labels": example_labels, "max_memory": max_memory,
-             "recompute": recompute}  # fmt: skip
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is not None:
-            raise InputError(
-                f"`{name}` is for a plan of a training step; give `optimizer` too, such as "
-                "`tightship.Adam(1e-3)`."
-            )
+            raise InputError(f"`{name}` {why}.")
 
 
 def _opened(

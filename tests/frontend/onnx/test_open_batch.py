@@ -77,3 +77,18 @@ def test_a_refused_file_is_as_it_was() -> None:
         file.with_open_batch({})
     assert file.declared == {"x": (2, 4)}
     assert file.graph({}).value("softmax0").shape == (2, 4)
+
+
+def test_sizes_of_some_axes_stay_as_they_are() -> None:
+    net = Net(opset=20)
+    x = net.normal("x", 2, 3, 4, 4)
+    net.output(net("Resize", x, "", "", net.ints(8, 6), axes=[2, 3], mode="nearest"))
+    check_samples(net.case())
+
+
+def test_a_constant_as_long_as_a_joined_axis_is_refused() -> None:
+    net = Net()
+    x = net("Reshape", net.normal("x", 2, 3, 4), net.ints(6, 4))
+    net.output(net("Concat", net.constant(np.ones((6, 1), np.float32)), x, axis=1))
+    with pytest.raises(FixedBatchError, match="axis 0 is not as long as the batch"):
+        opened(net.case().model)

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.graph.batch_axis.opened import check_or_refusal
+from tests.graph.batch_axis.opened import check_or_refusal, opened
 from tests.zoo.net import Net
+from tightship.graph.batch_axis import FixedBatchError
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,11 @@ def test_each_node_keeps_samples_apart_or_says_why_not(
     write: Callable[[Net, str], str], batch: int, reason: str
 ) -> None:
     check_or_refusal(write, batch, reason)
+
+
+def test_places_of_maxima_are_refused() -> None:
+    net = Net()
+    x = net("Unsqueeze", net.normal("x", 2, 4), net.ints(1))
+    net.output(*net.many("MaxPool", 2, x, kernel_shape=[2]))
+    with pytest.raises(FixedBatchError, match="counts places of its maxima over the whole batch"):
+        opened(net.case().model)

@@ -126,7 +126,11 @@ def _resize(at: Step) -> tuple[int | None, ...]:
     at.alone(0)
     if at.result[at.main] != at.shape(0)[at.main]:
         at.refuse("resizes the batch")
-    if len(at.node.inputs) > 3 and at.node.inputs[3]:
+    axes = at.node.attributes.get("axes")
+    if axes is not None:
+        assert isinstance(axes, tuple)
+        at.apart_from(at.main, [int(each) for each in axes], len(at.shape(0)), "resizes")
+    elif len(at.node.inputs) > 3 and at.node.inputs[3]:
         at.targets[3] = at.main
     return (at.main,)
 

@@ -44,6 +44,12 @@ def _outermost(at: Step) -> tuple[int | None, ...]:
     return (0,)
 
 
+def _largest_in_windows(at: Step) -> tuple[int | None, ...]:
+    if any(at.node.outputs[1:]):
+        at.refuse("counts places of its maxima over the whole batch")
+    return _outermost(at)
+
+
 def _normalized_by_batch(at: Step) -> tuple[int | None, ...]:
     if at.node.integer("training_mode", 0):
         at.refuse("takes means over the batch")
@@ -109,7 +115,7 @@ def _scaled(at: Step) -> tuple[int | None, ...]:
 OUTERMOST = (
     "AveragePool", "CausalConvWithState", "Conv", "ConvInteger", "ConvTranspose", "DeformConv",
     "DepthToSpace", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GroupNormalization",
-    "InstanceNormalization", "LRN", "LpPool", "MaxPool", "QLinearConv", "SpaceToDepth",
+    "InstanceNormalization", "LRN", "LpPool", "QLinearConv", "SpaceToDepth",
 )  # fmt: skip
 
 REDUCTIONS = (
@@ -129,5 +135,6 @@ RULES: Rules = {
     "BatchNormalization": _normalized_by_batch,
     "Identity": _elementwise,
     "LpNormalization": _norm_along,
+    "MaxPool": _largest_in_windows,
     "TopK": _largest_along,
 }

@@ -96,6 +96,8 @@ class Step:
         constant = self.graph.constants.get(name)
         if constant is None:
             self.refuse(f"reads `{name}`, whose axis {axis} has the length of the batch")
+        if constant.shape[axis] != self.batch:
+            self.refuse(f"reads `{name}`, whose axis {axis} is not as long as the batch")
         elements = constant.array()
         if not np.array_equal(elements, np.broadcast_to(elements.take([0], axis), elements.shape)):
             self.refuse(f"reads the constant `{name}`, which differs between samples")
