@@ -9,8 +9,11 @@ here. Besides prompts, steps and memory:
   a prompt of five tokens are there, by the wall and in processor time; and `tightship generate`,
   which has a vocabulary too, until it has printed one token and ended. The round that keeps
   programs is left out; `--anew` makes them each time;
-- sessions of one process: tokens per second of eight that step together, over those of one, and
-  over the speed of a prompt of 512.
+- sessions of one process of the first contender: tokens per second of eight that step together,
+  over those of one, and over the speed of a prompt of 512.
+
+llama.cpp rounds activations to int8 wherever weights are quantised; its equal of Tightship is
+`--kinds tightship-int8,llama.cpp`.
 """
 
 import argparse
@@ -41,7 +44,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("gguf", type=Path, help="a language model")
     parser.add_argument("--peer", type=Path, help="folder of llama.cpp's build")
-    parser.add_argument("--kinds", default="tightship,llama.cpp", help="contenders")
+    parser.add_argument(
+        "--kinds",
+        default="tightship,llama.cpp",
+        help="contenders, ours first: tightship or tightship-int8",
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", default="1,2", help="numbers of threads")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall", help="of speed")
@@ -69,7 +76,8 @@ def main() -> None:
         ]
         found["first_token"] = first_token(files, kinds, max(threads), rounds)
         found["together"] = [
-            together(files, count, options.clock, is_quick=options.quick) for count in threads
+            together(files, kinds[0], Turns(count, 3, options.clock), is_quick=options.quick)
+            for count in threads
         ]
         found["memory"] = bench_llama.memory(files, kinds, is_quick=options.quick)
     if options.json:
@@ -83,7 +91,7 @@ def main() -> None:
 def first_token(files: Files, kinds: Sequence[str], threads: int, rounds: int) -> list[Any]:
     """Time processes until the first token; a row for each contender, the first round left out."""
     more = {"tightship": SHARED, "llama.cpp": UNREPACKED}
-    every = [*kinds, *(more[kind] for kind in kinds)]
+    every = [*kinds, *(more[kind] for kind in kinds if kind in more)]
     texts = [name for name in COMMANDS if "tightship" in kinds]
     figures: dict[str, list[tuple[float, float]]] = {name: [] for name in (*every, *texts)}
     for turn in range(rounds + 1):
@@ -120,20 +128,23 @@ def _generated(gguf: Path, more: Sequence[str], threads: int) -> tuple[float, fl
     return wall, spent
 
 
-def together(files: Files, threads: int, clock: str, *, is_quick: bool) -> dict[str, Any]:
+def together(files: Files, kind: str, turns: Turns, *, is_quick: bool) -> dict[str, Any]:
     """Return tokens per second of one session, of several together, and of a prompt."""
+    threads = turns.threads
     past, steps, prompt = (16, 4, 16) if is_quick else (PAST, STEPS, 512)
-    with contender(files.command("tightship", SPEED_CONTEXT, threads)) as made:
+    with contender(files.command(kind, SPEED_CONTEXT, threads)) as made:
         made.answer()
         rates = {
-            name: statistics.median(made.rate(f"{command} {threads}", clock) for _ in range(3))
+            name: statistics.median(
+                made.rate(f"{command} {threads}", turns.clock) for _ in range(turns.rounds)
+            )
             for name, command in (
                 ("one", f"together {1} {steps} {past}"),
                 ("together", f"together {TOGETHER} {steps} {past}"),
                 ("prompt", f"prompt {prompt}"),
             )
         }
-    return {"sessions": TOGETHER, "threads": threads, "tokens_per_s": rates,
+    return {"kind": kind, "sessions": TOGETHER, "threads": threads, "tokens_per_s": rates,
             "ratio_to_one": rates["together"] / rates["one"],
             "ratio_to_prompt": rates["together"] / rates["prompt"]}  # fmt: skip
 

@@ -2,14 +2,15 @@
 
     python -m benchmarks.llama_contender KIND MODEL CONTEXT THREADS
 
-Kinds are tightship, tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
+Kinds are tightship, tightship-int8 (`activations="int8"`, as llama.cpp's products by quantised
+weights), tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
 `steps PAST COUNT THREADS` print tokens per second, as llama_driver.c; `together SESSIONS COUNT PAST
 THREADS` those of sessions of Tightship that step together.
 """
 
 import sys
 import time
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -33,12 +34,15 @@ class Ours:
     """A session."""
 
     is_shared = False
+    activations: Literal["float32", "int8"] = "float32"
 
     def __init__(self, path: str, context: int, threads: int) -> None:
         import tightship
 
         shapes = None if path.endswith(".gguf") else SHAPES
-        self.model = tightship.load(path, shapes=shapes, threads=threads, share=self.is_shared)
+        self.model = tightship.load(
+            path, shapes=shapes, threads=threads, share=self.is_shared, activations=self.activations
+        )
         self.session = self.model.session(context)
         self.vocabulary = (self.model.output_types["logits"][1] or (1 << 20,))[-1]
 
@@ -71,6 +75,12 @@ class Ours:
         for each in opened:
             each.close()
         return sessions * (count - 1) / spent
+
+
+class Rounded(Ours):
+    """A session whose products round activations to int8."""
+
+    activations = "int8"
 
 
 class Shared(Ours):
@@ -113,7 +123,8 @@ class Theirs:
         self.session.run_with_iobinding(self.binding)
 
 
-KINDS = {"tightship": Ours, "tightship-shared": Shared, "onnxruntime": Theirs}
+KINDS = {"tightship": Ours, "tightship-int8": Rounded, "tightship-shared": Shared,
+         "onnxruntime": Theirs}  # fmt: skip
 
 
 def main() -> None:
