@@ -35,7 +35,8 @@ PREPARED = {
     "engine.plan": "footprint memory_plan placement",
     "engine.program": "program schedule",
     "engine.run": "arena executable executor limits output_buffer_pool",
-    "engine.stored": "bounds container fields compatibility reconstruct model read_program shapes",
+    "engine.stored": "bounds container dimensions fields compatibility reconstruct model "
+    "read_program shapes",
     "engine.weights": "allocation weight_store",
     "graph": "layout mapped_file optimizer texts",
     "loading": "entry preparing restoring",

@@ -22,7 +22,7 @@ from tightship.cli.exit_codes import EXIT_CODES
 from tightship.cli.plan_options import add_plan_options
 from tightship.cli.squeeze_option import add_squeeze
 from tightship.cli.text_options import add_chat, add_generate
-from tightship.cli.view_options import add_view_options
+from tightship.cli.view_options import add_cost_output, add_view_options
 
 MODEL = "an ONNX model, a program of torch (.pt2), or a prepared one (.tship)"
 
@@ -172,8 +172,7 @@ def _cost(command: argparse.ArgumentParser) -> None:
         metavar="1GiB",
         help="show the largest batch whose arena, inputs and weights fit",
     )
-    command.add_argument("-o", "--output", metavar="OUT", help="draw the arena: .html or .svg")
-    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
+    add_cost_output(command)
 
 
 def _prepare(command: argparse.ArgumentParser) -> None:

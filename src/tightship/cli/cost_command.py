@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tightship.atomic_file import write_text
-from tightship.cli.drawing import check_drawing, draw
+from tightship.cli.drawing import draw
+from tightship.cli.graph_drawing import check_graph, draw_graph, graph_json
 from tightship.cli.output import show, show_json
 from tightship.cost import (
     ModelCost,
@@ -46,8 +47,7 @@ EXIT_CODES = {"feasible": 0, "infeasible": 1, "budget": 3}
 def run(options: argparse.Namespace) -> int:
     """Print the memory of a model, and draw it if asked to."""
     output = None if options.output is None else Path(options.output)
-    if output is not None:
-        check_drawing(output)
+    check_graph(output, options.step, is_graph=options.graph)
     source = open_model(options.file)
     shapes: Shapes = input_shapes(source.declared, dict(options.shape))
     limit: int | None = options.max_memory
@@ -70,10 +70,13 @@ def run(options: argparse.Namespace) -> int:
         batches = _batches(batched, shapes, limit, cost, donate_inputs=donate)
     more, text, code, frontiers = _asked(options, cost, graph)
     if output is not None:
-        _draw(cost, frontiers, output, training=options.training)
+        _draw(options, cost, frontiers, output)
     if options.json:
         values = to_json(cost)
         values |= batches | more
+        if options.graph:
+            drawn = picture_of(cost, training=options.training)
+            values["graph"] = graph_json(drawn, options.step)
         show_json(values)
     else:
         show(report(cost) + text)
@@ -96,10 +99,15 @@ def _with_open_batch(source: OpenedModel, shapes: Shapes, *, is_asked: bool) -> 
         return source
 
 
-def _draw(cost: ModelCost, frontiers: Sequence[Frontier], output: Path, *, training: bool) -> None:
-    """Draw the first frontier, or the arena if there is none."""
+def _draw(
+    options: argparse.Namespace, cost: ModelCost, frontiers: Sequence[Frontier], output: Path
+) -> None:
+    """Draw the network if asked to, else the first frontier, or the arena if there is none."""
+    if options.graph:
+        draw_graph(picture_of(cost, training=options.training), output, options.step)
+        return
     if not frontiers:
-        draw(picture_of(cost, training=training), output)
+        draw(picture_of(cost, training=options.training), output)
         return
     picture = frontier_picture(frontiers[0], cost.model)
     write_text(output, (frontier_page if output.suffix == ".html" else frontier_svg)(picture))

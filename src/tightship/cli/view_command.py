@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tightship.atomic_file import write_text
-from tightship.cli.drawing import check_drawing, draw, picture_of_placed
+from tightship.cli.drawing import draw, picture_of_placed
+from tightship.cli.graph_drawing import check_graph, draw_graph, graph_json
 from tightship.cli.length_table import opened_for
 from tightship.cli.measured_file import read_measured
-from tightship.cli.output import show
+from tightship.cli.output import show, show_json
 from tightship.cli.overlaid import overlay_of
 from tightship.difference import read_plan
 from tightship.engine.stored.container import holds_prepared
@@ -23,6 +24,7 @@ from tightship.planner.format.problem_file import read_problem
 from tightship.planner.format.suffixes import holds_buffers
 from tightship.view.page_extras import NOTHING, Extras
 from tightship.view.picture import Picture
+from tightship.view.report import to_json
 from tightship.view.text import printable
 from tightship.view.timeline import timeline
 
@@ -36,31 +38,56 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 def run(options: argparse.Namespace) -> int:
     """Draw the plan of a model, or of the buffers of a file."""
-    path = Path(options.output)
-    check_drawing(path)
+    path = _path(options)
+    check_graph(path, options.step, is_graph=options.graph)
     _check_options(options, path)
     opened = _opened(options)
     shapes = dict(options.shape) if opened is None else opened.shapes
     picture = _picture(options.file, shapes, options)
+    if path is not None:
+        _draw(options, opened, picture, path)
+    if options.json:
+        show_json(graph_json(picture, options.step) if options.graph else to_json(picture))
+    elif path is not None:
+        show(f"{printable(str(path))}\n")
+    if options.open and path is not None and not webbrowser.open(path.resolve().as_uri()):
+        print("tightship: no browser could be opened.", file=sys.stderr)
+    return 0
+
+
+def _path(options: argparse.Namespace) -> Path | None:
+    """Return where to draw; None if JSON alone is asked for."""
+    if options.output is not None:
+        return Path(options.output)
+    if options.json and not options.open:
+        return None
+    return Path("graph.html" if options.graph else "plan.html")
+
+
+def _draw(
+    options: argparse.Namespace, opened: OpenLengths | None, picture: Picture, path: Path
+) -> None:
+    if options.graph:
+        draw_graph(picture, path, options.step)
+        return
     extras = _extras(options, opened, picture) if path.suffix == ".html" else NOTHING
     if extras is NOTHING:
         draw(picture, path)
     else:
         write_text(path, timeline(picture, extras))
-    show(f"{printable(str(path))}\n")
-    if options.open and not webbrowser.open(path.resolve().as_uri()):
-        print("tightship: no browser could be opened.", file=sys.stderr)
-    return 0
 
 
-def _check_options(options: argparse.Namespace, path: Path) -> None:
+def _check_options(options: argparse.Namespace, path: Path | None) -> None:
     for given, name in (
         (options.diff, "diff"),
         (options.length, "length"),
         (options.measured, "measured"),
     ):
-        if given and path.suffix != ".html":
-            raise InputError(f"`--{name}` is for a page; write it as .html, not `{path.name}`.")
+        if given and options.graph:
+            raise InputError(f"`--{name}` does not go with `--graph`; leave one of them out.")
+        if given and (path is None or path.suffix != ".html"):
+            where = "JSON" if path is None else f"`{path.name}`"
+            raise InputError(f"`--{name}` is for a page; write it as .html, not {where}.")
     if options.old_shape and options.diff is None:
         raise InputError("`--old-shape` is for `--diff OLD`; give it too, or leave this out.")
     if options.diff is not None and options.length is not None:

@@ -30,11 +30,46 @@ def add_view_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-o",
         "--output",
-        default="plan.html",
         metavar="OUT",
-        help=".html or .svg (default plan.html)",
+        help=".html or .svg (default plan.html, of a graph graph.html)",
     )
+    add_graph(command)
     command.add_argument("--open", action="store_true", help="open it in a browser")
+    command.add_argument(
+        "--json",
+        action="store_true",
+        help="print the plan as JSON, of a graph its nodes, counters and free boxes; draws only "
+        "with `-o`",
+    )
+
+
+def add_graph(command: argparse.ArgumentParser) -> None:
+    """Add the choice to draw the network of a plan instead of its arena."""
+    command.add_argument(
+        "--graph",
+        action="store_true",
+        help="draw the network, its nodes coloured by the bytes of the arena that they hold",
+    )
+    command.add_argument(
+        "--step",
+        type=step,
+        metavar="N",
+        help="with `--graph`, draw the state at a step: readers that wait, and free memory",
+    )
+
+
+def step(text: str) -> int:
+    """Read the index of a step."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"`{text}` is not a step; write a whole number from 0 on.")
+    return int(text)
+
+
+def add_cost_output(command: argparse.ArgumentParser) -> None:
+    """Add where `tightship cost` draws what."""
+    command.add_argument("-o", "--output", metavar="OUT", help="draw the arena: .html or .svg")
+    add_graph(command)
+    command.add_argument("--json", action="store_true", help="print JSON, amounts in bytes")
 
 
 def _lengths(text: str) -> tuple[str, list[int]]:

@@ -18,6 +18,7 @@ def picture_of(cost: ModelCost, *, training: bool = False) -> Picture:
     drawn = cost.trained if training and cost.trained is not None else cost.cost
     planned, columns = drawn.planned, drawn.columns
     schedule, plan = planned.schedule, planned.plan
+    names, shown = [value.name for value in schedule.values], _shown(schedule)
     load = plan.problem.live_bytes(len(schedule.steps)).tolist()
     return Picture(
         title=f"{cost.model} ({'training, ' if training else ''}graph bytes)",
@@ -25,7 +26,15 @@ def picture_of(cost: ModelCost, *, training: bool = False) -> Picture:
         lower_bound_bytes=plan.lower_bound_bytes,
         rectangles=_rectangles(planned),
         steps=tuple(
-            Step(step.name, step.operator, "", live_bytes)
+            Step(
+                step.name,
+                step.operator,
+                "",
+                live_bytes,
+                None,
+                tuple([names[value] for value in step.reads]),
+                tuple([names[value] for value in step.writes]),
+            )
             for step, live_bytes in zip(schedule.steps, load, strict=True)
         ),
         strategy="arena",
@@ -36,7 +45,21 @@ def picture_of(cost: ModelCost, *, training: bool = False) -> Picture:
             "both": columns.both_bytes,
             "arena": columns.arena_bytes,
         },
+        inputs=dict.fromkeys((names[value] for value in _inputs(schedule)), ""),
+        views={names[value]: names[of] for value, of in enumerate(shown) if value != of},
     )
+
+
+def _inputs(schedule: Schedule) -> list[int]:
+    """Return the values that come from outside, without weights that a step updates."""
+    inside = {value for step in schedule.steps for value in step.writes}
+    for step in schedule.steps:
+        inside.update(alias.input for alias in step.aliases if alias.kind is AliasKind.TIED)
+    return [
+        index
+        for index, value in enumerate(schedule.values)
+        if value.external and index not in inside
+    ]
 
 
 def _rectangles(planned: SchedulePlan) -> tuple[Rectangle, ...]:

@@ -88,4 +88,6 @@ def _step(each: dict[str, Any]) -> Step:
         each["kernel"],
         int(each["live_bytes"]),
         each["dynamic_reason"],
+        tuple(each.get("reads", ())),
+        tuple(each.get("writes", ())),
     )

@@ -116,7 +116,7 @@ def prepare(
         contexts = (context,) if isinstance(context, int) else context
         sessions = session_steps(source, settings[0], programs[0], packed, (contexts, chunk, cache))
     with recording():
-        save(path, programs, made, progress, sessions)
+        save(path, programs, made, progress, sessions, source.declared)
     del programs, packed, sessions, source
     release_unused()
     return StoredModel(path).plan()

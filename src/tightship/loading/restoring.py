@@ -11,6 +11,7 @@ from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.stored.compatibility import VERSION
+from tightship.engine.stored.dimensions import lengths_of, with_lengths
 from tightship.engine.stored.model import StoredModel
 from tightship.engine.stored.shapes import StoredShapes
 from tightship.errors import FormatError, InputError
@@ -111,25 +112,76 @@ def verify_prepared(path: FilePath) -> int:
 
 
 def program_index(stored: StoredModel, asked: Asked) -> int:
-    """Return the index of the program for the requested shapes, by default the first."""
-    wanted: dict[str, tuple[int, ...]] = {}
-    for name, shape in (asked.shapes or {}).items():
+    """Return the index of the program for the requested shapes and lengths, by default the first.
+
+    Raises:
+        InputError: It has none, or a name is neither an input's nor a dimension's.
+    """
+    wanted, named = _divided(stored, asked.shapes or {})
+    declared = stored.dimensions or {}
+    for index, key in enumerate(stored.keys):
+        if wanted.items() <= dict(key).items() and (
+            not named or named.items() <= lengths_of(declared, key).items()
+        ):
+            return index
+    first = with_lengths(declared, stored.keys[0], named) if named else ()
+    shapes = {**dict(first), **wanted}
+    StoredShapes(stored, lambda _plan, _shapes: None).admit(tuple(shapes.items()))
+    raise InputError(
+        f"The lengths {_lengths_text(named)} are not those of the shapes given beside them; give "
+        "one of both."
+    )
+
+
+def _divided(
+    stored: StoredModel, given: Mapping[str, Sequence[int] | int]
+) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
+    """Divide what is given into shapes by input and lengths by dimension.
+
+    The command line writes a length as a shape of one axis.
+
+    Raises:
+        InputError: A name is neither an input's nor a dimension's.
+    """
+    inputs = [name for name, _ in stored.keys[0]]
+    shapes: dict[str, tuple[int, ...]] = {}
+    named: dict[str, int] = {}
+    for name, shape in given.items():
         plain = shape_or_length(shape)
         if isinstance(plain, int):
+            named[name] = plain
+        elif name in inputs:
+            shapes[name] = plain
+        elif len(plain) == 1:
+            named[name] = plain[0]
+        else:
+            raise InputError(f"Unknown input `{name}`; the inputs are {', '.join(inputs)}.")
+    _check_named(stored, inputs, named)
+    return shapes, named
+
+
+def _check_named(stored: StoredModel, inputs: Sequence[str], named: Mapping[str, int]) -> None:
+    if not named:
+        return
+    name = next(iter(named))
+    if stored.dimensions is None:
+        raise InputError(
+            f"Unknown input `{name}`; the inputs are {', '.join(inputs)}. `{stored.path}` has no "
+            "names of dimensions, because an earlier version wrote it: give shapes by input, or "
+            f"prepare it again, `{stored.command(stored.keys)}`, to give lengths by name."
+        )
+    known = lengths_of(stored.dimensions, stored.keys[0])
+    for name in named:
+        if name not in known:
+            dimensions = ", ".join(known) or "none"
             raise InputError(
-                f"`{name}` was given the length {plain}; a prepared model takes shapes by input, "
-                "because it has no names of dimensions: a shape is a list of lengths."
+                f"Unknown input or dimension `{name}`; the inputs are {', '.join(inputs)}; named "
+                f"dimensions: {dimensions}."
             )
-        wanted[name] = plain
-    for index, key in enumerate(stored.keys):
-        if wanted.items() <= dict(key).items():
-            return index
-    names = [name for name, _ in stored.keys[0]]
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        raise InputError(f"Unknown input `{unknown[0]}`; the inputs are {', '.join(names)}.")
-    StoredShapes(stored, lambda _plan, _shapes: None).admit(tuple(wanted.items()))
-    raise AssertionError(wanted)
+
+
+def _lengths_text(named: Mapping[str, int]) -> str:
+    return ", ".join(f"`{name}` {length}" for name, length in named.items())
 
 
 def _check_asked(path: FilePath, stored: StoredModel, asked: Asked) -> None:

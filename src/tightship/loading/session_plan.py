@@ -206,8 +206,8 @@ def session_planner(
     """
     if not isinstance(model, bytes) and is_onnx(model) and holds_prepared(model):
         raise InputError(
-            f"`{name_of(model)}` is a prepared file, which has no names of dimensions; plan the "
-            "sessions of the ONNX file that it was made of."
+            f"`{name_of(model)}` is a prepared file, which has programs for its own sessions only; "
+            "plan the sessions of the ONNX file that it was made of."
         )
     file = open_model(model)
     if not isinstance(file, OnnxFile):

@@ -6,6 +6,7 @@ from functools import partial
 from html import escape
 
 from tightship.quantity import format_bytes
+from tightship.view.inline import json_text
 from tightship.view.page_extras import Extras, Measured
 from tightship.view.palette import Colouring, by_group, colouring, modules_of, operators_of
 from tightship.view.picture import Picture
@@ -29,9 +30,7 @@ def page_data(picture: Picture, extras: Extras) -> str:
             {"length": length, "plan": None if each is picture else columns(each)}
             for length, each in extras.lengths
         ]
-    # Escaped angle brackets keep a name such as `</script>` from ending the script element.
-    plain = json.dumps(values, separators=(",", ":"))
-    return plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return json_text(json.dumps(values, separators=(",", ":")))
 
 
 def columns(picture: Picture) -> dict[str, object]:

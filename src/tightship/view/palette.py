@@ -82,7 +82,7 @@ def modules_of(picture: Picture) -> list[str]:
     The module is that in the name of the step which makes the buffer, or else in its own name.
     """
     whole = [_module(picture, rectangle) for rectangle in picture.rectangles]
-    parts = {module: _parts(module) for module in set(whole)}
+    parts = {module: module_parts(module) for module in set(whole)}
     depth = max((len(each) for each in parts.values()), default=0)
     while depth > 1 and len({"".join(each[:depth]) for each in parts.values()}) > _MODULES_MAX:
         depth -= 1
@@ -95,7 +95,7 @@ def _module(picture: Picture, rectangle: Rectangle) -> str:
     return named or module_of(rectangle.name)
 
 
-def _parts(module: str) -> list[str]:
+def module_parts(module: str) -> list[str]:
     """Split a module's name before each separator: `/encoder/layer.0` to `/encoder`, `/layer.0`.
 
     A number stays with the name before it, so that layers are told apart at one level.

@@ -33,13 +33,18 @@ class Rectangle:
 @brief
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kernel call; `dynamic_reason` explains why it allocates outside the plan, if it does."""
+    """One kernel call; `dynamic_reason` explains why it allocates outside the plan, if it does.
+
+    `reads` and `writes` name values, without constants; both are empty where they are unknown.
+    """
 
     name: str
     operator: str
     kernel: str
     live_bytes: int
     dynamic_reason: str | None = None
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 @brief
@@ -72,6 +77,8 @@ class Picture:
         inputs: Types of the inputs by name.
         outputs: Types of the outputs by name.
         weights: Packed constants, whose sizes the part `weights` sums in whole cache lines.
+        views: Values without a rectangle of their own, by name, with the value whose bytes they
+            show.
     """
 
     title: str
@@ -86,6 +93,7 @@ class Picture:
     inputs: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     weights: tuple[Weight, ...] = ()
+    views: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def peak_bytes(self) -> int:

@@ -65,6 +65,8 @@ def to_json(picture: Picture) -> dict[str, object]:
                 "kernel": step.kernel,
                 "live_bytes": step.live_bytes,
                 "dynamic_reason": step.dynamic_reason,
+                "reads": list(step.reads),
+                "writes": list(step.writes),
             }
             for index, step in enumerate(picture.steps)
         ],

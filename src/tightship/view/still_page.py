@@ -1,10 +1,9 @@
 """Makes a self-contained HTML page of a still picture and a table of its figures."""
 
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from html import escape
 
+from tightship.view.inline import digest
 from tightship.view.marks import escaped
 
 PAGE_STYLE = """
@@ -32,7 +31,7 @@ def still_page(
         titles: Titles of the columns of the table.
         rows: Cells of each row.
     """
-    policy = f"default-src 'none'; style-src '{_hash(PAGE_STYLE)}' '{_hash(style)}'"
+    policy = f"default-src 'none'; style-src '{digest(PAGE_STYLE)}' '{digest(style)}'"
     head = "".join(f'<th scope="col">{escape(each)}</th>' for each in titles)
     body = "\n".join(
         "<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows
@@ -58,7 +57,3 @@ def still_page(
 </body>
 </html>
 """
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,11 +1,9 @@
 """Makes a self-contained HTML page of a memory plan, which needs no network."""
 
-from base64 import b64encode
-from hashlib import sha256
-from importlib.resources import files
 from string import Template
 
 from tightship.quantity import format_bytes
+from tightship.view.inline import asset, digest, script_of
 from tightship.view.page_data import page_data, rows, swatch, text_of, texts
 from tightship.view.page_extras import NOTHING, Extras, Overlay
 from tightship.view.palette import Colouring, colouring
@@ -13,6 +11,8 @@ from tightship.view.picture import Picture
 from tightship.view.svg import STYLE, svg
 
 _SCRIPTS = (
+    "units.js",
+    "elements.js",
     "plan.js",
     "grid.js",
     "compared.js",
@@ -46,17 +46,17 @@ def timeline(picture: Picture, extras: Extras = NOTHING) -> str:
         extras: Another plan to compare with, plans for other lengths, a measurement.
     """
     colours = colouring(picture)
-    style = _asset("timeline.css")
-    script = "'use strict';\n{\n" + "\n".join(map(_asset, _SCRIPTS)) + "}\n"
+    style = asset("timeline.css")
+    script = script_of(_SCRIPTS)
     still = svg(picture, rectangles_max=_STILL_RECTANGLES_MAX)
     policy = (
-        f"default-src 'none'; img-src data:; script-src '{_hash(script)}'; "
-        f"style-src '{_hash(style)}' '{_hash(STYLE)}'"
+        f"default-src 'none'; img-src data:; script-src '{digest(script)}'; "
+        f"style-src '{digest(style)}' '{digest(STYLE)}'"
     )
     peak_step = picture.peak_step()
     live = picture.live_at(peak_step)
     shown = texts(picture, extras.measured)
-    return Template(_asset("timeline.html")).substitute(
+    return Template(asset("timeline.html")).substitute(
         policy=policy,
         style=style,
         script=script,
@@ -72,14 +72,6 @@ def timeline(picture: Picture, extras: Extras = NOTHING) -> str:
         dynamic=_dynamic(picture),
         **shown,
     )
-
-
-def _asset(name: str) -> str:
-    return files("tightship.view").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _hash(source: str) -> str:
-    return f"sha256-{b64encode(sha256(source.encode()).digest()).decode()}"
 
 
 def _legend(colours: Colouring) -> str:

@@ -8,6 +8,7 @@ from tightship.atomic_file import write_text
 from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
 from tightship.errors import InputError
 from tightship.planner.format import write_csv
+from tightship.view.network.drawing import network_text, network_values
 from tightship.view.picture import Picture, Rectangle, Step, Weight
 from tightship.view.report import report, to_json
 from tightship.view.svg import svg
@@ -61,6 +62,24 @@ def save(plan: MemoryPlan, path: Path) -> None:
     WRITERS[path.suffix](plan, path)
 
 
+def save_graph(plan: MemoryPlan, path: Path) -> None:
+    """Write the network of a plan: a page, a still picture, or JSON.
+
+    Raises:
+        InputError: The suffix selects none of them.
+    """
+    picture = picture_of(plan)
+    if path.suffix == ".json":
+        write_text(path, json.dumps(network_values(picture), indent=1) + "\n")
+    elif path.suffix in {".html", ".svg"}:
+        write_text(path, network_text(picture, path.suffix))
+    else:
+        raise InputError(
+            f"A graph cannot be saved as `{path}`; give a name that ends in one of .html, .svg, "
+            ".json."
+        )
+
+
 def check_form(path: Path) -> None:
     """Check that the suffix of `path` selects a format.
 
@@ -89,7 +108,8 @@ def _rectangle(tensor: PlannedTensor) -> Rectangle:
 
 def _step(step: PlannedStep) -> Step:
     kernel = f"{step.kernel} {step.implementation}".strip()
-    return Step(step.name, step.operator, kernel, step.live_bytes, step.dynamic_reason)
+    return Step(step.name, step.operator, kernel, step.live_bytes, step.dynamic_reason,
+                step.reads, step.writes)  # fmt: skip
 
 
 WRITERS: Mapping[str, Callable[[MemoryPlan, Path], None]] = {

@@ -62,7 +62,7 @@ class PlannedStep:
 
     `live_bytes` counts live arena bytes during the step. `dynamic_reason` says why the step
     allocates outside the plan (data-dependent shape, reference kernel, sequence, string), if it
-    does.
+    does. `reads` and `writes` name its values, without constants.
     """
 
     name: str
@@ -71,6 +71,8 @@ class PlannedStep:
     implementation: str
     live_bytes: int
     dynamic_reason: str | None = None
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
     if not TYPE_CHECKING:  # a checker of types should know the present names only
 
@@ -164,20 +166,25 @@ class MemoryPlan:
 
         return json_of(self)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, graph: bool = False) -> None:
         """Write the plan: `.html` and `.svg` as a picture, `.json`, `.csv`, or `.txt`.
 
         A CSV has the columns `id,lower,upper,size,offset` of minimalloc. The file is replaced whole
         or not at all.
+
+        Args:
+            path: Path of the file.
+            graph: Whether to draw the network, its nodes coloured by the bytes that they hold,
+                instead of the arena; for `.html`, `.svg` and `.json`.
 
         Raises:
             InputError: The suffix of `path` is another.
         """
         from pathlib import Path
 
-        from tightship.engine.plan.drawing import save
+        from tightship.engine.plan.drawing import save, save_graph
 
-        save(self, Path(path))
+        (save_graph if graph else save)(self, Path(path))
 
     def __repr__(self) -> str:
         kind = "exact" if self.is_exact else "bounded"

@@ -130,9 +130,20 @@ def _planned_steps(placement: Placement) -> list[PlannedStep]:
             step.implementation,
             int(load[index]),
             step.dynamic_reason,
+            _values(placement.lowered, step.reads),
+            _values(placement.lowered, step.writes),
         )
         for index, step in enumerate(placement.lowered.steps)
     ]
+
+
+def _values(lowered: Lowered, operands: tuple[Operand, ...]) -> tuple[str, ...]:
+    """Return the names of slots and objects among operands, each once."""
+    return tuple(dict.fromkeys([
+        operand.name if operand.space is Space.OBJECT else lowered.slots[operand.slot].name
+        for operand in operands
+        if operand.space is not Space.WEIGHTS
+    ]))  # fmt: skip
 
 
 def _planned_tensors(placement: Placement) -> list[PlannedTensor]:

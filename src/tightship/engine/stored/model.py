@@ -23,6 +23,7 @@ from tightship.engine.stored import fields
 from tightship.engine.stored.bounds import check_bounds
 from tightship.engine.stored.compatibility import Compatibility
 from tightship.engine.stored.container import PAGE_BYTES, damaged, open_container
+from tightship.engine.stored.dimensions import read_dimensions
 from tightship.engine.stored.fields import MalformedError
 from tightship.engine.stored.read_program import Made, StoredProgram, read_program
 from tightship.engine.stored.reconstruct import reconstruct
@@ -96,6 +97,8 @@ class StoredModel:
         steps: What sessions have to know of the programs, as JSON values; None if there are none.
         sessions: Choices of sessions as JSON values, each with start and size of a part that has
             their programs.
+        dimensions: Lengths of inputs as the model declares them, with their names; None in a file
+            of an earlier version.
         weights_bytes: Bytes of the file that its own weights take.
     """
 
@@ -196,6 +199,7 @@ class StoredModel:
     def _read(self, text: object) -> None:
         more = text if isinstance(text, dict) else {}
         self.steps = more.pop("steps", None)
+        dimensions = more.pop("dimensions", None)
         self.sessions = [_session(row) for row in fields.items(more.pop("sessions", []))]
         self._contexts = [_context(said) for said, _, _ in self.sessions]
         values = dict(zip(MEMBERS, fields.record(text, *MEMBERS), strict=True))
@@ -216,6 +220,7 @@ class StoredModel:
             raise MalformedError("it has layouts or primitives of a library that it does not need")
         if not self.keys or len(set(self.keys)) < len(self.keys):
             raise MalformedError("its programs are none, or not for shapes of their own")
+        self.dimensions = read_dimensions(dimensions, self.keys)
 
     def _copy(self, row: object, room: MappedBytes) -> PackedCopy:
         name, offset, size, checksum = fields.items(row, 4)

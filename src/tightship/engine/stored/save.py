@@ -17,6 +17,7 @@ from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.stored.compatibility import Compatibility
 from tightship.engine.stored.container import PAGE_BYTES, Sections, header
+from tightship.engine.stored.dimensions import Declared, dimensions_json
 from tightship.engine.stored.recipes import RecipeWriter
 from tightship.engine.stored.write_program import program_json
 from tightship.engine.weights.allocation import allocate
@@ -47,11 +48,13 @@ def save(
     compatibility: Compatibility,
     progress: Progress | None = None,
     sessions: Iterable[Steps] = (),
+    declared: Declared | None = None,
 ) -> None:
     """Write programs of one model and their packed weights, each weight once.
 
     Recipes must have been recorded while the programs were lowered. At most the largest weight is
-    held besides the programs. The file is written whole or not at all.
+    held besides the programs. The file is written whole or not at all. It keeps the names of
+    dimensions in `declared`, by which lengths may then be given.
 
     Raises:
         InputError: A program cannot be stored; names its step.
@@ -60,7 +63,7 @@ def save(
     """
     _check(programs)
     with draft(path) as file:
-        _write(file, programs, compatibility, progress, sessions)
+        _write(file, programs, compatibility, progress, sessions, declared)
 
 
 def save_into(
@@ -156,6 +159,7 @@ def _write(
     compatibility: Compatibility,
     progress: Progress | None,
     sessions: Iterable[Steps] = (),
+    declared: Declared | None = None,
 ) -> None:
     file.write(bytes(PAGE_BYTES))
     weights, recipes = _Weights(file), RecipeWriter()
@@ -165,6 +169,9 @@ def _write(
     parts = [_part(steps, compatibility, weights, recipes, len(rows)) for steps in sessions]
     needs = _needs_library(recipes) or any(need for need, _ in parts)
     said = _text((first.name, dict(first.key)), stored, compatibility, rows, recipes, needs=needs)
+    if declared is not None:
+        keys = [key_of(prepared.placement.lowered) for prepared in programs]
+        said["dimensions"] = dimensions_json(declared, keys)
     if parts:
         said["sessions"] = [row for _, row in parts]
     _finish(file, said, recipes)

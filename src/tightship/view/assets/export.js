@@ -2,15 +2,6 @@
 
 const STEP_MICROSECONDS = 1000; // length of a step that was not timed
 
-/* Hand a file to the browser. */
-function download(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}
-
 function fileName(plan, suffix) {
   const name = plan.title.replace(/[^A-Za-z0-9._-]+/g, "_").replace(/\.(onnx|tship|pt2)$/, "");
   return `${name || "plan"}.${suffix}`;

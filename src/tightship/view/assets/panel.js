@@ -1,14 +1,6 @@
 /* Controls, and the lists beside the picture. */
 
-const $ = (id) => document.getElementById(id);
 const LIVE_SHOWN = 12;
-
-function element(tag, text, className) {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
 
 class Panel {
   constructor(page) {
