@@ -122,10 +122,13 @@ def test_every_way_of_loading_takes_lengths_by_dimension(decoder, tmp_path, monk
             assert {name: shape for name, (_, shape) in model.input_types.items()} == SHAPES
             assert model.run(ones)["y"] == 32
     tightship.prepare(decoder, tmp_path / "decoder.tship", shapes=[NAMED, {**NAMED, "old": 0}])
-    with tightship.load(tmp_path / "decoder.tship", shapes=SHAPES) as model:
-        assert model.run(ones)["y"] == 32
-    with pytest.raises(InputError, match="a prepared model takes shapes by input"):
-        tightship.load(tmp_path / "decoder.tship", shapes=NAMED)
+    for shapes in (SHAPES, NAMED, {"old": 3}):
+        with tightship.load(tmp_path / "decoder.tship", shapes=shapes) as model:
+            assert model.run(ones)["y"] == 32
+    first = tightship.plan(tmp_path / "decoder.tship", shapes={"old": 0})
+    assert first.inputs["mask"] == "2x1x1 float32"
+    with pytest.raises(InputError, match=r"not for .*`past` \[2, 9, 4\], `mask` \[2, 10, 1\]"):
+        tightship.load(tmp_path / "decoder.tship", shapes={"old": 9})
 
 
 def test_the_command_line_takes_them_as_shapes_of_one_axis(decoder, capsys):
