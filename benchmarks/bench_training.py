@@ -16,7 +16,7 @@ again as a whole; order and in-place are ours. Seconds of `recompute` are of the
 thread; peaks and operations are the same anywhere.
 
 `note`, `parallel`, `dynamic` and `workers` are `note_table`, `parallel_plans`, `dynamic_shapes` and
-`parallel_runs` of this folder. `step`, `training_steps` beside torch, runs if it is named: it takes
+`bench_workers` of this folder. `step`, `training_steps` beside torch, runs if it is named: it takes
 three minutes of a quiet machine, and torch in this environment or in that of `--torch-python`.
 """
 
@@ -28,7 +28,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from benchmarks import dynamic_shapes, note_table, parallel_plans, parallel_runs, training_steps
+from benchmarks import bench_workers, dynamic_shapes, note_table, parallel_plans, training_steps
 from benchmarks.hollow import Hollow, graph_of
 from benchmarks.record import append
 from tests.zoo.attention import Heads
@@ -209,7 +209,7 @@ SUITES: Mapping[str, Callable[[], Iterator[Row]]] = {
     "note": note_table.rows,
     "parallel": parallel_plans.rows,
     "dynamic": dynamic_shapes.rows,
-    "workers": parallel_runs.rows,
+    "workers": bench_workers.rows,
     "step": training_steps.steps,
 }
 

@@ -6,11 +6,10 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     driver | plug | backend | torch_compile | notebook
     embedding, above types, which are names for annotations
     budget | lengths | primitive
-    memory | loading.entry | cost, above training | loading.shared, above loading.unprepared
-    loading.kept, above loading.unprepared
+    memory | loading.entry | cost, above training | loading.shared and kept, above unprepared
     loading.preparing | loading.first_shapes | loading.session_plan | loading.stored_session_plan
     loading.session_programs | loading.planned_session, above loading.opening, above
-    loading.decoder_shapes
+    loading.decoder_shapes | loading.settings
     loading: tuning | restoring | activations | prepared_once | model_specializer | input_shapes
     model | loading.budget | loading.reading_process
     model.bound_run | model.session_opener, above model.growing_runs, above
@@ -22,8 +21,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     text, which a model's sessions import for texts alone
     difference
     view | trace.workload, above trace.replay
-    frontend | planner | resource | gradients | sample
-    graph, above prepared_cache
+    frontend | planner | resource | gradients | sample, above graph, above prepared_cache
     late_names, for packages, above deprecated, for all who have renamed something
     quantity | forks | atomic_file | sha256
     trace.rmm_log | trace.torch_snapshot | safetensors, above trace.events
@@ -110,9 +108,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "planner.reuse": "_core errors planner.penalties planner.plan planner.verify_reuse",
     "planner.parallel": (
-        "_core errors planner.alias_group planner.bound planner.liveness planner.parallel"
-        " planner.placements planner.plan planner.portfolio planner.problem planner.schedule"
-        " planner.schedule_plan planner.stored_order planner.verify planner.verify_parallel"
+        "_core errors planner.alias_group planner.bound planner.liveness planner.schedule_plan"
+        " planner.parallel planner.placements planner.plan planner.planning planner.stored_order"
+        " planner.portfolio planner.problem planner.schedule planner.verify planner.verify_parallel"
     ),
     "planner.reorder": (
         "_core planner.alias_group planner.parallel planner.planning planner.problem"
@@ -173,6 +171,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.plan": "errors graph planner engine.library engine.program engine.weights engine.plan",
     "engine.plan.memory_plan": "deprecated planner view.picture engine.program engine.plan",
     "engine.plan.drawing": "atomic_file errors planner view engine.plan",  # the way to a picture
+    "engine.plan.concurrency_report": "planner quantity view",
     "engine.run": (
         "_core errors planner engine.interruption engine.kernels engine.library engine.plan"
         " engine.program engine.weights engine.run"
@@ -267,8 +266,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "loading.preparing": (
         "deprecated errors frontend graph engine loading.activations loading.opening"
-        " loading.session_programs"
+        " loading.session_programs loading.settings"
     ),
+    "loading.settings": "errors quantity engine",
     "loading.session_programs": (
         "errors engine frontend.onnx loading.input_shapes loading.opening model.session_options"
     ),
@@ -291,8 +291,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " loading.prepared_once loading.unprepared loading.kept"
     ),
     "loading.entry": (
-        "deprecated errors quantity graph resource engine model frontend training"
-        " loading.activations loading.kept loading.restoring loading.shared loading.unprepared"
+        "deprecated errors quantity graph resource engine model frontend training loading.kept"
+        " loading.activations loading.restoring loading.settings loading.shared loading.unprepared"
     ),
     "training": (
         "_core atomic_file deprecated errors quantity brief graph engine model.feeds frontend"
@@ -360,7 +360,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "serve": "_core driver errors quantity",
     "notebook": "errors",
     "types": (  # names for annotations
-        "_core engine graph.optimizer late_names model.bound_run training view.picture view.timing"
+        "_core engine graph.optimizer late_names model.bound_run planner.parallel training view"
     ),
     "gradients": "graph.backward",
     "": (  # `tightship` itself

@@ -1916,7 +1916,11 @@ class NativeStepGraph:
     Dependencies between native steps, with the state of one run at a time.
     """
 
-    def __init__(self, first: int, last: int, edges: Sequence[tuple[int, int]]) -> None: ...
+    def __init__(self, first: int, last: int, edges: Sequence[tuple[int, int]], order: Sequence[int] = []) -> None:
+        """
+        Steps [first, last) with edges between them; of those that are ready, the first in
+        `order`, which counts from 0, goes first.
+        """
 
 class FixedOperands:
     """Addresses of arrays that are the same in many runs, by slot."""

@@ -95,11 +95,20 @@ class OpenLengths:
             FormatError: The model cannot be read.
             InputError: The shapes do not fit, or none of those tried fits the model.
         """
+        return cls._of(model, shapes, Settings({}, threads))
+
+    @classmethod
+    def _of(
+        cls,
+        model: str | PathLike[str] | bytes,
+        shapes: Mapping[str, Sequence[int] | int] | None,
+        settings: Settings,
+    ) -> "OpenLengths | None":
+        """Open a model as `of` does; programs depend on `settings` besides shapes."""
         open_library()
         source = open_model(model)
         if not is_open(source.declared):
             return None
-        settings = Settings({}, threads)
         variants = variants_of(source, name_of(model), settings, Bounds(1))
         assert variants is not None, "the model has open lengths"
         given = shapes_for(source, shapes) or {}

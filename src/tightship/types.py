@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tightship.engine.weights.weight_store import Progress
     from tightship.graph.optimizer import Optimizer
     from tightship.model.bound_run import BoundRun
+    from tightship.planner.parallel.concurrency import Concurrency, PlanChoice
     from tightship.training.joint import Differentiated
     from tightship.training.planned import TrainingMemory
     from tightship.view.picture import Picture, Rectangle, Step, Weight
@@ -47,6 +48,7 @@ else:
             "tightship.engine.weights.weight_store": "Progress",
             "tightship.graph.optimizer": "Optimizer",
             "tightship.model.bound_run": "BoundRun",
+            "tightship.planner.parallel.concurrency": "Concurrency PlanChoice",
             "tightship.training.joint": "Differentiated",
             "tightship.training.planned": "TrainingMemory",
             "tightship.view.picture": "Picture Rectangle Step Weight",
@@ -56,6 +58,7 @@ else:
 
 __all__ = [
     "BoundRun",
+    "Concurrency",
     "Differentiated",
     "ExportedProgram",
     "KernelKind",
@@ -63,6 +66,7 @@ __all__ = [
     "ModelSource",
     "Optimizer",
     "Picture",
+    "PlanChoice",
     "PlannedStep",
     "PlannedTensor",
     "PlannedWeight",

@@ -1,5 +1,6 @@
 """The command line as a process: what ends it, and where its output goes."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.model.priced import priced
 from tightship.cli import main
 
 CSV = "id,lower,upper,size,offset\na,0,3,4,0\n"
@@ -85,3 +87,44 @@ def test_steps_may_run_at_once(capsys, tmp_path):
     capsys.readouterr()
     assert main(["run", "--repeat", "1", "--workers", "2", "--threads", "2"]) == 2
     assert "one thread each" in capsys.readouterr().err
+
+
+def test_a_plan_for_workers_says_what_it_costs(capsys, tmp_path):
+    model = tmp_path / "branched.onnx"
+    model.write_bytes(priced().model)
+    assert main(["plan", str(model)]) == 0
+    assert "workers" not in capsys.readouterr().out
+    assert main(["plan", str(model), "--workers", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "steps on 2 workers" in shown
+    assert "more than for one worker" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    assert main(["plan", str(model), "--workers", "2", "--workers-memory", "0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["concurrency"]["added_bytes"] == 0
+    assert all(before < after for before, after in found["concurrency"]["edges"])
+    assert len(found["concurrency"]["edges"]) > 0
+    assert all("offset_bytes" in tensor for tensor in found["tensors"])
+    assert main(["run", str(model), "--workers", "2", "--repeat", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["concurrency"]["workers"] == 2
+
+
+def test_a_limit_makes_a_plan_for_workers_smaller(capsys, tmp_path):
+    model = tmp_path / "branched.onnx"
+    model.write_bytes(priced(8).model)
+    assert main(["plan", str(model), "--workers", "2", "--json"]) == 0
+    limit = json.loads(capsys.readouterr().out)["peak_bytes"] - 1
+    options = ["--workers", "2", "--max-memory", str(limit), "--json"]
+    assert main(["plan", str(model), *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["peak_bytes"] <= limit
+    assert found["concurrency"]["bound_bytes"] < found["concurrency"]["plans"][-1]["arena_bytes"]
+    assert main(["run", str(model), "--repeat", "1", *options]) == 0
+
+
+@pytest.mark.parametrize("options", [["--tune"], ["--context", "64"], ["--split", "1GiB,1GiB"]])
+def test_what_has_one_worker_is_refused_beside_several(capsys, tmp_path, options):
+    model = tmp_path / "branched.onnx"
+    model.write_bytes(priced(1).model)
+    assert main(["plan", str(model), "--workers", "2", *options]) == 2
+    assert "--workers`" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 #include "running.hpp"
 #include "traverse.hpp"
 
+#include <algorithm>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -38,8 +39,10 @@ struct GraphRun {
     StepGraph graph;
     StepRun run;
 
-    GraphRun(size_t first, size_t last, const std::vector<std::pair<int64_t, int64_t>> &edges)
-        : graph(first, last, checked(first, last, edges)), run(graph) {}
+    GraphRun(size_t first, size_t last, const std::vector<std::pair<int64_t, int64_t>> &edges,
+             const std::vector<uint32_t> &order)
+        : graph(first, last, checked(first, last, edges), permutation(last - first, order)),
+          run(graph) {}
     GraphRun(const GraphRun &) = delete;
     GraphRun &operator=(const GraphRun &) = delete;
 
@@ -51,6 +54,16 @@ struct GraphRun {
                 throw std::invalid_argument(
                     "An edge must lead from a step to a later one, both in [first, last).");
         return edges;
+    }
+
+    static std::span<const uint32_t> permutation(size_t count, const std::vector<uint32_t> &order) {
+        std::vector<bool> found(count, false);
+        for (const uint32_t step : order)
+            if (step < count)
+                found[step] = true;
+        if (!order.empty() && (order.size() != count || std::ranges::count(found, false) > 0))
+            throw std::invalid_argument("An order must have every step once, counted from 0.");
+        return order;
     }
 };
 
@@ -160,8 +173,11 @@ void program(nb::module_ &module) {
         .def_prop_ro("step_count", &Program::step_count);
     nb::class_<GraphRun>(module, "NativeStepGraph",
                          "Dependencies between native steps, with the state of one run at a time.")
-        .def(nb::init<size_t, size_t, const std::vector<std::pair<int64_t, int64_t>> &>(),
-             "first"_a, "last"_a, "edges"_a);
+        .def(nb::init<size_t, size_t, const std::vector<std::pair<int64_t, int64_t>> &,
+                      const std::vector<uint32_t> &>(),
+             "first"_a, "last"_a, "edges"_a, "order"_a = std::vector<uint32_t>(),
+             "Steps [first, last) with edges between them; of those that are ready, the first in\n"
+             "`order`, which counts from 0, goes first.");
     fixed_operands(module);
     native_context(module);
 }

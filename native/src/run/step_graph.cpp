@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <numeric>
 
 namespace tightship {
 
@@ -18,8 +19,17 @@ constexpr auto kLookInterval = std::chrono::milliseconds(20);
 
 } // namespace
 
-StepGraph::StepGraph(size_t first, size_t last, std::span<const std::pair<int64_t, int64_t>> edges)
-    : first_(first), waits_(last - first, 0), begin_(last - first + 1, 0) {
+StepGraph::StepGraph(size_t first, size_t last, std::span<const std::pair<int64_t, int64_t>> edges,
+                     std::span<const uint32_t> order)
+    : first_(first), waits_(last - first, 0), begin_(last - first + 1, 0), rank_(last - first),
+      step_at_(order.begin(), order.end()) {
+    if (order.empty()) {
+        step_at_.resize(rank_.size());
+        std::iota(step_at_.begin(), step_at_.end(), 0);
+    }
+    assert(step_at_.size() == rank_.size());
+    for (uint32_t rank = 0; rank < rank_.size(); ++rank)
+        rank_[step_at_[rank]] = rank;
     std::vector<std::pair<int64_t, int64_t>> sorted(edges.begin(), edges.end());
     std::ranges::sort(sorted);
     for (const auto &[before, after] : sorted) {
@@ -58,7 +68,7 @@ struct StepRun::State {
                 continue;
             }
             std::ranges::pop_heap(ready, std::greater{});
-            const uint32_t step = ready.back();
+            const uint32_t step = graph.step_at(ready.back());
             ready.pop_back();
             lock.unlock();
             const bool is_done = attempt([&] {
@@ -103,7 +113,7 @@ struct StepRun::State {
         size_t woken = 0;
         for (const uint32_t next : graph.after(step))
             if (--waits[next] == 0) {
-                ready.push_back(next);
+                ready.push_back(graph.rank(next));
                 std::ranges::push_heap(ready, std::greater{});
                 ++woken;
             }
@@ -126,7 +136,8 @@ bool StepRun::run(int workers, void *data, void (*execute)(void *data, size_t st
     ready_.clear();
     for (uint32_t step = 0; step < waits_.size(); ++step)
         if (waits_[step] == 0)
-            ready_.push_back(step); // ascending, hence already a heap
+            ready_.push_back(graph_.rank(step));
+    std::ranges::make_heap(ready_, std::greater{});
     State state{graph_, waits_, ready_, waits_.size(), data, execute, look, {}, {}, false, {}};
     const auto call = [](void *of_run, int ticket) {
         static_cast<State *>(of_run)->work(ticket == 0);

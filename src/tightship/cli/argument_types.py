@@ -22,6 +22,11 @@ def size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def size_or_none(text: str) -> int:
+    """Read an amount of memory in bytes, or 0 for none."""
+    return 0 if text == "0" else size(text)
+
+
 def bank(text: str) -> tuple[str, int | None]:
     """Read a bank: `NAME=256KiB`, or `NAME` for one without a limit."""
     name, separator, amount = text.partition("=")

@@ -11,6 +11,7 @@ from tightship.cli.argument_types import (
     seconds,
     shape,
     size,
+    size_or_none,
 )
 from tightship.cli.budget_options import add_budget
 from tightship.cli.buffer_options import BUFFERS, add_place, add_verify
@@ -106,13 +107,6 @@ def _run(command: argparse.ArgumentParser) -> None:
         type=seconds,
         metavar="SECONDS",
         help="end a run between two steps after this many seconds",
-    )
-    command.add_argument(
-        "--workers",
-        type=count,
-        default=1,
-        metavar="N",
-        help="steps that may run at once, each on one thread (default 1)",
     )
     command.add_argument(
         "-o", "--output", metavar="FOLDER", help="write every output as FOLDER/NAME.npy"
@@ -291,6 +285,19 @@ def _model_options(command: argparse.ArgumentParser, more: str = "") -> None:
         type=count,
         metavar="N",
         help="threads of each kernel (default 1, or those a prepared model is for)",
+    )
+    command.add_argument(
+        "--workers",
+        type=count,
+        metavar="N",
+        help="plan for N steps at once, each on one thread (default 1, or as for threads)",
+    )
+    command.add_argument(
+        "--workers-memory",
+        type=size_or_none,
+        metavar="1MiB",
+        help="most that the arena may take beyond that for one worker (default: as much as the "
+        "fastest plan needs)",
     )
     command.add_argument(
         "--without",

@@ -32,7 +32,9 @@ def run_context(options: argparse.Namespace, limit: int | None) -> int:
     """
     for given, name in ((options.dynamic_memory, "dynamic-memory"),
                         (options.tune is not None, "tune"), (options.capacity, "capacity"),
-                        (options.minimize, "minimize"), (options.order, "order")):  # fmt: skip
+                        (options.minimize, "minimize"), (options.order, "order"),
+                        (options.workers, "workers"),
+                        (options.workers_memory is not None, "workers-memory")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` does not go with `--context`; leave one of them out.")
     if not options.context and limit is None:

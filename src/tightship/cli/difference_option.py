@@ -91,6 +91,8 @@ def _plan_of(file: str, shapes: Shapes, options: argparse.Namespace) -> Picture:
         file,
         shapes=shapes,
         threads=options.threads,
+        workers=options.workers,
+        workers_memory=options.workers_memory,
         without=options.without,
         activations=options.activations,
     ).picture()

@@ -44,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
                         (options.dynamic_memory, "dynamic-memory"),
                         (options.activations, "activations"), (options.without, "without"),
                         (options.tune is not None, "tune"), (options.split, "split"),
-                        (options.cache, "cache")):  # fmt: skip
+                        (options.cache, "cache"), (options.workers, "workers"),
+                        (options.workers_memory is not None, "workers-memory")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` is for a model; buffers take `--capacity`.")
     current("command", "tightship plan BUFFERS", FutureWarning)
@@ -63,8 +64,12 @@ def _plan_model(options: argparse.Namespace) -> int:
     opened = None if is_prepared else opened_for(options, limit)
     if opened is not None:
         settings = replace(settings, shapes=opened.shapes)
+    # The limit of a plan for one worker is checked below, with the batches that would fit.
+    most = limit if (options.workers or 1) > 1 and limit is not None else None
     plan = plan_model(options.file, shapes=settings.shapes, threads=options.threads,
+                      workers=options.workers, workers_memory=options.workers_memory,
                       without=settings.without, activations=options.activations,
+                      max_memory=most and max(0, most - (options.dynamic_memory or 0)),
                       tune=tune(options, options.file))  # fmt: skip
     if options.output:
         plan.save(options.output)
@@ -85,13 +90,14 @@ def _show(
 ) -> None:
     """Print a plan, and the peaks against the lengths that its file leaves open."""
     from tightship.cli.length_table import json_of, text_of
+    from tightship.engine.plan.concurrency_report import concurrency_text
     from tightship.view.report import report
 
     if as_json:
         lengths = {} if opened is None else {"open_lengths": json_of(opened, limit)}
         show_json({**plan.to_json(), **lengths})
         return
-    show(report(plan.picture(), bold=wants_bold()))
+    show(report(plan.picture(), bold=wants_bold()) + concurrency_text(plan.concurrency))
     if opened is not None:
         show("\n" + text_of(opened, limit))
 

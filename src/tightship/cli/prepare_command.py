@@ -20,6 +20,7 @@ def run(options: argparse.Namespace) -> int:
     with Progress("packing weights") as progress:
         plan = prepare(
             options.file, output, shapes=shape_sets(options.shape), threads=options.threads or 1,
+            workers=options.workers or 1, workers_memory=options.workers_memory,
             without=options.without, progress=progress, context=options.context or (),
             cache=options.cache, activations=options.activations,
         )  # fmt: skip

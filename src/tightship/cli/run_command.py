@@ -13,6 +13,7 @@ from tightship.cli.argument_types import max_memory
 from tightship.cli.output import show, show_json
 from tightship.cli.progress import Progress
 from tightship.cli.tune_option import tune
+from tightship.engine.plan.concurrency_report import concurrency_json, concurrency_text
 from tightship.errors import FormatError, InputError
 from tightship.graph import DType
 from tightship.loading import load
@@ -50,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
             max_memory=max_memory(options),
             dynamic_memory=options.dynamic_memory,
             threads=options.threads,
+            workers=options.workers,
+            workers_memory=options.workers_memory,
             without=options.without,
             tune=tuned,
             share=options.share,
@@ -108,7 +111,7 @@ def _timed(
     model: Model, inputs: dict[str, Array], options: argparse.Namespace
 ) -> tuple[dict[str, Array], list[float]]:
     def run() -> dict[str, Array]:
-        return model.run(inputs, timeout_s=options.timeout, workers=options.workers)
+        return model.run(inputs, timeout_s=options.timeout)
 
     outputs = run()
     times = []
@@ -148,7 +151,10 @@ def _text(model: Model, measured: Measured, outputs: dict[str, Array]) -> str:
     median = statistics.median(measured.times) * 1e3
     lines.append(
         f"median of {len(measured.times)} runs {median:.2f} ms, {plan.key['threads']} thread(s)"
+        + (f", {plan.concurrency.workers} workers" if plan.concurrency else "")
     )
+    if plan.concurrency is not None:
+        lines += concurrency_text(plan.concurrency).splitlines()
     lines += [f"{name}: {_shown(array)}" for name, array in outputs.items()]
     return "\n".join(lines) + "\n"
 
@@ -182,4 +188,5 @@ def _json(model: Model, measured: Measured, outputs: dict[str, Array]) -> dict[s
             for name, array in outputs.items()
         },
         "key": dict(plan.key),
+        **({"concurrency": concurrency_json(plan.concurrency)} if plan.concurrency else {}),
     }

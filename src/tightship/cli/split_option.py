@@ -24,7 +24,8 @@ def run_split(options: argparse.Namespace) -> int:
                         (options.activations, "activations"), (options.without, "without"),
                         (options.tune is not None, "tune"), (options.capacity, "capacity"),
                         (options.minimize, "minimize"), (options.order, "order"),
-                        (options.cache, "cache")):  # fmt: skip
+                        (options.cache, "cache"), (options.workers, "workers"),
+                        (options.workers_memory is not None, "workers-memory")):  # fmt: skip
         if given:
             raise InputError(f"`--{name}` does not go with `--split`; leave one of them out.")
     found = split(

@@ -8,6 +8,7 @@ from tightship.cli.progress import Progress
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.container import holds_prepared
+from tightship.errors import InputError
 from tightship.loading.activations import chosen_passes
 from tightship.loading.opening import measure
 from tightship.prepared_cache import user_folder
@@ -23,6 +24,10 @@ def tune(options: argparse.Namespace, model: str) -> str | None:
     file: str | None = options.tune
     if file is None or holds_prepared(model):  # `load` and `plan` raise the error for these
         return file
+    if (options.workers or 1) > 1:
+        raise InputError(
+            "`--tune` measures steps that run one after another; leave it out, or `--workers`."
+        )
     if not file:
         file = str(tuned_file())
         Path(file).parent.mkdir(parents=True, exist_ok=True)

@@ -159,7 +159,8 @@ def _picture(file: str, shapes: Shapes, options: argparse.Namespace) -> Picture:
         except FormatError:
             pass  # a plan or trace of buffers
     if not holds_buffers(path):
-        return plan(file, shapes=shapes, threads=options.threads,
+        return plan(file, shapes=shapes, threads=options.threads, workers=options.workers,
+                    workers_memory=options.workers_memory,
                     without=options.without).picture()  # fmt: skip
     problem, offsets = read_problem(path)
     solved = place(problem)

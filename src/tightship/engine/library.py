@@ -44,6 +44,22 @@ def check_threads(count: int) -> None:
         raise InputError(f"`threads` is {count}; it must be from 1 to {THREADS_MAX}.")
 
 
+def check_workers(count: int, threads: int) -> None:
+    """Check a number of workers for kernels of a number of threads.
+
+    Raises:
+        InputError: The number is not from 1 to `THREADS_MAX`, or is more than 1 although kernels
+            have several threads.
+    """
+    if not 1 <= count <= THREADS_MAX:
+        raise InputError(f"`workers` is {count}; it must be from 1 to {THREADS_MAX}.")
+    if count > 1 and threads > 1:
+        raise InputError(
+            f"`workers` is {count}; workers need steps of one thread each, and the model's have "
+            f"{threads}. Load it with `threads=1`."
+        )
+
+
 @contextmanager
 def library_threads(count: int) -> Iterator[None]:
     """Have primitives that are described in this block run on `count` threads.

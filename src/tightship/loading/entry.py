@@ -20,12 +20,14 @@ from tightship.quantity import parse_bytes
 
 if TYPE_CHECKING:
     from tightship.engine.arenas.arena_group import ArenaGroup
-    from tightship.engine.compile.compile_graph import ModelSource, Settings, Shapes
+    from tightship.engine.compile.compile_graph import ModelSource, Shapes
     from tightship.graph import Graph
     from tightship.graph.open_graphs import OpenGraphs
     from tightship.graph.optimizer import Optimizer
     from tightship.resource import SharedArenaPool
 
+PREPARED = "is for a model that is not prepared, as a prepared one has its plan; leave it out"
+"""Reason against arguments that prepared models do not take."""
 ARENAS_MAX = 64
 """Arenas that a model may have at once if no limit allows fewer."""
 
@@ -37,6 +39,8 @@ def plan(
     *,
     shapes: Mapping[str, Sequence[int | str] | int] | None = None,
     threads: int | None = None,
+    workers: int | None = None,
+    workers_memory: str | int | None = None,
     without: Collection[str] = (),
     activations: Literal["float32", "int8"] | None = None,
     tune: str | PathLike[str] | None = None,
@@ -63,6 +67,12 @@ def plan(
             `{"ids": ("batch", 128)}`.
         threads: Threads of each kernel, on which the plan depends; by default one, or as the model
             was prepared for.
+        workers: Independent steps that run at once, each on one thread; by default one, or as the
+            model was prepared for. Of the plans for one worker, with waits that make it safe, for
+            steps in any order, and for steps in a window, that is taken which is through first by
+            operations, and of nearly equal ones the smallest; see `MemoryPlan.concurrency`.
+        workers_memory: Most by which the arena may exceed that for one worker, such as `"1MiB"`, or
+            in bytes; by default as much as the fastest plan needs.
         without: Passes to leave out, for comparison;
             `tightship.engine.lower.pipeline.pass_names()`.
         activations: Type that matrices in blocks of a GGUF file (all types but F32, F16 and BF16)
@@ -76,7 +86,8 @@ def plan(
         example_labels: As for `train`.
         classes_axis: As for `train`.
         accumulate: As for `train`.
-        max_memory: Most memory of a training step, as for `train`.
+        max_memory: Most memory of a training step, as for `train`; or what `load` will be given
+            with the same `workers`, to which the plan keeps if one for one worker does.
         recompute: Share of a training step that may be computed again, as for `train`.
 
     Raises:
@@ -92,16 +103,18 @@ def plan(
         from tightship.training.step_plan import model_step_plan
         from tightship.training.train import terms_of
 
-        unused = {"activations": activations, "tune": tune}
+        unused = {"activations": activations, "tune": tune, "workers": workers,
+                  "workers_memory": workers_memory}  # fmt: skip
         _refuse(unused, "has no effect on a training step; leave it out, or `optimizer`")
         name = loss if isinstance(loss, str) else ""
         objective = Objective(name, classes_axis=classes_axis, accumulate=accumulate)
         count = 1 if threads is None else threads
         step = StepSource(model, loss, objective, shapes, count, example_inputs, example_labels)
         return model_step_plan(step, terms_of(count, without, max_memory, recompute), optimizer)
+    limit = None if (workers or 1) > 1 else max_memory
     of_step = {"loss": loss, "example_labels": example_labels, "classes_axis": classes_axis,
-               "accumulate": None if accumulate == 1 else accumulate, "max_memory": max_memory,
-               "recompute": recompute}  # fmt: skip
+               "accumulate": None if accumulate == 1 else accumulate,
+               "max_memory": limit, "recompute": recompute}  # fmt: skip
     why = "is for a plan of a training step; give `optimizer` too, such as `tightship.Adam(1e-3)`"
     _refuse(of_step, why)
     without = _passes(without)
@@ -109,12 +122,18 @@ def plan(
     if holds_prepared(source):
         from tightship.loading.restoring import Asked, plan_prepared
 
-        asked = Asked(lengths, threads, without, activations)
+        _refuse({"workers_memory": workers_memory}, PREPARED)
+        asked = Asked(lengths, threads, without, activations, workers)
         return plan_prepared(_untuned_path(source, tune), asked)
+    from tightship.loading.settings import settings_of
     from tightship.loading.unprepared import plan_anew
 
     without = _chosen(source, without, activations)
-    return plan_anew(source, _settings(lengths, threads, without), tune)
+    most = None if max_memory is None else parse_bytes(max_memory, "max_memory")
+    settings = settings_of(
+        lengths, threads, without, (workers, workers_memory), most, {"tune": tune}
+    )
+    return plan_anew(source, settings, tune)
 
 
 @explains_memory("loading a model")
@@ -126,6 +145,8 @@ def load(
     max_memory: str | int | None = None,
     dynamic_memory: str | int | None = None,
     threads: int | None = None,
+    workers: int | None = None,
+    workers_memory: str | int | None = None,
     without: Collection[str] = (),
     activations: Literal["float32", "int8"] | None = None,
     programs: int = 32,
@@ -150,6 +171,9 @@ def load(
             `"512MiB"` or bytes.
         dynamic_memory: Most that steps outside the plan may allocate in a run; enforced.
         threads: Threads of each kernel; by default one, or as the model was prepared for.
+        workers: Independent steps that `Model.run` runs at once, as for `plan`. The plan keeps to
+            `max_memory` if one for one worker does. Sessions have one worker.
+        workers_memory: As for `plan`.
         without: Passes to leave out, for comparison.
         activations: As for `plan`.
         programs: Input shapes that the model keeps programs for, if the file leaves shapes open;
@@ -179,9 +203,15 @@ def load(
         from tightship.loading.restoring import Asked, load_prepared
 
         path = _untuned_path(source, tune)
-        return load_prepared(path, Asked(lengths, threads, without, activations), bounds)
+        _refuse({"workers_memory": workers_memory}, PREPARED)
+        asked = Asked(lengths, threads, without, activations, workers)
+        return load_prepared(path, asked, bounds)
+    from tightship.loading.settings import settings_of
+
     without = _chosen(source, without, activations)
-    settings = _settings(lengths, threads, without)
+    settings = settings_of(
+        lengths, threads, without, (workers, workers_memory), _planned(bounds), {"tune": tune}
+    )
     if share:
         from tightship.loading.shared import load_shared
 
@@ -190,7 +220,7 @@ def load(
             shared._came_from(source)
             return shared
     keep = loaded = None
-    if keep_programs and tune is None and _is_gguf(model):
+    if keep_programs and tune is None and settings.workers == 1 and _is_gguf(model):
         from tightship.loading.kept.model import load_kept
 
         keep, loaded = load_kept(model, settings, bounds, progress)
@@ -283,6 +313,13 @@ def _bounds(
     )
 
 
+def _planned(bounds: Bounds) -> int | None:
+    """Return the bytes of the limit that are for the plan."""
+    if bounds.limit_bytes is None:
+        return None
+    return bounds.limit_bytes - (bounds.dynamic_bytes or 0)
+
+
 def _passes(without: Collection[str]) -> Collection[str]:
     """Return the present names of passes to leave out."""
     if not without:
@@ -301,14 +338,6 @@ def _chosen(
     from tightship.loading.activations import chosen_passes  # few models choose
 
     return chosen_passes(model, without, activations)
-
-
-def _settings(
-    shapes: Mapping[str, Sequence[int] | int] | None, threads: int | None, without: Collection[str]
-) -> "Settings":
-    from tightship.engine.compile.compile_graph import Settings
-
-    return Settings(shapes, 1 if threads is None else threads, without)
 
 
 def _refuse(arguments: Mapping[str, object], why: str) -> None:

@@ -24,7 +24,7 @@ Loaded = TypeVar("Loaded")
 Caller = Callable[..., Any]
 """Function that calls another with some arguments, as `ReadingProcess.call` does."""
 
-WRITTEN = "4"
+WRITTEN = "5"
 """Version of the content that one version of Tightship writes; raised when that changes."""
 
 
@@ -152,11 +152,13 @@ def _facts(settings: Settings) -> dict[str, str]:
         f"shape {name}": f"{name}={'x'.join(map(str, shape))}"
         for name, shape in sorted(settings.input_shapes.items())
     }
-    here = Compatibility.here(settings.threads, settings.without)
+    here = Compatibility.here(settings.threads, settings.without, settings.workers)
     return {
         "version": here.version,
         "written": WRITTEN,
         "threads": str(here.threads),
+        "workers": str(here.workers),
+        "workers_memory": str(settings.workers_memory),
         "without": " ".join(here.without),
         **here.library,
         **shapes,

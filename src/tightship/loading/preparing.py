@@ -4,6 +4,7 @@ Modules that read, lower and write are imported when a model is prepared.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tightship.frontend.modules import Opened
     from tightship.graph import Graph
     from tightship.loading.opening import OpenedModel
+    from tightship.loading.settings import Workers
 
 
 @explains_memory("preparing a model")
@@ -33,6 +35,8 @@ def prepare(
     example_inputs: object = None,
     shapes: "Mapping[str, Sequence[int | str] | int] | Sequence[Shapes] | None" = None,
     threads: int = 1,
+    workers: int = 1,
+    workers_memory: str | int | None = None,
     without: Collection[str] = (),
     activations: Literal["float32", "int8"] | None = None,
     tune: str | PathLike[str] | None = None,
@@ -55,6 +59,8 @@ def prepare(
         shapes: Shapes for inputs whose dimensions are symbolic; several sets make several programs
             over one copy of the weights. For a module one set, as for `plan`.
         threads: Threads of each kernel.
+        workers: Steps that run at once, as for `plan`; sessions have one worker.
+        workers_memory: As for `plan`.
         without: Passes to leave out, for comparison.
         activations: As for `plan`; the file keeps the choice.
         tune: File of measured choices, as for `load`; the choice is for the first set of shapes
@@ -93,16 +99,14 @@ def prepare(
     path, without = Path(output), chosen_passes(model, current_passes(without), activations)
     if isinstance(model, str | PathLike) and path.exists() and path.samefile(model):
         raise InputError(f"`{path}` would take the place of the model; give another name.")
-    given = cast("Shapes | Sequence[Shapes] | None", shapes)  # `Settings` refuses texts
-    sets = [given] if given is None or isinstance(given, Mapping) else list(given)
-    if not sets:
-        raise InputError("`shapes` is an empty list; leave it out, or give a set of shapes.")
-    settings = [Settings(each, threads, without) for each in sets]
+    beside = {"tune": tune, "context": context or None}
+    settings = _settings(shapes, Settings(None, threads, without),
+                         (workers, workers_memory), beside)  # fmt: skip
     if "onednn" not in without:
         open_library()
     if tune is not None:
         settings[0] = measure(model, settings[0], tune)
-    made = Compatibility.here(threads, without)
+    made = Compatibility.here(threads, without, workers)
     source, packed = open_model(model), dict[str, list[PackedWeight]]()
     if isinstance(source, OnnxFile):
         source.check_whole()
@@ -155,6 +159,20 @@ def prepare_into(
     save_into(file, [program], Compatibility.here(threads, ()), progress)
     del program
     release_unused()
+
+
+def _settings(
+    shapes: object, settings: "Settings", workers: "Workers", beside: Mapping[str, object]
+) -> "list[Settings]":
+    """Return settings for each set of shapes; other arguments as for `with_workers`."""
+    from tightship.loading.settings import with_workers
+
+    given = cast("Shapes | Sequence[Shapes] | None", shapes)  # `Settings` refuses texts
+    sets = [given] if given is None or isinstance(given, Mapping) else list(given)
+    if not sets:
+        raise InputError("`shapes` is an empty list; leave it out, or give a set of shapes.")
+    found = with_workers(settings, workers, None, beside)
+    return [replace(found, shapes=each) for each in sets]
 
 
 def _opened(

@@ -1,7 +1,7 @@
 """`plan` and `load` of prepared models, without the ONNX file and without onnx."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 
 from tightship.engine.activations import EXACT, activations_of, passes_of, with_activations
@@ -10,7 +10,7 @@ from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
-from tightship.engine.stored.compatibility import VERSION
+from tightship.engine.stored.compatibility import VERSION, Compatibility
 from tightship.engine.stored.dimensions import lengths_of, with_lengths
 from tightship.engine.stored.model import StoredModel
 from tightship.engine.stored.shapes import StoredShapes
@@ -28,6 +28,7 @@ class Asked:
     threads: int | None = None
     without: Collection[str] = ()
     activations: str | None = None
+    workers: int | None = None
 
     def __post_init__(self) -> None:
         check_shapes(self.shapes)
@@ -190,16 +191,20 @@ def _check_asked(path: FilePath, stored: StoredModel, asked: Asked) -> None:
         raise _stale(path, stored, f"Tightship {made.version}", f"Tightship {VERSION}")
     if asked.threads is not None and asked.threads != made.threads:
         raise _stale(path, stored, f"{made.threads} thread(s)", f"{asked.threads} asked for",
-                     threads=asked.threads)  # fmt: skip
+                     replace(made, threads=asked.threads))  # fmt: skip
+    if asked.workers is not None and asked.workers != made.workers:
+        raise _stale(path, stored, f"{made.workers} worker(s)", f"{asked.workers} asked for",
+                     replace(made, workers=asked.workers))  # fmt: skip
     kind = "int8" if EXACT in asked.without else activations_of(made.without)
     passes = passes_of(asked.without) or passes_of(made.without)
     wanted = with_activations(passes, asked.activations or kind)
     if activations_of(wanted) != activations_of(made.without):
         raise _stale(path, stored, f"activations of {activations_of(made.without)}",
-                     f"{activations_of(wanted)} asked for", without=wanted)  # fmt: skip
+                     f"{activations_of(wanted)} asked for",
+                     replace(made, without=tuple(wanted)))  # fmt: skip
     if passes != passes_of(made.without):
         raise _stale(path, stored, _left_out(made.without), _left_out(wanted),
-                     without=wanted)  # fmt: skip
+                     replace(made, without=tuple(wanted)))  # fmt: skip
 
 
 def _left_out(without: Collection[str]) -> str:
@@ -218,11 +223,14 @@ def _listed(key: Mapping[str, str]) -> str:
 
 
 def _stale(
-    path: FilePath, stored: StoredModel, made: str, here: str, *,
-    threads: int | None = None, without: Collection[str] | None = None,
-) -> FormatError:  # fmt: skip
+    path: FilePath,
+    stored: StoredModel,
+    made: str,
+    here: str,
+    wanted: Compatibility | None = None,
+) -> FormatError:
     """Make the error for a file made for another environment, with the command to remake it."""
-    command = stored.command(stored.keys, threads=threads, without=without)
+    command = stored.command(stored.keys, wanted)
     return FormatError(
         f"`{path}` was prepared for {made}; here it is {here}. Make it again: `{command}`."
     )

@@ -14,7 +14,7 @@ from tightship.engine.compile.compile_graph import ModelSource, Settings, name_o
 from tightship.engine.compile.input_shapes import shape_or_length
 from tightship.engine.library import open_library
 from tightship.engine.weights.weight_store import Progress
-from tightship.errors import InputError
+from tightship.errors import CapacityError, InputError
 from tightship.loading.model_specializer import ModelSpecializer, Original
 from tightship.loading.prepared_once import place_of, shared
 from tightship.loading.preparing import prepare
@@ -52,7 +52,13 @@ def load_shared(
     if "onednn" not in settings.without:
         open_library()
     with ReadingProcess() as process:
-        return _load_shared(model, settings, bounds, progress, process)
+        try:
+            return _load_shared(model, settings, bounds, progress, process)
+        except CapacityError:
+            if settings.workers == 1 or settings.workers_memory == 0:
+                raise
+        lean = replace(settings, workers_memory=0)
+        return _load_shared(model, lean, bounds, progress, process)
 
 
 def _load_shared(
@@ -72,12 +78,13 @@ def _load_shared(
     if any(isinstance(each, int) or len(each) == 1 for each in given.values()):
         # The prepared file has shapes by input only.
         settings = replace(settings, shapes=apart(_shapes, _sendable(model), given))
+    settings = replace(settings, limit_bytes=None)  # files are for limits of any size
     shapes, threads, without = settings.shapes, settings.threads, settings.without
 
     def make(path: "Path") -> None:
         plain = {name: shape_or_length(shape) for name, shape in (shapes or {}).items()}
-        wanted = plain or None, threads, tuple(without)
-        apart(_prepare, _sendable(model), fspath(path), *wanted, progress=progress)
+        wanted = replace(settings, shapes=plain or None, without=tuple(without))
+        apart(_prepare, _sendable(model), fspath(path), wanted, progress=progress)
         process.end()
 
     def read(path: "Path", identity: "Identity") -> Model:
@@ -87,7 +94,8 @@ def _load_shared(
             read=lambda: _original(model, settings, bounds, identity),
             steps=steps,
         )
-        return load_prepared(path, Asked(shapes, threads, without), bounds, further)
+        asked = Asked(shapes, threads, without, workers=settings.workers)
+        return load_prepared(path, asked, bounds, further)
 
     return shared(model, settings, make, read, apart)
 
@@ -116,15 +124,13 @@ def _shapes(model: ModelSource, given: "Given") -> dict[str, tuple[int, ...]] | 
 
 
 def _prepare(
-    model: ModelSource,
-    path: str,
-    shapes: "Given | None",
-    threads: int,
-    without: tuple[str, ...],
-    progress: Progress | None = None,
+    model: ModelSource, path: str, settings: Settings, progress: Progress | None = None
 ) -> None:
     """Prepare a model into a file, and return nothing that a process would send."""
-    prepare(model, path, shapes=shapes, threads=threads, without=without, progress=progress)
+    prepare(
+        model, path, shapes=settings.shapes, threads=settings.threads, without=settings.without,
+        workers=settings.workers, workers_memory=settings.workers_memory, progress=progress,
+    )  # fmt: skip
 
 
 def _original(

@@ -69,6 +69,7 @@ class BoundRun:
         key: Key,
         arrays: tuple[Mapping[str, Array], Mapping[str, Array]],
         dynamic_bytes: int | None,
+        workers: int = 1,
     ) -> None:
         """Keep the arrays; the first run binds them, because a program may have to be made first.
 
@@ -77,10 +78,11 @@ class BoundRun:
             key: Shapes of the inputs.
             arrays: Inputs and outputs by name.
             dynamic_bytes: Bytes that steps outside the plan may allocate; None sets no limit.
+            workers: Steps that may run at once.
         """
         self._programs, self._key = programs, key
         self._inputs, self._outputs = arrays
-        self._dynamic_bytes = dynamic_bytes
+        self._dynamic_bytes, self._workers = dynamic_bytes, workers
         self._fed: tuple[weakref.ref[Program], feeds.Bound] | None = None
 
     @explains_memory("a run of a model")
@@ -94,7 +96,7 @@ class BoundRun:
             InputError, CapacityError, GraphError, StoppedError, OutOfMemoryError: As `Model.run`.
         """
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
-        limits = Limits(stop, None, bound)
+        limits = Limits(stop, None, bound, self._workers)
         with self._programs.reserved(self._key, limits) as (program, arena):
             fed = self._bound(program)
             objects = dict(fed.objects) if fed.objects else {}
@@ -128,7 +130,9 @@ class BoundRun:
     def _bound(self, program: Program) -> feeds.Bound:
         """Return the arrays by slot of a program, which may be another one than in the last run."""
         if self._fed is None or self._fed[0]() is not program:
-            fed = feeds.bind(program.lowered, self._inputs, self._outputs)
+            fed = feeds.bind(
+                program.lowered, self._inputs, self._outputs, in_order=self._workers == 1
+            )
             for name, operand in program.lowered.inputs.items():
                 if (
                     operand.space is Space.OBJECT

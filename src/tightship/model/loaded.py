@@ -14,7 +14,7 @@ from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.compile.input_shapes import Key
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
-from tightship.engine.library import THREADS_MAX, release_unused
+from tightship.engine.library import check_workers, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.primitive_cache import release_idle_primitives
 from tightship.engine.program.program import Space
@@ -70,6 +70,7 @@ class Model(SessionOpener):
             prepared, bounds, variants, progress, packed
         )
         self._lowered = self._programs.first_lowered
+        self._workers = self._lowered.workers
         self.plan: MemoryPlan = self._programs.first_plan
         self._key = self._programs.first_key
         self._kept = OutputBufferPool() if variants is None else None
@@ -250,7 +251,7 @@ class Model(SessionOpener):
         outputs: Mapping[str, Array] | None = None,
         timeout_s: float | None = None,
         stop: StopFlag | None = None,
-        workers: int = 1,
+        workers: int | None = None,
     ) -> dict[str, Array]:
         """Run the model once.
 
@@ -263,9 +264,10 @@ class Model(SessionOpener):
             timeout_s: Seconds after which the run ends, while it waits for an arena or between two
                 steps; no limit by default.
             stop: Flag that ends the run at the same points when another thread sets it.
-            workers: Number of independent steps that may run at once in the same arena; 1 by
-                default. Each runs on one thread, so the model must be loaded with `threads=1`. The
-                results are bit-identical.
+            workers: Number of independent steps that may run at once in the same arena, each on
+                one thread; by default as many as the model was loaded for, and always one for a
+                model of several threads. A model that was not loaded for workers waits where its
+                plan reuses bytes. The results are bit-identical.
 
         Returns:
             An array for every output name: the caller's if one was given, otherwise a new array,
@@ -282,7 +284,8 @@ class Model(SessionOpener):
                 system refuses.
         """
         programs = self._open()
-        self._check_workers(workers)
+        workers = self._workers if workers is None else workers
+        check_workers(workers, self._lowered.threads)
         deadline = deadline_of(timeout_s)
         bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
         limits = Limits(StopFlag() if stop is None else stop, deadline, bound, workers)
@@ -316,16 +319,8 @@ class Model(SessionOpener):
         if missing := [name for name in self.output_names if name not in outputs]:
             raise InputError(f"Output `{missing[0]}` has no array; a bound run needs all of them.")
         key = self._key_of(programs, inputs)
-        return BoundRun(programs, key, (dict(inputs), dict(outputs)), self._dynamic_bytes)
-
-    def _check_workers(self, workers: int) -> None:
-        if not 1 <= workers <= THREADS_MAX:
-            raise InputError(f"`workers` is {workers}; it must be from 1 to {THREADS_MAX}.")
-        if workers > 1 and self._lowered.threads > 1:
-            raise InputError(
-                f"`workers` is {workers}; workers need steps of one thread each, and the model was "
-                f"loaded with {self._lowered.threads}. Load it with `threads=1`."
-            )
+        arrays = dict(inputs), dict(outputs)
+        return BoundRun(programs, key, arrays, self._dynamic_bytes, self._workers)
 
     @explains_memory("a run of a model")
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 10) -> "Profile":

@@ -36,6 +36,8 @@ class SessionOpener:
     _variants: ShapeSpecializer | None
     _limit_bytes: int | None
     _closing: threading.Lock
+    _workers: int
+    """Workers of a run that says nothing of them."""
     _sessions: "Sessions | None" = None
     _file: "str | PathLike[str] | bytes | None" = None
     """File that the model was loaded from, which may have its vocabulary."""
@@ -118,16 +120,30 @@ class SessionOpener:
             CapacityError: The limit of loading does not hold the caches and programs.
             GraphError: The model has no caches, or an operator without a rule for a whole context,
                 or one that cannot read caches of the type.
-            InputError: An argument does not fit, or the model is closed or has fixed shapes.
+            InputError: An argument does not fit, or the model is closed, has fixed shapes, or was
+                loaded for several workers.
             OutOfMemoryError: The system refuses memory.
         """
         from tightship.model.session_options import SessionOptions  # few models have sessions
 
+        self._check_alone()
         options = SessionOptions(
             context, batch, chunk, rows, state, inputs, pool, share_prefix, cache=cache
         )
         with self._closing:
             return self._opened().open(options)
+
+    def _check_alone(self) -> None:
+        """Check that the model was loaded for one worker.
+
+        Raises:
+            InputError: It was not.
+        """
+        if self._workers > 1:
+            raise InputError(
+                f"`{self._name}` was loaded for {self._workers} workers; sessions run one step "
+                "after another. Load it without `workers`."
+            )
 
     @property
     def tokenizer(self) -> "Tokenizer":

@@ -4,12 +4,8 @@ import pytest
 
 from tests.engine.graphs import lowered
 from tests.graph.backward.differences import graph_of
-from tightship.engine.plan.ordered_program import (
-    OPERATIONS_PER_BYTE,
-    arranged,
-    as_given,
-    operations_of,
-)
+from tightship.engine.plan.ordered_program import arranged, as_given, operations_of
+from tightship.engine.plan.step_operations import OPERATIONS_PER_BYTE
 from tightship.graph import Node
 from tightship.graph.backward import backward
 from tightship.planner.recompute import NEVER

@@ -1,5 +1,7 @@
 """Steps that run at once: what waits for what, and that nothing of it shows in the results."""
 
+import subprocess
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 import tightship
 from tests.at_once import at_once
 from tests.engine.graphs import static_placement
+from tests.native.sanitized import NATIVE, require_sanitizer
 from tests.zoo.arena import LARGE, NOT_A_NUMBER, poison
 from tests.zoo.net import Net
 from tests.zoo.networks import DYNAMIC, STATIC, network
@@ -132,6 +135,42 @@ def test_workers_that_cannot_be_are_refused(workers, threads, message):
         pytest.raises(InputError, match=message),
     ):
         model.run(case.feeds, workers=workers)
+
+
+@pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [0, 1, 3], [0, 1, 2, 2]])
+def test_an_order_that_lacks_a_step_is_refused(order):
+    with pytest.raises(ValueError, match="every step once"):
+        NativeStepGraph(5, 8, [(5, 6)], order)
+
+
+@pytest.mark.slow
+def test_a_sanitizer_sees_no_race_between_steps(tmp_path):
+    require_sanitizer("thread")
+    program = tmp_path / "stress"
+    sources = [
+        *(NATIVE / "omp").glob("*.cpp"),
+        NATIVE / "src/parallel.cpp",
+        NATIVE / "src/run/step_graph.cpp",
+        Path(__file__).with_name("stress_steps.cpp"),
+    ]
+    command = [
+        "g++",
+        "-std=c++20",
+        "-O1",
+        "-g",
+        "-fsanitize=thread",
+        "-pthread",
+        f"-I{NATIVE / 'omp'}",
+        f"-I{NATIVE / 'include'}",
+        *map(str, sources),
+        "-o",
+        program,
+    ]
+    subprocess.run(command, check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    if "unexpected memory mapping" in done.stderr:
+        pytest.skip("the sanitizer does not run on this system")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("edge", [(1, 1), (2, 1), (0, 4), (-1, 2)])

@@ -4,7 +4,7 @@ Lowering is imported when a graph is lowered, because a prepared model runs with
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from tightship.engine.activations import EXACT, passes_of
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
-from tightship.engine.library import check_threads, library_key, library_threads, open_library
-from tightship.engine.plan.footprint import counted_nodes
+from tightship.engine.library import (
+    check_threads,
+    check_workers,
+    library_key,
+    library_threads,
+    open_library,
+)
+from tightship.engine.plan.footprint import counted_nodes, runtime_bytes
 from tightship.engine.plan.placement import Placement, place
+from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.graph import Shape
 
 if TYPE_CHECKING:
     from tightship.engine.lower.steps.alike_layers import LayerRun
     from tightship.engine.lower.steps.options import Choice
+    from tightship.engine.program.program import Lowered
     from tightship.graph import Graph
 
 _MODES = {"block_product": "exact", "block_product_int8": "int8", "encoded_product_int8": "int8"}
@@ -83,6 +91,10 @@ class Settings:
         shapes: Shapes by input, or lengths by dimension, that bind the symbolic dimensions.
         threads: Threads of each primitive.
         without: Names of passes to leave out.
+        workers: Steps that run at once, each on one thread.
+        workers_memory: Bytes that the arena may take beyond that for one worker; None for any.
+        limit_bytes: Bytes that a plan for several workers is to keep to if one for one worker does;
+            None for any.
         choice: Layouts that a measurement chose for these shapes, or another order of nodes.
         go_on: Check between steps of lowering; the plan does not depend on it.
     """
@@ -91,10 +103,14 @@ class Settings:
     threads: int = 1
     without: Collection[str] = ()
     choice: "Choice | None" = None
+    workers: int = 1
+    workers_memory: int | None = None
+    limit_bytes: int | None = None
     go_on: GoOn | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
+        check_workers(self.workers, self.threads)
         check_shapes(self.shapes)
 
     @property
@@ -161,13 +177,30 @@ def compile_rewritten(
         lowered = select(graph, threads, without, packed, choice, repeats, go_on=go_on)
         if go_on is not None:
             go_on()
-        placement = place(lowered)
+        placement = (
+            place(lowered) if settings.workers == 1 else _shared_out(lowered, node_count, settings)
+        )
     return CompiledModel(placement, name, node_count, key_of(settings, placement))
+
+
+def _shared_out(lowered: "Lowered", node_count: int, settings: Settings) -> Placement:
+    """Place a program for several workers, within the limit if that is possible."""
+    from tightship.engine.plan.worker_placement import place_for_workers  # few plans are for them
+
+    most = None
+    if settings.limit_bytes is not None:
+        lowered_so = replace(lowered, workers=settings.workers)
+        beside = aligned_offsets(lowered.weights)[1] + runtime_bytes(lowered_so, node_count)
+        outside = sum(slot.size_bytes for slot in lowered.slots if slot.external)
+        most = settings.limit_bytes - beside - outside
+    return place_for_workers(lowered, settings.workers, settings.workers_memory, most)
 
 
 def key_of(settings: Settings, placement: Placement) -> dict[str, str]:
     """Return what a plan depends on besides the model."""
     key = {"threads": str(settings.threads)}
+    if settings.workers > 1:
+        key["workers"] = str(settings.workers)
     if "onednn" in settings.without:
         key["kernels"] = "NumPy only"
     else:

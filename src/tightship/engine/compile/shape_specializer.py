@@ -44,7 +44,7 @@ class GraphSource:
     Attributes:
         read: Function that returns the graph for shapes of all inputs.
         declared: Input shapes as the file declares them.
-        settings: Settings that programs depend on besides shapes.
+        settings: Settings that programs depend on besides shapes, for one worker.
         packed: Weights of these graphs that are packed already, as a prepared file has them.
         kept: Programs of these graphs that are kept; None if none are.
     """

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tightship.atomic_file import write_text
+from tightship.engine.plan.concurrency_report import concurrency_json, concurrency_text
 from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
 from tightship.errors import InputError
 from tightship.planner.format import write_csv
@@ -39,7 +40,7 @@ def picture_of(plan: MemoryPlan) -> Picture:
 
 def table_of(plan: MemoryPlan) -> str:
     """Tabulate totals, strategies, and the peak with the tensors live at it."""
-    return report(picture_of(plan))
+    return report(picture_of(plan)) + concurrency_text(plan.concurrency)
 
 
 def svg_of(plan: MemoryPlan) -> str:
@@ -49,7 +50,10 @@ def svg_of(plan: MemoryPlan) -> str:
 
 def json_of(plan: MemoryPlan) -> dict[str, object]:
     """Convert the plan to JSON values; amounts are integers named `*_bytes`."""
-    return {**to_json(picture_of(plan)), "placed_by": plan.arena.strategy}
+    at_once = (
+        {} if plan.concurrency is None else {"concurrency": concurrency_json(plan.concurrency)}
+    )
+    return {**to_json(picture_of(plan)), "placed_by": plan.arena.strategy, **at_once}
 
 
 def save(plan: MemoryPlan, path: Path) -> None:

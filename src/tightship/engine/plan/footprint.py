@@ -144,7 +144,7 @@ def stored_resident_bytes(lowered: Lowered) -> int:
 def _thread_bytes(lowered: Lowered) -> int:
     has_others = any(isinstance(step.work, PrimitiveWork) for step in lowered.steps)
     stack = STACK_BYTES if has_others and not seals_code() else 0
-    return (lowered.threads - 1) * (THREAD_BYTES + stack)
+    return (max(lowered.threads, lowered.workers) - 1) * (THREAD_BYTES + stack)
 
 
 def calls_blas(lowered: Lowered) -> bool:

@@ -15,6 +15,7 @@ from tightship.planner import Plan
 from tightship.public_calls import public_methods
 
 if TYPE_CHECKING:
+    from tightship.planner.parallel.concurrency import Concurrency
     from tightship.view.picture import Picture
 
 TensorKind = Literal["activation", "scratch"]
@@ -101,6 +102,7 @@ class MemoryPlan:
         weights: The packed constants that `weights_bytes` counts, each in whole cache lines.
         optimizer_bytes: Part of `weights_bytes` that an optimizer keeps, of a plan of a training
             step; 0 otherwise.
+        concurrency: What the arena was chosen from, if it is for several workers; None otherwise.
     """
 
     model: str
@@ -116,6 +118,7 @@ class MemoryPlan:
     outputs: Mapping[str, str]
     weights: tuple[PlannedWeight, ...] = ()
     optimizer_bytes: int = 0
+    concurrency: "Concurrency | None" = None
 
     @property
     def arena_bytes(self) -> int:

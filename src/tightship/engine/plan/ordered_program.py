@@ -4,11 +4,12 @@ All of it happens after lowering. Kernels and layouts stay what they were whatev
 whatever runs twice, and so does every bit of the results.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from tightship.engine.plan.placement import Placement, place
+from tightship.engine.plan.step_operations import step_operations
 from tightship.engine.program.part_order import with_parts_in_order
 from tightship.engine.program.program import (
     KernelWork,
@@ -24,32 +25,11 @@ from tightship.engine.program.program import (
     Work,
 )
 from tightship.engine.program.schedule import schedule_of
-from tightship.graph import element_count
 from tightship.graph.operators import find
 from tightship.planner import AliasKind, Schedule, Step
 from tightship.planner.recompute import NEVER
 from tightship.planner.recompute_bound import least_bytes
 from tightship.planner.squeeze import squeeze
-
-OPERATIONS_PER_BYTE = 7
-"""Cost of moving a byte, in operations of a step that multiplies."""
-
-
-def _filtered(one: Operand, other: Operand, weights: Operand) -> Operand:
-    """Choose the image with a channel for each filter; the smaller one if both have."""
-    filters = weights.shape[0]
-    return min(
-        one, other, key=lambda image: (image.shape[1] != filters, element_count(image.shape))
-    )
-
-
-CONVOLUTIONS: Mapping[str, Callable[[Operand, Operand, Operand], tuple[Operand, Operand]]] = {
-    "Conv": lambda _, weights, result: (weights, result),
-    "ConvGradData": lambda dy, weights, _: (weights, dy),
-    "ConvGradWeights": lambda one, other, result: (result, _filtered(one, other, result)),
-}
-"""Functions from two operands read and the result to the weights and the filtered image."""
-PRODUCTS = frozenset({*CONVOLUTIONS, "Gemm", "MatMul", "TransposedMatMul"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +145,7 @@ def operations_of(lowered: Lowered) -> list[int]:
     for step in lowered.steps:
         for slot in dict.fromkeys(operand.slot for operand in step.writes):
             writers[slot] = writers.get(slot, 0) + 1
-    return [NEVER if _runs_once(step, writers) else _operations(step) for step in lowered.steps]
+    return [NEVER if _runs_once(step, writers) else step_operations(step) for step in lowered.steps]
 
 
 def _runs_once(step: LoweredStep, writers: Mapping[int, int]) -> bool:
@@ -174,25 +154,6 @@ def _runs_once(step: LoweredStep, writers: Mapping[int, int]) -> bool:
         or any(o.space is not Space.ARENA or writers[o.slot] > 1 for o in step.writes)
         or any(find(operator).is_random for operator in step.operator.split("+"))
     )
-
-
-def _operations(step: LoweredStep) -> int:
-    moved = sum(operand.size_bytes for operand in (*step.reads, *step.writes))
-    return OPERATIONS_PER_BYTE * moved + _products(step)
-
-
-def _products(step: LoweredStep) -> int:
-    """Count multiplications and additions of a matrix product or a convolution."""
-    operator = step.operator.split("+")[0]
-    if operator not in PRODUCTS:
-        return 0
-    first, second, result = step.reads[0], step.reads[1], step.writes[0]
-    if operator in CONVOLUTIONS:
-        weights, image = CONVOLUTIONS[operator](first, second, result)
-        return 2 * element_count(weights.shape) * element_count(image.shape) // image.shape[1]
-    stacks = element_count(result.shape[:-2]) if len(second.shape) > 2 else 1
-    sizes = [element_count(operand.shape) / stacks for operand in (first, second, result)]
-    return int(2 * stacks * (sizes[0] * sizes[1] * sizes[2]) ** 0.5)
 
 
 def _rewritten(

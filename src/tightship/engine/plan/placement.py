@@ -5,6 +5,7 @@ The planner is imported on use, because a prepared model comes with its plan.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tightship.brief import Rows
 from tightship.engine.plan.memory_plan import (
@@ -17,6 +18,9 @@ from tightship.engine.program.program import Lowered, Operand, Space
 from tightship.engine.program.schedule import ALIGNMENT, schedule_of
 from tightship.planner import AliasKind, SchedulePlan
 
+if TYPE_CHECKING:
+    from tightship.planner.parallel.concurrency import Concurrency
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -26,6 +30,8 @@ class Placement:
     schedule_plan: SchedulePlan
     weight_offsets: tuple[int, ...]
     weights_bytes: int
+    concurrency: "Concurrency | None" = None
+    """Plans that this one was chosen from, if it is for several workers."""
 
     @property
     def arena_bytes(self) -> int:
@@ -46,7 +52,9 @@ class Placement:
         return (self.schedule_plan.value_offset(operand.slot) or 0) + operand.offset_bytes
 
 
-def place(lowered: Lowered, plan: SchedulePlan | None = None) -> Placement:
+def place(
+    lowered: Lowered, plan: SchedulePlan | None = None, concurrency: "Concurrency | None" = None
+) -> Placement:
     """Plan the arena, unless a plan is given, and lay out the weights one after another."""
     from tightship.planner import place_schedule
 
@@ -55,7 +63,8 @@ def place(lowered: Lowered, plan: SchedulePlan | None = None) -> Placement:
     for weight in lowered.weights:
         offsets.append(end)
         end += -(-weight.size_bytes // ALIGNMENT) * ALIGNMENT
-    return Placement(lowered, plan or place_schedule(schedule_of(lowered)), tuple(offsets), end)
+    placed = plan or place_schedule(schedule_of(lowered))
+    return Placement(lowered, placed, tuple(offsets), end, concurrency)
 
 
 def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[str, str],
@@ -81,6 +90,7 @@ def memory_plan(placement: Placement, model: str, runtime_bytes: int, key: dict[
         inputs={name: _described(operand) for name, operand in lowered.inputs.items()},
         outputs={name: _described(operand) for name, operand in lowered.outputs.items()},
         weights=Rows(_planned_weights(lowered) if has_rows else ()),
+        concurrency=placement.concurrency,
     )
 
 

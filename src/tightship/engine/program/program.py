@@ -164,3 +164,5 @@ class Lowered:
     threads: int
     layouts: str = "library"
     """Layouts of images: `library` as oneDNN prefers them, or `blocked`."""
+    workers: int = 1
+    """Steps that runs have at once unless they say otherwise."""

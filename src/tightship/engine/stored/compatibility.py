@@ -22,18 +22,20 @@ class Compatibility:
         library: Library version and CPU features; the CPU of our kernels if all steps are theirs.
         threads: Threads of each kernel.
         without: Names of passes left out.
+        workers: Steps that run at once.
     """
 
     version: str
     library: Mapping[str, str]
     threads: int
     without: tuple[str, ...]
+    workers: int = 1
 
     @classmethod
-    def here(cls, threads: int, without: Collection[str]) -> "Compatibility":
+    def here(cls, threads: int, without: Collection[str], workers: int = 1) -> "Compatibility":
         """Describe what this process prepares; the library must be open unless it is left out."""
         library = WITHOUT_LIBRARY if "onednn" in without else library_key()
-        return cls(VERSION, library, threads, tuple(sorted(without)))
+        return cls(VERSION, library, threads, tuple(sorted(without)), workers)
 
     @property
     def needs_library(self) -> bool:
@@ -51,5 +53,5 @@ class Compatibility:
 
     def as_here(self) -> "Compatibility":
         """Describe the same preparation in this process; the library must be open if needed."""
-        here = Compatibility.here(self.threads, self.without)
+        here = Compatibility.here(self.threads, self.without, self.workers)
         return here.without_library() if self.library.get("kernels") == NATIVE else here

@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -35,8 +35,8 @@ from tightship.planner import verify
 SHOWN_MAX = 8
 """Most sets of shapes that a message lists."""
 MEMBERS = (
-    "model", "version", "library", "threads", "without", "key", "weights", "programs", "layouts",
-    "primitives", "kernels",
+    "model", "version", "library", "threads", "workers", "without", "key", "weights", "programs",
+    "layouts", "primitives", "kernels",
 )  # fmt: skip
 
 Bytes = NDArray[np.uint8]
@@ -143,18 +143,18 @@ class StoredModel:
     def command(
         self,
         keys: Sequence[Key],
+        made: Compatibility | None = None,
         *,
-        threads: int | None = None,
-        without: Collection[str] | None = None,
         contexts: Sequence[int] | None = None,
         cache: str | None = None,
     ) -> str:
         """Word the command that makes the file again for these sets of input shapes.
 
-        Threads, omitted passes and contexts of sessions default to those of the file.
+        Threads, workers and omitted passes are those of `made`, by default those of the file, as
+        are contexts of sessions.
         """
-        count = self.compatibility.threads if threads is None else threads
-        left_out = self.compatibility.without if without is None else without
+        made = made or self.compatibility
+        count, at_once, left_out = made.threads, made.workers, made.without
         shapes = [
             f"--shape {name}={'x'.join(map(str, shape))}" for key in keys for name, shape in key
         ]
@@ -165,6 +165,7 @@ class StoredModel:
         options = [
             *([*shapes[:SHOWN_MAX], "...", shapes[-1]] if len(shapes) > SHOWN_MAX + 1 else shapes),
             *([f"--threads {count}"] if count != 1 else []),
+            *([f"--workers {at_once}"] if at_once != 1 else []),
             *[f"--without {name}" for name in passes_of(left_out)],
             *(["--activations int8"] if EXACT in left_out else []),
             *([f"--context {','.join(map(str, texts))}"] if texts else []),
@@ -209,7 +210,10 @@ class StoredModel:
             fields.texts(values["library"]),
             fields.integer(values["threads"], 1, THREADS_MAX),
             tuple(fields.each(values["without"], fields.text)),
+            fields.integer(values["workers"], 1, THREADS_MAX),
         )
+        if min(self.compatibility.threads, self.compatibility.workers) > 1:
+            raise MalformedError("it has several workers of several threads")
         self._key = fields.texts(values["key"])
         room = MappedBytes(np.frombuffer(self._container.weights(), np.uint8))
         self._checksums: list[int] = []
@@ -309,8 +313,9 @@ class StoredModel:
             if isinstance(program, list):  # text among the recipes
                 start, count = map(fields.integer, fields.items(program, 2))
                 program = json.loads(self._container.recipe(start, count))
+            own = self.compatibility
             return read_program(
-                program, made, weights, self.compatibility.threads, total=self.weights_bytes
+                program, made, weights, (own.threads, own.workers), total=self.weights_bytes
             )
 
     def _given(self) -> Sequence[PackedWeight]:

@@ -79,7 +79,12 @@ class _Context:
 
 
 def read_program(
-    value: object, made: Made | None, weights: Sequence[PackedWeight], threads: int, *, total: int
+    value: object,
+    made: Made | None,
+    weights: Sequence[PackedWeight],
+    counts: tuple[int, int],
+    *,
+    total: int,
 ) -> StoredProgram:
     """Read a program; its steps have no work if `made` is None.
 
@@ -87,19 +92,20 @@ def read_program(
         value: Result of `program_json`.
         made: Objects that the file's recipes describe.
         weights: The file's packed weights.
-        threads: Threads of each kernel.
+        counts: Threads of each kernel, and steps that run at once.
         total: Bytes of all packed weights.
 
     Raises:
         MalformedError: `value` does not describe a program.
         PlanError: The plan is invalid.
     """
-    inputs, outputs, layouts, slots, operands, steps, used, plan, strategies, runtime = (
+    inputs, outputs, layouts, slots, operands, steps, used, plan, strategies, runtime, chosen = (
         fields.record(
             value, "inputs", "outputs", "layouts", "slots", "operands", "steps", "weights", "plan",
-            "strategies", "runtime_bytes",
+            "strategies", "runtime_bytes", "concurrency",
         )
     )  # fmt: skip
+    threads, workers = counts
     own = tuple([weights[place] for place in fields.indices(used, len(weights))])
     context = _Context(made, (), own)
     context = replace(context, slots=tuple([_slot(row, context) for row in fields.items(slots)]))
@@ -114,12 +120,19 @@ def read_program(
         {},
         threads,
         fields.text(layouts),
+        workers,
     )
     ports = [port.slot for port in (*lowered.inputs.values(), *lowered.outputs.values())]
     external = [index for index, slot in enumerate(context.slots) if slot.external]
     if sorted(ports) != external:
         raise MalformedError("its inputs and outputs are not what its caller has")
-    placement = Placement(lowered, _schedule_plan(lowered, plan, context), (0,) * len(own), total)
+    placed = _schedule_plan(lowered, plan, context)
+    concurrency = None
+    if chosen is not None or workers > 1:
+        from tightship.engine.stored.concurrency import concurrency_of  # few are for several
+
+        concurrency = concurrency_of(chosen, workers, len(lowered.steps))
+    placement = Placement(lowered, placed, (0,) * len(own), total, concurrency)
     return StoredProgram(placement, fields.amounts(strategies), fields.integer(runtime))
 
 

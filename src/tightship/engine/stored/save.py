@@ -255,6 +255,7 @@ def _text(
         "version": compatibility.version,
         "library": dict(compatibility.library),
         "threads": compatibility.threads,
+        "workers": compatibility.workers,
         "without": list(compatibility.without),
         "key": named[1],
         "weights": rows,

@@ -13,6 +13,7 @@ from tightship.engine.program.program import (
     Space,
     Work,
 )
+from tightship.engine.stored.concurrency import concurrency_json
 from tightship.engine.stored.recipes import RecipeWriter
 from tightship.errors import InputError
 from tightship.graph import size_bytes
@@ -55,6 +56,7 @@ def program_json(
         "plan": _plan(placement.schedule_plan),
         "strategies": dict(amounts[0]),
         "runtime_bytes": amounts[1],
+        "concurrency": concurrency_json(placement.concurrency),
     }
 
 

@@ -135,7 +135,8 @@ class Variants:
 
     def source(self) -> GraphSource:
         """Return the source of the model's graphs."""
-        return GraphSource(self.read, self.declared, self.settings)
+        alone = replace(self.settings, workers=1)
+        return GraphSource(self.read, self.declared, alone)
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether each shape has the rank and the fixed lengths that the file declares."""

@@ -119,8 +119,10 @@ class Paths:
     is_required: bool = False
 
 
-def plan_parallel(schedule: Schedule, paths: Paths | None = None) -> SchedulePlan:
-    """Find the smallest plan that adds no order to the steps.
+def plan_parallel(
+    schedule: Schedule, paths: Paths | None = None, waits: Sequence[Edge] = ()
+) -> SchedulePlan:
+    """Find the smallest plan that adds no order to the steps beyond some waits.
 
     Two buffers share bytes only if every step that touches the one is an ancestor, through values,
     of every step that touches the other. Optional aliases are taken under the same condition. The
@@ -129,6 +131,8 @@ def plan_parallel(schedule: Schedule, paths: Paths | None = None) -> SchedulePla
     Args:
         schedule: Values and steps.
         paths: Paths along which sharing is preferred or required; None, the default, prefers none.
+        waits: Further edges that steps may be made to keep, which `added_edges` of the plan then
+            names as far as it needs them; none by default.
 
     Raises:
         PlanError: As `problem_of`; or fewer than one path.
@@ -136,9 +140,10 @@ def plan_parallel(schedule: Schedule, paths: Paths | None = None) -> SchedulePla
 
     Complexity: O(m * m) for m buffers, in time and in bits.
     """
-    edges = dependencies(schedule)
+    edges = sorted({*dependencies(schedule), *waits})
     order = step_order(schedule, edges)
-    planned = _Parallel(schedule, order, lower_bound(problem_of(schedule).problem))
+    bound = lower_bound(problem_of(schedule).problem)
+    planned = _Parallel(schedule, order, bound, tuple(waits))
     if paths is None:
         return planned.smallest(NO_GROUPS)
     if paths.count < 1:
@@ -155,6 +160,7 @@ class _Parallel:
     schedule: Schedule
     order: StepOrder
     bound_bytes: int
+    waits: tuple[Edge, ...]
 
     def smallest(self, groups: Int64Array) -> SchedulePlan:
         """Find the smallest plan; buffers first touched by steps of different groups stay apart."""
@@ -169,7 +175,7 @@ class _Parallel:
             if plan.peak_bytes <= self.bound_bytes:
                 break
         assert best is not None
-        verify_parallel(best)
+        verify_parallel(best, self.waits)
         return best
 
     def _choices(self) -> Iterator[Buffers]:

@@ -1,0 +1,146 @@
+"""Chooses a plan for steps that a number of workers run at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tightship.planner.parallel.added_edges import added_edges
+from tightship.planner.parallel.concurrency import Concurrency, PlanChoice
+from tightship.planner.parallel.dependencies import Edge, dependencies
+from tightship.planner.parallel.longest_path import longest_paths
+from tightship.planner.parallel.makespan import makespan
+from tightship.planner.parallel.parallel_plan import plan_parallel
+from tightship.planner.planning import place_schedule
+from tightship.planner.schedule import Schedule
+from tightship.planner.schedule_plan import SchedulePlan
+from tightship.planner.verify_parallel import verify_parallel
+
+WINDOWS = (1, 2, 4, 8)
+"""Steps for each worker by which one may run ahead of the first that has not ended."""
+WINDOW_STEPS_MAX = 2000
+"""Steps of a schedule from which no windows are tried, because each takes a plan."""
+NEAR = 1.01
+"""Factor of the least time within which the plan with fewer bytes is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """Plan for several workers, and what it was chosen from."""
+
+    plan: SchedulePlan
+    concurrency: Concurrency
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    plan: SchedulePlan
+    edges: tuple[Edge, ...]
+    choice: PlanChoice
+
+
+def plan_for_workers(
+    schedule: Schedule,
+    workers: int,
+    weights: Sequence[int],
+    *,
+    kept: Sequence[Edge] = (),
+    added_bytes: int | None = None,
+    arena_bytes_max: int | None = None,
+) -> WorkerPlan:
+    """Choose the plan with which workers are through first, and of nearly equal ones the smallest.
+
+    Plans for one step after another, with the waits that make them safe, and for any order compete;
+    if the latter is larger, also plans for steps within a window of the schedule.
+
+    Args:
+        schedule: Values and steps.
+        workers: Steps that may run at once, at least 1.
+        weights: Operations of each step.
+        kept: Waits that the executor keeps whatever the plan.
+        added_bytes: Most by which the arena may exceed that for one worker; None for no bound.
+        arena_bytes_max: Most that the arena may take if the plan for one worker takes no more; None
+            for no bound.
+
+    Raises:
+        InvalidPlanError: Verification found the plan wrong, which is a defect.
+        PlanError: As from `place_schedule`.
+    """
+    choosing = _Choosing(schedule, workers, weights, tuple(kept))
+    serial = choosing.candidate("one after another", place_schedule(schedule))
+    bound = _bound(serial.choice.arena_bytes, added_bytes, arena_bytes_max)
+    found = choosing.candidates(serial)
+    fitting = [each for each in found if bound is None or each.choice.arena_bytes <= bound]
+    soonest = min(each.choice.operations for each in fitting)
+    near = [each for each in fitting if each.choice.operations <= NEAR * soonest]
+    best = min(near, key=_price)
+    verify_parallel(best.plan, [*kept, *best.edges])
+    shown = [found[0], *([] if best in (found[0], found[-1]) else [best]), found[-1]]
+    return WorkerPlan(
+        best.plan,
+        Concurrency(
+            workers,
+            tuple([each.choice for each in shown]),
+            shown.index(best),
+            best.edges,
+            sum(weights),
+            bound,
+        ),
+    )
+
+
+def _bound(serial_bytes: int, added_bytes: int | None, most_bytes: int | None) -> int | None:
+    """Return the bytes that a plan may have: at least those of the plan for one worker."""
+    bounds = [] if added_bytes is None else [serial_bytes + added_bytes]
+    if most_bytes is not None:
+        bounds.append(max(serial_bytes, most_bytes))
+    return min(bounds, default=None)
+
+
+def _price(candidate: _Candidate) -> tuple[int, int, int]:
+    choice = candidate.choice
+    return choice.arena_bytes, choice.added_edges, choice.operations
+
+
+@dataclass(frozen=True, slots=True)
+class _Choosing:
+    schedule: Schedule
+    workers: int
+    weights: Sequence[int]
+    kept: tuple[Edge, ...]
+
+    def candidates(self, serial: _Candidate) -> list[_Candidate]:
+        """Make plans from the one for steps in order to the one for any order."""
+        free = self.candidate("as soon as they can", plan_parallel(self.schedule, waits=self.kept))
+        found = [serial]
+        count = len(self.schedule.steps)
+        if free.choice.arena_bytes > serial.choice.arena_bytes and count <= WINDOW_STEPS_MAX:
+            for steps in WINDOWS:
+                width = steps * self.workers
+                if width < count and width > 1:
+                    waits = [*self.kept, *_within(count, width)]
+                    plan = plan_parallel(self.schedule, waits=waits)
+                    found.append(self.candidate(f"within {width} steps", plan))
+        return [*found, free]
+
+    def candidate(self, name: str, plan: SchedulePlan) -> _Candidate:
+        added = tuple([
+            (edge.before, edge.after) for edge in added_edges(plan, kept=self.kept)
+        ])  # fmt: skip
+        edges = sorted({*dependencies(self.schedule), *self.kept, *added})
+        chain = longest_paths([1] * len(self.weights), edges).longest
+        choice = PlanChoice(
+            name,
+            plan.plan.peak_bytes,
+            len(added),
+            int(chain),
+            makespan(self.weights, edges, self.workers),
+        )
+        return _Candidate(plan, added, choice)
+
+
+def _within(count: int, width: int) -> list[Edge]:
+    """Have each step wait for those that are `width` or more before it."""
+    return [
+        (before, after)
+        for after in range(width, count)
+        for before in range(max(0, after - 2 * width + 1), after - width + 1)
+    ]
