@@ -65,3 +65,18 @@ def test_modules_that_read_each_other_are_split():
 def test_the_backward_pass_is_all_that_gradients_lead_to():
     network = network_of(networks.perceptron())
     assert backward_of(network) == [False] * 4 + [True] * 4 + [False]
+
+
+def test_what_runs_for_the_backward_pass_alone_is_of_it():
+    rows = [
+        ("Conv", ["x"], ["c"]),
+        ("Loss", ["c"], ["d(c)"]),
+        ("Transpose", ["c"], ["t"]),
+        ("Gemm", ["d(c)", "t"], ["d(w)"]),
+        ("Sum", ["c"], ["s"]),
+        ("Update", ["s"], ["w.next"]),
+        ("Relu", ["c"], ["y"]),
+    ]
+    picture = networks.picture_of(rows, outputs=("w.next",))
+    network = network_of(replace(picture, outputs={}))
+    assert backward_of(network) == [False, True, True, True, True, True, False, False]

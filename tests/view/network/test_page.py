@@ -110,11 +110,23 @@ def test_a_block_opens_and_closes_and_nothing_overlaps(show):
         return found;
     })()"""
     assert browser.evaluate(overlapping) == 0
+    assert text(browser, "#open-all") == "Close all"
     browser.click(*middle(browser, "/h.0/attn"))
     assert browser.evaluate(count) == before
     browser.evaluate("document.getElementById('open-all').click()")
     assert browser.evaluate(overlapping) == 0
     assert browser.evaluate(count) > 600
+
+
+def test_values_that_enter_and_leave_an_open_block_show_their_state(show):
+    browser = show(networks.layers(12, 50), step=30)
+    browser.evaluate("window.tightship.page.click(window.tightship.drawing.boxOf(30).box.key)")
+    ports = browser.evaluate(
+        "window.tightship.drawing.drawn.filter(({ box }) => box.port).map(({ box, part }) => "
+        "[box.label, part.getAttribute('class').split(' ')[1]])"
+    )
+    assert ports == [["/h.0/attn/op_24_output", "past"], ["x", "live"],
+                     ["/h.0/mlp/op_49_output", "later"]]  # fmt: skip
 
 
 def test_a_step_in_a_closed_block_marks_the_block(show):

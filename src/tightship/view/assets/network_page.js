@@ -172,7 +172,7 @@ class NetworkPage {
     }
     const { open } = this.drawing;
     if (!open.delete(found.box.level)) open.add(found.box.level);
-    this.drawing.draw();
+    this.redraw();
     const after = this.find(key);
     this.view.x += after.x + after.width / 2 - (found.x + found.width / 2);
     this.view.y += after.y - found.y;
@@ -180,13 +180,17 @@ class NetworkPage {
     this.choose(this.step);
   }
 
+  redraw() {
+    $("open-all").textContent = this.drawing.open.size ? "Close all" : "Open all";
+    this.drawing.draw();
+  }
+
   openAll() {
     const { open, levels } = this.drawing;
     const isOpen = open.size > 0;
     open.clear();
     if (!isOpen) for (const { index } of levels.slice(1)) open.add(index);
-    $("open-all").textContent = isOpen ? "Open all" : "Close all";
-    this.drawing.draw();
+    this.redraw();
     this.fit();
     this.choose(this.step);
   }

@@ -33,42 +33,40 @@ function placed(levels, index, open) {
     const size = { width: Math.max(w, width + 2 * PAD), height: Math.max(h, height + HEAD + PAD) };
     return { x, y, w, h, ...size };
   });
-  const moveX = (at) => at + sum(grown, ({ x, w, width }) => moved(at, x, w, width));
-  const moveY = (at) => at + sum(grown, ({ y, h, height }) => moved(at, y, h, height));
-  const left = moveX(0);
-  const top = moveY(0);
+  const moveX = stretched(grown.map(({ x, w, width }) => [x, x + w, width / w]));
+  const moveY = stretched(grown.map(({ y, h, height }) => [y, y + h, height / h]));
   const sizes = new Map([...inner.keys()].map((at, i) => [at, grown[i]]));
   const boxes = level.boxes.map((box, at) => {
     const [x, y, w, h] = box.place;
     const { width, height } = sizes.get(at) ?? { width: w, height: h };
-    const middle = [moveX(x + w / 2) - left, moveY(y + h / 2) - top];
+    const middle = [moveX(x + w / 2), moveY(y + h / 2)];
     const place = { x: middle[0] - width / 2, y: middle[1] - height / 2, width, height };
     return { box, ...place, inner: inner.get(at) ?? null };
   });
   const edges = level.edges.map((edge) => {
-    const points = edge.points.map(([x, y]) => [moveX(x) - left, moveY(y) - top]);
+    const points = edge.points.map(([x, y]) => [moveX(x), moveY(y)]);
     attach(edge.points, points, 0, 1, level.boxes[edge.from].place, boxes[edge.from]);
     const last = points.length - 1;
     attach(edge.points, points, last, last - 1, level.boxes[edge.to].place, boxes[edge.to]);
     return { edge, points };
   });
-  return {
-    level, boxes, edges,
-    width: moveX(level.size[0]) - left,
-    height: moveY(level.size[1]) - top,
-  };
+  return { level, boxes, edges, width: moveX(level.size[0]), height: moveY(level.size[1]) };
 }
 
-function sum(items, of) {
-  return items.reduce((total, item) => total + of(item), 0);
-}
-
-/* How far a place moves if a box grows about its middle. */
-function moved(at, start, size, grown) {
-  const more = grown - size;
-  if (at <= start) return -more / 2;
-  if (at >= start + size) return more / 2;
-  return ((at - start) / size - 0.5) * more;
+/* Where places are if intervals become longer: rows of start, stop and how many times as long.
+   Where several meet, the longest of them counts. */
+function stretched(rows) {
+  const ends = [...new Set(rows.flatMap(([start, stop]) => [start, stop]))].sort((a, b) => a - b);
+  const parts = ends.slice(1).map((stop, i) => {
+    const start = ends[i];
+    const here = rows.filter((row) => row[0] <= start && stop <= row[1]);
+    const ratio = Math.max(1, ...here.map((row) => row[2]));
+    return [start, stop, (ratio - 1) * (stop - start)];
+  });
+  return (at) =>
+    parts.reduce((all, [start, stop, more]) => {
+      return all + more * clamp((at - start) / (stop - start), 0, 1);
+    }, at);
 }
 
 /* Put the end of a curve on the side of its box, and its control straight beside it. */

@@ -9,13 +9,14 @@ class Side {
   }
 
   show(step) {
-    this.arena(step);
-    this.free(step);
+    const boxes = step === WHOLE ? [] : this.network.freeBoxes(step);
+    this.arena(step, boxes);
+    this.free(step, boxes);
     this.step(step);
   }
 
   /* The arena, addresses to the right: bands, what is live, and boxes that wait. */
-  arena(step) {
+  arena(step, boxes) {
     const { network } = this;
     const { bands, arena } = network.data;
     const scale = BAR.width / Math.max(1, arena);
@@ -40,7 +41,7 @@ class Side {
           at += share * size;
         }
       }
-      for (const { offset, size } of network.freeBoxes(step)) {
+      for (const { offset, size } of boxes) {
         add("waits", offset, size, `free: ${formatBytes(size)} at ${offset}`);
       }
     }
@@ -51,14 +52,13 @@ class Side {
       step === WHOLE ? "arena of the whole plan" : `live at step ${step}, of ${formatBytes(arena)}`;
   }
 
-  free(step) {
-    const boxes = step === WHOLE ? [] : this.network.freeBoxes(step);
+  free(step, boxes) {
     const total = boxes.reduce((all, { size }) => all + size, 0);
     $("free").hidden = step === WHOLE;
     $("free-title").textContent = boxes.length
       ? `Free boxes: ${boxes.length}, ${formatBytes(total)}`
       : "Free boxes: none";
-    const rows = boxes
+    const rows = [...boxes]
       .sort((a, b) => b.size - a.size)
       .slice(0, BOXES_SHOWN)
       .map(({ offset, size, last }) => {

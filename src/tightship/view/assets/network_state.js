@@ -14,15 +14,13 @@ class Network {
     this.steps = data.steps.map(([name, operator, kernel, live, reason]) => {
       return { name, operator, kernel, live, reason };
     });
+    const all = [...this.values.keys()];
+    this.planned = all.filter((value) => this.values[value].planned);
     this.stopsAt = new Map();
-    for (const value of this.planned()) {
+    for (const value of this.planned) {
       const { stop } = this.values[value];
       this.stopsAt.set(stop, [...(this.stopsAt.get(stop) ?? []), value]);
     }
-  }
-
-  planned() {
-    return [...this.values.keys()].filter((value) => this.values[value].planned);
   }
 
   isLive(value, step) {
@@ -37,7 +35,7 @@ class Network {
   }
 
   live(step) {
-    return this.planned()
+    return this.planned
       .filter((value) => this.isLive(value, step))
       .sort((a, b) => this.values[a].offset - this.values[b].offset);
   }
@@ -49,7 +47,7 @@ class Network {
 
   /* Memory that values have held before a step and none holds at it, by rising offsets. */
   freeBoxes(step) {
-    const before = this.planned().filter((value) => this.values[value].start <= step);
+    const before = this.planned.filter((value) => this.values[value].start <= step);
     const held = this.merged(before.filter((value) => this.isLive(value, step)));
     const boxes = [];
     for (let [low, high] of this.merged(before)) {
@@ -106,8 +104,10 @@ class Network {
 
   /* How a box looks at a step: whole, later, now, live or past. */
   look(box, step) {
-    if (step === WHOLE || !box.steps.length) return "whole";
-    if (box.steps[0] > step) return "later";
+    if (step === WHOLE) return "whole";
+    if (box.port && box.values.every((value) => this.values[value].start > step)) return "later";
+    if (!box.steps.length && !box.port) return "whole";
+    if (!box.port && box.steps[0] > step) return "later";
     if (box.steps.includes(step)) return "now";
     if (box.values.some((value) => this.isLive(value, step))) return "live";
     const outside = box.values.every((value) => !this.values[value].planned);

@@ -31,7 +31,8 @@ Item = Block | int
 def backward_of(network: Network) -> list[bool]:
     """Tell which nodes are of the backward pass: they write `d(...)`, or read what such a one does.
 
-    Gradients are named so in training steps.
+    Gradients are named so in training steps. What runs after the first of them for such nodes
+    alone, as a weight that is transposed, or updates weights, is of the backward pass too.
     """
     count = len(network.steps)
     after = Neighbours.of(network.node_count, [(a, b) for a, b, _ in network.edges]).after
@@ -46,6 +47,13 @@ def backward_of(network: Network) -> list[bool]:
         if not found[node]:
             found[node] = True
             waiting.extend(after[node])
+    first = found.index(True) if True in found else count
+    for step in reversed(range(first, count)):
+        found[step] = found[step] or (
+            all(found[reader] for reader in after[step])
+            if after[step]
+            else all(network.values[value].kind == "outside" for value in network.writes[step])
+        )
     return found
 
 
