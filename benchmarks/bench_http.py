@@ -26,7 +26,7 @@ from statistics import median
 import numpy as np
 import onnx
 from benchmarks import record
-from benchmarks.bench_serve import MODELS, stack
+from benchmarks.served_models import STACKS, stack
 
 CLIENTS = (1, 16, 128)
 ROWS = 509
@@ -151,10 +151,10 @@ async def load(place: Target, clients: int, seconds: float) -> dict[str, float]:
 
 def row(name: str, rounds: int, seconds: float) -> Iterator[dict[str, object]]:
     """Measure a model under each number of clients: medians of interleaved rounds."""
-    width = MODELS[name][0]
+    width = STACKS[name][0]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         path = Path(folder) / "net.onnx"
-        onnx.save(stack(*MODELS[name]), path)
+        onnx.save(stack(*STACKS[name]), path)
         places = {
             key: opened.enter_context(started(*each)) for key, each in asked(width, path).items()
         }

@@ -1,10 +1,12 @@
 """Throughput and latency of many clients of one model, with requests joined and without.
 
-Clients are threads of the server's process that call its endpoint, so that what is measured is the
-queue and the runs. ONNX Runtime runs behind the same queue. Everything runs on one thread at once.
+Clients are threads of the server's process that call its endpoint and encode the answer, so that
+what is measured is the queue and the runs. ONNX Runtime runs behind the same queue. Every run is on
+one thread, and one at a time.
 
 python -m benchmarks.bench_serve
 python -m benchmarks.bench_serve --quick
+python -m benchmarks.bench_serve --only decoder
 """
 
 import argparse
@@ -20,42 +22,23 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 from benchmarks import record
-from onnx import TensorProto, helper, numpy_helper
+from benchmarks.served_models import MODELS, Served
 
 from tightship._core import RunPermits
 from tightship.driver.oip.cached_inference import Inferences
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.infer_request import InferRequest, InputTensor
+from tightship.driver.oip.infer_response import encode
 from tightship.driver.oip.model_folder import model_folders
 from tightship.driver.oip.region_files import RegionFiles
 from tightship.driver.oip.repository import Repository
 from tightship.graph import DType
 
-CLIENTS = 16
-MODELS = {"wide": (2048, 12), "middle": (512, 8), "small": (64, 2)}
-"""Width and number of square products: 192 MiB, 8 MiB and 32 KiB of weights."""
-CONFIGS = {"alone": "max_batch_size: 16", "joined": "max_batch_size: 16 dynamic_batching {}"}
+CONFIGS = {"alone": "", "joined": " dynamic_batching {}"}
 Ask = Callable[[InferRequest, Caller], Any]
-
-
-def stack(width: int, count: int) -> onnx.ModelProto:
-    """Return products of an open batch of rows with square weights, and Relu after each."""
-    generator, nodes, weights, last = np.random.default_rng(0), [], [], "x"
-    for number in range(count):
-        values = generator.standard_normal((width, width), np.float32) / np.float32(width**0.5)
-        weights.append(numpy_helper.from_array(values, f"w{number}"))
-        nodes.append(helper.make_node("MatMul", [last, f"w{number}"], [f"p{number}"]))
-        last = f"y{number}" if number < count - 1 else "y"
-        nodes.append(helper.make_node("Relu", [f"p{number}"], [last]))
-    ends = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width]) for name in ("x", "y")
-    ]
-    graph = helper.make_graph(nodes, "stack", ends[:1], ends[1:], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 class OtherModel:
@@ -67,6 +50,7 @@ class OtherModel:
         self._session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
         self.input_types, self.output_types = like.input_types, like.output_types
         self.output_names, self.takes_other_shapes, self.is_closed = like.output_names, True, False
+        self._growing = None
 
     def run(self, arrays: Mapping[str, Any], **_: object) -> dict[str, Any]:
         """Run the session."""
@@ -74,14 +58,14 @@ class OtherModel:
         return dict(zip(self.output_names, found, strict=True))
 
 
-def contenders(folder: Path, name: str) -> tuple[Mapping[str, Ask], Callable[[], None]]:
+def contenders(folder: Path, served: Served) -> tuple[Mapping[str, Ask], Callable[[], None]]:
     """Return ways to have a request run by name, and what closes the model."""
     repository = Repository(lambda: model_folders(folder, lambda *_: {}))
     for key, config in CONFIGS.items():
         place = folder / key / "1"
         place.mkdir(parents=True)
-        onnx.save(stack(*MODELS[name]), place / "model.onnx")
-        (place.parent / "config.pbtxt").write_text(config)
+        (place / "model.onnx").write_bytes(served.model)
+        (place.parent / "config.pbtxt").write_text(f"max_batch_size: {served.batch_max}{config}")
         repository.load(key)
     regions, permits = RegionFiles(is_enabled=False), RunPermits(1)
     endpoint = InferenceEndpoint(repository, regions, permits)
@@ -102,14 +86,19 @@ def contenders(folder: Path, name: str) -> tuple[Mapping[str, Ask], Callable[[],
 
 
 def _asked(permits: RunPermits, ask: Ask, request: InferRequest) -> Any:
-    return ask(request, Caller(permits))
+    return encode("model", "1", "", ask(request, Caller(permits)))
 
 
-def load(ask: Callable[[InferRequest], Any], width: int, seconds: float) -> dict[str, float]:
-    """Have all clients ask again and again; return requests per second, and milliseconds."""
-    row = np.random.default_rng(1).standard_normal((1, width), np.float32)
-    tensor = InputTensor("x", DType.FLOAT32, row.shape, row.reshape(-1).view(np.uint8).data)
-    request = InferRequest("", (tensor,), (), is_binary=True, timeout_s=None)
+def load(ask: Callable[[InferRequest], Any], served: Served, seconds: float) -> dict[str, float]:
+    """Have all clients ask again and again; return requests per second, and milliseconds.
+
+    `cpu_ms` is the processor time of a request.
+    """
+    tensors = tuple(
+        InputTensor(name, DType(str(array.dtype)), array.shape, _bytes_of(array))
+        for name, array in served.inputs.items()
+    )
+    request = InferRequest("", tensors, (), is_binary=True, timeout_s=None)
     took: list[float] = []
     end = time.perf_counter() + seconds
 
@@ -118,8 +107,8 @@ def load(ask: Callable[[InferRequest], Any], width: int, seconds: float) -> dict
             ask(request)
             took.append(time.perf_counter() - began)
 
-    threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
-    began = time.perf_counter()
+    threads = [threading.Thread(target=client) for _ in range(served.clients)]
+    began, used = time.perf_counter(), time.process_time()
     for each in threads:
         each.start()
     for each in threads:
@@ -127,25 +116,32 @@ def load(ask: Callable[[InferRequest], Any], width: int, seconds: float) -> dict
     spent, ordered = time.perf_counter() - began, sorted(took)
     return {
         "per_s": len(took) / spent,
+        "cpu_ms": 1000 * (time.process_time() - used) / len(took),
         "p50_ms": 1000 * median(ordered),
         "p99_ms": 1000 * ordered[int(0.99 * (len(ordered) - 1))],
     }
 
 
+def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
 def row(name: str, rounds: int, seconds: float) -> dict[str, object]:
     """Measure a model: interleaved rounds, of which the median of each figure is kept."""
     found: dict[str, list[dict[str, float]]] = {}
+    served = MODELS[name]()
     with tempfile.TemporaryDirectory() as folder:
-        asks, close = contenders(Path(folder), name)
+        asks, close = contenders(Path(folder), served)
         for ask in asks.values():
-            load(ask, MODELS[name][0], max(1.0, seconds))  # programs for all batches
+            load(ask, served, max(1.0, seconds))  # programs for all batches
         for _ in range(rounds):
             for key, ask in asks.items():
-                found.setdefault(key, []).append(load(ask, MODELS[name][0], seconds))
+                found.setdefault(key, []).append(load(ask, served, seconds))
         close()
     figures = {key: _medians(each) for key, each in found.items()}
     return {
         "model": name,
+        "clients": served.clients,
         **figures,
         "joined_over_alone": _ratio(found, "joined", "alone"),
         "joined_over_onnxruntime": _ratio(found, "joined", "onnxruntime joined"),
@@ -166,16 +162,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_serve")
     parser.add_argument("--quick", action="store_true", help="fewer rounds; record nothing")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--only", choices=MODELS, help="one model; record nothing")
     options = parser.parse_args()
     rounds, seconds = (1, 0.2) if options.quick else (5, 2.0)
-    rows = [row(name, rounds, seconds) for name in MODELS]
+    names = (options.only,) if options.only else tuple(MODELS)
+    rows = [row(name, rounds, seconds) for name in names]
     if options.json:
         print(json.dumps({"rows": rows}))
     else:
         for each in rows:
             print(json.dumps(each, indent=1))
-    if not options.quick:
-        record.append("bench_serve", {"clients": CLIENTS, "rows": rows})
+    if not (options.quick or options.only):
+        record.append("bench_serve", {"rows": rows})
 
 
 if __name__ == "__main__":

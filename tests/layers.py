@@ -16,7 +16,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.sessions | model.whole_caches, above model.session
     model.session_file | model.session_options, above model.session_pool | model.session_tokens |
     model.prefixes, above model.step_programs, above model.step_arrays
-    model.feeds | model.step_sizes
+    model.feeds | model.step_sizes, above model.row_blocks
     engine
     text, which a model's sessions import for texts alone
     difference
@@ -208,7 +208,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "engine.stored.sessions": "errors engine.state engine.stored",
     "model": "model",
-    "model.feeds": "errors graph engine",
+    "model.feeds": "errors graph engine model.row_blocks",
     "model.bound_run": "_core errors engine model.feeds",
     "model.step_sizes": "_core graph engine",
     "model.step_arrays": "_core engine model.feeds",
@@ -234,10 +234,10 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "errors engine graph quantity model.feeds model.prefixes model.session"
         " model.session_options model.session_pool model.step_programs text.generation"
     ),
-    "model.whole_caches": "engine model.feeds model.step_arrays model.step_programs",
+    "model.whole_caches": "engine model.row_blocks model.step_arrays model.step_programs",
     "model.growing_runs": (
         "errors engine model.feeds model.session_options model.sessions model.step_programs"
-        " model.whole_caches"
+        " model.row_blocks model.whole_caches"
     ),
     "model.session_opener": (
         "errors graph public_calls engine model.feeds model.growing_runs model.session"
@@ -395,6 +395,6 @@ FOREIGN: Mapping[str, str] = {  # who may import what is not ours, nor Python's
     "httptools": "driver.oip.http.reading",
     "uvicorn": "driver.oip.http",
     "opentelemetry": "driver.oip.tracing",
-    "grpc": "driver.oip.grpc.serving driver.oip.grpc.methods driver.oip.grpc.late_answer",
+    "grpc": "driver.oip.grpc",
     "google": "frontend.onnx driver.oip.schema driver.oip.config_text driver.oip.grpc.calls",
 }

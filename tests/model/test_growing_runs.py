@@ -10,6 +10,7 @@ import tightship
 from tests import decoders
 from tests.at_once import at_once
 from tightship.model.growing_runs import LENGTHS_BEFORE
+from tightship.model.row_blocks import RowBlocks
 
 SIZE = decoders.Size(positions=2048)
 MODELS = {
@@ -239,6 +240,63 @@ def test_batches_that_take_turns_as_joined_requests_do_keep_their_programs() -> 
         run_batches(model, range(1, 9))
         assert made == model._growing._kept
         assert len(made) == 8
+
+
+def test_smaller_batches_run_in_the_rows_of_larger_ones() -> None:
+    with tightship.load(MODELS["llama"]) as model:
+        run_batches(model, (1, 4))
+        rows = model._growing._rows
+        run_batches(model, (2, 1, 4, 3))
+        assert model._growing._rows is rows
+        run_batches(model, (5,))
+        assert model._growing._rows is not rows
+
+
+def test_rows_behind_those_in_use_are_zero() -> None:
+    reference = Reference(MODELS["llama"])
+    with tightship.load(MODELS["llama"]) as model:
+        run_batches(model, (3,))
+        for batch, past in ((3, 20), (2, 9), (3, 8)):
+            caches = {n: np.full_like(a, 7) for n, a in reference.empty(batch, past).items()}
+            model.run(reference.feeds(caches, np.full((batch, 1), 7), past))
+            for array in model._growing._rows.arrays.values():
+                assert np.all(array[:batch, :, :past] == 7)
+                assert not array[:batch, :, past + 1 :].any()
+
+
+def test_blocks_of_caches_are_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference, random = Reference(MODELS["llama"]), np.random.default_rng(0)
+    parts = [
+        {n: random.standard_normal(a.shape, np.float32) for n, a in reference.empty(b, 9).items()}
+        for b in (1, 2, 1)
+    ]
+    caches = {name: np.concatenate([each[name] for each in parts]) for name in parts[0]}
+    feeds = reference.feeds(caches, np.full((4, 1), 7), 9)
+    read: list[str] = []
+    with tightship.load(MODELS["llama"]) as model:
+        run_batches(model, (4,))
+        wanted = model.run(feeds)
+        monkeypatch.setattr(RowBlocks, "__array__", None)  # no one joins them
+        blocks = {n: RowBlocks([e[n] for e in parts], lambda n=n: read.append(n)) for n in caches}
+        found = model.run({**feeds, **blocks})
+    assert read == list(caches)
+    for name, array in wanted.items():
+        assert np.array_equal(found[name], array), name
+
+
+def test_blocks_of_lengths_with_a_program_of_their_own_are_copied_once_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reference = Reference(MODELS["llama"])
+    with tightship.load(MODELS["llama"]) as model:
+        for past in (4, 5, 6):  # the first two have programs of their own
+            model.run(reference.feeds(reference.empty(2, past), np.full((2, 1), 7), past))
+        caches = reference.empty(2, 5)
+        feeds = reference.feeds(caches, np.full((2, 1), 7), 5)
+        wanted = model.run(feeds)
+        monkeypatch.setattr(RowBlocks, "__array__", None)
+        blocks = {n: RowBlocks([a[:1], a[1:]], lambda: None) for n, a in caches.items()}
+        assert_alike(model.run({**feeds, **blocks}), wanted)
 
 
 def test_programs_that_a_limit_does_not_hold_replace_those_before() -> None:

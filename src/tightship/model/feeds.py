@@ -13,6 +13,7 @@ from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.errors import InputError
 from tightship.graph import DType
 from tightship.graph.texts import decoded, with_texts
+from tightship.model.row_blocks import RowBlocks
 
 Array = NDArray[Any]
 
@@ -152,7 +153,7 @@ def shapes_of(
     """
     _check_names(inputs, lowered.inputs, "input", required=True)
     return tuple(
-        (name, _array(name, inputs[name], operand).shape)
+        (name, _checked(name, inputs[name], operand).shape)
         for name, operand in lowered.inputs.items()
         if operand.space is not Space.OBJECT
     )
@@ -209,7 +210,12 @@ def _input(name: str, given: ArrayLike, operand: Operand) -> Array:
 
 def _array(name: str, given: ArrayLike, operand: Operand) -> Array:
     """Return the caller's value as an array, and check its dtype."""
-    array = np.asarray(given)
+    return np.asarray(_checked(name, given, operand))
+
+
+def _checked(name: str, given: ArrayLike, operand: Operand) -> Array | RowBlocks:
+    """Return the caller's value as an array, or blocks as they are, and check its dtype."""
+    array = given if isinstance(given, RowBlocks) else np.asarray(given)
     wanted = operand.dtype.numpy
     if array.dtype is not wanted and array.dtype.newbyteorder("=") != wanted:
         raise InputError(

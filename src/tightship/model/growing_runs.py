@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightship.engine.run.limits import Limits
+from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.state.decoder import CONTEXT_MIN, Decoder, decoder_of
 from tightship.errors import CapacityError, GraphError, InputError
 from tightship.model.feeds import Array
+from tightship.model.row_blocks import RowBlocks
 from tightship.model.session_options import SessionOptions
 from tightship.model.sessions import Sessions
 from tightship.model.step_programs import StepPrograms
@@ -41,12 +43,14 @@ class GrowingRuns:
         programs: Returns programs of sessions for choices of a caller.
         forget: Releases programs once no run has them.
         outputs: Names of the outputs, in order.
+        caches: Names of the inputs that are caches.
     """
 
     decoder: Callable[[int], Decoder]
     programs: Callable[[SessionOptions], StepPrograms]
     forget: Callable[[StepPrograms], None]
     outputs: tuple[str, ...]
+    caches: frozenset[str]
     _decoders: dict[int, Decoder] = field(default_factory=dict)
     _steps: set[Step] = field(default_factory=set)
     """Steps that had programs of their own."""
@@ -55,12 +59,13 @@ class GrowingRuns:
     """Least rows that no program can have, by whether caches grow."""
     _rows: Rows | None = None
     """Rows of the last run over caches that grow."""
+    _outputs: OutputBufferPool = field(default_factory=OutputBufferPool)
     _changing: threading.Lock = field(default_factory=threading.Lock)
 
     def run(
         self, inputs: Mapping[str, ArrayLike], outputs: Mapping[str, Array], limits: Limits
     ) -> dict[str, Array] | None:
-        """Run a step, if steps of other lengths have run before.
+        """Run a step, if steps of other lengths have run before, or its caches are blocks.
 
         Args:
             inputs: Arrays of all inputs, of the right types.
@@ -70,33 +75,42 @@ class GrowingRuns:
         Returns:
             Outputs by name; None if a program for the shapes of the inputs has to run.
         """
-        arrays = {name: np.asarray(given) for name, given in inputs.items()}
+        arrays = {
+            name: given if isinstance(given, RowBlocks) and name in self.caches
+            else np.asarray(given)
+            for name, given in inputs.items()
+        }  # fmt: skip
         step = self._step_of(arrays)
         if step is None:
             return None
         with self._changing:
-            if len(self._steps) < LENGTHS_BEFORE:
+            if len(self._steps) < LENGTHS_BEFORE and not self.has_blocks(arrays):
                 self._steps.add(step)
                 return None
             caches = targets(self._decoder_of(step.batch), step, arrays, outputs)
             programs = None if caches is None else self._programs_of(step)
+            if programs is None or caches is None:
+                return None
             rows, self._rows = self._rows, None
-        if programs is None or caches is None:
-            return None
         if step.fixed_rows is not None:
             found = run_over(programs, arrays, caches, step, limits)
         else:
-            if rows is None or not rows.fit(programs.decoder):
-                rows = Rows.of(programs.decoder)
-            found = run_padded(programs, arrays, rows, step, limits)
+            if rows is not None and not rows.hold(programs.decoder):
+                rows = None  # before others take memory
+            rows = rows or Rows.of(programs.decoder)
+            found = run_padded(programs, arrays, rows, step, limits, self._outputs)
             self._rows = rows
         return {name: found[name] for name in self.outputs}
 
-    def _step_of(self, arrays: Mapping[str, Array]) -> Step | None:
+    def has_blocks(self, inputs: Mapping[str, object]) -> bool:
+        """Whether caches are given as blocks."""
+        return any(isinstance(inputs.get(name), RowBlocks) for name in self.caches)
+
+    def _step_of(self, arrays: Mapping[str, Array | RowBlocks]) -> Step | None:
         """Return the lengths of a step, if all inputs follow from them."""
         one = self._decoder_of(1)
         tokens, pair = arrays[one.tokens], one.caches[0].pair
-        if tokens.ndim < 2 or not tokens.size or arrays[pair.past].ndim <= pair.axis:
+        if tokens.ndim < 2 or not all(tokens.shape) or arrays[pair.past].ndim <= pair.axis:
             return None
         (batch, steps), rows = tokens.shape[:2], arrays[pair.past].shape[pair.axis]
         decoder = self._decoder_of(batch)
@@ -111,7 +125,9 @@ class GrowingRuns:
         if found is None:
             one = self._decoders.get(1) or self.decoder(1)
             found = one if batch == 1 else self.decoder(batch)
-            self._decoders = {1: one, batch: found}
+            if len(self._decoders) > BATCHES:
+                self._decoders.clear()
+            self._decoders |= {1: one, batch: found}
         return found
 
     def _programs_of(self, step: Step) -> StepPrograms | None:
@@ -146,6 +162,7 @@ class GrowingRuns:
             except CapacityError:
                 if not self._kept:
                     raise
+                self.release_unused()
                 self.forget(self._kept.pop(next(iter(self._kept))))
 
     def _keep(self, kind: Kind, programs: StepPrograms) -> None:
@@ -159,8 +176,9 @@ class GrowingRuns:
                 self.forget(each)
 
     def release_unused(self) -> None:
-        """Release the rows that no run uses."""
+        """Release rows and results that nothing uses."""
         self._rows = None
+        self._outputs.release()
 
 
 def growing_runs_of(sessions: Sessions) -> GrowingRuns | None:
@@ -181,4 +199,5 @@ def growing_runs_of(sessions: Sessions) -> GrowingRuns | None:
     results = {found.logits, *(cache.pair.present for cache in found.caches)}
     if results != set(declared.outputs) or not all(cache.grows for cache in found.caches):
         return None
-    return GrowingRuns(decoder, programs, sessions.forget, tuple(declared.outputs))
+    caches = frozenset(cache.pair.past for cache in found.caches)
+    return GrowingRuns(decoder, programs, sessions.forget, tuple(declared.outputs), caches)

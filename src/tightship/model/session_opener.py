@@ -226,8 +226,14 @@ class SessionOpener:
         self, key: Key, inputs: Mapping[str, ArrayLike], outputs: "Mapping[str, Array]",
         limits: Limits,
     ) -> "dict[str, Array] | None":  # fmt: skip
-        """Run a step of a decoder whose inputs had other lengths before; None if it is not one."""
-        if self._open().holds(key) or limits.workers > 1 or limits.dynamic is not None:
+        """Run a step of a decoder whose inputs had other lengths before; None if it is not one.
+
+        Blocks of caches do not have a program of their own run, which would join them first.
+        """
+        in_blocks = self._growing and self._growing.has_blocks(inputs)
+        if not in_blocks and self._open().holds(key):
+            return None
+        if limits.workers > 1 or limits.dynamic is not None:
             return None
         if self._growing is None:
             self._growing = self._find_growing() or False
@@ -258,3 +264,11 @@ class SessionOpener:
             self._sessions.close()
             self._sessions = None
         self._growing = None
+
+
+def copied_inputs(model: SessionOpener) -> frozenset[str]:
+    """Return the inputs that most runs of a model copy anyway: caches that grow.
+
+    `RowBlocks` for them save a copy.
+    """
+    return model._growing.caches if model._growing else frozenset()

@@ -54,14 +54,19 @@ class Setting:
         return self.threads.submit(self.endpoint.infer, "rows", None, request, None, asking)
 
     def wait_for(self, count):
-        until = time.monotonic() + 30
-        while self.endpoint.permits.waiting_count < count and time.monotonic() < until:
-            time.sleep(0.001)
-        assert self.endpoint.permits.waiting_count == count
+        wait_for(self.endpoint.permits, count)
 
     def close(self):
         self.threads.shutdown()
         self.repository.close()
+
+
+def wait_for(permits, count):
+    """Wait until so many requests wait for a permit."""
+    until = time.monotonic() + 30
+    while permits.waiting_count < count and time.monotonic() < until:
+        time.sleep(0.001)
+    assert permits.waiting_count == count
 
 
 def value(answer):

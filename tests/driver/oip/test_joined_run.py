@@ -1,7 +1,9 @@
 """Runs of joined requests: errors of one, deadlines, and callers that leave."""
 
+import gc
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -40,6 +42,27 @@ def test_an_error_of_one_is_not_that_of_others(setting, sizes):
         asked[1].result(30)
     assert sizes == [3, 1, 1, 1]
     assert setting.repository.counts("rows").fail_count == 1
+
+
+def test_results_are_released_with_the_last_reader(setting):
+    setting.endpoint.permits.take_free()
+    asked = [setting.ask(n) for n in range(3)]
+    setting.wait_for(3)
+    gc.collect()
+    gc.disable()  # so that nothing in a reference cycle goes
+    try:
+        setting.endpoint.permits.give_back()
+        found = [each.result(30).outputs[0].array for each in asked]
+        released = weakref.ref(found[0].base)
+        assert all(each.base is released() for each in found)
+        setting.threads.submit(int).result(30)
+        del asked, found
+        deadline = time.monotonic() + 30
+        while released() is not None and time.monotonic() < deadline:
+            time.sleep(0.001)  # threads that answer leave their frames
+        assert released() is None
+    finally:
+        gc.enable()
 
 
 def test_rows_are_those_of_single_runs_within_tolerance(tmp_path):

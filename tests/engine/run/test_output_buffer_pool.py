@@ -52,6 +52,14 @@ def test_released_arrays_are_kept_no_longer_and_arrays_with_readers_live_on() ->
     assert not kept._arrays
 
 
+def test_an_array_of_another_size_replaces_the_one_before() -> None:
+    kept = OutputBufferPool()
+    address = taken(kept).ctypes.data
+    assert taken(kept, shape=(2, LARGE_BYTES // 8)).ctypes.data == address
+    assert taken(kept, shape=(2 * LARGE_BYTES,)).shape == (2 * LARGE_BYTES,)
+    assert [each.nbytes for each in kept._arrays.values()] == [8 * LARGE_BYTES]
+
+
 def test_small_arrays_and_other_outputs_are_apart() -> None:
     kept = OutputBufferPool()
     one, other = taken(kept), taken(kept, "z")

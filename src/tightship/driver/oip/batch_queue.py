@@ -40,30 +40,36 @@ class BatchQueue:
         """
         served = bound.served
         member = Member(bound, caller.place(served.name, served.metrics), asked_ns)
-        with caller.noticing(member.leave):
-            with self._changed:
-                self._waiting.append(member)
-                self._changed.notify_all()
-            self._wait_for_others(member)
-            has_permit = caller.take(member.place, bound.request.left_s(asked_ns))
-            joined = self._settled(member, has_permit=has_permit)
-            if joined is None:
-                raise caller.refusal()
-            if joined.first is not member:
-                if has_permit:
-                    caller.give_back(member.place)
-                return joined.result_of(member, caller)
-            try:
-                joined.run()
-                served.joined.add(joined.shared_count)
-            finally:
-                joined.end()
-                for other in joined.members[1:]:
-                    caller.withdraw(other.place)  # now, so that its thread wakes once
+        try:
+            with caller.noticing(member.leave):
+                return self._run(member, caller)
+        finally:
+            member.end()
+
+    def _run(self, member: Member, caller: Caller) -> Ran:
+        with self._changed:
+            self._waiting.append(member)
+            self._changed.notify_all()
+        self._wait_for_others(member)
+        has_permit = caller.take(member.place, member.left_s)
+        joined = self._settled(member, has_permit=has_permit)
+        if joined is None:
+            raise caller.refusal()
+        if joined.first is not member:
+            if has_permit:
                 caller.give_back(member.place)
-            found = joined.result_of(member, caller)
-            self.note(found.ended_ns - found.began_ns)
-            return found
+            return joined.result_of(member, caller)
+        try:
+            joined.run()
+            member.bound.served.joined.add(joined.shared_count)
+        finally:
+            joined.end()
+            for other in joined.members[1:]:
+                caller.withdraw(other.place)  # now, so that its thread wakes once
+            caller.give_back(member.place)
+        found = joined.result_of(member, caller)
+        self.note(found.ended_ns - found.began_ns)
+        return found
 
     @property
     def pays(self) -> bool:

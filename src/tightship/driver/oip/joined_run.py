@@ -1,8 +1,9 @@
 """Run of requests that are joined along the first dimension of their tensors."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic_ns
 
 import numpy as np
@@ -14,6 +15,8 @@ from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
 from tightship.driver.oip.tensors import Array
 from tightship.errors import TightshipError
+from tightship.model.row_blocks import RowBlocks
+from tightship.model.session_opener import copied_inputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +61,25 @@ class Member:
         """Note that the caller has left; the run ends once all have."""
         self.has_left = True
         self.woken.set()
-        if self.joined is not None:
-            self.joined.stop_if_left()
+        joined = self.joined
+        if joined is not None:
+            joined.stop_if_left()
+
+    def take(self) -> Ran:
+        """Return the result, which is not kept.
+
+        Raises:
+            OipError: The run failed.
+        """
+        if self.error is not None:
+            raise self.error
+        ran, self.ran = self.ran, None
+        assert ran is not None
+        return ran
+
+    def end(self) -> None:
+        """Forget the run, which refers to its members, so that their tensors go with the last."""
+        self.joined = None
 
 
 class JoinedRun:
@@ -122,10 +142,7 @@ class JoinedRun:
         if member.has_left or is_late:
             self._give_up(member)
             raise caller.refusal()
-        if member.error is not None:
-            raise member.error
-        assert member.ran is not None
-        return member.ran
+        return member.take()
 
     def _give_up(self, member: Member) -> None:
         """Wait until a request's tensors are not read; they may lie in regions that go then."""
@@ -154,11 +171,7 @@ class JoinedRun:
         known = [each for each in lefts if each is not None]
         timeout_s = max(known) if len(known) == len(lefts) else None
         with refusing(model):
-            arrays = {
-                name: np.concatenate([each.arrays[name] for each in bounds])
-                for name in bounds[0].arrays
-            }
-            self._has_read.set()
+            arrays = _joined(bounds, copied_inputs(model), self._has_read.set)
             results = model.run(arrays, timeout_s=timeout_s, stop=self._stop)
         size = sum(each.size for each in self.members)
         if any(array.shape[:1] != (size,) for array in results.values()):
@@ -179,3 +192,31 @@ class JoinedRun:
             member.error = error
         else:
             member.ran = Ran(results, began_ns, monotonic_ns())
+
+
+def _joined(
+    bounds: Sequence[Bound], copied: Set[str], on_read: Callable[[], None]
+) -> dict[str, Array | RowBlocks]:
+    """Return the inputs of requests, one behind another.
+
+    Args:
+        bounds: The requests.
+        copied: Inputs that a run copies, so that they are not joined before.
+        on_read: Called once the tensors of the requests are not read any more.
+    """
+    left = set(copied) & bounds[0].arrays.keys()
+    arrays: dict[str, Array | RowBlocks] = {}
+
+    def has_read(name: str) -> None:
+        left.discard(name)
+        if not left:
+            on_read()
+
+    for name in bounds[0].arrays:
+        blocks = [each.arrays[name] for each in bounds]
+        arrays[name] = (
+            RowBlocks(blocks, partial(has_read, name)) if name in copied else np.concatenate(blocks)
+        )
+    if not left:
+        on_read()
+    return arrays

@@ -22,7 +22,7 @@ LARGE_BYTES = 1 << 17
 
 @dataclass(slots=True, eq=False)
 class OutputBufferPool:
-    """One array for each large output of a model whose shapes never change."""
+    """Memory of one array for each large output of a model."""
 
     _arrays: dict[str, Array] = field(default_factory=dict)
     _choosing: threading.Lock = field(default_factory=threading.Lock)
@@ -30,16 +30,21 @@ class OutputBufferPool:
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Return an uninitialised array for an output, used by no caller.
 
-        A kept array that is still in use is dropped before a new one is made, so that the pool
-        never holds two.
+        A kept array that is still in use, or of another size, is dropped before a new one is made,
+        so that the pool never holds two.
         """
-        if dtype.itemsize * prod(shape) < LARGE_BYTES:
+        size_bytes = dtype.itemsize * prod(shape)
+        if size_bytes < LARGE_BYTES:
             return np.empty(shape, dtype)
         with self._choosing:
-            if name not in self._arrays or _references(self._arrays, name) != UNUSED:
+            if not self._has(name, size_bytes):
                 self._arrays.pop(name, None)
-                self._arrays[name] = np.empty(shape, dtype)
-            return self._arrays[name].view()
+                self._arrays[name] = np.empty(size_bytes, np.uint8)
+            return self._arrays[name].view(dtype).reshape(shape)
+
+    def _has(self, name: str, size_bytes: int) -> bool:
+        found = name in self._arrays and _references(self._arrays, name) == UNUSED
+        return found and self._arrays[name].nbytes == size_bytes
 
     def release(self) -> None:
         """Drop all arrays; those that a caller uses live on."""

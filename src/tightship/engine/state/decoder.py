@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightship.engine.state import following_input
 from tightship.engine.state.encoder import is_of_encoder
@@ -161,7 +160,7 @@ class Decoder:
         return replace(self, caches=tuple(with_type(each, kind) for each in self.caches))
 
     def follows(
-        self, arrays: Mapping[str, NDArray[Any]], past: int, steps: int, rows: int | None = None
+        self, arrays: Mapping[str, Any], past: int, steps: int, rows: int | None = None
     ) -> bool:
         """Whether the inputs of the file are those of a step.
 

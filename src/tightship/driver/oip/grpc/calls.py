@@ -17,16 +17,26 @@ from tightship.driver.oip.endpoint import (
     Inferred,
     check_unchanged,
 )
-from tightship.driver.oip.grpc.infer import Message, fill, request_of
+from tightship.driver.oip.grpc.infer import (
+    Message,
+    OutputForm,
+    fill,
+    form_of,
+    raw_of,
+    request_of,
+)
 from tightship.driver.oip.grpc.raw import cut, joined
 from tightship.driver.oip.grpc.waiting_calls import Waiting
-from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest
+from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest, InputTensor
 from tightship.driver.oip.infer_response import Answers
+from tightship.driver.oip.quick_runs import QuickRuns
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory, register_cuda, status, unregister
 from tightship.driver.oip.regions import Region, RegionError
 from tightship.driver.oip.schema import ONE_OF, message_classes, parsed
 
+FORM_BYTES_MAX = 512
+"""Longest message without raw contents by which one is known to be as quick as those before."""
 RAW_INPUTS, RAW_OUTPUTS, STREAMED = 7, 6, 2
 """Field numbers of raw contents in requests and responses, and of a stream's response."""
 
@@ -42,7 +52,13 @@ class GrpcCalls:
         self._endpoint = endpoint
         self._classes = message_classes()
         self._answers: Answers[bytes] = Answers()
+        self._quick = QuickRuns()
+        endpoint.repository.on_withdrawn.append(lambda _: self._quick.forget())
         self._read_again = lru_cache(maxsize=256)(lambda header: self._read(header, ()))
+        self._read_form = lru_cache(maxsize=256)(
+            lambda header, count: self._read(header, (memoryview(b""),) * count)
+        )
+        self._described = lru_cache(maxsize=256)(self._describe)
         self.unary: Mapping[str, Callable[[bytes, Caller], bytes]] = {
             name: self._answering(name, call) for name, call in _CALLS.items()
         }
@@ -94,11 +110,18 @@ class GrpcCalls:
         """
         came_ns = monotonic_ns()
         header, raw = cut(data, RAW_INPUTS)
-        if raw or len(header) > REPEATED_BYTES_MAX:
+        form = header if len(header) <= FORM_BYTES_MAX else None
+        if raw and form is not None:
+            call = self._read_form(header, len(raw)).with_raw(raw)
+        elif raw or len(header) > REPEATED_BYTES_MAX:
             call = self._read(header, raw)
         else:
             call = self._read_again(header)
-        return AskedInference(call, came_ns, len(data))
+        return AskedInference(call, came_ns, len(data), form)
+
+    def is_quick(self, asked: "AskedInference") -> bool:
+        """Whether such inferences were quick the last times, so that one needs no thread."""
+        return self._quick.have(asked.model) or self._quick.have(asked.form)
 
     def waiting(self, asked: "AskedInference") -> Waiting | None:
         """Return what an inference waits for; None if it may be joined with others.
@@ -118,8 +141,10 @@ class GrpcCalls:
         Raises:
             OipError, RegionError: As from `InferenceEndpoint.infer`.
         """
-        call = asked.call
+        call, began_ns = asked.call, monotonic_ns()
         found = self._endpoint.infer(call.model, call.version, call.request, asked.came_ns, caller)
+        key = asked.model if found.served.is_constant_time else asked.form
+        self._quick.note(found.served, key, monotonic_ns() - began_ns)
         outputs = found.outputs
         is_plain = not (is_streamed and call.wants_final)
         answer = self._answers.find(outputs) if is_plain else None
@@ -137,13 +162,27 @@ class GrpcCalls:
         return _InferCall(message.model_name, message.model_version, request, wants_final)
 
     def _answer(self, call: "_InferCall", found: Inferred, *, is_final: bool) -> bytes:
+        identifier, forms = call.request.identifier, tuple(map(form_of, found.outputs))
+        describe = self._describe if identifier else self._described
+        header = describe(call.model, found.served.version, identifier, forms, is_final)
+        return joined(header, RAW_OUTPUTS, raw_of(found.outputs))
+
+    def _describe(
+        self,
+        model: str,
+        version: str,
+        identifier: str,
+        outputs: Sequence[OutputForm],
+        is_final: bool,  # noqa: FBT001  a key
+    ) -> bytes:
+        """Encode a response without its raw contents."""
         response = self._classes["ModelInferResponse"](
-            model_name=call.model, model_version=found.served.version, id=call.request.identifier
+            model_name=model, model_version=version, id=identifier
         )
         if is_final:
             response.parameters["triton_final_response"].bool_param = True
-        raw = fill(response, found.outputs)
-        return joined(response.SerializeToString(), RAW_OUTPUTS, raw)
+        fill(response, outputs)
+        return bytes(response.SerializeToString())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,14 +194,40 @@ class _InferCall:
     request: InferRequest
     wants_final: bool
 
+    def with_raw(self, raw: Sequence[memoryview]) -> "_InferCall":
+        """Return the inference with other raw contents, one for each input that has some."""
+        asked, left = self.request, iter(raw)
+        inputs = tuple(
+            [
+                InputTensor(each.name, each.dtype, each.shape, next(left))
+                if isinstance(each.content, memoryview)
+                else each
+                for each in asked.inputs
+            ]
+        )
+        request = InferRequest(
+            asked.identifier, inputs, asked.outputs, asked.is_binary, asked.timeout_s
+        )
+        return _InferCall(self.model, self.version, request, self.wants_final)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedInference:
-    """Inference that came at a time of `monotonic_ns`, in a message of `size_bytes`."""
+    """Inference that came at a time of `monotonic_ns`, in a message of `size_bytes`.
+
+    Attributes:
+        form: The message without raw contents, which says names and shapes; None if it is long.
+    """
 
     call: _InferCall
     came_ns: int
     size_bytes: int
+    form: bytes | None
+
+    @property
+    def model(self) -> tuple[str, str]:
+        """Name and version of the model."""
+        return self.call.model, self.call.version
 
 
 def account_of(peer: str) -> str:

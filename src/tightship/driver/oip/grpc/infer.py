@@ -132,21 +132,26 @@ def _parameter(name: str, parameters: Message, key: str, kind: str, default: Val
     return found
 
 
-def fill(message: Message, outputs: Sequence[OutputTensor]) -> list[bytes | memoryview]:
-    """Describe outputs in a `ModelInferResponse`.
+OutputForm = tuple[str, DType, tuple[int, ...], tuple[tuple[str, str | int], ...]]
+"""Name, type and shape of an output, and the parameters that say where a region has it."""
 
-    Returns:
-        Raw contents of each output, empty if a region has it.
-    """
-    raw: list[bytes | memoryview] = []
-    for output in outputs:
-        entry = message.outputs.add(
-            name=output.name, datatype=name_of(output.dtype), shape=output.shape
-        )
-        for key, value in output.region_parameters.items():
+
+def form_of(output: OutputTensor) -> OutputForm:
+    """Return what a response says of an output besides its contents."""
+    return output.name, output.dtype, output.shape, tuple(output.region_parameters.items())
+
+
+def raw_of(outputs: Sequence[OutputTensor]) -> list[bytes | memoryview]:
+    """Return the raw contents of each output, empty if a region has it."""
+    return [b"" if each.array is None else to_bytes(each.array, each.dtype) for each in outputs]
+
+
+def fill(message: Message, outputs: Sequence[OutputForm]) -> None:
+    """Describe outputs in a `ModelInferResponse`."""
+    for name, dtype, shape, parameters in outputs:
+        entry = message.outputs.add(name=name, datatype=name_of(dtype), shape=shape)
+        for key, value in parameters:
             if isinstance(value, str):
                 entry.parameters[key].string_param = value
             else:
                 entry.parameters[key].int64_param = value
-        raw.append(b"" if output.array is None else to_bytes(output.array, output.dtype))
-    return raw

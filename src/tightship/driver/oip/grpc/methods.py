@@ -7,7 +7,7 @@ kinds look the same on the wire.
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from math import ceil
 from typing import NoReturn
@@ -24,7 +24,7 @@ from tightship.driver.oip.admission.gate import (
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.grpc.calls import GrpcCalls, account_of
 from tightship.driver.oip.grpc.health import Health
-from tightship.driver.oip.grpc.late_answer import LateAnswer, Send
+from tightship.driver.oip.grpc.inference_handler import INFER, InferenceHandler
 from tightship.driver.oip.grpc.slots import CallSlots, OpenCall, Stage
 from tightship.driver.oip.grpc.waiting_calls import WaitingCalls
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
@@ -32,7 +32,7 @@ from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.oip.regions import Code, RegionError
 from tightship.driver.oip.request_log import REQUEST_ID, begin
 
-INFER, STREAM = "ModelInfer", "ModelStreamInfer"
+STREAM = "ModelStreamInfer"
 
 PUSHBACK = "grpc-retry-pushback-ms"
 """Trailer of gRPC with the time after which a client may try again."""
@@ -52,7 +52,7 @@ _Handlers = Mapping[str, grpc.RpcMethodHandler]
 class Methods:
     """Makes the handlers that grpcio calls, each in a thread for as long as its call lasts.
 
-    Inferences that wait for a permit are the exception: their threads return at once.
+    Inferences are the exception (`InferenceHandler`).
     """
 
     def __init__(self, slots: CallSlots, log: RefusalLog, entry: Entry = OPEN_ENTRY) -> None:
@@ -81,10 +81,13 @@ class Methods:
                 _received(messages, call), caller, partial(self._count, call), refused
             )
 
+        opened = partial(self._opened, INFER, takes_slot=False)
+        caller = partial(_caller, calls)
+        handler = InferenceHandler(calls, opened, caller, self._slots, waiting, executor)
         unary_calls = {name: self._unary(name, unary(call)) for name, call in calls.unary.items()}
         return {
             **unary_calls,
-            INFER: self._inference(calls, waiting, executor),
+            INFER: handler.method(),
             STREAM: self._stream(STREAM, stream),
         }
 
@@ -124,54 +127,6 @@ class Methods:
 
         return grpc.stream_unary_rpc_method_handler(handle)
 
-    def _inference(
-        self, calls: GrpcCalls, queue: WaitingCalls, executor: Executor
-    ) -> grpc.RpcMethodHandler:
-        """Make the handler of inferences: a thread reads one, and runs it if a permit is free.
-
-        Otherwise it waits in a queue, and is run and answered by a thread of that.
-        """
-
-        def handle(messages: Iterator[bytes], context: grpc.ServicerContext, send: Send) -> None:
-            answer = LateAnswer(context, send, executor)
-            waits: ExitStack | None = None
-            with ExitStack() as opened:
-                call = opened.enter_context(self._opened(INFER, context))
-                asked = calls.asked(_only(messages, call))
-                caller = _caller(calls, call, context)
-
-                def respond() -> None:
-                    try:
-                        message = call.sent(calls.infer(asked, caller))
-                    finally:
-                        call.enter(Stage.READ)
-                    answer.send(message)
-
-                waiting = calls.waiting(asked)
-                if waiting is None or caller.reserve():
-                    try:
-                        respond()
-                    finally:
-                        caller.release()
-                    return
-                waits = opened.pop_all()
-            if waits is None:
-                return  # the call was cancelled before its message came
-            still_opened = waits
-
-            def respond_later() -> None:
-                try:
-                    with still_opened:
-                        respond()
-                except Exception:  # noqa: BLE001 - `abort` has told grpcio which status to send
-                    answer.send(None)
-
-            if not queue.enter(respond_later, caller, waiting):
-                respond_later()
-
-        handle.experimental_non_blocking = True  # type: ignore[attr-defined]
-        return grpc.stream_stream_rpc_method_handler(handle)
-
     def _stream(self, name: str, respond: _Stream) -> grpc.RpcMethodHandler:
         def handle(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             with self._opened(name, context) as call:
@@ -183,7 +138,9 @@ class Methods:
         return grpc.stream_stream_rpc_method_handler(handle)
 
     @contextmanager
-    def _opened(self, name: str, context: grpc.ServicerContext) -> Iterator[OpenCall]:
+    def _opened(
+        self, name: str, context: grpc.ServicerContext, *, takes_slot: bool = True
+    ) -> Iterator[OpenCall]:
         """Give a call a slot until its status is sent, and turn an exception into its status."""
         peer = context.peer()
         call = OpenCall(name, peer, account_of(peer), context.cancel)
@@ -192,7 +149,8 @@ class Methods:
         with self._logged(call, context) as request_id:
             try:
                 self._admit(call, context, is_open=name in _OPEN)
-                self._slots.take(call)
+                if takes_slot:
+                    self._slots.take(call)
                 yield call
             except grpc.RpcError as gone:
                 # The call was cancelled. grpcio keeps the error in the state of the call, so its

@@ -107,10 +107,9 @@ class CallSlots:
         Raises:
             OipError: No slot became free within `WAIT_S` seconds, or the call ended before.
         """
+        if self.take_free(call):
+            return
         with self._lock:
-            if not (self._waiting or call.is_over or len(self._open) >= self._max):
-                self._place(call)
-                return
             self._waiting.append(call)
             self._changed.wait_for(lambda: call.is_over or self._admits(call), WAIT_S)
             self._waiting.remove(call)
@@ -123,6 +122,14 @@ class CallSlots:
             "`--max-connections`",
             Code.RESOURCE_EXHAUSTED,
         )
+
+    def take_free(self, call: OpenCall) -> bool:
+        """Take a slot if that needs no waiting; return whether there is one."""
+        with self._lock:
+            is_free = not (self._waiting or call.is_over or len(self._open) >= self._max)
+            if is_free:
+                self._place(call)
+            return is_free
 
     def leave(self, call: OpenCall) -> None:
         """Release the slot of a call that is over; one that still waits for a slot gives up."""

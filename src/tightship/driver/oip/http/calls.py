@@ -1,6 +1,5 @@
 """HTTP calls of the protocol: requests and responses as values, without a socket."""
 
-from collections import deque
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -27,19 +26,13 @@ from tightship.driver.oip.http.tables import (
 from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest, decode
 from tightship.driver.oip.infer_response import Answers, InferResponse, encode
 from tightship.driver.oip.monitor import Monitor
+from tightship.driver.oip.quick_runs import QuickRuns
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory
 from tightship.driver.oip.regions import Code, RegionError
 from tightship.driver.oip.served_model import ServedModel
 
-QUICK_NS = 500_000
-"""Duration below which calls are answered on the event loop: another thread costs 100 us."""
-
-RECENT = 4
-"""Runs of which the quickest counts, because a busy machine interrupts some."""
 BODY_SMALL_BYTES = 64 << 10
-TARGETS_MAX = 256
-"""Targets and forms of requests whose durations are known."""
 FORM_BYTES_MAX = 512
 """Largest JSON header by which a request is known to be as quick as those before."""
 
@@ -91,9 +84,9 @@ class HttpCalls:
             }
         )
         self._body_bytes_max = body_bytes_max
-        self._took_ns: dict[object, deque[int]] = {}
+        self._quick = QuickRuns()
         self._answers: Answers[HttpResponse] = Answers()
-        endpoint.repository.on_withdrawn.append(lambda _: self._took_ns.clear())
+        endpoint.repository.on_withdrawn.append(lambda _: self._quick.forget())
 
     def caller(self, account: str, client: str) -> Caller:
         """Create the caller of a connection."""
@@ -108,8 +101,7 @@ class HttpCalls:
             return False
         if len(asked.body) > BODY_SMALL_BYTES:
             return True
-        took = self._took_ns.get(asked.target) or self._took_ns.get(_form(asked))
-        if took is None or min(took) >= QUICK_NS:
+        if not (self._quick.have(asked.target) or self._quick.have(_form(asked))):
             return True
         return not (self._endpoint.is_free if caller is None else caller.reserve())
 
@@ -162,7 +154,9 @@ class HttpCalls:
         name, version = named(values)
         began = monotonic_ns()
         found = self._endpoint.infer(name, version, asked, request.came_ns, request.caller)
-        self._note(request, found.served, monotonic_ns() - began)
+        took_ns = monotonic_ns() - began
+        key = request.target if found.served.is_constant_time else _form(request)
+        self._quick.note(found.served, key, took_ns)
         response = self._answers.find(found.outputs)
         if response is None:
             version = found.served.version
@@ -180,18 +174,6 @@ class HttpCalls:
         body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
         is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
         return _decoded(bytes(body)) if is_small else decode(body, header_bytes)
-
-    def _note(self, asked: HttpRequest, served: ServedModel, duration_ns: int) -> None:
-        """Note how long an inference took, for the target or for requests of its form."""
-        key: object = asked.target if served.is_constant_time else _form(asked)
-        if key is None or not served.has_even_runs:
-            return
-        took = self._took_ns.get(key)
-        if took is None:
-            if len(self._took_ns) >= TARGETS_MAX:
-                self._took_ns.clear()
-            took = self._took_ns.setdefault(key, deque(maxlen=RECENT))
-        took.append(duration_ns)
 
 
 def _form(asked: HttpRequest) -> tuple[str, bytes] | None:
