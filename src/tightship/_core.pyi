@@ -1680,9 +1680,9 @@ class NativeKernel:
         def __init__(self, scale: float, mask: str = 'none', fill: float = 0.0, ahead: int = -1, behind: int = -1, first: int = 0, cap: float = 0.0, counted: bool = False, sinks: bool = False, zero_if_undefined: bool = False, zero_if_unseen: bool = False) -> None: ...
 
     @staticmethod
-    def attention(node: str, outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]], key_type: str = 'float32', value_type: str = 'float32') -> NativeKernel:
+    def attention(node: str, outer: Sequence[int], sizes: Sequence[int], rule: NativeKernel.AttentionRule, strides: Sequence[Sequence[int]], key_type: str = 'float32', value_type: str = 'float32', most: str = 'avx512') -> NativeKernel:
         """
-        Make an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target, scratch. `sizes`: queries, keys, depth, width; `strides` in bytes. Keys and values may be float16, bfloat16, or int8 with a float32 behind each row, its scale.
+        Make an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target, scratch. `sizes`: queries, keys, depth, width; `strides` in bytes. Keys and values may be float16, bfloat16, or int8 with a float32 behind each row, its scale. `most`: the newest instructions to use, portable, avx2 or avx512.
         """
 
     class ConvolutionShape:

@@ -21,16 +21,30 @@ namespace tightship::bind {
 
 namespace {
 
+template <class Kind, size_t kCount>
+Kind named(const std::array<std::pair<std::string_view, Kind>, kCount> &all, const char *what,
+           std::string_view name) {
+    for (const auto &[known, kind] : all)
+        if (known == name)
+            return kind;
+    throw std::invalid_argument("Unknown " + std::string(what) + " `" + std::string(name) + "`.");
+}
+
 kernels::Mask mask_named(std::string_view name) {
     constexpr std::array<std::pair<std::string_view, kernels::Mask>, 4> kMasks{
         {{"none", kernels::Mask::kNone},
          {"added", kernels::Mask::kAdded},
          {"kept", kernels::Mask::kKept},
          {"hidden", kernels::Mask::kHidden}}};
-    for (const auto &[known, mask] : kMasks)
-        if (known == name)
-            return mask;
-    throw std::invalid_argument("Unknown kind of mask `" + std::string(name) + "`.");
+    return named(kMasks, "kind of mask", name);
+}
+
+kernels::AttentionLevel level_named(std::string_view name) {
+    constexpr std::array<std::pair<std::string_view, kernels::AttentionLevel>, 3> kLevels{
+        {{"portable", kernels::AttentionLevel::kPortable},
+         {"avx2", kernels::AttentionLevel::kAvx2},
+         {"avx512", kernels::AttentionLevel::kAvx512}}};
+    return named(kLevels, "level of attention", name);
 }
 
 } // namespace
@@ -55,17 +69,18 @@ void attention_kernels(nb::class_<Kernel> &kernel) {
         "attention",
         [](const std::string &node, const kernels::Dims &outer, const std::array<int64_t, 4> &sizes,
            const kernels::AttentionRule &rule, const std::vector<kernels::Dims> &strides,
-           const std::string &key_type, const std::string &value_type) {
+           const std::string &key_type, const std::string &value_type, const std::string &most) {
             return kernels::attention(node,
                                       {outer, sizes[0], sizes[1], sizes[2], sizes[3],
                                        kernels::row_type(key_type), kernels::row_type(value_type)},
-                                      rule, strides);
+                                      rule, strides, level_named(most));
         },
         "node"_a, "outer"_a, "sizes"_a, "rule"_a, "strides"_a, "key_type"_a = "float32",
-        "value_type"_a = "float32",
+        "value_type"_a = "float32", "most"_a = "avx512",
         "Make an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target, "
         "scratch. `sizes`: queries, keys, depth, width; `strides` in bytes. Keys and values may be "
-        "float16, bfloat16, or int8 with a float32 behind each row, its scale.");
+        "float16, bfloat16, or int8 with a float32 behind each row, its scale. `most`: the newest "
+        "instructions to use, portable, avx2 or avx512.");
 }
 
 } // namespace tightship::bind

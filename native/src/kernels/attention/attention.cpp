@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kLengthMax = int64_t{1} << 31; ///< of queries, keys and their elements
 constexpr int64_t kSplitsMax = 64;         ///< of keys; of all heads together, if they are few
+constexpr int64_t kKeysOfSplit = 16;       ///< that divide each but the last
 constexpr int64_t kMergedFloats = 1 << 14; ///< that pay for a thread
 
 /// Indices of operands; those that are left out have none.
@@ -68,13 +69,21 @@ void check(const AttentionShape &shape, const AttentionRule &rule,
             "a kernel attends into elements that do not lie together");
 }
 
+const AttentionLoops &loops_up_to(AttentionLevel most) {
+    const AttentionLoops *const oldest = &portable::attention_loops;
+    const AttentionLoops *const older =
+        most >= AttentionLevel::kAvx2 ? &avx2::attention_loops : oldest;
+    const AttentionLoops *const newest =
+        most >= AttentionLevel::kAvx512 ? &avx512::attention_loops : older;
+    return *for_this_cpu(newest, older, oldest);
+}
+
 class Attention : public Kernel {
   public:
     Attention(const std::string &node, const AttentionShape &shape, const AttentionRule &rule,
-              const std::vector<Dims> &strides)
+              const std::vector<Dims> &strides, AttentionLevel level)
         : node_(node), shape_(shape), rule_(rule), strides_(strides), places_(rule),
-          loops_(*for_this_cpu(&avx512::attention_loops, &avx2::attention_loops,
-                               &portable::attention_loops)) {
+          loops_(loops_up_to(level)) {
         for (const int64_t length : shape_.outer)
             heads_ *= length;
         group_ = shared_heads();
@@ -139,6 +148,12 @@ class Attention : public Kernel {
         int64_t first, end, length;
 
         int64_t splits() const { return end <= first ? 1 : (end - first + length - 1) / length; }
+
+        /// Returns first and end of the keys of a split; they are equal beyond the last one.
+        std::pair<int64_t, int64_t> split(int64_t index) const {
+            const int64_t from = std::min(first + index * length, std::max(first, end));
+            return {from, std::max(from, std::min(end, from + length))};
+        }
     };
 
     static int64_t blocks(int64_t keys) { return (keys + kKeyBlock - 1) / kKeyBlock; }
@@ -171,11 +186,12 @@ class Attention : public Kernel {
                 for (int64_t task = tasks * thread / threads; task < tasks * (thread + 1) / threads;
                      ++task) {
                     const int64_t head = task / splits, split = task % splits;
-                    const Range range = range_of(operands, head);
-                    const int64_t first = range.first + split * range.length;
-                    loops_.attend_few(
-                        task_of(operands, head * group_, 0, scratch + thread * scratch_floats()),
-                        first, std::min(range.end, first + range.length), partial(head, split));
+                    AttentionTask given =
+                        task_of(operands, head * group_, 0, scratch + thread * scratch_floats());
+                    if (task + 1 < tasks * (thread + 1) / threads && split + 1 == splits)
+                        fetch_later(operands, head + 1, given);
+                    const auto [first, end] = range_of(operands, head).split(split);
+                    loops_.attend_few(given, first, end, partial(head, split));
                 }
         });
         const int64_t floats = std::max<int64_t>(rows_ * splits * shape_.width, 1);
@@ -186,12 +202,21 @@ class Attention : public Kernel {
         });
     }
 
+    /// Lets a task fetch keys of the head that its thread takes next.
+    void fetch_later(std::span<char *const> operands, int64_t head, AttentionTask &task) const {
+        const auto [first, end] = range_of(operands, head).split(0);
+        task.next = at(operands, 1, head * group_, first);
+        task.next_count = std::min(end - first, block_);
+    }
+
     Range range_of(std::span<char *const> operands, int64_t head) const {
         const AttentionTask task = task_of(operands, head * group_, 0, nullptr);
         const int64_t first = std::max<int64_t>(task.lower, 0) / kKeyBlock * kKeyBlock;
         const int64_t end = std::min(task.keys, task.upper + shape_.queries);
-        const int64_t each = (blocks(std::max<int64_t>(end - first, 1)) + splits_ - 1) / splits_;
-        return {first, end, each * kKeyBlock};
+        const int64_t count = std::max<int64_t>(end - first, 1);
+        const int64_t splits = std::min(splits_, blocks(count));
+        const int64_t each = (count + splits - 1) / splits;
+        return {first, end, (each + kKeysOfSplit - 1) / kKeysOfSplit * kKeysOfSplit};
     }
 
     void check_length(int64_t length) const {
@@ -219,8 +244,7 @@ class Attention : public Kernel {
     /// Returns whether few rows read their values from a copy: they do not lie in whole vectors.
     bool packs_few_values() const {
         constexpr int64_t kFloatsMost = 16; // of a vector, of any instruction set
-        return shape_.value_type != RowType::kFloat32 || strides_[2].back() != kFloat ||
-               shape_.width % kFloatsMost != 0;
+        return strides_[2].back() != operand_item(shape_, 2) || shape_.width % kFloatsMost != 0;
     }
 
     int64_t scratch_floats() const {
@@ -327,10 +351,10 @@ class Attention : public Kernel {
 } // namespace
 
 std::shared_ptr<const Kernel> attention(const std::string &node, const AttentionShape &shape,
-                                        const AttentionRule &rule,
-                                        const std::vector<Dims> &strides) {
+                                        const AttentionRule &rule, const std::vector<Dims> &strides,
+                                        AttentionLevel most) {
     check(shape, rule, strides);
-    auto kernel = std::make_shared<Attention>(node, shape, rule, strides);
+    auto kernel = std::make_shared<Attention>(node, shape, rule, strides, most);
     kernel->reach();
     return kernel;
 }

@@ -2,46 +2,14 @@
 /// value is read once, as it lies in memory, for all queries of the heads that share it.
 #pragma once
 
-#include "attention_scores.hpp"
+#include "attention_keys.hpp"
+#include "attention_values.hpp"
 
 namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
 constexpr int64_t kFetched = 16; ///< keys that are fetched ahead
-
-/// Computes products of a key with `Count` queries that lie `step` elements apart.
-template <RowType kType, int Count>
-void dots(const float *queries, int64_t step, const char *key, int64_t depth, float *scores,
-          int64_t scores_step) {
-    Vector sums[Count] = {};
-    for (int64_t index = 0; index < depth; index += kWidth) {
-        const Vector some = load_stored<kType>(key + index * element_bytes(kType), depth - index);
-#pragma GCC unroll 4
-        for (int row = 0; row < Count; ++row)
-            sums[row] += load(queries + row * step + index) * some;
-    }
-    const float scale = scale_of<kType>(key, depth);
-#pragma GCC unroll 4
-    for (int row = 0; row < Count; ++row) {
-        const float sum = sum_of(sums[row]);
-        scores[row * scores_step] = kType == RowType::kInt8 ? sum * scale : sum;
-    }
-}
-
-using Dots = void (*)(const float *, int64_t, const char *, int64_t, float *, int64_t);
-
-template <RowType kType> Dots dots_of(int64_t rows) {
-    constexpr Dots kDots[] = {dots<kType, 1>, dots<kType, 2>, dots<kType, 3>, dots<kType, 4>};
-    return kDots[rows - 1];
-}
-
-/// Returns the function for keys of a type and up to four queries.
-inline Dots dots_of(RowType type, int64_t rows) {
-    constexpr Dots (*kTypes[])(int64_t) = {dots_of<RowType::kFloat32>, dots_of<RowType::kFloat16>,
-                                           dots_of<RowType::kBfloat16>, dots_of<RowType::kInt8>};
-    return kTypes[static_cast<int>(type)](rows);
-}
 
 /// Loops of the heads that share keys, for one split of these.
 class Few {
@@ -64,7 +32,7 @@ class Few {
                                               MaskRow(task_, query, block, row / task_.queries),
                                               count, seen_by(task_, query, block, count));
             }
-            mix(block, count, block == first);
+            mix(block, count, block == first, block + count < end ? Later{} : after());
         }
         for (int64_t row = 0; row < rows_; ++row) {
             partial_.maxima[row] = weights[row].maximum;
@@ -94,46 +62,83 @@ class Few {
 
     /// Computes scores; meanwhile the values come, which are read next.
     void score(int64_t first, int64_t count) {
-        const char *keys = task_.key.data + first * task_.key.row;
-        for (int64_t row = 0; row < rows_; row += 4) {
-            const Dots some = dots_of(task_.key.type, rows_ - row < 4 ? rows_ - row : 4);
-            for (int64_t key = 0; key < count; ++key) {
-                if (row == 0) {
-                    fetch(task_.key, first + key + kFetched, task_.depth);
-                    if (is_adjacent(task_.value))
-                        fetch(task_.value, first + key, task_.width);
-                }
-                some(queries_ + row * depth_, depth_, keys + key * task_.key.row, task_.depth,
-                     scores_ + row * block_ + key, block_);
+        const int64_t whole = rows_ / kQueriesAtOnce * kQueriesAtOnce;
+        const Dots most = dots_of(task_.key.type, kQueriesAtOnce);
+        const Dots rest = dots_of(task_.key.type, rows_ == whole ? 1 : rows_ - whole);
+        for (int64_t key = 0; key < count; key += kKeysAtOnce) {
+            const char *keys[kKeysAtOnce]; // the last key in the place of those behind it
+            for (int each = 0; each < kKeysAtOnce; ++each) {
+                const int64_t place = first + (key + each < count ? key + each : count - 1);
+                keys[each] = task_.key.data + place * task_.key.row;
+                fetch(task_.key, place + kFetched, task_.depth);
+                if (is_adjacent(task_.value))
+                    fetch(task_.value, place, task_.width);
             }
+            for (int64_t row = 0; row < rows_; row += kQueriesAtOnce)
+                (row < whole ? most : rest)({queries_ + row * depth_, depth_}, keys, task_.depth,
+                                            scores_ + row * block_ + key, block_);
         }
     }
 
-    void mix(int64_t first, int64_t count, bool is_first) {
+    /// Returns the keys that are read after the last block.
+    Later after() const {
+        const Rows &keys = task_.key;
+        const int64_t bytes = stored_width(keys.type, task_.depth) * element_bytes(keys.type);
+        return {task_.next, keys.row, bytes, task_.next_count};
+    }
+
+    void mix(int64_t first, int64_t count, bool is_first, Later later) {
         for (int64_t column = 0; column < task_.width; column += kPanel) {
             const int64_t rest = task_.width - column < kPanel ? task_.width - column : kPanel;
-            const Right right = panel(first, count, column, rest);
-            for (int64_t row = 0; row < rows_; row += kTileRows) {
-                const int64_t some = rows_ - row < kTileRows ? rows_ - row : kTileRows;
-                tile_of(some, (rest + kWidth - 1) /
-                                  kWidth)({scores_ + row * block_, block_, 1}, right, count,
-                                          {partial_.vectors + row * width_ + column, width_,
-                                           is_first ? nullptr : kept_ + row, nullptr});
+            if (reads_stored(rest)) {
+                mix_stored(first, count, column, rest, is_first, later);
+                later.count = 0;
+                continue;
             }
+            const Right right = panel(first, count, column, rest);
+            for (int64_t row = 0; row < rows_; row += kTileRows)
+                tile_of(rows_from(row), (rest + kWidth - 1) / kWidth)(
+                    left_of(row), right, count, target(row, column, is_first));
         }
     }
 
-    /// Returns columns of a block of values: as they lie if these are floats in whole vectors.
-    Right panel(int64_t first, int64_t count, int64_t column, int64_t columns) {
-        if (!is_float(task_.value)) {
-            widen(task_.value, {first, count, column, columns, task_.width}, panel_, kPanel);
-            return {panel_, kPanel};
+    /// Returns whether columns are read as they lie: they are whole vectors.
+    bool reads_stored(int64_t columns) const {
+        return is_adjacent(task_.value) && columns % kWidth == 0;
+    }
+
+    void mix_stored(int64_t first, int64_t count, int64_t column, int64_t columns, bool is_first,
+                    Later later) {
+        const Rows &value = task_.value;
+        const int64_t skipped = column * value.column;
+        const Stored stored{value.data + first * value.row + skipped, value.row,
+                            task_.width - skipped};
+        for (int64_t row = 0; row < rows_; row += kTileRows) {
+            stored_tile_of(value.type, rows_from(row), columns / kWidth)(
+                left_of(row), stored, count, later, target(row, column, is_first));
+            later.count = 0;
         }
-        const Matrix all = floats_of(task_.value, first);
-        const float *values = all.data + column * all.column;
-        if (all.column == 1 && columns % kWidth == 0)
-            return {values, all.row};
-        pack_panel(values, all.row, all.column, count, columns, panel_);
+    }
+
+    int64_t rows_from(int64_t row) const {
+        return rows_ - row < kTileRows ? rows_ - row : kTileRows;
+    }
+
+    Left left_of(int64_t row) const { return {scores_ + row * block_, block_, 1}; }
+
+    Target target(int64_t row, int64_t column, bool is_first) const {
+        return {partial_.vectors + row * width_ + column, width_, is_first ? nullptr : kept_ + row,
+                nullptr};
+    }
+
+    /// Copies columns of a block of values, as floats in whole vectors.
+    Right panel(int64_t first, int64_t count, int64_t column, int64_t columns) {
+        if (is_float(task_.value)) {
+            const Matrix all = floats_of(task_.value, first);
+            pack_panel(all.data + column * all.column, all.row, all.column, count, columns, panel_);
+        } else {
+            widen(task_.value, {first, count, column, columns, task_.width}, panel_, kPanel);
+        }
         return {panel_, kPanel};
     }
 

@@ -65,6 +65,8 @@ struct AttentionTask {
     int64_t sink_group; ///< elements from one head's to the next
     bool zero_if_undefined, zero_if_unseen;
     float *scratch;
+    const char *next;   ///< few queries: keys of the head that the thread takes next
+    int64_t next_count; ///< those to fetch, at most a block; 0 for none
 };
 
 /// Sums of the keys of one split, for `few` rows; a split with no key has a maximum of -infinity.
@@ -110,7 +112,7 @@ static inline Partial partial_at(float *data, int64_t rows, int64_t width) {
 /// Loops for an instruction set.
 struct AttentionLoops {
     void (*attend)(const AttentionTask &); ///< all keys of the task, for one head
-    /// Keys [first, end) of the task, for all of its heads; `first` is a multiple of a block.
+    /// Keys [first, end) of the task, for all of its heads.
     void (*attend_few)(const AttentionTask &, int64_t first, int64_t end, const Partial &);
     void (*merge)(const AttentionTask &, const Partial &, int64_t splits); ///< writes the target
 };

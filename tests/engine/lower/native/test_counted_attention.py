@@ -9,10 +9,12 @@ from tests.engine.test_native import run_kernel
 from tightship._core import KernelError, NativeKernel
 
 JUNK = np.nan
+LEVELS = ("portable", "avx2", "avx512")
+"""Instructions that loops are compiled for; those that the processor lacks run as older ones."""
 Rule = NativeKernel.AttentionRule
 
 
-def kernel_of(arrays, lengths, rule, extra=()):
+def kernel_of(arrays, lengths, rule, extra=(), most="avx512"):
     """Kernel over [batch, heads, groups, rows, columns], with each operand's strides."""
     query, key, value = arrays
     batch, heads, groups, queries, depth = query.shape
@@ -25,7 +27,8 @@ def kernel_of(arrays, lengths, rule, extra=()):
     strides += [own, *([0, *each.strides] for each in extra if each.ndim == 2)]
     strides.append(list(target.strides))
     sizes = (queries, keys, depth, width)
-    return NativeKernel.attention("node", [batch, heads, groups], sizes, rule, strides), target
+    kernel = NativeKernel.attention("node", [batch, heads, groups], sizes, rule, strides, most=most)
+    return kernel, target
 
 
 def shared(array):
@@ -34,10 +37,10 @@ def shared(array):
     return [batch, heads, 0, *last]
 
 
-def attended(arrays, lengths, rule, extra=(), threads=1):
+def attended(arrays, lengths, rule, extra=(), threads=1, most="avx512"):
     """Run the kernel; `extra` holds a mask of rank 5, then sinks of rank 2."""
     lengths = np.asarray(lengths, np.int64)
-    kernel, target = kernel_of(arrays, lengths, rule, extra)
+    kernel, target = kernel_of(arrays, lengths, rule, extra, most)
     scratch = np.full(kernel.scratch_bytes(threads) // 4, np.nan, np.float32)
     masks = [each for each in extra if each.ndim == 5]
     sinks = [each for each in extra if each.ndim == 2]
@@ -88,6 +91,7 @@ def assert_near(found, want):
     np.testing.assert_allclose(found, want, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize("most", LEVELS)
 @given(
     st.sampled_from([(1, 1, 1), (2, 3, 1), (1, 2, 4), (2, 1, 7)]),
     st.sampled_from([1, 2, 3, 4, 16, 17, 50, 130]),
@@ -96,12 +100,12 @@ def assert_near(found, want):
     st.sampled_from([(16, 16), (64, 64), (13, 33), (8, 80)]),
     st.integers(1, 3),
 )
-def test_queries_see_the_keys_in_use(heads, queries, lengths, bounds, columns, threads):
+def test_queries_see_the_keys_in_use(most, heads, queries, lengths, bounds, columns, threads):
     lengths = lengths[: heads[0]]
     arrays = operands(*heads, queries, 640, *columns, lengths=lengths)
     ahead, behind = bounds
     rule = Rule(0.3, ahead=ahead, behind=behind, counted=True, zero_if_unseen=True)
-    found = attended(arrays, lengths, rule, threads=threads)
+    found = attended(arrays, lengths, rule, threads=threads, most=most)
     assert_near(found, wanted(arrays, lengths, 0.3, ahead=ahead, behind=behind))
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.lower.native.test_counted_attention import operands, shared
+from tests.engine.lower.native.test_counted_attention import LEVELS, operands, shared
 from tests.engine.stored_rows import TYPES, stored, widened
 from tests.engine.test_native import run_kernel
 from tightship._core import NativeKernel
@@ -65,14 +65,14 @@ def test_parts_of_rows_are_refused():
         NativeKernel.append("node", (1, 1, 7, 3, 24), [72, 72, 24], True, False, "int4", 6)
 
 
-def attended(query, key, value, length, rule, kinds=(), threads=1):
+def attended(query, key, value, length, rule, kinds=(), threads=1, most="avx512"):
     """Run attention over [batch, heads, groups, queries, depth] and caches of a type."""
     *outer, queries, depth = query.shape
     width = value.shape[-1] - (4 if kinds[1:] == ("int8",) else 0)
     target = np.full((*outer, queries, width), 7, np.float32)
     strides = [list(query.strides), shared(key), shared(value), [0, 0, 0], list(target.strides)]
     kernel = NativeKernel.attention(
-        "node", outer, (queries, key.shape[-2], depth, width), rule, strides, *kinds
+        "node", outer, (queries, key.shape[-2], depth, width), rule, strides, *kinds, most=most
     )
     scratch = np.full(kernel.scratch_bytes(threads) // 4, np.nan, np.float32)
     lengths = np.array([length], np.int64)
@@ -80,6 +80,7 @@ def attended(query, key, value, length, rule, kinds=(), threads=1):
     return target
 
 
+@pytest.mark.parametrize("most", LEVELS)
 @pytest.mark.parametrize("kind", TYPES)
 @given(
     st.sampled_from([(1, 1, 1), (2, 3, 1), (1, 2, 4), (2, 1, 7)]),
@@ -89,14 +90,14 @@ def attended(query, key, value, length, rule, kinds=(), threads=1):
     st.sampled_from([(64, 64), (16, 80), (13, 33)]),
     st.integers(1, 3),
 )
-def test_attention_reads_stored_rows(kind, heads, queries, length, bounds, columns, threads):
+def test_attention_reads_stored_rows(kind, most, heads, queries, length, bounds, columns, threads):
     query, *caches = operands(*heads, queries, 640, *columns, lengths=[length])
     narrow = [stored(each, kind) for each in caches]
     wide = [widened(each, kind) for each in narrow]
     ahead, behind = bounds
     rule = Rule(0.3, ahead=ahead, behind=behind, counted=True, zero_if_unseen=True)
-    found = attended(query, *narrow, length, rule, (kind, kind), threads)
-    wanted = attended(query, *wide, length, rule, threads=threads)
+    found = attended(query, *narrow, length, rule, (kind, kind), threads, most)
+    wanted = attended(query, *wide, length, rule, threads=threads, most=most)
     if kind == "int8":  # scores are scaled once, rather than each key
         np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
     else:
@@ -111,6 +112,18 @@ def test_keys_and_values_may_have_different_types_and_turned_rows():
     found = attended(query[:, :, None], half, value, 50, rule, ("float16", "float32"))
     wanted = attended(query[:, :, None], widened(half, "float16"), value, 50, rule)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_few_queries_need_no_copy_of_a_block():
+    sizes = set()
+    for kind in ("float32", *TYPES):
+        item = {"float32": 4, "int8": 1}.get(kind, 2)
+        row = 64 * item + 4 * (kind == "int8")
+        strides = [[256, 256, 4], [0, row, item], [0, row, item], [0], [256, 256, 4]]
+        rule, shape = Rule(0.3, counted=True), (1, 512, 64, 64)
+        kernel = NativeKernel.attention("node", [1], shape, rule, strides, kind, kind)
+        sizes.add(kernel.scratch_bytes(1))
+    assert len(sizes) == 1
 
 
 def test_scratch_holds_a_block_and_no_cache():

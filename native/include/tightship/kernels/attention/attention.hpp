@@ -36,13 +36,17 @@ struct AttentionRule {
     bool zero_if_unseen;    ///< likewise if all of its scores are minus infinity
 };
 
+/// Newest instructions that a kernel may use; loops are those of the processor at most.
+enum class AttentionLevel : uint8_t { kPortable, kAvx2, kAvx512 };
+
 /// Makes an attention. Operands: queries, keys, values[, mask][, lengths][, sinks], target,
 /// scratch; all but keys and values of another type, a boolean mask and lengths (int64) are
 /// float32. Strides in bytes, of the outer axes and then two more: query, depth; key, depth; key,
 /// width; query, key; query, width; none for lengths and sinks. REQUIRES: the target's last is one
 /// element, and so are those of keys and values of int8, which have their scales behind them.
 ///
-/// Keys and values of other types are widened a block at a time; sums are of float32.
+/// Keys and values of other types are widened in registers if queries are few, else a block at a
+/// time; sums are of float32.
 ///
 /// With lengths, `keys` is the capacity: keys beyond a length are not read, and results and scratch
 /// are the same for every capacity. A length outside of it is a KernelError; 0 is permitted if the
@@ -53,7 +57,7 @@ struct AttentionRule {
 /// split their keys, by a rule that does not depend on threads; the splits are joined in order.
 /// Source: Milakov and Gimelshein, Online normalizer calculation for softmax, 2018.
 std::shared_ptr<const Kernel> attention(const std::string &node, const AttentionShape &shape,
-                                        const AttentionRule &rule,
-                                        const std::vector<Dims> &strides);
+                                        const AttentionRule &rule, const std::vector<Dims> &strides,
+                                        AttentionLevel most);
 
 } // namespace tightship::kernels
