@@ -88,6 +88,6 @@ def _step(each: dict[str, Any]) -> Step:
         each["kernel"],
         int(each["live_bytes"]),
         each["dynamic_reason"],
-        tuple(each.get("reads", ())),
-        tuple(each.get("writes", ())),
+        tuple(map(str, each.get("reads", ()))),
+        tuple(map(str, each.get("writes", ()))),
     )

@@ -6,6 +6,7 @@ from tests.view.network import networks
 from tightship.view.network.blocks import Block, backward_of, grouped
 from tightship.view.network.network import network_of
 from tightship.view.network.ranks import Neighbours, in_order
+from tightship.view.picture import Weight
 
 
 def blocks_of(picture):
@@ -80,3 +81,17 @@ def test_what_runs_for_the_backward_pass_alone_is_of_it():
     picture = networks.picture_of(rows, outputs=("w.next",))
     network = network_of(replace(picture, outputs={}))
     assert backward_of(network) == [False, True, True, True, True, True, False, False]
+
+
+def test_modules_of_weights_serve_where_nodes_have_none():
+    made = networks.chain(48)
+    weights = [
+        Weight(f"blocks.{i // 12}.{('up', 'down')[i % 12 // 6]}.{kind}", 64, "", i)
+        for i in range(0, 48, 6)
+        for kind in ("weight", "bias")
+    ]
+    weights.append(Weight("eq.other", 4, "", 7))
+    items = blocks_of(replace(made, weights=tuple(weights)))
+    assert [(item.name, len(item.nodes)) for item in items if isinstance(item, Block)] == [
+        (f"blocks.{layer}.{part}", 6) for layer in range(4) for part in ("up", "down")
+    ]

@@ -1,7 +1,7 @@
 """Groups the nodes of a large network into blocks: by module, or in pieces of the plan's order."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tightship.view.module_names import module_of
@@ -60,20 +60,25 @@ def backward_of(network: Network) -> list[bool]:
 def grouped(network: Network, nodes: Sequence[int], is_backward: Sequence[bool]) -> list[Item]:
     """Group nodes so that no cycle joins the groups; inputs stay alone.
 
-    Modules are those in the names of nodes, at the finest level that has few enough of them.
-    Without such names, pieces of the plan's order are cut where the fewest values pass.
+    Modules are those in the names of nodes, at the finest level that has few enough of them; else,
+    as for modules of torch, those in the names of weights, where a step without any goes with the
+    one before it, or in the backward pass with the one after it. Without such names, pieces of the
+    plan's order are cut where the fewest values pass.
     """
     steps = [node for node in nodes if node < len(network.steps)]
     inputs: list[Item] = [node for node in nodes if node >= len(network.steps)]
-    blocks = _by_module(network, steps, is_backward)
+    named = {step: _module(network, step) for step in steps}
+    blocks = _by_module(named, is_backward)
+    if not blocks or len(blocks) > len(steps) / 3:
+        blocks = _by_module(_weighed(network, steps, is_backward), is_backward)
     if not blocks or len(blocks) > len(steps) / 3:
         blocks = _pieces(network, steps, is_backward)
     return [*inputs, *(b.nodes[0] if len(b.nodes) == 1 else b for b in _acyclic(network, blocks))]
 
 
-def _by_module(network: Network, steps: Sequence[int], is_backward: Sequence[bool]) -> list[Block]:
+def _by_module(modules: Mapping[int, str], is_backward: Sequence[bool]) -> list[Block]:
     """Group steps by module; empty if they are not of several modules."""
-    parts = {step: module_parts(_module(network, step)) for step in steps}
+    parts = {step: module_parts(module) for step, module in modules.items()}
     depth = max((len(each) for each in parts.values()), default=0)
     names = {step: "".join(each[:depth]) for step, each in parts.items()}
     while depth > 1 and len(set(names.values())) > GROUPS_MAX:
@@ -98,6 +103,30 @@ def _module(network: Network, step: int) -> str:
     names += [network.values[value].name for value in network.writes[step]]
     modules = (module_of(name.removeprefix("d(").partition(")")[0]) for name in names)
     return next(filter(None, modules), "")
+
+
+def _weighed(network: Network, steps: Sequence[int], is_backward: Sequence[bool]) -> dict[int, str]:
+    """Return the modules of weights that steps read first, or make gradients of, and fill gaps.
+
+    A module has several weights, as a weight and a bias; a single one may be a number of a step.
+    """
+    found = dict.fromkeys(steps, "")
+    weights = {weight.name: module_of(weight.name) for weight in network.picture.weights}
+    counts = Counter(weights.values())
+    names = {name: module for name, module in weights.items() if counts[module] > 1}
+    for step in steps:
+        written = (network.values[value].name for value in network.writes[step])
+        gradients = (name[2:-1] for name in written if name.startswith("d("))
+        found[step] = next((names[name] for name in gradients if name in names), "")
+    for weight in network.picture.weights:
+        if weight.step in found and not is_backward[weight.step]:
+            found[weight.step] = found[weight.step] or names.get(weight.name, "")
+    for flag, way in ((False, sorted(found)), (True, sorted(found, reverse=True))):
+        last = ""
+        for step in way:
+            if is_backward[step] is flag:
+                last = found[step] = found[step] or last
+    return found
 
 
 def _acyclic(network: Network, blocks: Sequence[Block]) -> list[Block]:
