@@ -5,7 +5,6 @@ from pathlib import Path
 from tightship.atomic_file import write_text
 from tightship.cli.drawing import check_drawing
 from tightship.errors import InputError
-from tightship.view.network.drawing import network_text, network_values
 from tightship.view.network.network import has_network
 from tightship.view.picture import Picture
 
@@ -29,6 +28,8 @@ def draw_graph(picture: Picture, path: Path, step: int | None) -> None:
         InputError: The plan has no network, or no such step.
         OSError: The file cannot be written; an older file is then untouched.
     """
+    from tightship.view.network.drawing import network_text  # few plans are drawn so
+
     check_network(picture, step)
     write_text(path, network_text(picture, path.suffix, step))
 
@@ -39,6 +40,8 @@ def graph_json(picture: Picture, step: int | None) -> dict[str, object]:
     Raises:
         InputError: The plan has no network, or no such step.
     """
+    from tightship.view.network.drawing import network_values
+
     check_network(picture, step)
     return network_values(picture)
 

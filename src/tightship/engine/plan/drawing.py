@@ -9,7 +9,6 @@ from tightship.engine.plan.concurrency_report import concurrency_json, concurren
 from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
 from tightship.errors import InputError
 from tightship.planner.format import write_csv
-from tightship.view.network.drawing import network_text, network_values
 from tightship.view.picture import Picture, Rectangle, Step, Weight
 from tightship.view.report import report, to_json
 from tightship.view.svg import svg
@@ -72,6 +71,8 @@ def save_graph(plan: MemoryPlan, path: Path) -> None:
     Raises:
         InputError: The suffix selects none of them.
     """
+    from tightship.view.network.drawing import network_text, network_values  # few are drawn
+
     picture = picture_of(plan)
     if path.suffix == ".json":
         write_text(path, json.dumps(network_values(picture), indent=1) + "\n")
