@@ -15,7 +15,6 @@ namespace {
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kLengthMax = int64_t{1} << 31; ///< of queries, keys and their elements
 constexpr int64_t kSplitsMax = 64;         ///< of keys; of all heads together, if they are few
-constexpr int64_t kKeysOfSplit = 16;       ///< that divide each but the last
 constexpr int64_t kMergedFloats = 1 << 14; ///< that pay for a thread
 
 /// Indices of operands; those that are left out have none.
@@ -188,7 +187,7 @@ class Attention : public Kernel {
                     const int64_t head = task / splits, split = task % splits;
                     AttentionTask given =
                         task_of(operands, head * group_, 0, scratch + thread * scratch_floats());
-                    if (task + 1 < tasks * (thread + 1) / threads && split + 1 == splits)
+                    if (task + 1 < tasks * (thread + 1) / threads && splits == 1)
                         fetch_later(operands, head + 1, given);
                     const auto [first, end] = range_of(operands, head).split(split);
                     loops_.attend_few(given, first, end, partial(head, split));
@@ -213,10 +212,8 @@ class Attention : public Kernel {
         const AttentionTask task = task_of(operands, head * group_, 0, nullptr);
         const int64_t first = std::max<int64_t>(task.lower, 0) / kKeyBlock * kKeyBlock;
         const int64_t end = std::min(task.keys, task.upper + shape_.queries);
-        const int64_t count = std::max<int64_t>(end - first, 1);
-        const int64_t splits = std::min(splits_, blocks(count));
-        const int64_t each = (count + splits - 1) / splits;
-        return {first, end, (each + kKeysOfSplit - 1) / kKeysOfSplit * kKeysOfSplit};
+        const int64_t each = (blocks(std::max<int64_t>(end - first, 1)) + splits_ - 1) / splits_;
+        return {first, end, each * kKeyBlock};
     }
 
     void check_length(int64_t length) const {

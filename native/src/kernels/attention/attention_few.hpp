@@ -60,8 +60,17 @@ class Few {
             __builtin_prefetch(from + place);
     }
 
+    /// Fetches a later key, and the value of this one.
+    void fetch_at(int64_t key) const {
+        fetch(task_.key, key + kFetched, task_.depth);
+        if (is_adjacent(task_.value))
+            fetch(task_.value, key, task_.width);
+    }
+
     /// Computes scores; meanwhile the values come, which are read next.
     void score(int64_t first, int64_t count) {
+        if (is_float(task_.key))
+            return score_floats(first, count);
         const int64_t whole = rows_ / kQueriesAtOnce * kQueriesAtOnce;
         const Dots most = dots_of(task_.key.type, kQueriesAtOnce);
         const Dots rest = dots_of(task_.key.type, rows_ == whole ? 1 : rows_ - whole);
@@ -70,15 +79,28 @@ class Few {
             for (int each = 0; each < kKeysAtOnce; ++each) {
                 const int64_t place = first + (key + each < count ? key + each : count - 1);
                 keys[each] = task_.key.data + place * task_.key.row;
-                fetch(task_.key, place + kFetched, task_.depth);
-                if (is_adjacent(task_.value))
-                    fetch(task_.value, place, task_.width);
+                fetch_at(place);
             }
             for (int64_t row = 0; row < rows_; row += kQueriesAtOnce)
-                (row < whole ? most : rest)({queries_ + row * depth_, depth_}, keys, task_.depth,
+                (row < whole ? most : rest)(queries_at(row), keys, task_.depth,
                                             scores_ + row * block_ + key, block_);
         }
     }
+
+    void score_floats(int64_t first, int64_t count) {
+        const char *keys = task_.key.data + first * task_.key.row;
+        for (int64_t row = 0; row < rows_; row += 4) {
+            const FloatDots some = float_dots_of(rows_ - row < 4 ? rows_ - row : 4);
+            for (int64_t key = 0; key < count; ++key) {
+                if (row == 0)
+                    fetch_at(first + key);
+                some(queries_at(row), keys + key * task_.key.row, task_.depth,
+                     scores_ + row * block_ + key, block_);
+            }
+        }
+    }
+
+    Queries queries_at(int64_t row) const { return {queries_ + row * depth_, depth_}; }
 
     /// Returns the keys that are read after the last block.
     Later after() const {
@@ -90,7 +112,7 @@ class Few {
     void mix(int64_t first, int64_t count, bool is_first, Later later) {
         for (int64_t column = 0; column < task_.width; column += kPanel) {
             const int64_t rest = task_.width - column < kPanel ? task_.width - column : kPanel;
-            if (reads_stored(rest)) {
+            if (reads_stored(rest, later)) {
                 mix_stored(first, count, column, rest, is_first, later);
                 later.count = 0;
                 continue;
@@ -102,9 +124,11 @@ class Few {
         }
     }
 
-    /// Returns whether columns are read as they lie: they are whole vectors.
-    bool reads_stored(int64_t columns) const {
-        return is_adjacent(task_.value) && columns % kWidth == 0;
+    /// Returns whether columns are widened in registers, or floats are read while others come: they
+    /// are whole vectors.
+    bool reads_stored(int64_t columns, const Later &later) const {
+        return is_adjacent(task_.value) && columns % kWidth == 0 &&
+               (!is_float(task_.value) || later.count > 0);
     }
 
     void mix_stored(int64_t first, int64_t count, int64_t column, int64_t columns, bool is_first,
@@ -131,14 +155,17 @@ class Few {
                 nullptr};
     }
 
-    /// Copies columns of a block of values, as floats in whole vectors.
+    /// Returns columns of a block of values: as they lie if these are floats in whole vectors.
     Right panel(int64_t first, int64_t count, int64_t column, int64_t columns) {
-        if (is_float(task_.value)) {
-            const Matrix all = floats_of(task_.value, first);
-            pack_panel(all.data + column * all.column, all.row, all.column, count, columns, panel_);
-        } else {
+        if (!is_float(task_.value)) {
             widen(task_.value, {first, count, column, columns, task_.width}, panel_, kPanel);
+            return {panel_, kPanel};
         }
+        const Matrix all = floats_of(task_.value, first);
+        const float *values = all.data + column * all.column;
+        if (all.column == 1 && columns % kWidth == 0)
+            return {values, all.row};
+        pack_panel(values, all.row, all.column, count, columns, panel_);
         return {panel_, kPanel};
     }
 

@@ -65,7 +65,7 @@ def test_parts_of_rows_are_refused():
         NativeKernel.append("node", (1, 1, 7, 3, 24), [72, 72, 24], True, False, "int4", 6)
 
 
-def attended(query, key, value, length, rule, kinds=(), threads=1, most="avx512"):
+def attended(query, key, value, length, rule, kinds=(), threads=1, *, most="avx512"):
     """Run attention over [batch, heads, groups, queries, depth] and caches of a type."""
     *outer, queries, depth = query.shape
     width = value.shape[-1] - (4 if kinds[1:] == ("int8",) else 0)
@@ -80,8 +80,7 @@ def attended(query, key, value, length, rule, kinds=(), threads=1, most="avx512"
     return target
 
 
-@pytest.mark.parametrize("most", LEVELS)
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("form", [(kind, most) for kind in TYPES for most in LEVELS])
 @given(
     st.sampled_from([(1, 1, 1), (2, 3, 1), (1, 2, 4), (2, 1, 7)]),
     st.sampled_from([1, 2, 3, 4, 16, 17, 50, 130]),
@@ -90,13 +89,14 @@ def attended(query, key, value, length, rule, kinds=(), threads=1, most="avx512"
     st.sampled_from([(64, 64), (16, 80), (13, 33)]),
     st.integers(1, 3),
 )
-def test_attention_reads_stored_rows(kind, most, heads, queries, length, bounds, columns, threads):
+def test_attention_reads_stored_rows(form, heads, queries, length, bounds, columns, threads):
+    kind, most = form
     query, *caches = operands(*heads, queries, 640, *columns, lengths=[length])
     narrow = [stored(each, kind) for each in caches]
     wide = [widened(each, kind) for each in narrow]
     ahead, behind = bounds
     rule = Rule(0.3, ahead=ahead, behind=behind, counted=True, zero_if_unseen=True)
-    found = attended(query, *narrow, length, rule, (kind, kind), threads, most)
+    found = attended(query, *narrow, length, rule, (kind, kind), threads, most=most)
     wanted = attended(query, *wide, length, rule, threads=threads, most=most)
     if kind == "int8":  # scores are scaled once, rather than each key
         np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
