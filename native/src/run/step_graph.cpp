@@ -2,7 +2,10 @@
 
 #include "tightship/parallel.hpp"
 
+#include "cpu.hpp"
+
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +19,9 @@ namespace tightship {
 namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(20);
+/// Longer than most steps that a worker waits for, of which some take less than to wake a thread.
+constexpr auto kSpinInterval = std::chrono::microseconds(300);
+constexpr int kPauses = 64; ///< between two looks at the clock
 
 } // namespace
 
@@ -55,6 +61,7 @@ struct StepRun::State {
 
     std::mutex mutex;
     std::condition_variable changed;
+    std::atomic<uint32_t> changes = 0; ///< times that something changed that workers wait for
     bool is_ended = false;
     std::exception_ptr error;
 
@@ -64,7 +71,8 @@ struct StepRun::State {
             if (is_caller && !looked(lock))
                 break;
             if (ready.empty()) {
-                changed.wait_for(lock, kLookInterval);
+                if (!spun(lock))
+                    changed.wait_for(lock, kLookInterval);
                 continue;
             }
             std::ranges::pop_heap(ready, std::greater{});
@@ -79,6 +87,21 @@ struct StepRun::State {
             if (is_done)
                 finish(step);
         }
+    }
+
+    /// Waits a short time without the lock; returns whether something has changed.
+    bool spun(std::unique_lock<std::mutex> &lock) {
+        const uint32_t seen = changes.load(std::memory_order_relaxed);
+        lock.unlock();
+        const auto until = std::chrono::steady_clock::now() + kSpinInterval;
+        do
+            for (int turn = 0; turn < kPauses && changes.load(std::memory_order_relaxed) == seen;
+                 ++turn)
+                omp::pause();
+        while (changes.load(std::memory_order_relaxed) == seen &&
+               std::chrono::steady_clock::now() < until);
+        lock.lock();
+        return changes.load(std::memory_order_relaxed) != seen;
     }
 
     bool looked(std::unique_lock<std::mutex> &lock) {
@@ -105,6 +128,7 @@ struct StepRun::State {
 
     void end() {
         is_ended = true;
+        report();
         changed.notify_all();
     }
 
@@ -117,12 +141,16 @@ struct StepRun::State {
                 std::ranges::push_heap(ready, std::greater{});
                 ++woken;
             }
+        if (left == 0 || woken > 1)
+            report();
         if (left == 0)
             changed.notify_all();
         else
             for (; woken > 1; --woken)
                 changed.notify_one(); // this worker takes the remaining one
     }
+
+    void report() { changes.fetch_add(1, std::memory_order_relaxed); }
 };
 
 StepRun::StepRun(const StepGraph &graph) : graph_(graph) {
