@@ -100,7 +100,7 @@ def test_waits_that_the_executor_keeps_are_not_added_but_used():
     schedule = branches(2, 3)
     steps = len(schedule.steps)
     kept = [(index, index + 1) for index in range(steps - 1)]
-    found = chosen(schedule, 2, kept=kept)
+    found = chosen(schedule, 2, waits_of=lambda _: kept)
     assert found.concurrency.edges == ()
     assert found.plan.plan.peak_bytes == place_schedule(schedule).plan.peak_bytes
     with pytest.raises(CorruptedError):

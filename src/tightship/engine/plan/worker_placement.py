@@ -1,13 +1,13 @@
 """Places a lowered program for several workers."""
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from tightship.engine.plan.placement import Placement, place
 from tightship.engine.plan.step_operations import step_operations
-from tightship.engine.program.program import KernelWork, Lowered, ReferenceWork
+from tightship.engine.plan.step_waits import waits_of
+from tightship.engine.program.program import Lowered
 from tightship.engine.program.schedule import schedule_of
-from tightship.planner.parallel.dependencies import Edge
 from tightship.planner.parallel.worker_plan import plan_for_workers
 
 
@@ -32,26 +32,8 @@ def place_for_workers(
         schedule_of(lowered),
         workers,
         [step_operations(step) for step in lowered.steps],
-        kept=sorted(_kept(lowered)),
+        waits_of=partial(waits_of, lowered),
         added_bytes=added_bytes,
         arena_bytes_max=arena_bytes_max,
     )
     return place(replace(lowered, workers=workers), found.plan, found.concurrency)
-
-
-def _kept(lowered: Lowered) -> Iterator[Edge]:
-    """Yield the waits of steps in Python: for all steps before them, as these wait for them."""
-    alone = [
-        index
-        for index, step in enumerate(lowered.steps)
-        if isinstance(step.work, KernelWork | ReferenceWork)
-    ]
-    starts, ends = [-1, *alone], [*alone, len(lowered.steps)]
-    for start, end in zip(starts, ends, strict=True):
-        for index in range(start + 1, end):
-            if start >= 0:
-                yield start, index
-            if end < len(lowered.steps):
-                yield index, end
-        if start >= 0 and end == start + 1 < len(lowered.steps):
-            yield start, end

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightship._core import needed_edges
-from tightship.planner.parallel.dependencies import (
-    Edge,
-    dependencies,
-    edge_columns,
-    step_order,
-)
+from tightship.planner.parallel.dependencies import dependencies, edge_columns, step_order
 from tightship.planner.parallel.longest_path import longest_paths
 from tightship.planner.parallel.touched import buffer_order, overwriting_edges
 from tightship.planner.schedule_plan import SchedulePlan
@@ -31,7 +26,7 @@ class AddedEdge:
 
 
 def added_edges(
-    plan: SchedulePlan, weights: Sequence[float] | None = None, kept: Sequence[Edge] = ()
+    plan: SchedulePlan, weights: Sequence[float] | None = None
 ) -> tuple[AddedEdge, ...]:
     """Find the fewest edges that make a plan safe for steps that run as soon as they can.
 
@@ -42,12 +37,11 @@ def added_edges(
     Args:
         plan: A plan for steps that run one after another.
         weights: Time that each step takes, in any unit; 1 for each by default.
-        kept: Further edges that hold whatever the plan; none by default.
 
     Complexity: O(pairs of buffers that share bytes + (steps + edges) * chains).
     """
     schedule, problem = plan.schedule, plan.buffers.problem
-    edges = sorted({*dependencies(schedule), *kept})
+    edges = dependencies(schedule)
     order = step_order(schedule, edges)
     across = buffer_order(schedule, plan.buffers, order).implied(
         problem.size_bytes, problem.alignment, plan.plan.offset_bytes

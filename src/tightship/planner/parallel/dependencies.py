@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tightship._core import StepOrder
+from tightship._core import StepOrder, needed_edges
 from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.parallel.touched import touched_groups
 from tightship.planner.problem import Int64Array
@@ -26,6 +26,13 @@ def dependencies(schedule: Schedule) -> list[Edge]:
 def step_order(schedule: Schedule, edges: Sequence[Edge]) -> StepOrder:
     """Make the partial order that edges define on a schedule's steps."""
     return StepOrder(len(schedule.steps), edge_columns(edges))
+
+
+def fewest_edges(step_count: int, edges: Sequence[Edge]) -> list[Edge]:
+    """Leave out the edges that follow from others."""
+    nothing = np.zeros((2, 0), np.int64)
+    kept = needed_edges(step_count, nothing, edge_columns(edges))
+    return [edges[index] for index in kept.tolist()]
 
 
 def edge_columns(edges: Sequence[Edge]) -> Int64Array:

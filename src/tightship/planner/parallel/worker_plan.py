@@ -1,11 +1,12 @@
 """Chooses a plan for steps that a number of workers run at once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tightship.planner.parallel.added_edges import added_edges
 from tightship.planner.parallel.concurrency import Concurrency, PlanChoice
-from tightship.planner.parallel.dependencies import Edge, dependencies
+from tightship.planner.parallel.dependencies import Edge, dependencies, step_order
 from tightship.planner.parallel.longest_path import longest_paths
 from tightship.planner.parallel.makespan import makespan
 from tightship.planner.parallel.parallel_plan import plan_parallel
@@ -13,6 +14,9 @@ from tightship.planner.planning import place_schedule
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
 from tightship.planner.verify_parallel import verify_parallel
+
+WaitsOf = Callable[[SchedulePlan | None], Sequence[Edge]]
+"""Function from a plan, or from None, to waits between steps."""
 
 WINDOWS = (1, 2, 4, 8)
 """Steps for each worker by which one may run ahead of the first that has not ended."""
@@ -42,7 +46,7 @@ def plan_for_workers(
     workers: int,
     weights: Sequence[int],
     *,
-    kept: Sequence[Edge] = (),
+    waits_of: WaitsOf | None = None,
     added_bytes: int | None = None,
     arena_bytes_max: int | None = None,
 ) -> WorkerPlan:
@@ -55,7 +59,8 @@ def plan_for_workers(
         schedule: Values and steps.
         workers: Steps that may run at once, at least 1.
         weights: Operations of each step.
-        kept: Waits that the executor keeps whatever the plan.
+        waits_of: Function from a plan to the waits that the executor keeps to, and from None to
+            those that it keeps whatever the plan; by default `dependencies` and `added_edges`.
         added_bytes: Most by which the arena may exceed that for one worker; None for no bound.
         arena_bytes_max: Most that the arena may take if the plan for one worker takes no more; None
             for no bound.
@@ -64,7 +69,7 @@ def plan_for_workers(
         InvalidPlanError: Verification found the plan wrong, which is a defect.
         PlanError: As from `place_schedule`.
     """
-    choosing = _Choosing(schedule, workers, weights, tuple(kept))
+    choosing = _Choosing(schedule, workers, weights, waits_of or partial(_fewest, schedule))
     serial = choosing.candidate("one after another", place_schedule(schedule))
     bound = _bound(serial.choice.arena_bytes, added_bytes, arena_bytes_max)
     found = choosing.candidates(serial)
@@ -72,7 +77,7 @@ def plan_for_workers(
     soonest = min(each.choice.operations for each in fitting)
     near = [each for each in fitting if each.choice.operations <= NEAR * soonest]
     best = min(near, key=_price)
-    verify_parallel(best.plan, [*kept, *best.edges])
+    verify_parallel(best.plan, choosing.waits_of(best.plan))
     shown = [found[0], *([] if best in (found[0], found[-1]) else [best]), found[-1]]
     return WorkerPlan(
         best.plan,
@@ -105,36 +110,42 @@ class _Choosing:
     schedule: Schedule
     workers: int
     weights: Sequence[int]
-    kept: tuple[Edge, ...]
+    waits_of: WaitsOf
 
     def candidates(self, serial: _Candidate) -> list[_Candidate]:
         """Make plans from the one for steps in order to the one for any order."""
-        free = self.candidate("as soon as they can", plan_parallel(self.schedule, waits=self.kept))
+        kept = self.waits_of(None)
+        free = self.candidate("as soon as they can", plan_parallel(self.schedule, waits=kept))
         found = [serial]
         count = len(self.schedule.steps)
         if free.choice.arena_bytes > serial.choice.arena_bytes and count <= WINDOW_STEPS_MAX:
             for steps in WINDOWS:
                 width = steps * self.workers
                 if width < count and width > 1:
-                    waits = [*self.kept, *_within(count, width)]
+                    waits = [*kept, *_within(count, width)]
                     plan = plan_parallel(self.schedule, waits=waits)
                     found.append(self.candidate(f"within {width} steps", plan))
         return [*found, free]
 
     def candidate(self, name: str, plan: SchedulePlan) -> _Candidate:
-        added = tuple([
-            (edge.before, edge.after) for edge in added_edges(plan, kept=self.kept)
-        ])  # fmt: skip
-        edges = sorted({*dependencies(self.schedule), *self.kept, *added})
-        chain = longest_paths([1] * len(self.weights), edges).longest
+        order = step_order(self.schedule, sorted(self.waits_of(None)))
+        waits = sorted(self.waits_of(plan))
+        added = tuple([edge for edge in waits if not order.before(*edge)])
         choice = PlanChoice(
             name,
             plan.plan.peak_bytes,
             len(added),
-            int(chain),
-            makespan(self.weights, edges, self.workers),
+            int(longest_paths([1] * len(self.weights), waits).longest),
+            makespan(self.weights, waits, self.workers),
         )
         return _Candidate(plan, added, choice)
+
+
+def _fewest(schedule: Schedule, plan: SchedulePlan | None) -> Sequence[Edge]:
+    edges = dependencies(schedule)
+    if plan is None:
+        return edges
+    return [*edges, *[(edge.before, edge.after) for edge in added_edges(plan)]]
 
 
 def _within(count: int, width: int) -> list[Edge]:
