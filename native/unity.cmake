@@ -14,7 +14,7 @@ string(JOIN "|" ALONE
   "kernels/elementwise/[a-z_]+" "kernels/movement/(mark|scatter)"
   "kernels/reduction/(normalization|position|running_sum|softmax)"
   "kernels/gradient/(clip|dropout|update)" "kernels/recurrent/recurrent_gradient"
-  "kernels/attention/rotary" "kernels/convolution/(depthwise|streamed_convolution)"
+  "kernels/attention/rotary" "kernels/convolution/(depthwise|streamed_convolution|winograd)"
   "resource/(free_bits|adaptor/guarded)" "flow/least_order" "driver/ring"
   "bind/resource/numpy_(resource|threads)")
 

@@ -1708,6 +1708,12 @@ class NativeKernel:
         Make a depthwise convolution. Operands: source, weights, bias, target[, means], scratch. `sizes`: source, target, kernel, strides, dilations, pads. `strides`: of source and target in elements, for image, row, pixel, 16 channels. `swishes`: whether a Swish comes before and after; `limits` clamp results without one.
         """
 
+    @staticmethod
+    def winograd(batch_channels_outputs: Sequence[int], sizes: Sequence[Sequence[int]], strides: tuple[Sequence[int], Sequence[int]], at_once: Sequence[int], swishes: bool, limits: tuple[float, float], has_bias: bool, has_addend: bool) -> NativeKernel:
+        """
+        Make a convolution of 3x3 by Winograd's algorithm. Operands: source, weights[, bias][, addend], target, scratch. `sizes`: source, target, pads before. `strides`: of source and target in elements, for image, row, pixel, 16 channels. `at_once`: most tiles, and channels of weights, that are transformed at once. `swishes`: whether results are a Swish; `limits` clamp results without one.
+        """
+
     class BlockFormat:
         """
         Encoding of a matrix whose rows are blocks of `bits` (2, 4 or 8) an element, low bits first. `scale`: float32 or float16; `zeros`: middle, packed or floats (as the scales). `strides` in bytes, from row to row and block to block: of quants, scales, zero points; 0 from block to block of scales if the blocks of a row have one scale and one zero point.

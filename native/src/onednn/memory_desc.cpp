@@ -33,9 +33,9 @@ MemoryDesc tagged(const Dims &dims, dnnl_data_type_t dtype, dnnl_format_tag_t ta
 
 /// Layouts that lowering requests by name.
 constexpr std::pair<std::string_view, dnnl_format_tag_t> kTags[] = {
-    {"aBc8b", dnnl_aBc8b},     {"aBcd8b", dnnl_aBcd8b},     {"aBcde8b", dnnl_aBcde8b},
-    {"aBc16b", dnnl_aBc16b},   {"aBcd16b", dnnl_aBcd16b},   {"aBcde16b", dnnl_aBcde16b},
-    {"Acdb32a", dnnl_Acdb32a}, {"BA16a64b", dnnl_BA16a64b},
+    {"aBc8b", dnnl_aBc8b},     {"aBcd8b", dnnl_aBcd8b},   {"aBcde8b", dnnl_aBcde8b},
+    {"aBc16b", dnnl_aBc16b},   {"aBcd16b", dnnl_aBcd16b}, {"aBcde16b", dnnl_aBcde16b},
+    {"Acdb16a", dnnl_Acdb16a}, {"Acdb32a", dnnl_Acdb32a}, {"BA16a64b", dnnl_BA16a64b},
 };
 
 /// Counts the bytes of a blocked layout's elements as oneDNN does, without data after them.

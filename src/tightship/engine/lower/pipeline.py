@@ -108,15 +108,16 @@ SELECTION_PASSES = (
     "library_layouts",
     "stream_weights",
     "split_products",
+    "winograd",
     "share_tables",
     "elide_concat",
     "write_outputs_directly",
     "blocked_layouts",
 )
 """Choices of kernel selection: oneDNN and native kernels at all, in-place sums, layouts that oneDNN
-prefers, large weights streamed past few rows, float32 products made of bfloat16 ones, tables
-gathered from where a product has them packed, concatenations without copies, outputs written
-directly, channels in blocks where these then take less."""
+prefers, large weights streamed past few rows, float32 products made of bfloat16 ones, convolutions
+of 3x3 by Winograd's algorithm, tables gathered from where a product has them packed, concatenations
+without copies, outputs written directly, channels in blocks where these then take less."""
 
 LAST_RESORT = "reference"
 """Name in `without` that refuses nodes that only `onnx.reference` runs."""

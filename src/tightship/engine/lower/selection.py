@@ -8,6 +8,7 @@ from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.kernels.failure import named
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
+from tightship.engine.lower.native.winograd import winograd
 from tightship.engine.lower.passes.blocks import BlockWeights
 from tightship.engine.lower.passes.dequantized import (
     Dequantized,
@@ -26,6 +27,7 @@ from tightship.engine.lower.pipeline import (
 from tightship.engine.lower.replay import lower_layers
 from tightship.engine.lower.step_passes.elide_concat import elide_concat, live_bytes
 from tightship.engine.lower.step_passes.equal_weights import share_equal_weights
+from tightship.engine.lower.step_passes.room_for_scratch import room_for_scratch
 from tightship.engine.lower.step_passes.share_tables import share_tables
 from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
 from tightship.engine.lower.steps.alike_layers import LayerRun
@@ -116,6 +118,7 @@ def select(
         use_onednn and use_native and "stream_weights" not in without,
         use_onednn and use_native and "split_products" not in without,
         rounds_activations(without),
+        winograd=use_onednn and use_native and "winograd" not in without,
         packed=packed,
         repeats=repeats,
         go_on=go_on,
@@ -139,6 +142,14 @@ def select(
 
 
 def _selected(graph: Graph, threads: int, options: Options, without: Collection[str]) -> Lowered:
+    """Select kernels, and again where scratch would make the plan larger."""
+    lowered = _lowered(graph, threads, options, without)
+    if room := room_for_scratch(lowered):
+        lowered = _lowered(graph, threads, replace(options, scratch_room=room), without)
+    return lowered
+
+
+def _lowered(graph: Graph, threads: int, options: Options, without: Collection[str]) -> Lowered:
     builder = Builder(graph, threads, options)
 
     def lower_node(position: int) -> None:
@@ -186,6 +197,7 @@ def _emit(builder: Builder, node: Node) -> None:
         _quantized(builder, node)
         or _from_integers(builder, node, Dequantized)
         or split(builder, node)
+        or winograd(builder, node)
         or streamed(builder, node)
     ):
         return

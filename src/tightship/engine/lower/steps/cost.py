@@ -17,7 +17,7 @@ from tightship.graph import element_count
 
 NS_PER_KFLOP = {
     "brgconv": 5.5, "brgconv_1x1": 5.7, "jit": 6.6, "jit_1x1": 5.6, "streamed": 5.9,
-    "split": 4.0, "brg_conv": 6.0, "conv": 40.0, "brdgmm_dw": 45.0, "jit_dw": 35.0,
+    "split": 4.0, "winograd": 2.2, "brg_conv": 6.0, "conv": 40.0, "brdgmm_dw": 45.0, "jit_dw": 35.0,
 }  # fmt: skip
 """Nanoseconds per thousand operations of a convolution, by implementation."""
 NS_PER_KFLOP_OTHERWISE = 8.0

@@ -1,7 +1,7 @@
 """Options of kernel selection."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tightship._core import MemoryDesc
 from tightship.engine.lower.steps.alike_layers import LayerRun
@@ -41,6 +41,10 @@ class Options:
     """Whether to put channels in blocks of a register's width instead of the library's layout."""
     like_outputs: frozenset[str] = frozenset()
     """Values laid out as outputs, as in `Choice`."""
+    winograd: bool = True
+    """Whether convolutions of 3x3 may multiply less, by Winograd's algorithm."""
+    scratch_room: Mapping[str, int] = field(default_factory=dict)
+    """Bytes that its scratch may take, for nodes by name; any number for others."""
     packed: Mapping[str, Sequence[PackedWeight]] | None = None
     """Packed layouts of constants, by name; None if there are no other programs."""
     repeats: Sequence[LayerRun] = ()

@@ -1,0 +1,185 @@
+#include "cpu/this_cpu.hpp"
+#include "winograd_task.hpp"
+
+#include "tightship/kernels/reach.hpp"
+#include "tightship/parallel.hpp"
+
+#include <algorithm>
+
+namespace tightship::kernels {
+
+namespace {
+
+constexpr int64_t kLengthMax = 1 << 24; ///< of an axis of an image
+constexpr int64_t kBlock = 16;          ///< channels that are adjacent
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kRows = 14;            ///< tiles that are multiplied at once
+constexpr int64_t kTilesMin = 2 * kRows; ///< tiles at once, unless fewer are asked for
+/// Floats of transformed tiles that are kept at once, to stay near the processor.
+constexpr int64_t kTransformed = int64_t{3} << 17;
+constexpr int64_t kChunksOfThread = 2; ///< least chunks of tiles by which threads share the work
+
+/// Throws std::invalid_argument if loops would divide by zero, or leave their scratch.
+void check(const WinogradShape &shape) {
+    for (const auto &pair : {shape.source, shape.target})
+        counted({pair[0], pair[1]}, 1);
+    for (const auto &pair : {shape.source, shape.target})
+        require(std::max(pair[0], pair[1]) <= kLengthMax,
+                "a kernel convolves images of such a size");
+    for (const int64_t pad : shape.pads)
+        require(0 <= pad && pad < 3, "a kernel convolves with such pads");
+    counted({shape.batch, shape.channels, shape.outputs}, 1);
+    require(shape.channels % kBlock == 0 && shape.outputs % kBlock == 0,
+            "a kernel convolves such numbers of channels");
+    counted({shape.tiles_at_once, shape.depth}, 1);
+    require(shape.depth % kBlock == 0, "a kernel transforms weights of such a depth");
+    counted({kWinogradPlaces, shape.tiles_at_once, shape.channels, kFloat});
+    counted({kWinogradPlaces, shape.depth, kWinogradBlock, kFloat});
+    for (const ImageStrides &strides : {shape.source_strides, shape.target_strides})
+        counted({std::abs(strides.block), std::max(shape.channels, shape.outputs)});
+}
+
+int64_t ceiling(int64_t count, int64_t size) {
+    return (count + size - 1) / size;
+}
+
+class Winograd : public Kernel {
+  public:
+    Winograd(const WinogradShape &shape, bool has_bias, bool has_addend)
+        : shape_(shape), has_bias_(has_bias), has_addend_(has_addend),
+          gather_(for_this_cpu(avx512::gather_tiles, avx2::gather_tiles, portable::gather_tiles)),
+          compute_(
+              for_this_cpu(avx512::compute_tiles, avx2::compute_tiles, portable::compute_tiles)) {
+        tiles_ = counted({shape.batch, ceiling(shape.target[0], kWinogradTile),
+                          ceiling(shape.target[1], kWinogradTile)});
+        const int64_t fit = kTransformed / (kWinogradPlaces * shape.channels) / kRows * kRows;
+        chunks_ = ceiling(tiles_, std::min(std::max(fit, kTilesMin), shape.tiles_at_once));
+        at_once_ = ceiling(tiles_, chunks_);
+    }
+
+    int64_t scratch_bytes(int threads) const override {
+        const int64_t tickets = tickets_of(threads);
+        const int64_t gathered = by_chunks(threads) ? tickets : 1;
+        return (gathered * tile_floats() + tickets * own_floats()) * kFloat;
+    }
+
+    void run(std::span<char *const> operands, int threads) const override {
+        size_t next = 0;
+        const auto take = [&](bool present) {
+            return present ? reinterpret_cast<float *>(operands[next++]) : nullptr;
+        };
+        WinogradTask task{};
+        task.shape = &shape_;
+        task.source = take(true);
+        task.weights = take(true);
+        task.bias = take(has_bias_);
+        task.addend = take(has_addend_);
+        task.target = take(true);
+        task.tiles_at_once = at_once_;
+        float *scratch = reinterpret_cast<float *>(operands.back());
+        const int64_t tickets = tickets_of(threads);
+        if (by_chunks(threads)) {
+            parallel_for(threads, chunks_, chunks_ / tickets, [&](int64_t begin, int64_t end) {
+                const int64_t ticket = (begin * tickets + chunks_ - 1) / chunks_;
+                const WinogradScratch own = scratch_of(scratch, tickets, ticket);
+                for (int64_t chunk = begin; chunk < end; ++chunk) {
+                    gather_(task, part(chunk), 0, shape_.channels, own.tiles);
+                    compute_(task, part(chunk), 0, blocks(), own);
+                }
+            });
+            return;
+        }
+        const int64_t groups = shape_.channels / kBlock;
+        for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
+            parallel_for(threads, groups, groups / std::min<int64_t>(threads, groups),
+                         [&](int64_t begin, int64_t end) {
+                             gather_(task, part(chunk), begin * kBlock, end * kBlock, scratch);
+                         });
+            parallel_for(threads, blocks(), blocks() / tickets, [&](int64_t begin, int64_t end) {
+                const int64_t ticket = (begin * tickets + blocks() - 1) / blocks();
+                WinogradScratch own = scratch_of(scratch, 1, 0);
+                own.weights += ticket * own_floats();
+                own.products += ticket * own_floats();
+                compute_(task, part(chunk), begin, end, own);
+            });
+        }
+    }
+
+    std::vector<Reach> reach() const override {
+        const Reach target = image(shape_.target, shape_.target_strides, shape_.outputs);
+        std::vector<Reach> all{image(shape_.source, shape_.source_strides, shape_.channels),
+                               dense(counted({shape_.outputs, 9, shape_.channels}), kFloat)};
+        if (has_bias_)
+            all.push_back(dense(shape_.outputs, kFloat));
+        if (has_addend_)
+            all.push_back(target);
+        all.push_back(target);
+        return all;
+    }
+
+  private:
+    int64_t blocks() const { return ceiling(shape_.outputs, kWinogradBlock); }
+
+    /// Returns whether threads share out chunks of tiles, rather than the outputs of each chunk.
+    bool by_chunks(int threads) const {
+        return threads == 1 || chunks_ >= kChunksOfThread * threads;
+    }
+
+    int64_t tickets_of(int threads) const {
+        return std::min<int64_t>(threads, by_chunks(threads) ? chunks_ : blocks());
+    }
+
+    WinogradPart part(int64_t chunk) const {
+        return {chunk * at_once_, std::min((chunk + 1) * at_once_, tiles_)};
+    }
+
+    int64_t tile_floats() const {
+        return kWinogradPlaces * (at_once_ * shape_.channels + kWinogradBetween);
+    }
+
+    int64_t weight_floats() const {
+        return kWinogradPlaces * (shape_.depth * kWinogradBlock + kWinogradBetween);
+    }
+
+    int64_t own_floats() const {
+        return weight_floats() + kWinogradPlaces * (at_once_ * kWinogradBlock + kWinogradBetween);
+    }
+
+    /// Returns a thread's scratch behind the transformed tiles of all threads.
+    WinogradScratch scratch_of(float *scratch, int64_t tickets, int64_t ticket) const {
+        float *own = scratch + tickets * tile_floats() + ticket * own_floats();
+        return {scratch + ticket * tile_floats(), own, own + weight_floats()};
+    }
+
+    static Reach image(const std::array<int64_t, 2> &size, const ImageStrides &strides,
+                       int64_t channels, int64_t batch) {
+        const Reach pixels =
+            reach_of({batch, size[0], size[1]}, {strides.image, strides.row, strides.pixel}, 1);
+        const int64_t last = (channels / kBlock - 1) * strides.block;
+        const Reach floats =
+            joined(pixels, {std::min<int64_t>(0, last), std::max<int64_t>(0, last) + kBlock}, 1);
+        return {floats.low * kFloat, floats.high * kFloat};
+    }
+
+    Reach image(const std::array<int64_t, 2> &size, const ImageStrides &strides,
+                int64_t channels) const {
+        return image(size, strides, channels, shape_.batch);
+    }
+
+    WinogradShape shape_;
+    bool has_bias_, has_addend_;
+    WinogradGather gather_;
+    WinogradCompute compute_;
+    int64_t tiles_, chunks_, at_once_;
+};
+
+} // namespace
+
+std::shared_ptr<const Kernel> winograd(const WinogradShape &shape, bool has_bias, bool has_addend) {
+    check(shape);
+    auto kernel = std::make_shared<Winograd>(shape, has_bias, has_addend);
+    kernel->reach();
+    return kernel;
+}
+
+} // namespace tightship::kernels

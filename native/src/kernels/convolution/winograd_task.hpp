@@ -1,0 +1,59 @@
+/// Arguments of the loops of Winograd's convolution: plain data, because the loops are compiled
+/// once for each instruction set and must share no inline function with other code.
+#pragma once
+
+#include "tightship/kernels/convolution/winograd.hpp"
+
+namespace tightship::kernels {
+
+constexpr int64_t kWinogradTile = 4;     ///< side of a tile of results
+constexpr int64_t kWinogradReach = 6;    ///< side of the part of the source that a tile reads
+constexpr int64_t kWinogradBlock = 32;   ///< outputs that are computed at once
+constexpr int64_t kWinogradPlaces = 36;  ///< elements of a transformed tile
+constexpr int64_t kWinogradBetween = 16; ///< floats between matrices, which keep them in other sets
+
+/// Arguments of one run; null for no bias, no addend.
+struct WinogradTask {
+    const WinogradShape *shape;
+    const float *source, *weights, *bias, *addend;
+    float *target;
+    int64_t tiles_at_once;
+};
+
+/// Scratch of a thread: transformed tiles [36][channels / depth][tiles][depth], weights
+/// [36][depth][32], and products [36][tiles][32].
+struct WinogradScratch {
+    float *tiles, *weights, *products;
+};
+
+/// Tiles, of all images one after another, of which there are `tiles_at_once` at most.
+struct WinogradPart {
+    int64_t first_tile, tile_end;
+};
+
+using WinogradGather = void (*)(const WinogradTask &task, const WinogradPart &part,
+                                int64_t first_channel, int64_t channel_end, float *tiles);
+using WinogradCompute = void (*)(const WinogradTask &task, const WinogradPart &part,
+                                 int64_t first_block, int64_t block_end,
+                                 const WinogradScratch &scratch);
+
+namespace portable {
+void gather_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_channel,
+                  int64_t channel_end, float *tiles);
+void compute_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_block,
+                   int64_t block_end, const WinogradScratch &scratch);
+} // namespace portable
+namespace avx2 {
+void gather_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_channel,
+                  int64_t channel_end, float *tiles);
+void compute_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_block,
+                   int64_t block_end, const WinogradScratch &scratch);
+} // namespace avx2
+namespace avx512 {
+void gather_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_channel,
+                  int64_t channel_end, float *tiles);
+void compute_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_block,
+                   int64_t block_end, const WinogradScratch &scratch);
+} // namespace avx512
+
+} // namespace tightship::kernels
