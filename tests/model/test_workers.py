@@ -17,6 +17,7 @@ from tests.zoo.networks import DYNAMIC, STATIC, network
 from tests.zoo.oracle import assert_same_bits
 from tightship import CapacityError, FormatError, InputError, StopFlag, StoppedError
 from tightship.prepared_cache import entries
+from tightship.resource import SharedArenaPool
 from tightship.sample import sample
 
 
@@ -126,6 +127,18 @@ def test_shared_files_are_apart_by_workers(folder, tmp_path):
     with tightship.load(path, share=True, workers=2, max_memory=limit) as limited:
         assert limited.plan.concurrency.added_bytes == 0
         assert_same_bits(limited.run(case.feeds), wanted)
+
+
+def test_plans_for_other_workers_share_a_pool_of_arenas(tmp_path):
+    case = priced()
+    pool = SharedArenaPool("workers", slots=2, folder=tmp_path / "pool")
+    with (
+        tightship.load(case.model, arena_pool=pool) as one,
+        tightship.load(case.model, workers=2, arena_pool=pool) as two,
+    ):
+        wanted = {name: value.copy() for name, value in one.run(case.feeds).items()}
+        for results in at_once(lambda model: model.run(case.feeds), [one, two] * 4):
+            assert_same_bits(results, wanted)
 
 
 def test_other_lengths_are_planned_for_the_workers_too():
