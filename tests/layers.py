@@ -218,17 +218,17 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.session_file": "atomic_file errors engine safetensors",
     "model.session_text": "_core errors text",
     "model.session_use": "errors model.session",
-    "model.joint_steps": (
-        "errors engine model.feeds model.session model.step_arrays model.step_programs"
-    ),
-    "model.session_pool": "errors public_calls quantity engine",
+    "model.joint_steps": "errors engine model.feeds model.session model.step_arrays"
+    " model.step_programs",
+    "model.spilled_rows": "errors quantity safetensors engine model.session model.session_tokens",
+    "model.session_pool": "errors public_calls quantity engine model.spilled_rows",
     "model.session_options": "errors engine.state model.feeds model.session_pool",
-    "model.session_tokens": "errors engine model.feeds",
+    "model.session_tokens": "errors engine model.feeds model.spilled_rows",
     "model.prefixes": ("_core errors resource sha256 engine model.feeds model.step_programs"),
     "model.session": (
         "_core errors public_calls engine model.feeds model.prefixes model.session_file"
         " model.session_pool model.session_text model.session_tokens model.session_use"
-        " model.step_arrays model.step_programs"
+        " model.spilled_rows model.step_arrays model.step_programs"
     ),
     "model.sessions": (
         "errors engine graph quantity model.feeds model.prefixes model.session"

@@ -250,7 +250,7 @@ def test_a_limit_of_loading_counts_a_pool_once() -> None:
 
 
 def test_what_a_pool_does_not_know_is_refused() -> None:
-    with pytest.raises(tightship.InputError, match='"refuse" or "evict"'):
+    with pytest.raises(tightship.InputError, match='"refuse", "evict" or "spill"'):
         tightship.SessionPool("1GiB", at_cap="wait")
     with pytest.raises(tightship.InputError, match="max_bytes"):
         tightship.SessionPool(100)

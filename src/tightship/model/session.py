@@ -220,7 +220,7 @@ class Session(SessionText):
         self._rows.reach(start, stop if self._programs.appends else self.context)
 
     def _compute_again(self, limits: Limits, further: int = 0) -> None:
-        """Compute the rows of an evicted session's tokens.
+        """Compute the rows of an evicted session's tokens, or read them if they were spilled.
 
         Args:
             limits: Limits of the run.
@@ -232,9 +232,16 @@ class Session(SessionText):
         kept = self._kept
         if kept is None or not kept.are_evicted:
             return
-        if self._state.length:
+        if self._state.length and not self._read_back(kept, further):
             self._stepped(kept.all(), 0, limits, further)
         kept.are_evicted = False
+
+    def _read_back(self, kept: KeptTokens, further: int) -> bool:
+        if kept.spilled is None:
+            return False
+        from tightship.model.spilled_rows import read_back  # few pools spill
+
+        return read_back(self, kept, further)
 
     def reset(self) -> None:
         """Forget all tokens, and give the memory of their rows back.

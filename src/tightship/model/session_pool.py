@@ -1,6 +1,7 @@
 """Pages of sessions' caches under one cap."""
 
-from typing import Literal, get_args
+from os import PathLike
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tightship.engine.state.cache_runs import PAGE
 from tightship.engine.state.page_pool import PagePool
@@ -8,7 +9,10 @@ from tightship.errors import InputError
 from tightship.public_calls import public_methods
 from tightship.quantity import format_bytes, parse_bytes
 
-AtCap = Literal["refuse", "evict"]
+if TYPE_CHECKING:
+    from tightship.model.spilled_rows import SpillSpace
+
+AtCap = Literal["refuse", "evict", "spill"]
 
 
 @public_methods
@@ -19,21 +23,41 @@ class SessionPool:
     zero before another session gets it. Threads may use one pool at the same time.
     """
 
-    def __init__(self, max_bytes: int | str, *, at_cap: AtCap = "refuse") -> None:
+    def __init__(
+        self,
+        max_bytes: int | str,
+        *,
+        at_cap: AtCap = "refuse",
+        spill_bytes: int | str | None = None,
+        spill_folder: str | PathLike[str] | None = None,
+    ) -> None:
         """Make a pool without pages.
 
         Args:
             max_bytes: The cap, in bytes or as a text such as `1GiB`.
             at_cap: What happens if a step needs more pages than are free: `"refuse"` raises a
                 CapacityError; `"evict"` takes the pages of the session that was idle longest, which
-                computes its tokens again at its next step.
+                computes its tokens again at its next step; `"spill"` takes them likewise, and
+                writes the rows to a file first, which that step reads.
+            spill_bytes: Most bytes of the files of `"spill"`; needed for it.
+            spill_folder: Where these are, each without a name; the system's folder for temporary
+                files if it is left out.
 
         Raises:
-            InputError: The cap is less than a page, or `at_cap` is unknown.
+            InputError: The cap is less than a page, `at_cap` is unknown, its arguments are missing
+                or not for it, or no file can be made in the folder.
         """
         if at_cap not in get_args(AtCap):
-            raise InputError(f'`at_cap` is {at_cap!r}; it must be "refuse" or "evict".')
-        self._evicts = at_cap == "evict"
+            raise InputError(f'`at_cap` is {at_cap!r}; it must be "refuse", "evict" or "spill".')
+        if (at_cap == "spill") is (spill_bytes is None) or (
+            spill_bytes is None and spill_folder is not None
+        ):
+            raise InputError(
+                f'`at_cap` is {at_cap!r} and `spill_bytes` {spill_bytes!r}; `at_cap="spill"` needs '
+                "the most bytes of its files, and `spill_bytes` and `spill_folder` are for it only."
+            )
+        self._evicts = at_cap != "refuse"
+        self._space = None if spill_bytes is None else _space(spill_bytes, spill_folder)
         self._pages = PagePool(
             parse_bytes(max_bytes, "max_bytes", PAGE) // PAGE, evicts=self._evicts
         )
@@ -53,6 +77,17 @@ class SessionPool:
         """Times that a session lost its pages."""
         return self._pages.evictions
 
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of files with the rows of sessions that have no pages."""
+        return 0 if self._space is None else self._space.used_bytes
+
     def __repr__(self) -> str:
         used, cap = format_bytes(self.used_bytes), format_bytes(self.max_bytes)
         return f"<tightship.SessionPool: {used} of {cap}>"
+
+
+def _space(size_bytes: int | str, folder: str | PathLike[str] | None) -> "SpillSpace":
+    from tightship.model.spilled_rows import SpillSpace  # few pools spill
+
+    return SpillSpace.of(parse_bytes(size_bytes, "spill_bytes", PAGE), folder)

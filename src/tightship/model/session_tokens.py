@@ -1,6 +1,7 @@
 """Tokens of a session: read from what a caller gives, and kept to be computed again."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,6 +9,9 @@ from numpy.typing import ArrayLike
 from tightship.engine.state.decoder import Decoder
 from tightship.errors import InputError
 from tightship.model.feeds import Array
+
+if TYPE_CHECKING:
+    from tightship.model.spilled_rows import SpilledRows
 
 
 def read_tokens(given: ArrayLike, decoder: Decoder, length: int) -> Array:
@@ -54,15 +58,17 @@ class KeptTokens:
     """Tokens of a session that may lose its rows.
 
     Attributes:
-        are_evicted: Whether the rows are lost.
+        are_evicted: Whether the rows are lost, or spilled.
+        spilled: Rows that were spilled, of these tokens or more; None for none.
     """
 
-    __slots__ = ("_parts", "are_evicted")
+    __slots__ = ("_parts", "are_evicted", "spilled")
 
     def __init__(self) -> None:
         """Keep none yet."""
         self._parts: list[Array] = []
         self.are_evicted = False
+        self.spilled: SpilledRows | None = None
 
     def add(self, tokens: Array) -> None:
         """Keep further tokens, `[batch, count, ...]`."""
@@ -82,3 +88,5 @@ class KeptTokens:
     def cut(self, length: int) -> None:
         """Keep the first tokens alone."""
         self._parts = [self.all()[:, :length]] if length else []
+        if not length:
+            self.spilled = None

@@ -24,7 +24,11 @@ class IdleSession:
         return self._state.used_ns
 
     def evict(self) -> bool:
-        """Give all pages back; returns False if the session is in use, or has none."""
+        """Give all pages back; returns False if the session is in use, or has none.
+
+        Raises:
+            CapacityError: The rows were to be spilled and cannot be; the session has its pages.
+        """
         session = self._session()
         if session is None or not self._state.begin():
             return False
@@ -32,6 +36,8 @@ class IdleSession:
             kept = session._kept
             if kept is None or kept.are_evicted or not self._state.length:
                 return False
+            if session._pool is not None and session._pool._space is not None:
+                kept.spilled = session._pool._space.spill(session._rows, self._state.length)
             session._rows.clear(0, self._state.length)
             if session._prefixes is not None:
                 session._prefixes.cut(0)

@@ -79,6 +79,10 @@ class CacheRows:
         axis = self._axes[name]
         return self.arrays[name][(slice(None),) * axis + (slice(start, stop),)]
 
+    def axis(self, name: str) -> int:
+        """Return the axis of a cache's rows."""
+        return self._axes[name]
+
     def reach(self, start: int, stop: int) -> None:
         """Prepare rows `[start, stop)`, of which the first is the first not in use.
 

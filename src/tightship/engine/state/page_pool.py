@@ -19,7 +19,11 @@ class IdleHolder(Protocol):
         """Time or number that grows from one use of any holder to the next."""
 
     def evict(self) -> bool:
-        """Give all pages back; returns False if the holder is in use, or has none."""
+        """Give all pages back; returns False if the holder is in use, or has none.
+
+        Raises:
+            CapacityError: What the holder has cannot be kept elsewhere.
+        """
 
 
 class PagePool:
@@ -66,7 +70,7 @@ class PagePool:
         """Count pages as taken.
 
         Raises:
-            CapacityError: The cap does not hold them.
+            CapacityError: The cap does not hold them, and no holder can do without its own.
         """
         with self._lock:
             while self.used + count > self.cap:
