@@ -126,10 +126,11 @@ def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-def row(name: str, rounds: int, seconds: float) -> dict[str, object]:
+def row(name: str, *, quick: bool) -> dict[str, object]:
     """Measure a model: interleaved rounds, of which the median of each figure is kept."""
     found: dict[str, list[dict[str, float]]] = {}
     served = MODELS[name]()
+    rounds, seconds = (1, 0.2) if quick else (served.rounds, 2.0)
     with tempfile.TemporaryDirectory() as folder:
         asks, close = contenders(Path(folder), served)
         for ask in asks.values():
@@ -145,6 +146,8 @@ def row(name: str, rounds: int, seconds: float) -> dict[str, object]:
         **figures,
         "joined_over_alone": _ratio(found, "joined", "alone"),
         "joined_over_onnxruntime": _ratio(found, "joined", "onnxruntime joined"),
+        "cpu_joined_over_alone": _ratio(found, "alone", "joined", "cpu_ms"),
+        "cpu_joined_over_onnxruntime": _ratio(found, "onnxruntime joined", "joined", "cpu_ms"),
     }
 
 
@@ -152,9 +155,11 @@ def _medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {key: round(median(each[key] for each in rows), 2) for key in rows[0]}
 
 
-def _ratio(found: Mapping[str, Sequence[Mapping[str, float]]], one: str, other: str) -> float:
+def _ratio(
+    found: Mapping[str, Sequence[Mapping[str, float]]], one: str, other: str, key: str = "per_s"
+) -> float:
     pairs = zip(found[one], found[other], strict=True)
-    return round(median(a["per_s"] / b["per_s"] for a, b in pairs), 2)
+    return round(median(a[key] / b[key] for a, b in pairs), 2)
 
 
 def main() -> None:
@@ -164,9 +169,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", choices=MODELS, help="one model; record nothing")
     options = parser.parse_args()
-    rounds, seconds = (1, 0.2) if options.quick else (5, 2.0)
     names = (options.only,) if options.only else tuple(MODELS)
-    rows = [row(name, rounds, seconds) for name in names]
+    rows = [row(name, quick=options.quick) for name in names]
     if options.json:
         print(json.dumps({"rows": rows}))
     else:
