@@ -166,9 +166,9 @@ def _user(name: str) -> int:
 
 
 def _places(where: Listening, driver: Driver) -> str:
-    places = {"http": where.http, "grpc": where.grpc}
+    places, secure = {"http": where.http, "grpc": where.grpc}, where.entry.certificate is not None
     said = [
-        f"{endpoint}://{_bracketed(host_of(place))}:{driver.ports[endpoint]}"
+        f"{endpoint}{'s' * secure}://{_bracketed(host_of(place))}:{driver.ports[endpoint]}"
         for endpoint, place in places.items()
         if place is not None
     ]

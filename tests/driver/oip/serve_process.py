@@ -32,7 +32,8 @@ class Serve:
         places = process.stdout.readline().partition(" at ")[2].split(",")
         self.socket, *others = (each.strip() for each in places)
         named = dict(each.split("://") for each in others)
-        self.http, self.grpc = named.get("http"), named.get("grpc")
+        self.schemes = set(named)
+        self.http, self.grpc = (named.get(each, named.get(f"{each}s")) for each in ("http", "grpc"))
 
     @property
     def http_port(self):

@@ -95,6 +95,10 @@ def _keep(seen, result, error):  # noqa: ARG001  named by the client
     seen.append(error)
 
 
+def test_the_server_says_that_its_addresses_want_tls(secured):
+    assert secured.schemes == {"https", "grpcs"}
+
+
 def test_a_stream_needs_the_token(secured):
     for headers, is_admitted in ((GIVEN, True), (WRONG, False)):
         seen = []
