@@ -93,6 +93,8 @@ def test_a_body_above_the_limit_is_refused(path):
 
 
 def test_what_is_no_model_is_refused(tmp_path):
+    with pytest.raises(InputError, match="Model `neg` is a `list`; give the path"):
+        tightship.serve.asgi({"neg": []})
     with pytest.raises(InputError, match="no models"):
         tightship.serve.asgi({})
     with pytest.raises(TightshipError):

@@ -79,12 +79,18 @@ def asgi(
         allow_client_shm: Whether clients may name shared memory of this user.
 
     Raises:
-        InputError: No model is given.
+        InputError: No model is given, or one is not a path.
         OipError: A model cannot be loaded.
     """
     paths = models if isinstance(models, Mapping) else {Path(fspath(models)).stem: models}
     if not paths:
         raise InputError("`models` names no models; give at least one.")
+    for name, path in paths.items():
+        if not isinstance(path, str | PathLike):
+            raise InputError(
+                f"Model `{name}` is a `{type(path).__name__}`; give the path of its file, which "
+                "the application loads."
+            )
     given: dict[str, Any] = {name: ModelSource(path, shapes) for name, path in paths.items()}
     repository = Repository(lambda: given)
     try:

@@ -91,6 +91,7 @@ const drawHistories = () => {
   if (shown.join("\n") !== [...place.children].map((row) => row.dataset.label).join("\n")) {
     place.replaceChildren(...shown.map(rowOf));
   }
+  at("histories-title").parentElement.hidden = shown.length === 0;  // what is hidden has no size
   const first = samples[0]?.[0] ?? 0, last = latest();
   for (const row of place.children) {
     const rows = histories.get(row.dataset.label) ?? [];
@@ -106,5 +107,4 @@ const drawHistories = () => {
       drawFigure(svg, rows, figure, first, last);
     });
   }
-  at("histories-title").parentElement.hidden = shown.length === 0;
 };
