@@ -45,7 +45,8 @@ inline Four four_sums(const Vector (&from)[kKeysAtOnce]) {
 #endif
 }
 
-/// Queries in rows of whole vectors, `step` elements apart.
+/// Queries in rows of whole vectors, `step` elements apart. Passed by value, in registers: by way
+/// of the stack, attention over many floats took some hundredths longer.
 struct Queries {
     const float *data;
     int64_t step;
@@ -68,8 +69,8 @@ add_products(const Queries &queries, const char *const (&keys)[kKeysAtOnce], int
 /// Computes products of keys with `Count` queries; `scores` of a query are `scores_step` from those
 /// of the one before.
 template <RowType kType, int Count>
-void dots(const Queries &queries, const char *const (&keys)[kKeysAtOnce], int64_t depth,
-          float *scores, int64_t scores_step) {
+void dots(Queries queries, const char *const (&keys)[kKeysAtOnce], int64_t depth, float *scores,
+          int64_t scores_step) {
     Vector sums[Count][kKeysAtOnce] = {};
     int64_t index = 0;
     for (; index + kWidth <= depth; index += kWidth)
@@ -90,7 +91,7 @@ void dots(const Queries &queries, const char *const (&keys)[kKeysAtOnce], int64_
 /// Computes products of one key of floats with `Count` queries. Memory delivers such rows one after
 /// the other faster than four beside each other, and takes longer than their products.
 template <int Count>
-void float_dots(const Queries &queries, const char *key, int64_t depth, float *scores,
+void float_dots(Queries queries, const char *key, int64_t depth, float *scores,
                 int64_t scores_step) {
     Vector sums[Count] = {};
     for (int64_t index = 0; index < depth; index += kWidth) {
@@ -104,7 +105,7 @@ void float_dots(const Queries &queries, const char *key, int64_t depth, float *s
         scores[row * scores_step] = sum_of(sums[row]);
 }
 
-using FloatDots = void (*)(const Queries &, const char *, int64_t, float *, int64_t);
+using FloatDots = void (*)(Queries, const char *, int64_t, float *, int64_t);
 
 /// Returns the function for up to four queries.
 inline FloatDots float_dots_of(int64_t rows) {
@@ -112,8 +113,7 @@ inline FloatDots float_dots_of(int64_t rows) {
     return kDots[rows - 1];
 }
 
-using Dots = void (*)(const Queries &, const char *const (&)[kKeysAtOnce], int64_t, float *,
-                      int64_t);
+using Dots = void (*)(Queries, const char *const (&)[kKeysAtOnce], int64_t, float *, int64_t);
 
 template <RowType kType> Dots dots_of(int64_t rows) {
     constexpr Dots kDots[] = {dots<kType, 1>, dots<kType, 2>, dots<kType, 3>,
