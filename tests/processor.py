@@ -4,7 +4,7 @@ import pytest
 
 from tightship import _core
 from tightship.engine.library import open_library
-from tightship.engine.lower.steps.layouts import AVX512
+from tightship.engine.lower.steps.layouts import AVX2, AVX512
 
 VNNI = 0x40
 """Bit of `onednn_cpu_isa` for sums of four products of bytes that do not saturate."""
@@ -24,4 +24,5 @@ HAS_VNNI = _has(AVX512 | VNNI)
 """Convolutions of integers are exact; without it, sums of two products saturate at 16 bits."""
 PRODUCT = "onednn" if HAS_AVX512 else "numpy"
 """Tier that runs products of computed matrices; by a constant one oneDNN always does."""
+needs_avx2 = pytest.mark.skipif(not _has(AVX2), reason="needs AVX2")
 needs_avx512 = pytest.mark.skipif(not HAS_AVX512, reason="needs AVX-512")

@@ -1709,9 +1709,9 @@ class NativeKernel:
         """
 
     @staticmethod
-    def winograd(batch_channels_outputs: Sequence[int], sizes: Sequence[Sequence[int]], strides: tuple[Sequence[int], Sequence[int]], at_once: Sequence[int], swishes: bool, limits: tuple[float, float], has_bias: bool, has_addend: bool) -> NativeKernel:
+    def winograd(batch_channels_outputs: Sequence[int], sizes: Sequence[Sequence[int]], strides: tuple[Sequence[int], Sequence[int]], at_once: Sequence[int], swishes: bool, limits: tuple[float, float], has_bias: bool, has_addend: bool, lanes: int = 16) -> NativeKernel:
         """
-        Make a convolution of 3x3 by Winograd's algorithm. Operands: source, weights[, bias][, addend], target, scratch. `sizes`: source, target, pads before. `strides`: of source and target in elements, for image, row, pixel, 16 channels. `at_once`: most tiles, and channels of weights, that are transformed at once. `swishes`: whether results are a Swish; `limits` clamp results without one.
+        Make a convolution of 3x3 by Winograd's algorithm. Operands: source, weights[, bias][, addend], target, scratch. `sizes`: source, target, pads before. `strides`: of source and target in elements, for image, row, pixel, 16 channels. `at_once`: most tiles, and channels of weights, that are transformed at once. `swishes`: whether results are a Swish; `limits` clamp results without one. `lanes`: most floats of a vector, for tests.
         """
 
     class BlockFormat:

@@ -43,13 +43,23 @@ int64_t ceiling(int64_t count, int64_t size) {
     return (count + size - 1) / size;
 }
 
+template <class Loop> Loop *narrow(const WinogradShape &shape, Loop *avx2, Loop *portable) {
+    return shape.lanes < 8 ? portable : avx2;
+}
+
 class Winograd : public Kernel {
   public:
     Winograd(const WinogradShape &shape, bool has_bias, bool has_addend)
         : shape_(shape), has_bias_(has_bias), has_addend_(has_addend),
-          gather_(for_this_cpu(avx512::gather_tiles, avx2::gather_tiles, portable::gather_tiles)),
-          compute_(
-              for_this_cpu(avx512::compute_tiles, avx2::compute_tiles, portable::compute_tiles)) {
+          gather_(for_this_cpu(
+              shape.lanes < 16 ? narrow(shape, avx2::gather_tiles, portable::gather_tiles)
+                               : avx512::gather_tiles,
+              narrow(shape, avx2::gather_tiles, portable::gather_tiles), portable::gather_tiles)),
+          compute_(for_this_cpu(shape.lanes < 16
+                                    ? narrow(shape, avx2::compute_tiles, portable::compute_tiles)
+                                    : avx512::compute_tiles,
+                                narrow(shape, avx2::compute_tiles, portable::compute_tiles),
+                                portable::compute_tiles)) {
         tiles_ = counted({shape.batch, ceiling(shape.target[0], kWinogradTile),
                           ceiling(shape.target[1], kWinogradTile)});
         const int64_t fit = kTransformed / (kWinogradPlaces * shape.channels) / kRows * kRows;

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tightship
-from tests.processor import needs_avx512
+from tests.engine.test_native import run_kernel
+from tests.processor import needs_avx2
 from tests.zoo.arena import LARGE, poison
 from tests.zoo.net import Case, Net
 from tests.zoo.open_lengths import opened
@@ -16,7 +17,7 @@ from tests.zoo.unet import unet
 from tests.zoo.yolo import yolo
 from tightship._core import NativeKernel
 
-pytestmark = needs_avx512
+pytestmark = needs_avx2
 WINDOW = (3, 3)
 WIDE = 1 << 21
 SAME = {"pads": [1, 1, 1, 1]}
@@ -146,6 +147,32 @@ def test_errors_are_below_a_hundred_thousandth_of_the_largest_result() -> None:
         assert "winograd" in kernels(model)
         *_, result = model.run(case.feeds).values()
     assert np.abs(result[0] - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize(("outputs", "threads"), [(32, 1), (48, 2), (80, 3)])
+def test_vectors_of_all_widths_compute_the_same(lanes: int, outputs: int, threads: int) -> None:
+    rng = np.random.default_rng(outputs)
+    image = rng.standard_normal((2, 9, 14, 48)).astype(np.float32)
+    weights = (rng.standard_normal((outputs // 16, 9, 48, 16)) / 20).astype(np.float32)
+    bias = rng.standard_normal(outputs).astype(np.float32)
+    addend = rng.standard_normal((2, 9, 14, outputs)).astype(np.float32)
+    sizes = [[9, 14], [9, 14], [1, 1]]
+    strides = tuple([9 * 14 * count, 14 * count, count, 16] for count in (48, outputs))
+    kernel = NativeKernel.winograd(
+        [2, 48, outputs], sizes, strides, [14, 32], True, (0.0, 0.0), True, True, lanes
+    )
+    target = np.full(addend.shape, np.nan, np.float32)
+    scratch = np.full(kernel.scratch_bytes(threads) // 4, np.nan, np.float32)
+    run_kernel(kernel, image, weights, bias, addend, target, scratch, threads=threads)
+    padded = np.pad(image.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    taps = weights.transpose(1, 2, 0, 3).reshape(9, 48, outputs).astype(np.float64)
+    total = bias + addend.astype(np.float64)
+    for tap in range(9):
+        y, x = divmod(tap, 3)
+        total = total + padded[:, y : y + 9, x : x + 14] @ taps[tap]
+    wanted = total / (1 + np.exp(-total))
+    np.testing.assert_allclose(target, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("batches", [(1, 2, 9), (9, 1, 2)])

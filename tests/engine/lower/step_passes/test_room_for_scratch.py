@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.engine.lower.native.test_winograd import CASES
-from tests.processor import needs_avx512
+from tests.processor import needs_avx2
 from tightship.engine.library import open_library
 from tightship.engine.lower.selection import lower
 from tightship.engine.lower.step_passes.elide_concat import live_bytes
@@ -13,7 +13,7 @@ from tightship.engine.lower.step_passes.room_for_scratch import room_for_scratch
 from tightship.engine.program.program import Lowered
 from tightship.frontend.onnx import read_bytes
 
-pytestmark = needs_avx512
+pytestmark = needs_avx2
 
 
 def with_scratch(lowered: Lowered, size: int) -> Lowered:

@@ -21,10 +21,11 @@ struct WinogradShape {
     int64_t depth;         ///< channels whose weights are transformed at once
     bool swishes;          ///< whether results are x / (1 + e^-x)
     float low, high;       ///< clamp results without a Swish
+    int64_t lanes;         ///< floats of a vector, at most
 };
 
 /// Makes `clamp(convolution + bias + addend, low, high)`, or a Swish of the sum, in a quarter of
-/// the multiplications. Operands: source, weights, bias[, addend], target, scratch.
+/// the multiplications. Operands: source, weights[, bias][, addend], target, scratch.
 ///
 /// Weights are [outputs / 16][taps][channels][16]; each run transforms them, for some tens of tiles
 /// of 4x4 results at once, so that no second form of them is kept. The addend lies as the target,

@@ -185,8 +185,8 @@ def with_bias(builder: Builder, node: Node, columns: int) -> tuple[Node, str]:
     return take_bias(builder, node, columns)
 
 
-def is_covered(builder: Builder, node: Node) -> bool:
-    """Whether the node is a float32 product by constants, on a processor with AVX-512."""
+def is_covered(builder: Builder, node: Node, isa: int = AVX512) -> bool:
+    """Whether the node is a float32 product by constants, and the processor has `isa`."""
     names = [name for name in (*node.reads, *node.writes) if name]
     values = [builder.value(name) for name in names]
     return (
@@ -194,7 +194,7 @@ def is_covered(builder: Builder, node: Node) -> bool:
         and all(builder.constant(name) is not None for name in node.inputs[1:] if name)
         and not isinstance(builder.constant(node.inputs[1]), Widened)
         and all(builder.home_is_planned(name) for name in node.reads)
-        and bool(_core.onednn_cpu_isa() & AVX512)
+        and bool(_core.onednn_cpu_isa() & isa)
     )
 
 

@@ -19,6 +19,7 @@ from tightship.engine.lower.steps.images import (
     image_source,
     image_strides,
 )
+from tightship.engine.lower.steps.layouts import AVX2
 from tightship.engine.lower.steps.window import window_of
 from tightship.graph import Node, element_count
 
@@ -95,7 +96,7 @@ def winograd(builder: Builder, node: Node) -> bool:
     """Emit a convolution, if the algorithm makes it faster and the plan no larger."""
     if not builder.options.winograd or node.operator != "Conv" or node.domain:
         return False
-    found = _convolution(builder, node) if is_covered(builder, node) else None
+    found = _convolution(builder, node) if is_covered(builder, node, AVX2) else None
     if found is None or not _is_chosen(builder, node, found):
         return False
     at_once = found.at_once(builder.options.scratch_room.get(node.name), builder.threads)

@@ -6,6 +6,8 @@ from tightship._core import MemoryDesc, OneDnnError, onednn_cpu_isa
 from tightship.engine.program.program import Operand
 from tightship.graph import DType, size_bytes
 
+AVX2 = 0x4
+"""Bit of `onednn_cpu_isa` for AVX2."""
 AVX512 = 0x20
 """Bit of `onednn_cpu_isa` for AVX-512."""
 AMX = 0xE00
