@@ -48,7 +48,7 @@ def _verdict(concurrency: Concurrency) -> list[str]:
     if bound is not None and passed:
         lines.append(f"passed over: {passed[-1].name}, above the bound of {format_bytes(bound)}")
     speed = concurrency.speedup_of(concurrency.plan)
-    lines.append(f"speed is by operations, over one worker; at most {speed:.2f}")
+    lines.append("speed is an estimate by operations, over one worker")
     if speed < MOST * concurrency.workers:
         lines.append(
             f"`--threads {concurrency.workers}` splits each step instead and may be faster: "
