@@ -86,7 +86,7 @@ class _Side:
         rows = [row - least for row in rows]
         widths = [sizes[node][0] for node in nodes]
         inner = [(a, b) for a, b in edges if chosen[a] and chosen[b]]
-        links, bends = [], dict[Edge, list[int]]()
+        links, bends = list[Edge](), dict[Edge, list[int]]()
         left = BENDS_MAX
         for a, b in sorted(inner, key=lambda e: abs(ranks[e[1]] - ranks[e[0]])):
             start, stop = rows[number[a]], rows[number[b]]

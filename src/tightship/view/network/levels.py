@@ -106,9 +106,9 @@ class _Making:
             value = network.main_value(item)
             return Box(network.values[value].name, item, values=(value,))
         step = network.steps[item]
-        written = network.writes[item]
-        name = network.values[written[0]].name if written else ""
-        return Box(step.operator, item, values=written, is_backward=self.is_backward[item],
+        outputs = network.writes[item]
+        name = network.values[outputs[0]].name if outputs else ""
+        return Box(step.operator, item, values=outputs, is_backward=self.is_backward[item],
                    steps=(item,), detail=name)  # fmt: skip
 
     def _passing(

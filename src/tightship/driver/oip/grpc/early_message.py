@@ -32,10 +32,11 @@ def receive(messages: Iterator[bytes], arrived: Arrived) -> bool:
     Returns:
         False if a thread has to ask the iterator instead.
     """
-    call, state = getattr(messages, "_call", None), getattr(messages, "_state", None)
-    reading = getattr(_server, "_receive_message", None)
-    is_active = getattr(_server, "_is_rpc_state_active", None)
-    token = getattr(_server, "_RECEIVE_MESSAGE_TOKEN", None)
+    call: Any = getattr(messages, "_call", None)
+    state: Any = getattr(messages, "_state", None)
+    reading: Any = getattr(_server, "_receive_message", None)
+    is_active: Any = getattr(_server, "_is_rpc_state_active", None)
+    token: Any = getattr(_server, "_RECEIVE_MESSAGE_TOKEN", None)
     known = call, state, reading, is_active, token, ReceiveMessageOperation
     if any(each is None for each in known):
         return False

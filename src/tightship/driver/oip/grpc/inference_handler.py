@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import grpc
 
@@ -29,7 +30,7 @@ GoOn = Callable[[], None]
 """Has a call go on elsewhere."""
 Step = Callable[[], GoOn | None]
 """Part of a call, the last one if it returns nothing."""
-Context = grpc.ServicerContext
+Context: TypeAlias = grpc.ServicerContext
 
 
 @dataclass(slots=True)
