@@ -232,5 +232,5 @@ def test_a_model_without_caches_is_refused() -> None:
 def test_a_prepared_file_is_refused_with_the_reason(tmp_path: Path) -> None:
     data = decoders.gpt2()
     tightship.prepare(data, tmp_path / "decoder.tship")
-    with pytest.raises(tightship.InputError, match="prepared file, which has no names"):
+    with pytest.raises(tightship.InputError, match="programs for its own sessions only"):
         session_planner(tmp_path / "decoder.tship", None, Settings())

@@ -165,13 +165,19 @@ def _check_named(stored: StoredModel, inputs: Sequence[str], named: Mapping[str,
     if not named:
         return
     name = next(iter(named))
+    known = lengths_of(stored.dimensions, stored.keys[0]) if stored.dimensions is not None else {}
+    for taken in inputs:
+        if taken in named and taken not in known:
+            raise InputError(
+                f"Input `{taken}` was given the shape {named[taken]}; a shape is a list of whole "
+                f"numbers, `[{named[taken]}]`, and no dimension has that name."
+            )
     if stored.dimensions is None:
         raise InputError(
             f"Unknown input `{name}`; the inputs are {', '.join(inputs)}. `{stored.path}` has no "
             "names of dimensions, because an earlier version wrote it: give shapes by input, or "
             f"prepare it again, `{stored.command(stored.keys)}`, to give lengths by name."
         )
-    known = lengths_of(stored.dimensions, stored.keys[0])
     for name in named:
         if name not in known:
             dimensions = ", ".join(known) or "none"

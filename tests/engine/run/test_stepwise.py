@@ -215,7 +215,7 @@ def test_alternating_models_make_no_pools_once_each_has_run(grouping):
     cache, host = cache_of(), HostResource()
     runners = [Runner(static_graph(name), cache, Pattern(grouping=grouping), host) for name in FIVE]
     wanted = [runner() for runner in runners]
-    for runner in reversed(runners):  # a larger pool takes the place of a smaller one
+    for runner in (*reversed(runners), *runners):  # larger pools take the place of smaller ones
         runner()
     before = cache.pools.statistics()
     for _ in range(10):

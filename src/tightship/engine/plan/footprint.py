@@ -17,6 +17,7 @@ from tightship.engine.program.program import (
     PackedWeight,
     PrimitiveWork,
     ReferenceWork,
+    Space,
 )
 from tightship.graph import element_count, size_bytes
 
@@ -115,7 +116,8 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
     if any(isinstance(step.work, ReferenceWork) for step in lowered.steps):
         program += REFERENCE_BYTES
     resident = FRONTEND_BYTES + program + code + (ONEDNN_BYTES if work else 0)
-    reserved = HEAP_BYTES + program + _reserved_bytes(work) + _blas_bytes(lowered)
+    generated = _reserved_bytes(work) + _reordering_bytes(lowered)
+    reserved = HEAP_BYTES + program + generated + _blas_bytes(lowered)
     return max(resident, reserved) + _thread_bytes(lowered) + _beyond_arena(lowered)
 
 
@@ -218,6 +220,23 @@ def _reserved_bytes(work: Sequence[PrimitiveWork]) -> int:
     if not work or seals_code():
         return _code_bytes(work)
     return int(sum(_kernel_count(primitive) for primitive in _distinct(work)) * KERNEL_BYTES)
+
+
+def _reordering_bytes(lowered: Lowered) -> int:
+    """Estimate the bytes reserved for kernels that pack the weights of native steps.
+
+    Those that pack the weights of primitives are in the averages of `KERNELS`.
+    """
+    if not any(isinstance(step.work, PrimitiveWork) for step in lowered.steps) or seals_code():
+        return 0
+    packed = {
+        tuple(operand.shape)
+        for step in lowered.steps
+        if isinstance(step.work, NativeWork)
+        for operand in step.reads
+        if operand.space is Space.WEIGHTS and operand.desc and not operand.desc.is_plain
+    }
+    return len(packed) * KERNEL_BYTES
 
 
 def _distinct(work: Sequence[PrimitiveWork]) -> Collection[PrimitiveWork]:
