@@ -40,7 +40,7 @@ PREPARED = {
     "engine.weights": "allocation weight_store",
     "graph": "layout mapped_file optimizer texts",
     "loading": "entry preparing restoring",
-    "model": "feeds loaded session_opener",
+    "model": "feeds loaded row_blocks session_opener",
     "planner": "plan problem schedule schedule_plan verify",
     "training": "train",
 }

@@ -15,9 +15,10 @@ using onednn::Dims;
 using onednn::Library;
 using onednn::MemoryDesc;
 
-enum class Form : uint8_t { kNull, kAny, kStrides, kTag, kPart };
+enum class Form : uint8_t { kNull, kAny, kStrides, kTag, kPart, kReshaped };
 
 constexpr size_t kAxesMax = DNNL_MAX_NDIMS;
+constexpr size_t kImageAxes = 5;
 constexpr int64_t kBytesMax = int64_t{1} << 46;
 constexpr int64_t kItemBytesMax = 8;
 
@@ -111,10 +112,8 @@ bool encode_strides(Writer &writer, const MemoryDesc &desc, const Dims &dims) {
     return true;
 }
 
-/// Writes a layout that is not a part; returns false, writing nothing, if it has no form.
-bool encode_whole(Writer &writer, const MemoryDesc &desc, const Dims &dims) {
-    if (desc.is_plain())
-        return encode_strides(writer, desc, dims);
+/// Writes a layout that has a tag; returns false, writing nothing, if it has none.
+bool encode_tagged(Writer &writer, const MemoryDesc &desc, const Dims &dims) {
     const int tag = tag_of(desc, dims);
     if (tag == 0)
         return false;
@@ -123,6 +122,31 @@ bool encode_whole(Writer &writer, const MemoryDesc &desc, const Dims &dims) {
     recipe::encode(writer, dims);
     recipe::encode(writer, static_cast<uint32_t>(tag));
     return true;
+}
+
+/// Writes a layout without tag as one with a tag that has more axes, of length 1, as channels in
+/// blocks have once an image of one pixel is a row; returns false if there is none.
+bool encode_reshaped(Writer &writer, const MemoryDesc &desc) {
+    for (Dims wider = desc.dims(); wider.size() < kImageAxes;) {
+        wider.push_back(1);
+        Writer whole;
+        if (!encode_tagged(whole, desc.reshaped(wider), wider))
+            continue;
+        recipe::encode(writer, static_cast<uint8_t>(Form::kReshaped));
+        const std::string bytes = whole.take();
+        writer.put(bytes.data(), bytes.size());
+        recipe::encode(writer, desc.dims());
+        return true;
+    }
+    return false;
+}
+
+/// Writes a layout that is not a part; returns false, writing nothing, if it has no form.
+bool encode_whole(Writer &writer, const MemoryDesc &desc, const Dims &dims) {
+    if (desc.is_plain())
+        return encode_strides(writer, desc, dims);
+    return encode_tagged(writer, desc, dims) ||
+           (dims == desc.dims() && desc.offset_bytes() == 0 && encode_reshaped(writer, desc));
 }
 
 /// Encodes a layout; empty if it cannot be encoded.
@@ -140,6 +164,28 @@ std::string layout_bytes(const MemoryDesc &desc) {
     recipe::encode(writer, desc.dims());
     recipe::encode(writer, whole.starts);
     return writer.take();
+}
+
+MemoryDesc decode_tagged(Reader &reader, dnnl_data_type_t dtype, const Dims &dims) {
+    const auto tag = recipe::decode<uint32_t>(reader);
+    if (tag <= dnnl_format_tag_any || tag >= dnnl_format_tag_last)
+        throw Error("A recipe has a layout of no known form.");
+    auto desc = tagged(dims, dtype, static_cast<int>(tag));
+    if (!desc)
+        throw Error("A recipe has a layout that oneDNN refuses.");
+    return std::move(*desc);
+}
+
+MemoryDesc decode_reshaped(Reader &reader) {
+    if (static_cast<Form>(recipe::decode<uint8_t>(reader)) != Form::kTag)
+        throw Error("A recipe has a layout of no known form.");
+    const dnnl_data_type_t dtype = checked_dtype(recipe::decode<uint8_t>(reader));
+    const auto wider = recipe::decode<Dims>(reader);
+    check_dims(wider);
+    const MemoryDesc whole = decode_tagged(reader, dtype, wider);
+    const auto dims = recipe::decode<Dims>(reader);
+    check_dims(dims);
+    return whole.reshaped(dims);
 }
 
 MemoryDesc decode_part(Reader &reader) {
@@ -182,6 +228,8 @@ MemoryDesc Codec<MemoryDesc>::decode(Reader &reader) {
         return {};
     if (form == Form::kPart)
         return decode_part(reader);
+    if (form == Form::kReshaped)
+        return decode_reshaped(reader);
     const dnnl_data_type_t dtype = checked_dtype(recipe::decode<uint8_t>(reader));
     const auto dims = recipe::decode<Dims>(reader);
     check_dims(dims);
@@ -192,13 +240,9 @@ MemoryDesc Codec<MemoryDesc>::decode(Reader &reader) {
         check_strides(dims, strides);
         return MemoryDesc(dims, dtype, strides);
     }
-    const auto tag = recipe::decode<uint32_t>(reader);
-    if (form != Form::kTag || tag <= dnnl_format_tag_any || tag >= dnnl_format_tag_last)
+    if (form != Form::kTag)
         throw Error("A recipe has a layout of no known form.");
-    auto desc = tagged(dims, dtype, static_cast<int>(tag));
-    if (!desc)
-        throw Error("A recipe has a layout that oneDNN refuses.");
-    return std::move(*desc);
+    return decode_tagged(reader, dtype, dims);
 }
 
 void Codec<Attributes>::encode(Writer &writer, const Attributes &attributes) {

@@ -240,7 +240,7 @@ PATTERNS: Mapping[str, str] = {
     " engine/lower/native/streamed engine/lower/onednn/elementwise engine/lower/selection"
     " engine/lower/replay engine/lower/steps/cost engine/lower/steps/alike_layers"
     " frontend/onnx/layers",
-    "where operands have their dimensions": "cost/operations engine/plan/ordered_program"
+    "where operands have their dimensions": "cost/operations engine/plan/step_operations"
     " graph/recurrent_shapes engine/run/profile",
     "which elements stay zero, or finite, where rows are not in use": "engine/state/rules",
     "inputs that can be weights": "graph/backward/differentiate",

@@ -17,7 +17,6 @@ constexpr int64_t kRows = 14;            ///< tiles that are multiplied at once
 constexpr int64_t kTilesMin = 2 * kRows; ///< tiles at once, unless fewer are asked for
 /// Floats of transformed tiles that are kept at once, to stay near the processor.
 constexpr int64_t kTransformed = int64_t{3} << 17;
-constexpr int64_t kChunksOfThread = 2; ///< least chunks of tiles by which threads share the work
 
 /// Throws std::invalid_argument if loops would divide by zero, or leave their scratch.
 void check(const WinogradShape &shape) {
@@ -63,14 +62,13 @@ class Winograd : public Kernel {
         tiles_ = counted({shape.batch, ceiling(shape.target[0], kWinogradTile),
                           ceiling(shape.target[1], kWinogradTile)});
         const int64_t fit = kTransformed / (kWinogradPlaces * shape.channels) / kRows * kRows;
-        chunks_ = ceiling(tiles_, std::min(std::max(fit, kTilesMin), shape.tiles_at_once));
-        at_once_ = ceiling(tiles_, chunks_);
+        most_ = std::min(std::max(fit, kTilesMin), shape.tiles_at_once);
     }
 
     int64_t scratch_bytes(int threads) const override {
-        const int64_t tickets = tickets_of(threads);
-        const int64_t gathered = by_chunks(threads) ? tickets : 1;
-        return (gathered * tile_floats() + tickets * own_floats()) * kFloat;
+        const Split split = split_among(threads);
+        const int64_t gathered = split.by_chunks ? split.tickets : 1;
+        return (gathered * tile_floats(split) + split.tickets * own_floats(split)) * kFloat;
     }
 
     void run(std::span<char *const> operands, int threads) const override {
@@ -85,32 +83,35 @@ class Winograd : public Kernel {
         task.bias = take(has_bias_);
         task.addend = take(has_addend_);
         task.target = take(true);
-        task.tiles_at_once = at_once_;
         float *scratch = reinterpret_cast<float *>(operands.back());
-        const int64_t tickets = tickets_of(threads);
-        if (by_chunks(threads)) {
-            parallel_for(threads, chunks_, chunks_ / tickets, [&](int64_t begin, int64_t end) {
-                const int64_t ticket = (begin * tickets + chunks_ - 1) / chunks_;
-                const WinogradScratch own = scratch_of(scratch, tickets, ticket);
-                for (int64_t chunk = begin; chunk < end; ++chunk) {
-                    gather_(task, part(chunk), 0, shape_.channels, own.tiles);
-                    compute_(task, part(chunk), 0, blocks(), own);
-                }
-            });
+        const Split split = split_among(threads);
+        task.tiles_at_once = split.at_once;
+        const int64_t tickets = split.tickets;
+        if (split.by_chunks) {
+            parallel_for(threads, split.chunks, split.chunks / tickets,
+                         [&](int64_t begin, int64_t end) {
+                             const WinogradScratch own = scratch_of(
+                                 split, scratch, tickets, ticket_of(begin, tickets, split.chunks));
+                             for (int64_t chunk = begin; chunk < end; ++chunk) {
+                                 gather_(task, part(split, chunk), 0, shape_.channels, own.tiles);
+                                 compute_(task, part(split, chunk), 0, blocks(), own);
+                             }
+                         });
             return;
         }
         const int64_t groups = shape_.channels / kBlock;
-        for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
+        for (int64_t chunk = 0; chunk < split.chunks; ++chunk) {
+            const WinogradPart tiles = part(split, chunk);
             parallel_for(threads, groups, groups / std::min<int64_t>(threads, groups),
                          [&](int64_t begin, int64_t end) {
-                             gather_(task, part(chunk), begin * kBlock, end * kBlock, scratch);
+                             gather_(task, tiles, begin * kBlock, end * kBlock, scratch);
                          });
             parallel_for(threads, blocks(), blocks() / tickets, [&](int64_t begin, int64_t end) {
-                const int64_t ticket = (begin * tickets + blocks() - 1) / blocks();
-                WinogradScratch own = scratch_of(scratch, 1, 0);
-                own.weights += ticket * own_floats();
-                own.products += ticket * own_floats();
-                compute_(task, part(chunk), begin, end, own);
+                WinogradScratch own = scratch_of(split, scratch, 1, 0);
+                const int64_t before = ticket_of(begin, tickets, blocks()) * own_floats(split);
+                own.weights += before;
+                own.products += before;
+                compute_(task, tiles, begin, end, own);
             });
         }
     }
@@ -128,37 +129,57 @@ class Winograd : public Kernel {
     }
 
   private:
+    /// Division of the work: chunks of tiles, and whether threads share out these, rather than the
+    /// outputs of each chunk.
+    struct Split {
+        int64_t at_once, chunks, tickets;
+        bool by_chunks;
+    };
+
     int64_t blocks() const { return ceiling(shape_.outputs, kWinogradBlock); }
 
-    /// Returns whether threads share out chunks of tiles, rather than the outputs of each chunk.
-    bool by_chunks(int threads) const {
-        return threads == 1 || chunks_ >= kChunksOfThread * threads;
+    /// Divides the work. Threads share out chunks if each is large enough to transform weights for,
+    /// or if there are more of them than blocks of outputs.
+    Split split_among(int threads) const {
+        const int64_t rounds = ceiling(ceiling(tiles_, most_), threads);
+        const int64_t even = ceiling(tiles_, rounds * threads);
+        const int64_t by_outputs = std::min<int64_t>(threads, blocks());
+        if (threads == 1 || even >= kTilesMin ||
+            std::min<int64_t>(threads, ceiling(tiles_, kRows)) > by_outputs) {
+            const int64_t at_once = std::min(std::max(even, std::min(kRows, tiles_ / 2)), most_);
+            const int64_t chunks = ceiling(tiles_, at_once);
+            return {at_once, chunks, std::min<int64_t>(threads, chunks), true};
+        }
+        const int64_t chunks = ceiling(tiles_, most_);
+        return {ceiling(tiles_, chunks), chunks, by_outputs, false};
     }
 
-    int64_t tickets_of(int threads) const {
-        return std::min<int64_t>(threads, by_chunks(threads) ? chunks_ : blocks());
+    static int64_t ticket_of(int64_t begin, int64_t tickets, int64_t count) {
+        return (begin * tickets + count - 1) / count;
     }
 
-    WinogradPart part(int64_t chunk) const {
-        return {chunk * at_once_, std::min((chunk + 1) * at_once_, tiles_)};
+    WinogradPart part(const Split &split, int64_t chunk) const {
+        return {chunk * split.at_once, std::min((chunk + 1) * split.at_once, tiles_)};
     }
 
-    int64_t tile_floats() const {
-        return kWinogradPlaces * (at_once_ * shape_.channels + kWinogradBetween);
+    int64_t tile_floats(const Split &split) const {
+        return kWinogradPlaces * (split.at_once * shape_.channels + kWinogradBetween);
     }
 
     int64_t weight_floats() const {
         return kWinogradPlaces * (shape_.depth * kWinogradBlock + kWinogradBetween);
     }
 
-    int64_t own_floats() const {
-        return weight_floats() + kWinogradPlaces * (at_once_ * kWinogradBlock + kWinogradBetween);
+    int64_t own_floats(const Split &split) const {
+        return weight_floats() +
+               kWinogradPlaces * (split.at_once * kWinogradBlock + kWinogradBetween);
     }
 
     /// Returns a thread's scratch behind the transformed tiles of all threads.
-    WinogradScratch scratch_of(float *scratch, int64_t tickets, int64_t ticket) const {
-        float *own = scratch + tickets * tile_floats() + ticket * own_floats();
-        return {scratch + ticket * tile_floats(), own, own + weight_floats()};
+    WinogradScratch scratch_of(const Split &split, float *scratch, int64_t tickets,
+                               int64_t ticket) const {
+        float *own = scratch + tickets * tile_floats(split) + ticket * own_floats(split);
+        return {scratch + ticket * tile_floats(split), own, own + weight_floats()};
     }
 
     static Reach image(const std::array<int64_t, 2> &size, const ImageStrides &strides,
@@ -180,7 +201,7 @@ class Winograd : public Kernel {
     bool has_bias_, has_addend_;
     WinogradGather gather_;
     WinogradCompute compute_;
-    int64_t tiles_, chunks_, at_once_;
+    int64_t tiles_, most_; ///< in all, and at most at once
 };
 
 } // namespace

@@ -225,7 +225,8 @@ def _reserved_bytes(work: Sequence[PrimitiveWork]) -> int:
 def _reordering_bytes(lowered: Lowered) -> int:
     """Estimate the bytes reserved for kernels that pack the weights of native steps.
 
-    Those that pack the weights of primitives are in the averages of `KERNELS`.
+    Those that pack the weights of primitives are in the averages of `KERNELS`. A weight takes a
+    kernel for whole pieces of it and one for the rest.
     """
     if not any(isinstance(step.work, PrimitiveWork) for step in lowered.steps) or seals_code():
         return 0
@@ -236,7 +237,7 @@ def _reordering_bytes(lowered: Lowered) -> int:
         for operand in step.reads
         if operand.space is Space.WEIGHTS and operand.desc and not operand.desc.is_plain
     }
-    return len(packed) * KERNEL_BYTES
+    return 2 * len(packed) * KERNEL_BYTES
 
 
 def _distinct(work: Sequence[PrimitiveWork]) -> Collection[PrimitiveWork]:

@@ -89,7 +89,7 @@ def test_a_convolution_is_what_onnxruntime_computes(name: str) -> None:
         assert_near(model.run(case.feeds), results, tolerance=1e-5)
 
 
-@pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.parametrize("threads", [2, 3, 7, 16])
 @pytest.mark.parametrize("name", ["an addend", "half a block of outputs", "of batch 3"])
 def test_threads_do_not_change_a_bit(name: str, threads: int) -> None:
     case = CASES[name]()
