@@ -1,4 +1,5 @@
 #include "tightship/kernels/convolution/depthwise.hpp"
+#include "image_strides.hpp"
 #include "recorded.hpp"
 
 #include <nanobind/stl/array.h>
@@ -15,11 +16,6 @@ namespace tightship::bind {
 namespace {
 
 using Pair = std::array<int64_t, 2>;
-using Strides = std::array<int64_t, 4>;
-
-kernels::ImageStrides strides_of(const Strides &strides) {
-    return {strides[0], strides[1], strides[2], strides[3]};
-}
 
 std::shared_ptr<const Kernel> depthwise(const Pair &counts, const std::array<Pair, 6> &sizes,
                                         const std::pair<Strides, Strides> &strides,
@@ -27,8 +23,8 @@ std::shared_ptr<const Kernel> depthwise(const Pair &counts, const std::array<Pai
                                         const std::pair<float, float> &limits, bool has_means) {
     const auto &[source, target, kernel, steps, dilations, pads] = sizes;
     return kernels::depthwise({counts[0], counts[1], source, target, kernel, steps, dilations, pads,
-                               strides_of(strides.first), strides_of(strides.second), swishes.first,
-                               swishes.second, limits.first, limits.second},
+                               image_strides(strides.first), image_strides(strides.second),
+                               swishes.first, swishes.second, limits.first, limits.second},
                               has_means);
 }
 

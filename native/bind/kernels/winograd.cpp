@@ -1,4 +1,5 @@
 #include "tightship/kernels/convolution/winograd.hpp"
+#include "image_strides.hpp"
 #include "recorded.hpp"
 
 #include <nanobind/stl/array.h>
@@ -15,11 +16,6 @@ namespace tightship::bind {
 namespace {
 
 using Pair = std::array<int64_t, 2>;
-using Strides = std::array<int64_t, 4>;
-
-kernels::ImageStrides image_strides(const Strides &strides) {
-    return {strides[0], strides[1], strides[2], strides[3]};
-}
 
 std::shared_ptr<const Kernel>
 winograd(const std::array<int64_t, 3> &counts, const std::array<Pair, 3> &sizes,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tightship.resource import SharedArenaPool
 
 PREPARED = "is for a model that is not prepared, as a prepared one has its plan; leave it out"
-"""Reason against arguments that prepared models do not take."""
+"""Why prepared models refuse some arguments."""
 ARENAS_MAX = 64
 """Arenas that a model may have at once if no limit allows fewer."""
 
@@ -68,9 +68,10 @@ def plan(
         threads: Threads of each kernel, on which the plan depends; by default one, or as the model
             was prepared for.
         workers: Independent steps that run at once, each on one thread; by default one, or as the
-            model was prepared for. Of the plans for one worker, with waits that make it safe, for
-            steps in any order, and for steps in a window, that is taken which is through first by
-            operations, and of nearly equal ones the smallest; see `MemoryPlan.concurrency`.
+            model was prepared for. Three kinds of plans are compared: that for one worker, with
+            waits that make it safe; one for any order; and those in which a step runs ahead only
+            within a window. The one with the shortest time by operations is taken, and of nearly
+            equal ones the smallest; see `MemoryPlan.concurrency`.
         workers_memory: Most by which the arena may exceed that for one worker, such as `"1MiB"`, or
             in bytes; by default as much as the fastest plan needs.
         without: Passes to leave out, for comparison;

@@ -42,23 +42,19 @@ int64_t ceiling(int64_t count, int64_t size) {
     return (count + size - 1) / size;
 }
 
-template <class Loop> Loop *narrow(const WinogradShape &shape, Loop *avx2, Loop *portable) {
-    return shape.lanes < 8 ? portable : avx2;
+/// Returns the loops of this processor with vectors of at most so many floats.
+const WinogradLoops &loops_up_to(int64_t lanes) {
+    const WinogradLoops *const oldest = &portable::winograd_loops;
+    const WinogradLoops *const older = lanes >= 8 ? &avx2::winograd_loops : oldest;
+    const WinogradLoops *const newest = lanes >= 16 ? &avx512::winograd_loops : older;
+    return *for_this_cpu(newest, older, oldest);
 }
 
 class Winograd : public Kernel {
   public:
     Winograd(const WinogradShape &shape, bool has_bias, bool has_addend)
         : shape_(shape), has_bias_(has_bias), has_addend_(has_addend),
-          gather_(for_this_cpu(
-              shape.lanes < 16 ? narrow(shape, avx2::gather_tiles, portable::gather_tiles)
-                               : avx512::gather_tiles,
-              narrow(shape, avx2::gather_tiles, portable::gather_tiles), portable::gather_tiles)),
-          compute_(for_this_cpu(shape.lanes < 16
-                                    ? narrow(shape, avx2::compute_tiles, portable::compute_tiles)
-                                    : avx512::compute_tiles,
-                                narrow(shape, avx2::compute_tiles, portable::compute_tiles),
-                                portable::compute_tiles)) {
+          loops_(loops_up_to(shape.lanes)) {
         tiles_ = counted({shape.batch, ceiling(shape.target[0], kWinogradTile),
                           ceiling(shape.target[1], kWinogradTile)});
         const int64_t fit = kTransformed / (kWinogradPlaces * shape.channels) / kRows * kRows;
@@ -88,15 +84,15 @@ class Winograd : public Kernel {
         task.tiles_at_once = split.at_once;
         const int64_t tickets = split.tickets;
         if (split.by_chunks) {
-            parallel_for(threads, split.chunks, split.chunks / tickets,
-                         [&](int64_t begin, int64_t end) {
-                             const WinogradScratch own = scratch_of(
-                                 split, scratch, tickets, ticket_of(begin, tickets, split.chunks));
-                             for (int64_t chunk = begin; chunk < end; ++chunk) {
-                                 gather_(task, part(split, chunk), 0, shape_.channels, own.tiles);
-                                 compute_(task, part(split, chunk), 0, blocks(), own);
-                             }
-                         });
+            parallel_for(
+                threads, split.chunks, split.chunks / tickets, [&](int64_t begin, int64_t end) {
+                    const WinogradScratch own = scratch_of(split, scratch, tickets,
+                                                           ticket_of(begin, tickets, split.chunks));
+                    for (int64_t chunk = begin; chunk < end; ++chunk) {
+                        loops_.gather(task, part(split, chunk), 0, shape_.channels, own.tiles);
+                        loops_.compute(task, part(split, chunk), 0, blocks(), own);
+                    }
+                });
             return;
         }
         const int64_t groups = shape_.channels / kBlock;
@@ -104,14 +100,14 @@ class Winograd : public Kernel {
             const WinogradPart tiles = part(split, chunk);
             parallel_for(threads, groups, groups / std::min<int64_t>(threads, groups),
                          [&](int64_t begin, int64_t end) {
-                             gather_(task, tiles, begin * kBlock, end * kBlock, scratch);
+                             loops_.gather(task, tiles, begin * kBlock, end * kBlock, scratch);
                          });
             parallel_for(threads, blocks(), blocks() / tickets, [&](int64_t begin, int64_t end) {
                 WinogradScratch own = scratch_of(split, scratch, 1, 0);
                 const int64_t before = ticket_of(begin, tickets, blocks()) * own_floats(split);
                 own.weights += before;
                 own.products += before;
-                compute_(task, tiles, begin, end, own);
+                loops_.compute(task, tiles, begin, end, own);
             });
         }
     }
@@ -199,8 +195,7 @@ class Winograd : public Kernel {
 
     WinogradShape shape_;
     bool has_bias_, has_addend_;
-    WinogradGather gather_;
-    WinogradCompute compute_;
+    const WinogradLoops &loops_;
     int64_t tiles_, most_; ///< in all, and at most at once
 };
 

@@ -250,8 +250,6 @@ void finish_tile(const WinogradTask &task, const Place &place, int64_t output, c
     }
 }
 
-} // namespace
-
 void gather_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_channel,
                   int64_t channel_end, float *tiles) {
     const WinogradShape &shape = *task.shape;
@@ -319,5 +317,9 @@ void compute_tiles(const WinogradTask &task, const WinogradPart &part, int64_t f
                             scratch.products + tile * kOutputs + side, product_step);
     }
 }
+
+} // namespace
+
+const WinogradLoops winograd_loops{gather_tiles, compute_tiles};
 
 } // namespace tightship::kernels::TIGHTSHIP_ISA

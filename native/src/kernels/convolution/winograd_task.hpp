@@ -31,29 +31,24 @@ struct WinogradPart {
     int64_t first_tile, tile_end;
 };
 
-using WinogradGather = void (*)(const WinogradTask &task, const WinogradPart &part,
-                                int64_t first_channel, int64_t channel_end, float *tiles);
-using WinogradCompute = void (*)(const WinogradTask &task, const WinogradPart &part,
-                                 int64_t first_block, int64_t block_end,
-                                 const WinogradScratch &scratch);
+/// Loops of one instruction set.
+struct WinogradLoops {
+    /// Transforms some channels of the part's tiles.
+    void (*gather)(const WinogradTask &task, const WinogradPart &part, int64_t first_channel,
+                   int64_t channel_end, float *tiles);
+    /// Computes blocks of outputs of the part's tiles, which are transformed.
+    void (*compute)(const WinogradTask &task, const WinogradPart &part, int64_t first_block,
+                    int64_t block_end, const WinogradScratch &scratch);
+};
 
 namespace portable {
-void gather_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_channel,
-                  int64_t channel_end, float *tiles);
-void compute_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_block,
-                   int64_t block_end, const WinogradScratch &scratch);
-} // namespace portable
+extern const WinogradLoops winograd_loops;
+}
 namespace avx2 {
-void gather_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_channel,
-                  int64_t channel_end, float *tiles);
-void compute_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_block,
-                   int64_t block_end, const WinogradScratch &scratch);
-} // namespace avx2
+extern const WinogradLoops winograd_loops;
+}
 namespace avx512 {
-void gather_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_channel,
-                  int64_t channel_end, float *tiles);
-void compute_tiles(const WinogradTask &task, const WinogradPart &part, int64_t first_block,
-                   int64_t block_end, const WinogradScratch &scratch);
-} // namespace avx512
+extern const WinogradLoops winograd_loops;
+}
 
 } // namespace tightship::kernels

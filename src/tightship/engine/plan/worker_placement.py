@@ -17,7 +17,7 @@ def place_for_workers(
     added_bytes: int | None = None,
     arena_bytes_max: int | None = None,
 ) -> Placement:
-    """Choose the plan with which workers are through first, as `plan_for_workers` does.
+    """Choose the plan with the shortest simulated time, as `plan_for_workers` does, and place it.
 
     Args:
         lowered: The program.

@@ -19,9 +19,10 @@ WaitsOf = Callable[[SchedulePlan | None], Sequence[Edge]]
 """Function from a plan, or from None, to waits between steps."""
 
 WINDOWS = (1, 2, 4, 8)
-"""Steps for each worker by which one may run ahead of the first that has not ended."""
+"""Widths of windows to try, in steps for each worker: how far a step may run ahead of the first
+that has not ended."""
 WINDOW_STEPS_MAX = 2000
-"""Steps of a schedule from which no windows are tried, because each takes a plan."""
+"""Length of a schedule up to which windows are tried, each of which takes a plan."""
 NEAR = 1.01
 """Factor of the least time within which the plan with fewer bytes is taken."""
 
@@ -50,7 +51,7 @@ def plan_for_workers(
     added_bytes: int | None = None,
     arena_bytes_max: int | None = None,
 ) -> WorkerPlan:
-    """Choose the plan with which workers are through first, and of nearly equal ones the smallest.
+    """Choose the plan with the shortest simulated time, and of nearly equal ones the smallest.
 
     Plans for one step after another, with the waits that make them safe, and for any order compete;
     if the latter is larger, also plans for steps within a window of the schedule.
