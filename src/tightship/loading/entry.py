@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tightship.resource import SharedArenaPool
 
 PREPARED = "is for a model that is not prepared, as a prepared one has its plan; leave it out"
-"""Why prepared models refuse some arguments."""
+"""Reason for which prepared models refuse some arguments."""
 ARENAS_MAX = 64
 """Arenas that a model may have at once if no limit allows fewer."""
 
