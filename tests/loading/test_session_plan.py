@@ -110,7 +110,10 @@ def test_a_decoder_in_gguf_is_planned_by_few_layers_as_it_is_loaded(tmp_path: Pa
 def test_a_process_that_prepares_for_others_has_no_more_than_one_that_does_not(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first process stores programs as well, and leaves nothing of that behind."""
+    """The first process stores programs as well: what stays is the code that does so.
+
+    Two dozen modules take some 0.45 MiB; a program held twice would take five.
+    """
     monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path))
     planner = planner_of(file)
     planner.chunk = 32
@@ -119,7 +122,7 @@ def test_a_process_that_prepares_for_others_has_no_more_than_one_that_does_not(
         run(file, 512, 2, planned, 512, chunk=32, share=share) for share in (True, False, True)
     )
     assert first["gained"] <= planned
-    assert first["gained"] <= alone["gained"] + (1 << 19)
+    assert first["gained"] <= alone["gained"] + (1 << 20)
     assert later["gained"] <= alone["gained"] - (5 << 20)  # neither onnx nor lowering
     assert not any(found["openssl"] for found in (first, alone, later))
 
