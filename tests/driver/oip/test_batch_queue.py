@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.driver.oip.joining import Setting, value
+from tightship._core import RequestMetrics
+from tightship.driver.oip import batch_queue
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.refusal import OipError
 
@@ -79,6 +81,62 @@ def test_a_delay_that_is_over_runs_what_there_is(tmp_path, sizes):
     assert value(setting.ask(5)) == [5]
     assert sizes == [1]
     setting.close()
+
+
+def joined(setting, numbers):
+    """Have requests joined, and have the clients of a joined run waited for without an end."""
+    setting.endpoint.permits.take_free()
+    asked = [setting.ask(n) for n in numbers]
+    setting.wait_for(len(numbers))
+    setting.endpoint.permits.give_back()
+    assert [value(each) for each in asked] == [[n] for n in numbers]
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    monkeypatch.setattr(batch_queue, "RETURN", 1e9)
+
+
+def test_clients_of_a_joined_run_are_waited_for(setting, sizes, patience):
+    joined(setting, range(3))
+    for _ in range(2):
+        asked = [setting.ask(n) for n in range(3)]
+        assert [value(each) for each in asked] == [[0], [1], [2]]
+    assert sizes == [3, 3, 3]
+
+
+def test_a_client_that_does_not_come_again_is_waited_for_once(setting, sizes, monkeypatch):
+    monkeypatch.setattr(batch_queue, "RETURN", 1e-9)
+    joined(setting, range(3))
+    assert value(setting.ask(5)) == [5]
+    monkeypatch.setattr(batch_queue, "RETURN", 1e9)
+    assert value(setting.ask(6)) == [6]
+    assert value(setting.ask(7)) == [7]  # as the last run had one client, none is waited for
+    assert sizes == [3, 1, 1, 1]
+
+
+def test_clients_are_not_waited_for_while_another_model_waits(setting, sizes, patience):
+    joined(setting, range(2))
+    permits, metrics = setting.endpoint.permits, RequestMetrics()
+
+    def take():
+        permits.give_back(Caller(permits).take_permit("other", metrics, 30.0))
+
+    permits.take_free()
+    others = [setting.threads.submit(take) for _ in range(2)]  # the model is between these
+    asked = setting.ask(4)
+    setting.wait_for(3)
+    permits.give_back()
+    assert value(asked) == [4]
+    for each in others:
+        each.result(30)
+    assert sizes == [2, 1]
+
+
+def test_a_late_request_waits_for_no_other_client(setting, patience):
+    joined(setting, range(2))
+    with pytest.raises(OipError, match="timeout expired"):
+        setting.ask(1, timeout_s=0.05).result(30)
 
 
 def test_many_callers_get_their_own_rows(setting):

@@ -3,6 +3,10 @@
 python -m tests.driver.oip.triton_models FOLDER
 tritonserver --model-repository=FOLDER
 TIGHTSHIP_TRITON=127.0.0.1:8000,127.0.0.1:8001 pytest tests/scenarios/serve/test_region_table.py
+
+Release 2.51 needs NumPy before 2: with a later one its Python backend answers with empty tensors.
+The backend imports what the first `python3` in PATH would, whatever PYTHONPATH says, so start it
+with the `bin` of a virtual environment first in PATH.
 """
 
 import sys

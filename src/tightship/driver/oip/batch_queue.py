@@ -1,11 +1,15 @@
 """Dynamic batching: requests that wait for a permit are joined with the one that gets it.
 
 Each request waits in its own place, so that clients and models alternate as without batches. The
-one that gets a permit takes others of the same shapes along, up to the largest batch.
+one that gets a permit takes others of the same shapes along, up to the largest batch. Clients whose
+requests ran together ask again at about the same time: the one that gets the permit first waits for
+the others, for a part of the time of that run, if no other model waits for a permit. So it does not
+run alone, and the others do not wait for that. A client without others is never kept waiting.
 """
 
 import threading
 from collections import deque
+from time import monotonic
 
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.inference import Bound
@@ -15,6 +19,8 @@ WORTH_NS = 300_000
 """Duration of runs from which requests are joined: at 0.1 ms, joining gains nothing."""
 RUNS_KEPT = 8
 """Latest runs of which the shortest decides, because a first run of a batch also plans it."""
+RETURN = 0.25
+"""Part of a joined run's duration within which its clients are waited for again."""
 
 
 class BatchQueue:
@@ -30,6 +36,7 @@ class BatchQueue:
         self._size_max, self._delay_s = size_max, delay_us / 1e6
         self._took_ns: deque[int] = deque(maxlen=RUNS_KEPT)
         self._waiting: list[Member] = []
+        self._returning, self._return_until_s = 0, 0.0  # rows of the last joined run
         self._changed = threading.Condition()
 
     def run(self, bound: Bound, caller: Caller, asked_ns: int) -> Ran:
@@ -52,6 +59,8 @@ class BatchQueue:
             self._changed.notify_all()
         self._wait_for_others(member)
         has_permit = caller.take(member.place, member.left_s)
+        if has_permit:
+            self._wait_for_return(member, caller)
         joined = self._settled(member, has_permit=has_permit)
         if joined is None:
             raise caller.refusal()
@@ -60,8 +69,10 @@ class BatchQueue:
                 caller.give_back(member.place)
             return joined.result_of(member, caller)
         try:
+            began_s = monotonic()
             joined.run()
             member.bound.served.joined.add(joined.shared_count)
+            self._expect(joined, began_s)
         finally:
             joined.end()
             for other in joined.members[1:]:
@@ -80,21 +91,35 @@ class BatchQueue:
         """Note how long a run took."""
         self._took_ns.append(duration_ns)
 
+    def _expect(self, joined: JoinedRun, began_s: float) -> None:
+        """Have the next request wait for the clients of a run that began then, if it had several."""
+        ended_s = monotonic()
+        with self._changed:
+            is_shared = len(joined.members) > 1
+            self._returning = sum(each.size for each in joined.members) if is_shared else 0
+            self._return_until_s = ended_s + RETURN * (ended_s - began_s)
+
     def _wait_for_others(self, member: Member) -> None:
         """Wait until a batch is full, another one takes this along, or the delay is over."""
-        left_s = member.left_s
-        delay_s = self._delay_s if left_s is None else min(self._delay_s, left_s)
-        if not delay_s:
-            return
-        with self._changed:
-            self._changed.wait_for(
-                lambda: member.joined is not None or member.has_left or self._is_full(member),
-                delay_s,
-            )
+        if self._delay_s:
+            self._wait(member, self._size_max, self._delay_s)
 
-    def _is_full(self, member: Member) -> bool:
-        alike = [each.size for each in self._waiting if each.key == member.key]
-        return sum(alike) >= self._size_max
+    def _wait_for_return(self, member: Member, caller: Caller) -> None:
+        """Wait, with a permit, until as many rows are there as the last joined run had."""
+        left_s = self._return_until_s - monotonic()
+        if self._returning and left_s > 0 and caller.waiting_count < len(self._waiting):
+            self._wait(member, self._returning, left_s)
+
+    def _wait(self, member: Member, rows: int, limit_s: float) -> None:
+        """Wait for rows that may be joined with a request, its own included."""
+        left_s = member.left_s
+
+        def is_over() -> bool:
+            alike = [each.size for each in self._waiting if each.key == member.key]
+            return member.joined is not None or member.has_left or sum(alike) >= rows
+
+        with self._changed:
+            self._changed.wait_for(is_over, limit_s if left_s is None else min(limit_s, left_s))
 
     def _settled(self, member: Member, *, has_permit: bool) -> JoinedRun | None:
         """Return the run of a request that no longer waits; None if there will be none."""

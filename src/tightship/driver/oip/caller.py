@@ -75,6 +75,11 @@ class Caller:
             has_permit = False
         return has_permit
 
+    @property
+    def waiting_count(self) -> int:
+        """Calls that wait for a permit, of all callers and models."""
+        return self._permits.waiting_count
+
     def give_back(self, place: Place) -> None:
         """Give back the permit that was taken in a place."""
         held, self._held = self._held, None
