@@ -1,7 +1,10 @@
 """Calls that wait for permits without threads: their order, and what becomes of permits."""
 
+import gc
 import threading
+import weakref
 
+import numpy as np
 import pytest
 
 from tests.driver.test_run_permits import until
@@ -110,3 +113,16 @@ def test_a_call_for_which_there_is_no_thread_is_not_queued(queue, monkeypatch):
     assert queue.permits.is_free
     queue.enter("next")
     until(lambda: queue.made == [("next", True)])
+
+
+def test_a_thread_that_waits_keeps_nothing_of_the_last_call(queue):
+    body = np.zeros(1)
+    kept = weakref.ref(body)
+    queue.enter("large", work=lambda body=body: None)
+    del body
+    until(lambda: len(queue.made) == 1 and queue.permits.is_free)
+    gc.disable()
+    try:
+        until(lambda: kept() is None)
+    finally:
+        gc.enable()

@@ -104,16 +104,20 @@ class QueuedCalls:
             os.eventfd_read(self._bell)
             if self._is_closed:
                 return
-            number = self._next()
-            found = None if number is None else self._calls.pop(number, None)
-            if number is None or found is None:
-                continue  # it has given up
-            call, caller = found
-            caller.receive_permit(partial(self._give_back, number))
-            with suppress(MemoryError):  # not enough to tell the client; others need the thread
-                call()
-            caller.release()
-            self._end()
+            self._make_next()
+
+    def _make_next(self) -> None:
+        """Make a call; a function of its own, because a thread that waits keeps its variables."""
+        number = self._next()
+        found = None if number is None else self._calls.pop(number, None)
+        if number is None or found is None:
+            return  # it has given up
+        call, caller = found
+        caller.receive_permit(partial(self._give_back, number))
+        with suppress(MemoryError):  # not enough to tell the client; others need the thread
+            call()
+        caller.release()
+        self._end()
 
     def _give_back(self, number: int, _: object = None) -> None:
         self._queue.give_back(number)
