@@ -97,7 +97,8 @@ def patience(monkeypatch):
     monkeypatch.setattr(batch_queue, "RETURN", 1e9)
 
 
-def test_clients_of_a_joined_run_are_waited_for(setting, sizes, patience):
+@pytest.mark.usefixtures("patience")
+def test_clients_of_a_joined_run_are_waited_for(setting, sizes):
     joined(setting, range(3))
     for _ in range(2):
         asked = [setting.ask(n) for n in range(3)]
@@ -115,7 +116,8 @@ def test_a_client_that_does_not_come_again_is_waited_for_once(setting, sizes, mo
     assert sizes == [3, 1, 1, 1]
 
 
-def test_clients_are_not_waited_for_while_another_model_waits(setting, sizes, patience):
+@pytest.mark.usefixtures("patience")
+def test_clients_are_not_waited_for_while_another_model_waits(setting, sizes):
     joined(setting, range(2))
     permits, metrics = setting.endpoint.permits, RequestMetrics()
 
@@ -133,7 +135,8 @@ def test_clients_are_not_waited_for_while_another_model_waits(setting, sizes, pa
     assert sizes == [2, 1]
 
 
-def test_a_late_request_waits_for_no_other_client(setting, patience):
+@pytest.mark.usefixtures("patience")
+def test_a_late_request_waits_for_no_other_client(setting):
     joined(setting, range(2))
     with pytest.raises(OipError, match="timeout expired"):
         setting.ask(1, timeout_s=0.05).result(30)

@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -118,7 +119,7 @@ def test_a_call_for_which_there_is_no_thread_is_not_queued(queue, monkeypatch):
 def test_a_thread_that_waits_keeps_nothing_of_the_last_call(queue):
     body = np.zeros(1)
     kept = weakref.ref(body)
-    queue.enter("large", work=lambda body=body: None)
+    queue.enter("large", work=partial(id, body))
     del body
     until(lambda: len(queue.made) == 1 and queue.permits.is_free)
     gc.disable()

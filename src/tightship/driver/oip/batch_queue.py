@@ -92,7 +92,7 @@ class BatchQueue:
         self._took_ns.append(duration_ns)
 
     def _expect(self, joined: JoinedRun, began_s: float) -> None:
-        """Have the next request wait for the clients of a run that began then, if it had several."""
+        """Have the next request wait for the clients of a run of several that began then."""
         ended_s = monotonic()
         with self._changed:
             is_shared = len(joined.members) > 1
