@@ -13,4 +13,6 @@ def test_limits_are_read() -> None:
     ])  # fmt: skip
     assert text_limits(given) == TextLimits(8192, 8, 3, 2 << 30, "int8")
     assert text_limits(parser().parse_args(["serve"])) == TextLimits()
+    spilled = parser().parse_args(["serve", "--spill", "8GiB", "--spill-folder", "/var/tmp"])
+    assert text_limits(spilled) == TextLimits(spill_bytes=8 << 30, spill_folder="/var/tmp")
     assert text_options.CONTEXT == CONTEXT

@@ -105,6 +105,19 @@ def test_a_full_disk_or_cap_refuses_and_leaves_both_as_they_were(
     assert pool.evictions == 1
 
 
+def test_rows_without_room_in_files_are_lost_if_that_is_wanted(model, tmp_path: Path) -> None:
+    pool = tightship.SessionPool(
+        "300KiB", at_cap="spill", spill_bytes="100KiB", spill_folder=tmp_path, at_spill_cap="evict"
+    )
+    one, two, plain = (model.session(512, chunk=16, pool=p) for p in (pool, pool, None))
+    ids, more = tokens(64), tokens(16)
+    one.step(ids)
+    plain.step(ids)
+    two.step(ids)
+    assert (pool.evictions, pool.spilled_bytes) == (1, 0)
+    np.testing.assert_array_equal(one.step(more), plain.step(more))
+
+
 def test_a_file_that_cannot_be_read_is_computed_again(
     model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +175,10 @@ def test_arguments_that_do_not_belong_together_are_refused(tmp_path: Path) -> No
         make("1MiB", at_cap="evict", spill_bytes="1MiB")
     with pytest.raises(tightship.InputError, match="are for it only"):
         make("1MiB", spill_folder=tmp_path)
+    with pytest.raises(tightship.InputError, match="are for it only"):
+        make("1MiB", at_cap="evict", at_spill_cap="evict")
+    with pytest.raises(tightship.InputError, match='must be "refuse" or "evict"'):
+        make("1MiB", at_cap="spill", spill_bytes="1MiB", at_spill_cap="wait")
     with pytest.raises(tightship.InputError, match="no file can be made: No such file"):
         make("1MiB", at_cap="spill", spill_bytes="1MiB", spill_folder=tmp_path / "absent")
     with pytest.raises(tightship.InputError, match="spill_bytes"):

@@ -45,6 +45,19 @@ def add_text_limits(command: argparse.ArgumentParser) -> None:
         "sessions share what there is",
     )
     command.add_argument(
+        "--spill",
+        type=size,
+        metavar="8GiB",
+        help="most bytes of files that keep the caches of idle sessions whose memory others need, "
+        "until they go on (default: their tokens are computed again)",
+    )
+    command.add_argument(
+        "--spill-folder",
+        metavar="DIR",
+        help="where these files are, without names (default: the system's folder for temporary "
+        "files, which may be in memory)",
+    )
+    command.add_argument(
         "--cache", metavar="TYPE", help="type that caches are rounded to, float16, bfloat16 or int8"
     )
     add_activations(command)
@@ -76,4 +89,6 @@ def text_limits(options: argparse.Namespace) -> "TextLimits":
         options.max_memory,
         options.cache,
         options.pooling,
+        options.spill,
+        options.spill_folder,
     )

@@ -36,8 +36,8 @@ class IdleSession:
             kept = session._kept
             if kept is None or kept.are_evicted or not self._state.length:
                 return False
-            if session._pool is not None and session._pool._space is not None:
-                kept.spilled = session._pool._space.spill(session._rows, self._state.length)
+            if session._pool is not None:
+                kept.spilled = session._pool._spill(session._rows, self._state.length)
             session._rows.clear(0, self._state.length)
             if session._prefixes is not None:
                 session._prefixes.cut(0)

@@ -1,6 +1,7 @@
 """Sessions that answers borrow."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ import tightship
 from tests.text.vocabularies import chat_model
 from tightship.driver.texts.session_slots import SessionSlots, sizes
 from tightship.driver.texts.text_limits import TextLimits
+from tightship.engine.state.cache_runs import PAGE
 from tightship.errors import CapacityError, InputError
 from tightship.model import Model
 from tightship.text import Sampling
@@ -62,6 +64,26 @@ def test_answers_reserve_what_they_may_reach_of_the_pool(model: Model) -> None:
     assert slots.take([1], 1) is None
     slots.give_back(first)
     assert slots.take([1], 1) is not None
+    slots.close()
+
+
+@pytest.mark.parametrize(("spill_bytes", "are_spilled"), [(None, False), (4096, False),
+                                                         (1 << 20, True)])  # fmt: skip
+def test_idle_sessions_spill_where_files_may_hold_them(
+    model: Model, tmp_path: Path, spill_bytes: int | None, are_spilled: bool
+) -> None:
+    folder = None if spill_bytes is None else str(tmp_path)
+    limits = TextLimits(256, 2, spill_bytes=spill_bytes, spill_folder=folder)
+    slots = SessionSlots.of(model, limits)
+    prompt = [1, *range(20, 40)] * 10
+    slots.pool._pages.cap = 1 + slots._all[0].session.state_bytes // PAGE  # as by `max_memory`
+    for slot in slots._all:
+        slot.session.answer(prompt, WANTED).text()
+    assert slots.pool.evictions == 1
+    assert (slots.pool.spilled_bytes > 0) is are_spilled
+    again = slots._all[0].session.answer([*prompt, 41], WANTED)
+    assert again.text() is not None
+    assert again.cached_tokens == len(prompt)
     slots.close()
 
 

@@ -10,3 +10,8 @@ from tightship.errors import InputError
 def test_limits_that_answer_nothing_are_refused(given: dict[str, int]) -> None:
     with pytest.raises(InputError, match="cannot answer"):
         TextLimits(**given)  # type: ignore[arg-type]
+
+
+def test_a_folder_without_bytes_for_it_is_refused() -> None:
+    with pytest.raises(InputError, match="`--spill`"):
+        TextLimits(spill_folder="/var/tmp")

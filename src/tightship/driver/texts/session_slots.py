@@ -29,7 +29,7 @@ class SessionSlots:
 
     A session keeps its tokens when it is given back; the next answer gets the one with the most of
     its prompt. Answers reserve as many tokens as they may reach, so that none fails for memory;
-    idle sessions lose theirs if others need the pages.
+    idle sessions lose theirs if others need the pages, or have them written to files first.
 
     Attributes:
         context: Most tokens of a session.
@@ -130,7 +130,7 @@ def _first(
     """
     with model.session(context, cache=limits.cache) as one:  # type: ignore[arg-type]
         whole = one.state_bytes
-    pool = SessionPool(whole * limits.sessions, at_cap="evict")
+    pool = _pool(whole * limits.sessions, limits)
     try:
         session = _opened(model, context, limits, pool)
         return pool, session, _joint(session, limits.sessions)[0]
@@ -138,14 +138,28 @@ def _first(
         left = error.limit_bytes - error.needed_bytes + pool.max_bytes
         if left < whole:
             raise
-    pool = SessionPool(whole, at_cap="evict")
+    pool = _pool(whole, limits)
     session = _opened(model, context, limits, pool)
     joint, joint_bytes = _joint(session, limits.sessions)
     session.close()
     if left - joint_bytes < whole:
         joint, joint_bytes = None, 0
-    pool = SessionPool(left - joint_bytes, at_cap="evict")
+    pool = _pool(left - joint_bytes, limits)
     return pool, _opened(model, context, limits, pool), joint
+
+
+def _pool(size_bytes: int, limits: TextLimits) -> SessionPool:
+    """Return the memory of all sessions; no answer fails where files cannot hold what they lose.
+
+    Raises:
+        InputError: No file can be made in the folder of the limits.
+    """
+    if limits.spill_bytes is None:
+        return SessionPool(size_bytes, at_cap="evict")
+    return SessionPool(
+        size_bytes, at_cap="spill", spill_bytes=limits.spill_bytes,
+        spill_folder=limits.spill_folder, at_spill_cap="evict",
+    )  # fmt: skip
 
 
 def _joint(session: Session, count: int) -> tuple[JointSteps | None, int]:

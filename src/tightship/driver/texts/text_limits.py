@@ -16,6 +16,9 @@ class TextLimits:
         waiting: Requests that may wait for a session; further ones are told to try again later.
         max_memory: Most bytes of the model and its sessions; None for no limit.
         cache: Type that caches are rounded to; None for the model's.
+        spill_bytes: Most bytes of files with the caches of idle sessions whose memory others need;
+            None to compute their tokens again.
+        spill_folder: Where these are; None for the system's folder for temporary files.
         pooling: How an encoder's vectors of tokens become one; None for what its files say.
     """
 
@@ -25,12 +28,19 @@ class TextLimits:
     max_memory: int | None = None
     cache: str | None = None
     pooling: str | None = None
+    spill_bytes: int | None = None
+    spill_folder: str | None = None
 
     def __post_init__(self) -> None:
         if self.sessions < 1 or self.waiting < 0:
             raise InputError(
                 f"{self.sessions} sessions with {self.waiting} waiting requests cannot answer; "
                 "give at least 1 session, and 0 requests or more."
+            )
+        if self.spill_folder is not None and self.spill_bytes is None:
+            raise InputError(
+                f"The folder `{self.spill_folder}` gets no files without their most bytes; give "
+                "them too, by `--spill`, or leave `--spill-folder` out."
             )
 
 
