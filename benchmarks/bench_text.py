@@ -64,6 +64,8 @@ def main() -> None:
                              "clock": options.clock}  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TIGHTSHIP_CACHE_DIR"] = f"{folder}/prepared"
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled once, as installed
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"
         peer = llama_peer.driver(options.peer.resolve()) if "llama.cpp" in kinds else Path()
         files = Files(options.gguf, options.gguf, peer)
         threads = [int(each) for each in options.threads.split(",")]

@@ -165,7 +165,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.lower.step_passes": (
         "_core graph planner engine.program engine.lower.steps engine.lower.step_passes"
     ),
-    "engine.lower.replay": "engine.program engine.lower.steps",
+    "engine.lower.replay": "graph engine.program engine.lower.steps",
     "engine.lower.selection": ("_core graph planner engine.kernels engine.program engine.lower"),
     "engine.weights": "_core errors graph engine.program engine.lower.passes engine.weights",
     "engine.plan": "errors graph planner engine.library engine.program engine.weights engine.plan",

@@ -157,6 +157,7 @@ HANDLES = {
     "tightship.cluster.stage_origin.Origin": "of a `Stage`, for `Stage.prepare` and `pipeline`",
     "tightship._core.NativeContext": "of `BoundRun.alone`, for the native connections of a driver",
     "tightship.engine.weights.weight_store.PackedCopy": "a reference keeps weights in memory",
+    "tightship.graph.few_layers.FewLayers": "of a `Graph` with few of its layers, for lowering",
     "tightship.graph.open_graphs.SymbolicGraph": "of an exported program, for the engine",
     "tightship.text.schema_guide.Followed": "of `Tokenizer.follow`, for an answer",
     "tightship.resource.slot_file.Slot": "of `SharedArenaPool.take`, for `give`",

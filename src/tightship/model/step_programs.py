@@ -24,6 +24,7 @@ from tightship.engine.state.step_choices import StepChoices
 from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
+from tightship.graph.moved_constant import NotMovedError
 from tightship.model.feeds import Array
 from tightship.model.step_arrays import BoundCaches, StepPlaces, cache_slots
 from tightship.model.step_sizes import CountedWeights, lowered_steps
@@ -251,7 +252,11 @@ class StepPrograms:
 
     def _lowered(self, steps: int, before: PackedBefore) -> CompiledModel:
         def make() -> CompiledModel:
-            return self._prepare(self.decoder.graph(steps, last=self.last), before)
+            graph = self.decoder.graph(steps, last=self.last, few=True)
+            try:
+                return self._prepare(graph, before)
+            except NotMovedError:
+                return self._prepare(self.decoder.graph(steps, last=self.last), before)
 
         if self.kept is None:
             return make()

@@ -40,7 +40,7 @@ def check(model: Model) -> None:
         assert (found.inputs, found.outputs) == (wanted.inputs, wanted.outputs)
         assert found.nodes == wanted.nodes
         assert dict(found.values) == dict(wanted.values)
-        assert list(map(numbers, found.known.items())) == list(map(numbers, wanted.known.items()))
+        assert set(map(numbers, found.known.items())) == set(map(numbers, wanted.known.items()))
         assert found.constants.keys() == wanted.constants.keys()
         for name, constant in found.constants.items():
             assert constant.array().tobytes() == wanted.constants[name].array().tobytes()
@@ -55,7 +55,7 @@ def stands(model: Model) -> tuple[int, ...]:
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_copies_are_what_reading_each_layer_gives(kind: str) -> None:
     model = decoder(kind, "Q8_0", layers=4)
-    assert stands(model) == (0, 0, 0, 0)
+    assert stands(model) == (0, 1, 1, 3)
     check(model)
 
 
@@ -63,10 +63,10 @@ def test_layers_of_other_types_or_windows_are_read() -> None:
     mixed = decoder("llama", "Q4_1", layers=5)
     for layer in (1, 3):
         mixed.tensors[f"blk.{layer}.ffn_up.weight"] = random_blocks("Q8_0", 96, 64, layer)
-    assert stands(mixed) == (0, 1, 0, 1, 0)
+    assert stands(mixed) == (0, 1, 2, 3, 4)
     check(mixed)
     windows = decoder("gemma3", "Q8_0", layers=8, **{"attention.sliding_window": 4})
-    assert stands(windows) == (0, 0, 0, 0, 0, 5, 0, 0)
+    assert stands(windows) == (0, 1, 1, 1, 1, 5, 1, 7)
     check(windows)
 
 

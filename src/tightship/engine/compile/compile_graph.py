@@ -25,10 +25,10 @@ from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.graph import Shape
 
 if TYPE_CHECKING:
-    from tightship.engine.lower.steps.alike_layers import LayerRun
     from tightship.engine.lower.steps.options import Choice
     from tightship.engine.program.program import Lowered
     from tightship.graph import Graph
+    from tightship.graph.equal_runs import LayerRun
 
 _MODES = {"block_product": "exact", "block_product_int8": "int8", "encoded_product_int8": "int8"}
 """Modes of products by weights in blocks, by the implementation of their steps."""
@@ -132,16 +132,16 @@ def prepare(
     Raises:
         GraphError: A node cannot be run.
         LibraryError: oneDNN cannot be used.
+        NotMovedError: The graph has few of its layers, and others cannot be copies of them.
     """
     from tightship.engine.lower.selection import rewritten
 
-    return compile_rewritten(
-        rewritten(graph, settings.without, settings.go_on),
-        counted_nodes(graph),
-        name,
-        settings,
-        packed,
-    )
+    small = rewritten(graph, settings.without, settings.go_on)
+    nodes = counted_nodes(graph)
+    repeats: tuple[LayerRun, ...] = ()
+    if small.layers is not None:
+        small, repeats = small.layers.whole(small)
+    return compile_rewritten(small, nodes, name, settings, packed, repeats)
 
 
 def compile_rewritten(

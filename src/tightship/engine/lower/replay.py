@@ -11,7 +11,6 @@ lowered node by node.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.records import Records
 from tightship.engine.program.program import (
@@ -24,12 +23,13 @@ from tightship.engine.program.program import (
     Space,
     Work,
 )
+from tightship.graph.equal_runs import LayerRun
 
 NAMED = frozenset(
-    {"AppendRows", "Gather", "GatherElements", "GatherND", "ReverseSequence", "RotaryEmbedding",
-     "Scatter", "ScatterElements", "ScatterND", "TensorScatter"}
+    {"Gather", "GatherElements", "GatherND", "ReverseSequence", "Scatter", "ScatterElements",
+     "ScatterND"}
 )  # fmt: skip
-"""Operators whose kernels contain the name of their node, for messages."""
+"""Operators whose kernels contain the name of their node, for messages, and are made for one."""
 
 
 def lower_layers(builder: Builder, repeat: LayerRun, lower: Callable[[int], None]) -> None:
@@ -238,7 +238,9 @@ def _moved_step(
     if isinstance(work, PrimitiveWork):
         work = PrimitiveWork(work.desc, tuple([(n, moved[id(o)]) for n, o in work.arguments]))
     elif isinstance(work, NativeWork):
-        work = NativeWork(work.kernel, tuple([moved[id(operand)] for operand in work.operands]))
+        kernel = work.kernel if work.make is None else work.make(names[step.name])
+        operands = tuple([moved[id(operand)] for operand in work.operands])
+        work = NativeWork(kernel, operands, work.make)
     return LoweredStep(
         names[step.name], step.operator, step.kernel, step.implementation,
         tuple([moved[id(operand)] for operand in step.reads]),

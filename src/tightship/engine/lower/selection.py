@@ -30,7 +30,6 @@ from tightship.engine.lower.step_passes.equal_weights import share_equal_weights
 from tightship.engine.lower.step_passes.room_for_scratch import room_for_scratch
 from tightship.engine.lower.step_passes.share_tables import share_tables
 from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
-from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns, crowded_ns
 from tightship.engine.lower.steps.data_bounds import unplanned_reason
@@ -46,6 +45,7 @@ from tightship.engine.program.program import (
     ReferenceWork,
 )
 from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.graph.equal_runs import LayerRun
 from tightship.graph.operators import body
 from tightship.planner import AliasKind
 

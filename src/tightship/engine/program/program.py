@@ -90,10 +90,14 @@ class PrimitiveWork:
 
 @dataclass(frozen=True, slots=True)
 class NativeWork:
-    """Kernel of the native core, with its operands: inputs, outputs, then scratch if it has any."""
+    """Kernel of the native core, with its operands: inputs, outputs, then scratch if it has any.
+
+    `make` makes it for a node's name, if its messages have that.
+    """
 
     kernel: NativeKernel
     operands: tuple[Operand, ...]
+    make: Callable[[str], NativeKernel] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,5 +206,5 @@ def with_capacity(
     known = {n: c for n, c in graph.known.items() if n in defined and not rewriter.is_touched(n)}
     return Graph(
         graph.name, (*kept, writer.past), outputs, writer.values, tuple(writer.nodes),
-        writer.constants, known, graph.captures,
+        writer.constants, known, graph.captures, graph.layers,
     )  # fmt: skip

@@ -184,19 +184,20 @@ class Decoder:
         """Return the file's graph for `PAST` rows and a number of new tokens."""
         return self.read(self.file_shapes(steps))
 
-    def graph(self, steps: int, *, last: bool) -> "Graph":
+    def graph(self, steps: int, *, last: bool, few: bool = False) -> "Graph":
         """Return the graph for a number of new tokens.
 
         Args:
             steps: New tokens.
             last: Whether logits of the last token are wanted alone.
+            few: Whether it may have few of equal layers, which `rewritten` makes whole.
 
         Raises:
             GraphError: The graph cannot be rewritten for a whole context.
         """
         from tightship.engine.state.decoder_graph import decoder_graph  # stored programs need none
 
-        return decoder_graph(self, steps, last=last)
+        return decoder_graph(self, steps, last=last, few=few)
 
     def open_shapes(self, steps: int) -> dict[str, tuple[tuple[int, int], ...]]:
         """Return the file's shapes of all inputs, each length as `a * past + b`."""

@@ -13,17 +13,19 @@ from tightship.errors import GraphError
 from tightship.graph import Graph
 
 
-def decoder_graph(decoder: Decoder, steps: int, *, last: bool) -> Graph:
+def decoder_graph(decoder: Decoder, steps: int, *, last: bool, few: bool = False) -> Graph:
     """Return the graph for a number of new tokens.
 
     Args:
         decoder: The decoder.
         steps: New tokens.
         last: Whether logits of the last token are wanted alone.
+        few: Whether it may have few of equal layers.
 
     Raises:
         GraphError: The graph cannot be rewritten for a whole context.
     """
+    shapes = decoder.open_shapes(steps)
     try:
         read = decoder.file_graph(steps)
     except GraphError as error:
@@ -32,7 +34,10 @@ def decoder_graph(decoder: Decoder, steps: int, *, last: bool) -> Graph:
             f"the file may have fewer rows than the context of {decoder.context}: ask for a "
             "smaller one."
         ) from None
-    shapes = decoder.open_shapes(steps)
+    if few and read.few is not None:
+        read = read.few
+        written = tuple(each for each in decoder.caches if each.pair.present in read.outputs)
+        decoder = replace(decoder, caches=written)
     grown = {n: shape for n, shape in shapes.items() if any(a for a, _ in shape)}
     followed = follow(read, grown, decoder.context, steps)
     extents = {

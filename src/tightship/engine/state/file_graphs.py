@@ -25,7 +25,7 @@ class FileGraphs:
     """Graphs of a decoder's file. Binding one to other lengths takes a thirtieth of reading it.
 
     A graph is made a template once others are wanted for which that may hold: the programs for a
-    prompt and for a token alone need none.
+    prompt and for a token alone need none, nor do files of whose equal layers few are read.
 
     Attributes:
         read: Function that reads one.
@@ -51,7 +51,7 @@ class FileGraphs:
             if bound is not None:
                 return bound
         graph = self.read(shapes)
-        if self._has_rules:
+        if self._has_rules and graph.few is None:
             self._graphs = [(dict(shapes), graph), *self._graphs[: TEMPLATES_MAX - 1]]
         return graph
 

@@ -1,6 +1,7 @@
 """Rewritten graph with symbolic lengths, valid for all lengths that the passes treat alike."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -28,7 +29,9 @@ from tightship.graph import (
     Value,
 )
 from tightship.graph.constant import Array
+from tightship.graph.equal_runs import LayerRun
 from tightship.graph.length import Trace, is_length, length_of
+from tightship.graph.moved_constant import NotMovedError
 from tightship.graph.open_graphs import SymbolicGraph, Symbols
 from tightship.graph.operators.shapes.shape_context import NoRuleError
 from tightship.graph.symbolic import SymbolicConstant, depends_on_lengths
@@ -42,22 +45,36 @@ def template_of(graph: Graph, declared: Declared, rewrite: Rewrite) -> "Template
     Return None if an operator has no symbolic shape rule.
 
     Args:
-        graph: The model for some shapes.
+        graph: The model for some shapes; of equal layers few are rewritten, where there are such.
         declared: Shapes of its inputs as its file declares them.
         rewrite: Function that runs the passes.
     """
+    if graph.few is not None:
+        with suppress(NotMovedError):
+            return _template_of(graph.few, declared, rewrite)
+    return _template_of(graph, declared, rewrite)
+
+
+def _template_of(graph: Graph, declared: Declared, rewrite: Rewrite) -> "Template | None":
     followed = _followed(graph, declared)
     return None if followed is None else rewritten_template(followed, rewrite)
 
 
 def rewritten_template(followed: SymbolicGraph, rewrite: Rewrite) -> "Template | None":
-    """Make a template from a graph of symbolic lengths; None if a pass needs a number for one."""
+    """Make a template from a graph of symbolic lengths; None if a pass needs a number for one.
+
+    Raises:
+        NotMovedError: The graph has few of its layers, and others cannot be copies of them.
+    """
     try:
         rewritten = rewrite(followed.graph)
     except TypeError:
         return None
+    repeats: Sequence[LayerRun] | None = None
+    if rewritten.layers is not None:
+        rewritten, repeats = rewritten.layers.whole(rewritten)
     followed.trace.seal()
-    return Template(followed.symbols, followed.trace, rewritten)
+    return Template(followed.symbols, followed.trace, rewritten, repeats)
 
 
 def _followed(graph: Graph, declared: Declared) -> SymbolicGraph | None:
@@ -119,11 +136,13 @@ class Template:
         symbols: Callable[[Mapping[str, Sequence[int]]], Symbols | None],
         trace: Trace,
         graph: Graph,
+        repeats: Sequence[LayerRun] | None = None,
     ) -> None:
+        """Take apart what depends on lengths; finds the repeated layers unless they are known."""
         self._symbols = symbols
         self._trace = trace
         self._graph = graph.retyped(graph.nodes, {}, {}, {})  # drops values that no node uses
-        self.repeats = alike_layers(graph)
+        self.repeats = alike_layers(graph) if repeats is None else repeats
         names = {*graph.inputs, *graph.outputs, *graph.constants}
         for node in graph.nodes:
             names.update(node.reads, node.writes)

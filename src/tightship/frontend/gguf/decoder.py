@@ -9,12 +9,13 @@ from collections.abc import Iterable
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
-from tightship.frontend.gguf.equal_layers import EqualLayers, stand_ins
+from tightship.frontend.gguf.equal_layers import few_layers, stand_ins
 from tightship.frontend.gguf.layer import Angles, LayerWriter, Positions
 from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import Parameters
 from tightship.frontend.gguf.rotary import Rotary
 from tightship.frontend.gguf.weights import Weights
+from tightship.graph.few_layers import FewLayers
 
 OPSETS = {"": 23, "com.microsoft": 1, "tightship": 1}
 IR_VERSION = 10
@@ -24,13 +25,13 @@ FACTORS = "rope_freqs.weight"
 
 def decoder_of(
     weights: Weights, parameters: Parameters, *, once: bool = False
-) -> tuple[ModelProto, EqualLayers]:
+) -> tuple[ModelProto, FewLayers]:
     """Write the decoder, whose constants stay in the file.
 
     Args:
         weights: Tensors of the file.
         parameters: Sizes of the decoder.
-        once: Whether to write the first of equal layers alone.
+        once: Whether to write few of equal layers.
 
     Returns:
         The decoder, and what tells the layers that were left out.
@@ -62,7 +63,7 @@ def decoder_of(
     opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
     graph = _graph(nodes, parameters, rows, ends)
     model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
-    return model, EqualLayers(stands, ends, begins, weights)
+    return model, few_layers(weights, stands, begins, ends)
 
 
 def _graph(nodes: Nodes, parameters: Parameters, rows: int, layers: Iterable[int]) -> GraphProto:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from onnx import ModelProto, TensorProto
@@ -11,7 +11,7 @@ from tightship.errors import GraphError
 from tightship.frontend.gguf.decoder import decoder_of
 from tightship.frontend.gguf.encoder import encoder_of
 from tightship.frontend.gguf.encoder_parameters import read_encoder_parameters
-from tightship.frontend.gguf.equal_layers import EqualLayers, with_records_once
+from tightship.frontend.gguf.equal_layers import with_records_once
 from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import read_parameters
 from tightship.frontend.gguf.pooling import BERT
@@ -24,6 +24,7 @@ from tightship.frontend.onnx.functions import Functions
 from tightship.frontend.onnx.schema import model_opsets
 from tightship.frontend.onnx.tensor import Tensors
 from tightship.graph import Constant, Graph, MappedFile, Shape
+from tightship.graph.few_layers import FewLayers
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class GgufFile(OnnxFile):
         *,
         allow_symbolic: bool = False,
     ) -> Graph:
-        """Return the graph for these shapes; equal layers are read once.
+        """Return the graph for these shapes; of equal layers few are read.
 
         Raises:
             FormatError, GraphError, InputError: As from `OnnxFile.graph`.
@@ -85,7 +86,12 @@ class GgufFile(OnnxFile):
         with self._named():
             self._kept, layers = self._written(once=True)
             found = super().graph(shapes, allow_symbolic=allow_symbolic)
-            return found if layers is None else with_records_once(layers.whole(found))
+            if layers is None or len(layers.ends) == len(layers.stands):
+                return found if layers is None else with_records_once(found)
+            few = replace(with_records_once(found), layers=layers)
+            whole, _ = layers.whole(few)
+            object.__setattr__(whole, "few", few)
+            return whole
 
     def data_files(self) -> tuple[Path, ...]:
         """Return the other shards of the model."""
@@ -119,8 +125,8 @@ class GgufFile(OnnxFile):
     def _parse(self) -> Parsed:
         return self._written()[0]
 
-    def _written(self, *, once: bool = False) -> tuple[Parsed, EqualLayers | None]:
-        """Write the ONNX model, with all its layers or, of a decoder, the first of equal ones."""
+    def _written(self, *, once: bool = False) -> tuple[Parsed, FewLayers | None]:
+        """Write the ONNX model, with all its layers or, of a decoder, few of equal ones."""
         contents, nodes = self._contents, Nodes()
         kind = contents.metadata.text("general.type", "model")
         if kind != "model":
@@ -136,7 +142,7 @@ class GgufFile(OnnxFile):
         self._contents.release()
 
 
-def _model_of(weights: Weights, *, once: bool) -> tuple[ModelProto, EqualLayers | None]:
+def _model_of(weights: Weights, *, once: bool) -> tuple[ModelProto, FewLayers | None]:
     """Write the graph of a file's architecture; None for layers of which none was left out.
 
     Raises:

@@ -1,6 +1,7 @@
 """Emits Attention over operands in their own layouts: heads may be strided, keys transposed."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from tightship._core import MemoryDesc, NativeKernel
 from tightship.engine.lower.steps.builder import Builder
@@ -39,8 +40,10 @@ def attention(builder: Builder, node: Node) -> None:
         strides.append(heads.strides_over(sinks, len(outer) - 1))
     strides.append(heads.strides(_Laid.of(target)))
     sizes = (queries, keys, query.shape[-1], width)
-    types = key.dtype.value, value.dtype.value
-    kernel = NativeKernel.attention(node.name, heads.outer, sizes, _rule(node), strides, *types)
+    kernel = partial(
+        NativeKernel.attention, outer=heads.outer, sizes=sizes, rule=_rule(node), strides=strides,
+        key_type=key.dtype.value, value_type=value.dtype.value,
+    )  # fmt: skip
     reads = [operand for operand in given if operand is not None]
     builder.native(node, ("attention", kernel), reads, [target])
 

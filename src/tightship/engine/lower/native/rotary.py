@@ -4,6 +4,7 @@ Pairs are halves of a row, or neighbours in it.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from tightship._core import NativeKernel
 from tightship.engine.kernels.kernel_context import KernelContext, require
@@ -28,12 +29,12 @@ def rotary(builder: Builder, node: Node) -> None:
     strides = [broadcast_strides(each, [*outer, each.shape[-1]])[:-1] for each in operands]
     items = [byte_strides(each)[-1] for each in operands]
     paired = [each.shape[-1] == width for each in operands]
-    kernel = NativeKernel.rotary(
-        node.name,
-        outer,
-        (width // 2, 0, 0),
-        strides,
-        (items, *_along(items, paired, width // 2, is_interleaved=is_interleaved)),
+    kernel = partial(
+        NativeKernel.rotary,
+        shape=outer,
+        sizes=(width // 2, 0, 0),
+        strides=strides,
+        along=(items, *_along(items, paired, width // 2, is_interleaved=is_interleaved)),
     )
     builder.native(node, ("rotary", kernel), [source, *tables], [target])
 
@@ -72,12 +73,13 @@ def rotary_embedding(builder: Builder, node: Node) -> None:
     angles = _angle_strides(reads[3] if has_positions else reads[1], around, len(shape))
     items = [byte_strides(each)[-1] for each in (*reads[:3], target)]
     is_interleaved = bool(context.integer("interleaved", 0))
-    kernel = NativeKernel.rotary(
-        node.name,
-        around,
-        (pairs, row - 2 * pairs, context.shape(1)[0] if has_positions else 0),
-        [_around(x, row), angles, angles, _around(target, row)],
-        (items, *_along(items, (True, False, False, True), pairs, is_interleaved=is_interleaved)),
+    paired = True, False, False, True
+    kernel = partial(
+        NativeKernel.rotary,
+        shape=around,
+        sizes=(pairs, row - 2 * pairs, context.shape(1)[0] if has_positions else 0),
+        strides=[_around(x, row), angles, angles, _around(target, row)],
+        along=(items, *_along(items, paired, pairs, is_interleaved=is_interleaved)),
     )
     taken_over = _taken_over(context, x, target)
     builder.native(node, ("rotary", kernel), reads, [target], in_place=taken_over)

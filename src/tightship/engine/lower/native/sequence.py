@@ -1,5 +1,6 @@
 """Emits operators along the steps of sequences."""
 
+from functools import partial
 from itertools import pairwise
 
 from tightship._core import NativeKernel
@@ -34,7 +35,10 @@ def tensor_scatter(builder: Builder, node: Node) -> None:
     sizes = (shape[0], element_count(shape[1:axis]), shape[axis], new[axis], row_bytes)
     is_circular = context.text("mode", "linear") == "circular"
     update, strides = _update(builder, node.inputs[1], axis)
-    kernel = NativeKernel.append(node.name, sizes, strides, context.has_input(2), is_circular)
+    kernel = partial(
+        NativeKernel.append, sizes=sizes, update_strides=strides, has_firsts=context.has_input(2),
+        is_circular=is_circular,
+    )  # fmt: skip
     starts = [builder.dense(name) for name in node.inputs[2:] if name]
     reads = [builder.dense(node.inputs[0]), update, *starts]
     target = builder.output(node.outputs[0])
@@ -51,9 +55,10 @@ def append_rows(builder: Builder, node: Node) -> None:
     row_bytes = inside * context.dtype(1).itemsize
     sizes = (shape[0], element_count(shape[1:axis]), shape[axis], new[axis], row_bytes)
     update, strides = _update(builder, node.inputs[1], axis)
-    kernel = NativeKernel.append(
-        node.name, sizes, strides, context.has_input(2), False, context.dtype(0).name, width
-    )
+    kernel = partial(
+        NativeKernel.append, sizes=sizes, update_strides=strides, has_firsts=context.has_input(2),
+        is_circular=False, type=context.dtype(0).name, width=width,
+    )  # fmt: skip
     starts = [builder.dense(name) for name in node.inputs[2:] if name]
     reads = [builder.dense(node.inputs[0]), update, *starts]
     target = builder.output(node.outputs[0])

@@ -20,7 +20,7 @@ from tightship.graph import (
     Node,
     element_count,
 )
-from tightship.graph.equal_runs import RUNS_MIN, longest_run
+from tightship.graph.equal_runs import RUNS_MIN, LayerRun, longest_run
 from tightship.graph.row_by_row import RowByRow
 from tightship.graph.symbolic import constant_key, length_key
 
@@ -28,35 +28,6 @@ WEIGHTED = frozenset(
     {"Add", "Gemm", "LayerNormalization", "MatMul", "Mul", "RMSNormalization", "Sub"}
 )
 """Operators whose kernels do not depend on the elements of a real vector or matrix."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerRun:
-    """Nodes `[start, start + period)`, and equal layers of as many nodes after them.
-
-    After the last of them comes one more layer of equal nodes, whose values may be read otherwise.
-
-    Attributes:
-        start: First node of the first layer.
-        period: Nodes of a layer.
-        values: Values of each layer, constants included; equal indices in two layers name
-            counterparts, or one value that both share.
-        nodes: Names of the nodes of each layer, in corresponding order.
-        entering: Indices of values from before the layer.
-        constants: Indices of constants.
-    """
-
-    start: int
-    period: int
-    values: tuple[tuple[str, ...], ...]
-    nodes: tuple[tuple[str, ...], ...]
-    entering: tuple[int, ...]
-    constants: tuple[int, ...]
-
-    @property
-    def stop(self) -> int:
-        """First node after the last layer."""
-        return self.start + self.period * len(self.values)
 
 
 def alike_layers(graph: Graph) -> tuple[LayerRun, ...]:

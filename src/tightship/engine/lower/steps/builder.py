@@ -311,23 +311,25 @@ class Builder:
     def native(
         self,
         node: Node,
-        kernel: tuple[str, NativeKernel],
+        kernel: tuple[str, NativeKernel | Callable[[str], NativeKernel]],
         reads: Sequence[Operand],
         writes: Sequence[Operand],
         *,
         in_place: Sequence[tuple[Operand, Operand]] = (),
     ) -> None:
-        """Add a step of a named native kernel; its operands are `reads`, then `writes`.
+        """Add a step of a named native kernel, or of one that a function makes for a node's name.
 
-        `in_place` lists outputs with the inputs whose bytes they may take over.
+        Operands are `reads`, `writes`; `in_place` lists outputs with inputs that they may replace.
         """
-        check_reach(kernel[1], (*reads, *writes))
+        make = None if isinstance(kernel[1], NativeKernel) else kernel[1]
+        made = kernel[1] if isinstance(kernel[1], NativeKernel) else kernel[1](node.name)
+        check_reach(made, (*reads, *writes))
         self.step(
             node,
             ("native", kernel[0]),
             (tuple(reads), tuple(writes)),
-            NativeWork(kernel[1], (*reads, *writes)),
-            scratch_bytes=kernel[1].scratch_bytes(self.threads),
+            NativeWork(made, (*reads, *writes), make),
+            scratch_bytes=made.scratch_bytes(self.threads),
             share=[(target, source, AliasKind.IN_PLACE) for target, source in in_place],
         )
 

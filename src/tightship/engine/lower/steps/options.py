@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tightship._core import MemoryDesc
-from tightship.engine.lower.steps.alike_layers import LayerRun
 from tightship.engine.program.program import PackedWeight
+from tightship.graph.equal_runs import LayerRun
 
 
 @dataclass(frozen=True, slots=True)
