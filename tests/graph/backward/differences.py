@@ -20,7 +20,7 @@ STEP = 1e-6
 
 def run(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
     """The outputs of a graph, in its order."""
-    body = Body(graph, lambda node: object_kernel(node).run)
+    body = Body(graph, lambda node, types: object_kernel(node, types).run)
     return body.run([feeds[name] for name in graph.inputs], body.surroundings({}))
 
 

@@ -119,7 +119,7 @@ def test_an_operator_has_a_rule_of_shapes_or_a_reason() -> None:
 
 
 SHAPED_ELSEWHERE = frozenset(
-    {"Einsum", "GlobalLpPool", "OneHot", "RandomNormalLike", "RandomUniformLike", "Range"}
+    {"GlobalLpPool", "OneHot", "RandomNormalLike", "RandomUniformLike", "Range"}
 )
 """Operators whose cases no rule takes, or that have none: `shapes/test_rules.py`."""
 

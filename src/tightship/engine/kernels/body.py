@@ -10,7 +10,7 @@ import numpy as np
 from tightship.engine.interruption import check_interruption
 from tightship.engine.kernels.reference import MakeRun, ReferenceRun
 from tightship.engine.kernels.select import numpy_kernel
-from tightship.graph import Graph, Node, Value
+from tightship.graph import DType, Graph, Node, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ def _ready(graph: Graph, node: Node, make_run: MakeRun) -> ReferenceRun:
     outputs = [graph.value(name) if name else None for name in node.outputs]
     kernel = numpy_kernel(node, inputs, outputs, ChainMap(dict(graph.constants), dict(graph.known)))
     if kernel is None:
-        return make_run(node)
+        return make_run(node, _types(outputs))
     run, scratch_bytes = kernel.run, kernel.scratch_bytes
     fallback: list[ReferenceRun] = []
 
     def typed(operands: Sequence[Any]) -> list[Any]:
         if not all(map(_fits, operands, inputs)):
             if not fallback:
-                fallback.append(make_run(node))
+                fallback.append(make_run(node, _types(outputs)))
             return fallback[0](operands)
         results = [None if value is None else _room(value) for value in outputs]
         dense = [None if a is None else np.ascontiguousarray(a).reshape(a.shape) for a in operands]
@@ -93,6 +93,10 @@ def _ready(graph: Graph, node: Node, make_run: MakeRun) -> ReferenceRun:
         return results
 
     return typed
+
+
+def _types(values: Sequence[Value | None]) -> list[DType | None]:
+    return [None if value is None else value.dtype for value in values]
 
 
 def _room(value: Value) -> np.ndarray[Any, Any]:

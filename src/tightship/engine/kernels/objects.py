@@ -1,6 +1,7 @@
 """Kernels of any operator on operands that are objects: arrays, lists, None.
 
-Operators whose rows name a body run here, all others through `onnx.reference`.
+Operators whose rows name a body for objects run in it, those with a shape rule and a NumPy body in
+a kernel that is made for the shapes that come, all others through `onnx.reference`.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,14 @@ import numpy as np
 
 from tightship.engine.kernels.failure import named
 from tightship.engine.kernels.kernel_context import NotCoveredError
-from tightship.engine.kernels.reference import Make, MakeRun, ReferenceRun, reference_kernel
+from tightship.engine.kernels.reference import (
+    Make,
+    MakeRun,
+    ReferenceRun,
+    Types,
+    reference_kernel,
+)
+from tightship.engine.kernels.sized.by_shape import by_shape
 from tightship.engine.kernels.sized.elementwise import ufunc
 from tightship.errors import GraphError
 from tightship.graph import Node
@@ -34,11 +42,12 @@ class ObjectKernel:
     run: ReferenceRun
 
 
-def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
+def object_kernel(node: Node, types: Types = (), *, allow_reference: bool = True) -> ObjectKernel:
     """Make any node ready to run.
 
     Args:
         node: Any node.
+        types: Types of its outputs, if known: a kernel of NumPy's tier writes them.
         allow_reference: Whether `onnx.reference` may run it, and the nodes of its subgraphs.
 
     Raises:
@@ -46,15 +55,15 @@ def object_kernel(node: Node, *, allow_reference: bool = True) -> ObjectKernel:
             which is left out.
     """
 
-    def make_run(inner: Node) -> ReferenceRun:
-        return object_kernel(inner, allow_reference=allow_reference).run
+    def make_run(inner: Node, inner_types: Types) -> ReferenceRun:
+        return object_kernel(inner, inner_types, allow_reference=allow_reference).run
 
     def last_resort() -> ReferenceRun:
         if not allow_reference:
             raise _left_out(node)
         return reference_kernel(node)
 
-    run = _of_numbers(node, make_run, last_resort)
+    run = _of_numbers(node, types, make_run, last_resort)
     if run is not None:
         return ObjectKernel(node.operator, _guarded(node, run))
     make: Make | None = body("objects", node.operator, node.domain)
@@ -70,21 +79,23 @@ def _is_sized(node: Node) -> bool:
 
 
 def _of_numbers(
-    node: Node, make_run: MakeRun, last_resort: Callable[[], ReferenceRun]
+    node: Node, types: Types, make_run: MakeRun, last_resort: Callable[[], ReferenceRun]
 ) -> ReferenceRun | None:
     """Make a kernel on arrays of numbers, with another for operands that it leaves.
 
     Returns None if there is none.
     """
     row = find(node.operator, node.domain)
-    if _is_sized(node):
-        make: Make = body("objects", node.operator, node.domain)
-    elif row.numpy.startswith(_UFUNC):
-        make = ufunc(row.numpy.removeprefix(_UFUNC))
-    else:
-        return None
     try:
-        compute = make(node, make_run)
+        if _is_sized(node):
+            make: Make = body("objects", node.operator, node.domain)
+            compute = make(node, make_run)
+        elif row.objects:
+            return None
+        elif row.numpy.startswith(_UFUNC):
+            compute = ufunc(row.numpy.removeprefix(_UFUNC))(node, make_run)
+        else:
+            compute = by_shape(node, types)
     except NotCoveredError:
         return None
     other: list[ReferenceRun] = []

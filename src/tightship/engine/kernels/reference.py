@@ -12,14 +12,17 @@ from tightship.engine.kernels.reference_texts import (
     shown_operand,
 )
 from tightship.errors import GraphError
-from tightship.graph import Node
+from tightship.graph import DType, Node
 from tightship.graph.layer import TRAINING
 
 ReferenceRun = Callable[[Sequence[Any]], list[Any]]
 """Function that runs a node on operands: arrays, lists of arrays (sequences), None (left out, or an
 empty optional). It returns the outputs in order, None for those left out."""
 
-MakeRun = Callable[[Node], ReferenceRun]
+Types = Sequence[DType | None]
+"""Types of a node's outputs, in order; None where unknown, left out or not a tensor."""
+
+MakeRun = Callable[[Node, Types], ReferenceRun]
 """Function that makes a node ready to run on objects."""
 
 Make = Callable[[Node, MakeRun], ReferenceRun]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tightship import _core
-from tightship.engine.kernels import numpy_kernel, object_kernel
 from tightship.engine.kernels.failure import named
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
@@ -32,22 +31,18 @@ from tightship.engine.lower.step_passes.share_tables import share_tables
 from tightship.engine.lower.step_passes.write_outputs_directly import write_outputs_directly
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns, crowded_ns
-from tightship.engine.lower.steps.data_bounds import unplanned_reason
 from tightship.engine.lower.steps.emit import emit
 from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
+from tightship.engine.lower.steps.python_steps import emit_numpy, emit_objects
 from tightship.engine.lower.steps.views import is_view, same_bytes
 from tightship.engine.program.program import (
-    KernelWork,
     Lowered,
-    Operand,
     PackedWeight,
-    ReferenceWork,
 )
 from tightship.graph import Constant, DType, Graph, Node, Value
 from tightship.graph.equal_runs import LayerRun
 from tightship.graph.operators import body
-from tightship.planner import AliasKind
 
 GAINS_MATTER = 0.01
 """Least share of a program's time that justifies trying another layout."""
@@ -212,8 +207,8 @@ def _emit(builder: Builder, node: Node) -> None:
     if parts := _parts(node):
         for part in parts:
             _emit(builder, part)
-    elif not _numpy(builder, node):
-        _reference(builder, node)
+    elif not emit_numpy(builder, node):
+        emit_objects(builder, node)
 
 
 def _from_integers(builder: Builder, node: Node, *kinds: type[Constant]) -> bool:
@@ -291,7 +286,7 @@ def _deferred(builder: Builder, node: Node) -> bool:
     def emit() -> None:
         plain = replace(node, domain="", operator="DequantizeLinear", inputs=node.inputs[:3])
         if not (builder.options.use_native and _native(builder, plain)):
-            _numpy(builder, plain)
+            emit_numpy(builder, plain)
 
     builder.defer(name, found, emit)
     return True
@@ -345,56 +340,3 @@ def _is_describable(value: Value) -> bool:
         return False
     shape = value.static_shape
     return 0 not in shape and len(shape) <= 5 and max(shape, default=1) <= ONEDNN_LENGTH_MAX
-
-
-def _types(builder: Builder, names: tuple[str, ...]) -> list[Value | None]:
-    return [builder.value(name) if name else None for name in names]
-
-
-def _numpy(builder: Builder, node: Node) -> bool:
-    """Emit a NumPy kernel over planned operands, if there is one."""
-    if not all(builder.home_is_planned(name) for name in node.reads):
-        return False
-    inputs, outputs = _types(builder, node.inputs), _types(builder, node.outputs)
-    kernel = numpy_kernel(node, inputs, outputs, builder.known)
-    if kernel is None:
-        return False
-    sources = tuple(builder.dense(name) if name else None for name in node.inputs)
-    targets = tuple(builder.output(name) if name else None for name in node.outputs)
-    share = [
-        (target, source, AliasKind.IN_PLACE)
-        for target, source in ((targets[o], sources[i]) for o, i in kernel.in_place)
-        if target is not None and source is not None
-    ]
-    builder.step(
-        node,
-        ("numpy", kernel.name),
-        (_present(sources), _present(targets)),
-        KernelWork(kernel, sources, targets),
-        scratch_bytes=kernel.scratch_bytes,
-        share=share,
-    )
-    return True
-
-
-def _present(operands: tuple[Operand | None, ...]) -> tuple[Operand, ...]:
-    return tuple(operand for operand in operands if operand is not None)
-
-
-def _reference(builder: Builder, node: Node) -> None:
-    """Emit a kernel on objects, which allocates its results; static ones are then copied."""
-    sources = tuple(builder.dense(name) if name else None for name in node.operands)
-    targets = tuple(_reference_output(builder, name) if name else None for name in node.outputs)
-    kernel = object_kernel(node, allow_reference=builder.options.use_reference)
-    builder.step(
-        node,
-        ("reference", kernel.name),
-        (_present(sources), _present(targets)),
-        ReferenceWork(kernel.run, sources, targets),
-        dynamic_reason=unplanned_reason(builder, node),
-    )
-
-
-def _reference_output(builder: Builder, name: str) -> Operand:
-    value = builder.value(name)
-    return builder.output(name) if value.is_static else builder.object_operand(value)

@@ -151,7 +151,11 @@ def _thread_bytes(lowered: Lowered) -> int:
 
 def calls_blas(lowered: Lowered) -> bool:
     """Return whether a step computes products by NumPy's BLAS."""
-    return any(step.implementation in BLAS_KERNELS for step in lowered.steps)
+    return any(
+        step.implementation in BLAS_KERNELS
+        or (isinstance(step.work, ReferenceWork) and f"numpy:{step.operator}" in BLAS_KERNELS)
+        for step in lowered.steps
+    )
 
 
 def _blas_bytes(lowered: Lowered) -> int:

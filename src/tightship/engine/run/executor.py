@@ -69,6 +69,8 @@ def execute(
             if ends_ns is not None:
                 ends_ns[done] = time.monotonic_ns()
             done += 1
+    for name, value in objects.items():
+        objects[name] = _dense(value)
 
 
 def _native(
@@ -106,17 +108,17 @@ class _Run:
         if isinstance(work, KernelWork):
             inputs = [None if operand is None else self.planned(operand) for operand in work.inputs]
             outputs = [None if o is None else self.planned(o) for o in work.outputs]
-            with self._blas_threads(segment):
+            is_product = segment.step.implementation in BLAS_KERNELS
+            with self._blas_threads() if is_product else nullcontext():
                 work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
         else:
-            results = self.reference(segment, work)
+            with self._blas_threads():  # bodies of control flow have products as well
+                results = self.reference(segment, work)
             self.keep(segment, work, results)
             for name in segment.frees:
                 del self.objects[name]
 
-    def _blas_threads(self, segment: PythonStep) -> AbstractContextManager[None]:
-        if segment.step.implementation not in BLAS_KERNELS:
-            return nullcontext()
+    def _blas_threads(self) -> AbstractContextManager[None]:
         from tightship.engine.run.blas import thread_limit
 
         limit = thread_limit()
@@ -179,6 +181,14 @@ class _Run:
                     f"and dtype {result.dtype}; the graph says {target.shape}, {target.dtype}."
                 )
             np.copyto(target, result)
+
+
+def _dense(value: Any) -> Any:  # noqa: ANN401
+    """Copy arrays that are views over other strides, as Expand and Transpose return them."""
+    if isinstance(value, list):
+        return [_dense(element) for element in value]
+    is_view = isinstance(value, np.ndarray) and not value.flags.c_contiguous
+    return value.copy() if is_view else value
 
 
 def _owned(result: Any, planned: Sequence[Array]) -> Any:  # noqa: ANN401

@@ -13,6 +13,7 @@ from tests.engine.kernels.sized.checks import (
     of_module,
 )
 from tightship.engine.kernels import object_kernel
+from tightship.engine.kernels.reference import reference_kernel
 from tightship.graph import Node
 
 OTHER = {
@@ -53,3 +54,22 @@ def test_strings_and_narrow_floats_go_to_the_reference() -> None:
     node = Node("n", "Gather", ("x", "i"), ("y",), {}, version=13)
     words = np.array(["a", "b"], object)
     assert object_kernel(node).run([words, ints(1)])[0].tolist() == ["b"]
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_whole_rows_are_moved_as_their_elements_would_be(axis: int, reduction: str) -> None:
+    random = np.random.default_rng(3)
+    data = random.random((5, 4, 3)).astype(np.float32)
+    places = np.array([3, 0, -1])[:, None] if axis else np.array([3, 0, -1])[:, None, None]
+    shape = (5, 3, 3) if axis else (3, 4, 3)
+    for index in (np.broadcast_to(places, shape), np.broadcast_to(places, shape).copy()):
+        updates = random.random(index.shape).astype(np.float32)
+        node = Node("n", "ScatterElements", ("x", "i", "u"), ("y",),
+                    {"axis": axis, "reduction": reduction}, version=18)  # fmt: skip
+        (found,) = object_kernel(node).run([data, index, updates])
+        (wanted,) = reference_kernel(node)([data, index, updates])
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        gather = Node("n", "GatherElements", ("x", "i"), ("y",), {"axis": axis}, version=13)
+        (found,) = object_kernel(gather).run([data, index])
+        np.testing.assert_array_equal(found, reference_kernel(gather)([data, index])[0])

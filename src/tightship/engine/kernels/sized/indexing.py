@@ -20,7 +20,13 @@ def gather(node: Node, _: MakeRun) -> ReferenceRun:
 
 def gather_elements(node: Node, _: MakeRun) -> ReferenceRun:
     axis = node.integer("axis", 0)
-    return lambda operands: [operands[0][_grid(operands[1], axis)]]
+
+    def run(operands: Sequence[Any]) -> list[Any]:
+        data, index = operands
+        rows = _rows(data, index, axis)
+        return [data[_grid(index, axis)] if rows is None else data.take(rows, axis)]
+
+    return run
 
 
 def gather_tuples(node: Node, _: MakeRun) -> ReferenceRun:
@@ -41,7 +47,11 @@ def scatter_elements(node: Node, _: MakeRun) -> ReferenceRun:
 
     def run(operands: Sequence[Any]) -> list[Any]:
         data, index, updates = operands
-        return [_scattered(data, _grid(index, axis), updates, reduction)]
+        rows = _rows(data, index, axis)
+        if rows is None or index.shape != updates.shape:
+            return [_scattered(data, _grid(index, axis), updates, reduction)]
+        outer = (slice(None),) * axis_of(axis, data.ndim)
+        return [_scattered(data, (*outer, rows), updates, reduction)]
 
     return run
 
@@ -63,6 +73,22 @@ def _grid(index: Array, axis: int) -> tuple[Array, ...]:
     return tuple(grid)
 
 
+def _rows(data: Array, index: Array, axis: int) -> Array | None:
+    """Return the indices of whole rows along the axis, as those of an expanded vector; else None.
+
+    Detectors expand the places of regions to elements; rows are moved in a tenth of the time.
+    """
+    place = axis_of(axis, data.ndim)
+    if index.size == 0 or index.shape[:place] != data.shape[:place]:
+        return None
+    if index.shape[place + 1 :] != data.shape[place + 1 :]:
+        return None
+    first = index[tuple(slice(None if at == place else 1) for at in range(index.ndim))]
+    strides = zip(index.strides, index.shape, strict=True)
+    is_expanded = all(s == 0 or n == 1 for at, (s, n) in enumerate(strides) if at != place)
+    return first.reshape(-1) if is_expanded or (index == first).all() else None
+
+
 def _reduction(node: Node) -> np.ufunc | None:
     name = node.attributes.get("reduction", "none")
     name = name.decode() if isinstance(name, bytes) else str(name)
@@ -70,7 +96,7 @@ def _reduction(node: Node) -> np.ufunc | None:
 
 
 def _scattered(
-    data: Array, places: tuple[Array, ...], updates: Array, reduction: np.ufunc | None
+    data: Array, places: tuple[Any, ...], updates: Array, reduction: np.ufunc | None
 ) -> Array:
     out = data.copy()
     if reduction is None:

@@ -90,10 +90,12 @@ def split(node: Node, _: MakeRun) -> ReferenceRun:
 
 
 def expand(_node: Node, _: MakeRun) -> ReferenceRun:
+    """Return a view: detectors expand the places of regions to a hundred MiB of elements."""
+
     def run(operands: Sequence[Any]) -> list[Any]:
         x, lengths = operands
         shape = np.broadcast_shapes(x.shape, tuple(lengths.tolist()))
-        return [np.broadcast_to(x, shape).copy()]
+        return [np.broadcast_to(x, shape)]
 
     return run
 

@@ -31,6 +31,8 @@ def gemm(context: ShapeContext) -> list[Shape]:
 def einsum(context: ShapeContext) -> list[Shape]:
     """Require every axis to be named, and the result to be written out."""
     equation = context.node.attributes.get("equation", "")
+    if isinstance(equation, bytes):
+        equation = equation.decode()
     if not isinstance(equation, str) or "->" not in equation or "." in equation:
         raise NoRuleError
     terms, _, result = equation.replace(" ", "").partition("->")
