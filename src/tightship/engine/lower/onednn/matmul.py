@@ -38,9 +38,11 @@ def matmul(builder: Builder, node: Node) -> None:
 
 
 def gemm(builder: Builder, node: Node) -> None:
-    """Emit Gemm with alpha and beta one by a constant matrix, or of a transposed left operand."""
+    """Emit Gemm with alpha and beta one by a constant matrix, or of a transposed computed one."""
     attributes = node.attributes
-    if attributes.get("transA", 0) and len(node.inputs) == 2 and not node.fused:
+    is_computed = builder.constant(node.inputs[1]) is None and bool(attributes.get("transB", 0))
+    is_turned = attributes.get("transA", 0) or is_computed
+    if is_turned and len(node.inputs) == 2 and not node.fused:
         transposed_product(builder, node)
         return
     require(attributes.get("alpha", 1.0) == 1.0 and attributes.get("beta", 1.0) == 1.0)

@@ -1,7 +1,7 @@
 """Rewrites products into forms that the matmul primitive accepts.
 
 Gemm with alpha, beta, a transposed left or a right that is no constant
-    transposes, MatMul, Mul, Add; one of a transposed left alone stays
+    transposes, MatMul, Mul, Add; one that reads a computed matrix transposed and adds nothing stays
 Gemm between two reshapes that only flatten its rows
     MatMul and Add of the value before, so that what follows can join it
 MatMul of a vector, or of stacks of different ranks
@@ -55,9 +55,11 @@ def _is_plain(graph: Graph, node: Node) -> bool:
 
 
 def _is_of_transposed(graph: Graph, node: Node) -> bool:
-    """Whether a Gemm is a computed matrix, read transposed, times another, without a bias."""
-    is_transposed = bool(node.attributes.get("transA", 0))
-    return is_transposed and len(node.inputs) == 2 and node.inputs[0] not in graph.constants
+    """Whether a Gemm reads a computed matrix transposed, and adds nothing."""
+    return len(node.inputs) == 2 and any(
+        node.attributes.get(flag, 0) and name not in graph.constants
+        for name, flag in zip(node.inputs, ("transA", "transB"), strict=True)
+    )
 
 
 def _decompose(writer: GraphWriter, gemm: Node) -> None:
