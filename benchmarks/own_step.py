@@ -1,6 +1,6 @@
 """A training step of ours in a process of its own, which waits for its turn.
 
-    python -m benchmarks.own_step MODEL FEEDS THREADS RECOMPUTE
+    python -m benchmarks.own_step MODEL FEEDS THREADS RECOMPUTE [PRECISION]
 
 As `torch_step`, of an ONNX file and an `npz` file of what it is fed, labels among it.
 """
@@ -21,12 +21,19 @@ def status(field: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def main(model: str, feeds: str, threads: int, recompute: float) -> None:
+def main(
+    model: str, feeds: str, threads: int, recompute: float, precision: str = "float32"
+) -> None:
     """Obey lines until there are no more."""
     imported = status("VmRSS")
     given = dict(np.load(feeds))
     with tightship.train(
-        model, "cross_entropy", tightship.Sgd(0.01), threads=threads, recompute=recompute
+        model,
+        "cross_entropy",
+        tightship.Sgd(0.01),
+        threads=threads,
+        recompute=recompute,
+        precision=precision,  # type: ignore[arg-type]
     ) as trainer:
         said = {"imported": imported, "before": status("VmRSS"), "planned": trainer.peak_bytes}
         print(json.dumps(said), flush=True)
@@ -41,4 +48,4 @@ def main(model: str, feeds: str, threads: int, recompute: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), *sys.argv[5:])

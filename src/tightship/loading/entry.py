@@ -51,6 +51,7 @@ def plan(
     accumulate: int = 1,
     max_memory: str | int | None = None,
     recompute: float | None = None,
+    precision: Literal["float32", "bfloat16"] | None = None,
 ) -> MemoryPlan:
     """Plan every byte that a model would take, without loading it; with an optimizer, in training.
 
@@ -90,6 +91,7 @@ def plan(
         max_memory: Most memory of a training step, as for `train`; or what `load` will be given
             with the same `workers`, to which the plan keeps if one for one worker does.
         recompute: Share of a training step that may be computed again, as for `train`.
+        precision: Type that a training step stores values in, as for `train`.
 
     Raises:
         CapacityError: A training step takes more than `max_memory`.
@@ -111,11 +113,12 @@ def plan(
         objective = Objective(name, classes_axis=classes_axis, accumulate=accumulate)
         count = 1 if threads is None else threads
         step = StepSource(model, loss, objective, shapes, count, example_inputs, example_labels)
-        return model_step_plan(step, terms_of(count, without, max_memory, recompute), optimizer)
+        terms = terms_of(count, without, max_memory, recompute, precision or "float32")
+        return model_step_plan(step, terms, optimizer)
     limit = None if (workers or 1) > 1 else max_memory
     of_step = {"loss": loss, "example_labels": example_labels, "classes_axis": classes_axis,
                "accumulate": None if accumulate == 1 else accumulate,
-               "max_memory": limit, "recompute": recompute}  # fmt: skip
+               "max_memory": limit, "recompute": recompute, "precision": precision}  # fmt: skip
     why = "is for a plan of a training step; give `optimizer` too, such as `tightship.Adam(1e-3)`"
     _refuse(of_step, why)
     without = _passes(without)

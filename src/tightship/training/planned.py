@@ -7,6 +7,7 @@ from math import inf
 
 from tightship.engine.library import library_threads, open_library
 from tightship.engine.lower import rewritten, select
+from tightship.engine.lower.step_passes.stored_halves import with_stored_halves
 from tightship.engine.plan.footprint import program_bytes, runtime_bytes
 from tightship.engine.plan.ordered_program import (
     OrderedProgram,
@@ -31,6 +32,9 @@ UNARRANGED = "reorder"
 WHOLE = "tiles"
 """Name of a pass to leave out, so that no gradient is cut into tiles."""
 
+PRECISIONS = ("float32", "bfloat16")
+"""Types that activations and gradients may wait in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -43,16 +47,22 @@ class Terms:
         limit_bytes: Most bytes of the whole step; None, the default, sets no limit.
         recompute: Share of the operations that may be computed again to save memory, at least 0;
             None, the default: as many as the limit needs, and none without a limit.
+        precision: Type that activations and their gradients are stored in while they wait:
+            `float32`, the default, or `bfloat16`.
     """
 
     threads: int = 1
     without: Collection[str] = ()
     limit_bytes: int | None = None
     recompute: float | None = None
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise InputError(f"`threads` is {self.threads}; it must be at least 1.")
+        if self.precision not in PRECISIONS:
+            names = " or ".join(f"`{name}`" for name in PRECISIONS)
+            raise InputError(f"`precision` is {self.precision!r}; it must be {names}.")
         if self.recompute is not None and not 0 <= self.recompute < inf:
             raise InputError(
                 f"`recompute` is {self.recompute}; it must be a share of the step's operations, "
@@ -177,24 +187,25 @@ def planned(step: StepGraph, terms: Terms) -> Planned:
 def _ways(step: StepGraph, terms: Terms, without: Collection[str]) -> list[Part]:
     """Make the program of a step: as it is, and with large gradients in tiles, if there are any."""
     whole = replace(step, graph=rewritten(step.graph, without), gathering=None)
-    lowered = _lowered(whole, terms.threads, without)
+    lowered = _lowered(whole, terms, without)
     if UNARRANGED in terms.without:
         return [Part(whole, lowered, as_given(lowered))]
     found = [Part(whole, lowered, arranged(lowered))]
     if WHOLE not in terms.without:
         cut = step_in_tiles(whole, found[0].arranged.placement.arena_bytes)
         if cut is not None:
-            lowered = _lowered(cut, terms.threads, without)
+            lowered = _lowered(cut, terms, without)
             given_bytes = found[0].arranged.given_bytes
             made = replace(arranged(lowered), given_bytes=given_bytes)
             found.append(Part(cut, lowered, made))
     return found
 
 
-def _lowered(step: StepGraph, threads: int, without: Collection[str]) -> Lowered:
-    with library_threads(threads):
-        lowered = select(step.graph, threads, without)
-    return updating(lowered, step.follows, step.shown)
+def _lowered(step: StepGraph, terms: Terms, without: Collection[str]) -> Lowered:
+    with library_threads(terms.threads):
+        lowered = select(step.graph, terms.threads, without)
+    lowered = updating(lowered, step.follows, step.shown)
+    return lowered if terms.precision == "float32" else with_stored_halves(lowered)
 
 
 def _with_repeats(

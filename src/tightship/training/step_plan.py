@@ -45,6 +45,8 @@ def step_plan(step: StepGraph, terms: Terms, optimizer: Optimizer, name: str) ->
     placement = part.arranged.placement
     key = key_of(Settings(None, terms.threads, _passes(terms)), placement)
     key["step"] = f"training, {type(optimizer).__name__}"
+    if terms.precision != "float32":
+        key["precision"] = terms.precision
     if memory.recomputed_share:
         key["recomputed"] = f"{memory.recomputed_share:.3f} of the operations"
     found = memory_plan(placement, name, memory.runtime_bytes + memory.bodies_bytes, key)

@@ -1,7 +1,7 @@
 """Defines `train`, which makes a trainer from a model, a loss and an optimizer."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tightship.public_calls import explains_memory
 
@@ -32,6 +32,7 @@ def train(
     shapes: Mapping[str, Sequence[int] | int] | None = None,
     max_memory: str | int | None = None,
     recompute: float | None = None,
+    precision: Literal["float32", "bfloat16"] = "float32",
     threads: int = 1,
     without: Collection[str] = (),
 ) -> "Trainer":
@@ -72,6 +73,9 @@ def train(
         recompute: Share of the operations that a step may compute again to save memory; with
             `max_memory` only as many as the limit needs. None, the default, allows any number
             with `max_memory`, and none without it.
+        precision: Type that activations and their gradients are stored in while they wait for a
+            later kernel: `"float32"`, the default, or `"bfloat16"`, in half of the bytes. Kernels
+            compute in float32, and weights, sums and updates are float32 in both.
         threads: Threads of each kernel; 1 by default.
         without: Passes to leave out, for comparison; `"reorder"` keeps the order of steps,
             `"tiles"` keeps gradients whole.
@@ -88,7 +92,7 @@ def train(
     from tightship.training.model_step import StepSource, model_step
     from tightship.training.step_graph import Objective
 
-    terms = terms_of(threads, without, max_memory, recompute)
+    terms = terms_of(threads, without, max_memory, recompute, precision)
     name = loss if isinstance(loss, str) else ""
     objective = Objective(name, output, labels, weights, classes_axis, dropout, seed, accumulate)
     source = StepSource(model, loss, objective, shapes, threads, example_inputs, example_labels)
@@ -97,7 +101,11 @@ def train(
 
 
 def terms_of(
-    threads: int, without: Collection[str], max_memory: str | int | None, recompute: float | None
+    threads: int,
+    without: Collection[str],
+    max_memory: str | int | None,
+    recompute: float | None,
+    precision: str,
 ) -> "Terms":
     """Return the limits of a step."""
     from tightship.deprecated import current_passes
@@ -105,7 +113,7 @@ def terms_of(
     from tightship.training.planned import Terms
 
     limit = None if max_memory is None else parse_bytes(max_memory, "max_memory")
-    return Terms(threads, current_passes(without), limit, recompute)
+    return Terms(threads, current_passes(without), limit, recompute, precision)
 
 
 @explains_memory("training a model")
@@ -117,6 +125,7 @@ def train_joint(
     accumulate: int = 1,
     max_memory: str | int | None = None,
     recompute: float | None = None,
+    precision: Literal["float32", "bfloat16"] = "float32",
     threads: int = 1,
     without: Collection[str] = (),
 ) -> "Trainer":
@@ -129,6 +138,7 @@ def train_joint(
         seed: As for `train`.
         max_memory: As for `train`.
         recompute: As for `train`.
+        precision: As for `train`.
         threads: As for `train`.
         without: As for `train`.
 
@@ -139,7 +149,7 @@ def train_joint(
     """
     from tightship.training.joint import joint_step, refuse_saving
 
-    terms = terms_of(threads, without, max_memory, recompute)
+    terms = terms_of(threads, without, max_memory, recompute, precision)
     return train_graph(joint_step(made, optimizer, seed, accumulate), terms, refuse_saving)
 
 
