@@ -19,8 +19,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.feeds | model.step_sizes, above model.row_blocks
     engine
     text, which a model's sessions import for texts alone
-    difference
-    view | trace.workload, above trace.replay
+    difference, above view | trace.workload, above trace.replay
     frontend | planner | resource | gradients | sample, above graph, above prepared_cache
     late_names, for packages, above deprecated, for all who have renamed something
     quantity | forks | atomic_file | sha256
@@ -139,8 +138,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "view": "quantity view",
     "difference": "errors graph quantity view difference",
     "primitive": "_core engine errors loading model resource primitive",
-    "lengths": "errors graph quantity engine loading",
+    "lengths": "errors frontend graph quantity engine loading",
     "budget": "_core atomic_file engine.library errors frontend loading quantity view budget",
+    "budget.training": "errors frontend graph loading.entry training view",
     "engine.interruption": "",
     "engine.activations": "errors",
     "engine.kernels": "_core errors graph engine.kernels engine.interruption",

@@ -50,6 +50,28 @@ def test_lengths_computed_from_others_follow():
     assert tightship.plan(llama(), shapes=shapes).peak_bytes == found.peak_bytes(name, 50)
 
 
+def test_modules_of_torch_are_planned_for_each_length():
+    torch = pytest.importorskip("torch")
+    module, x = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU()), torch.zeros(2, 32)
+    shapes = {"input": ("batch", 32)}
+    found = OpenLengths.of(module, shapes, example_inputs=x)
+    assert dict(found.lengths) == {"batch": 2}
+    for length, peak in found.peaks("batch", (1, 3, 500)).peaks:
+        assert tightship.plan(module, x, shapes={**shapes, "batch": length}).peak_bytes == peak
+    assert OpenLengths.of(module, example_inputs=x) is None
+    with pytest.raises(InputError, match="give `example_inputs`"):
+        OpenLengths.of(module)
+
+
+def test_workers_are_those_of_a_plan():
+    found = OpenLengths.of(dense()[0], {"batch": 64}, workers=2)
+    assert (
+        found.peak_bytes() == tightship.plan(dense()[0], shapes={"batch": 64}, workers=2).peak_bytes
+    )
+    with pytest.raises(InputError, match="give `workers` too"):
+        OpenLengths.of(dense()[0], workers_memory="1MiB")
+
+
 def test_a_model_without_open_lengths_is_not_one():
     assert OpenLengths.of(cell()) is None
 

@@ -1,28 +1,36 @@
-"""Peaks of a model against the lengths that its file leaves open, and the largest within a limit.
+"""Peaks of a model against the lengths that it leaves open, and the largest within a limit.
 
 Each peak is that of a plan for these very lengths; nothing is loaded, and no formula is fitted.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from os import PathLike
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
 from tightship.brief import brief
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.compile.compile_graph import Settings, name_of
+from tightship.engine.compile.compile_graph import Settings, name_of, prepare
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import open_library
-from tightship.engine.template.variants import Variants
 from tightship.errors import GraphError, InputError
+from tightship.frontend.modules import opened
 from tightship.graph import Shape
 from tightship.graph.length_expression import evaluate, names_in
 from tightship.loading.first_shapes import shapes_of
-from tightship.loading.opening import is_open, open_model, shapes_for
+from tightship.loading.input_shapes import Given
+from tightship.loading.opening import OpenedModel, is_open, open_model, shapes_for
+from tightship.loading.settings import settings_of
 from tightship.loading.unprepared import variants_of
 from tightship.quantity import parse_bytes
 
+if TYPE_CHECKING:
+    from tightship.engine.compile.compile_graph import ModelSource
+    from tightship.frontend.jax import JaxProgram
+
 __all__ = ["LengthPeaks", "OpenLengths"]
 
+Prepare = Callable[[Mapping[str, tuple[int, ...]]], CompiledModel]
+"""Function that plans a model for shapes of its inputs."""
 FACTORS = (1, 2, 4, 8, 16)
 """Multiples of a length that peaks are shown for."""
 LENGTH_MAX = 1 << 24
@@ -59,7 +67,7 @@ class LengthPeaks:
 @brief
 @dataclass(frozen=True, slots=True)
 class OpenLengths:
-    """Model whose file leaves lengths open, opened once to be planned for many of them.
+    """Model that leaves lengths open, opened once to be planned for many of them.
 
     Attributes:
         lengths: Open lengths by name, as the model is planned for.
@@ -71,51 +79,61 @@ class OpenLengths:
     shapes: Mapping[str, tuple[int, ...]]
     are_chosen: bool
     _declared: Mapping[str, Shape | None]
-    _variants: Variants
+    _prepare: Prepare
     _known: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        model: str | PathLike[str] | bytes,
-        shapes: Mapping[str, Sequence[int] | int] | None = None,
+        model: "ModelSource",
+        shapes: Mapping[str, Sequence[int | str] | int] | None = None,
         threads: int = 1,
+        *,
+        example_inputs: object = None,
+        workers: int | None = None,
+        workers_memory: str | int | None = None,
     ) -> "OpenLengths | None":
-        """Open a model that is not prepared; None if its file leaves no length open by a name.
+        """Open a model that is not prepared; None if it leaves no length open by a name.
 
         Lengths that are not given are chosen: the first of a list that the model can be planned
         for.
 
         Args:
-            model: Path of an ONNX or GGUF file or of a program of torch, or bytes of an ONNX file.
-            shapes: Shapes by input and lengths by dimension, as for `tightship.plan`.
+            model: Any model of `tightship.plan` that is not prepared.
+            shapes: Shapes by input and lengths by dimension, as for `tightship.plan`; for a module
+                or function, texts in them name the open lengths. jax traces it for each length.
             threads: Threads of each kernel.
+            example_inputs: Arguments of a module, as for `tightship.plan`.
+            workers: Steps that run at once, as for `tightship.plan`.
+            workers_memory: Most that the arena may take beyond that for one worker.
 
         Raises:
             FormatError: The model cannot be read.
+            GraphError: An operator of a module has no translation.
             InputError: The shapes do not fit, or none of those tried fits the model.
         """
-        return cls._of(model, shapes, Settings({}, threads))
+        settings = settings_of({}, threads, (), (workers, workers_memory), None, {})
+        source, given = opened(model, example_inputs, shapes) or (model, shapes)
+        return cls._of(source, cast("Given | None", given), settings)
 
     @classmethod
     def _of(
-        cls,
-        model: str | PathLike[str] | bytes,
-        shapes: Mapping[str, Sequence[int] | int] | None,
-        settings: Settings,
+        cls, model: "ModelSource", shapes: Given | None, settings: Settings
     ) -> "OpenLengths | None":
         """Open a model as `of` does; programs depend on `settings` besides shapes."""
         open_library()
         source = open_model(model)
-        if not is_open(source.declared):
+        opened_for = _planner(source, name_of(model), settings)
+        if opened_for is None:
             return None
-        variants = variants_of(source, name_of(model), settings, Bounds(1))
-        assert variants is not None, "the model has open lengths"
-        given = shapes_for(source, shapes) or {}
-        for each in shapes_of(source.declared, given):
-            is_chosen = not is_given(source.declared, given)
-            lengths = _lengths(source.declared, each)
-            found = cls(lengths, each, is_chosen, source.declared, variants)
+        declared, make = opened_for
+        if is_open(source.declared):
+            given: Given = shapes_for(source, shapes) or {}
+        else:
+            given = cast("Given", source.declared)  # as jax traced it
+        for each in shapes_of(declared, given):
+            is_chosen = not is_given(declared, given)
+            found = cls(_lengths(declared, each), each, is_chosen, declared, make)
             if not found.lengths:
                 return None
             try:
@@ -132,7 +150,7 @@ class OpenLengths:
         return len(self._plan().placement.lowered.steps)
 
     def _plan(self, name: str = "", length: int = 0) -> CompiledModel:
-        return self._variants.prepare(self._shapes(name, length))
+        return self._prepare(self._shapes(name, length))
 
     def peak_bytes(self, name: str = "", length: int = 0) -> int:
         """Return the peak of a plan with one length changed, or as it is.
@@ -228,6 +246,26 @@ class OpenLengths:
             each: _evaluated(self._declared[each], shape, lengths)
             for each, shape in self.shapes.items()
         }
+
+
+def _planner(
+    source: OpenedModel, name: str, settings: Settings
+) -> tuple[Mapping[str, Shape | None], Prepare] | None:
+    """Return the shapes with the names of open lengths, and a function that plans for others.
+
+    None if no length is open.
+    """
+    variants = variants_of(source, name, settings, Bounds(1))
+    if variants is not None:
+        return source.declared, variants.prepare
+    program = cast("JaxProgram", source)
+    if not getattr(source, "open_shapes", None):
+        return None
+
+    def traced(shapes: Mapping[str, tuple[int, ...]]) -> CompiledModel:
+        return prepare(program.at(shapes).graph(), name, replace(settings, shapes=shapes))
+
+    return program.open_shapes, traced
 
 
 def is_given(declared: Mapping[str, Shape | None], given: Mapping[str, object]) -> bool:

@@ -21,7 +21,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tightship.budget import IsaPlanner
+    from tightship.budget import IsaPlanner, Training
 
 MARK = "tightship_budget"
 ISA = "tightship_isa"
@@ -39,8 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
     config.addinivalue_line(
         "markers",
-        f"{MARK}(model, limit, shapes=None, threads=1, dynamic=None, isa=None): fail if the plan "
-        'of a model takes more, as ("model.onnx", "512MiB", shapes={"batch": 1}).',
+        f"{MARK}(model, limit, shapes=None, threads=1, dynamic=None, isa=None, loss=None, "
+        "optimizer=None): fail if the plan of a model, or of its training step, takes more, as "
+        '("model.onnx", "512MiB", shapes={"batch": 1}).',
     )
 
 
@@ -67,7 +68,9 @@ def tightship_budget(request: pytest.FixtureRequest) -> Callable[..., int]:
 
     It takes a model (a path, the bytes of an ONNX file, an `onnx.ModelProto`, or a module of torch
     or jax with `example_inputs`), a limit such as `"64MiB"`, and `shapes`, `threads`, `dynamic`
-    and `isa` by keyword; it returns the bytes that the model needs.
+    and `isa` by keyword; it returns the bytes that the model needs. With an `optimizer` these are
+    of a training step, which `loss`, `example_labels`, `classes_axis`, `accumulate` and `recompute`
+    describe as for `tightship.plan`.
     """
 
     def check(model: object, limit: str | int, **options: Any) -> int:  # noqa: ANN401
@@ -90,6 +93,30 @@ class _Asked:
     dynamic: str | int | None = None
     isa: str | None = None
     example_inputs: object = None
+    loss: Any = None
+    optimizer: object = None
+    example_labels: object = None
+    classes_axis: int | None = None
+    accumulate: int = 1
+    recompute: float | None = None
+
+    def training(self) -> Training | None:
+        """Return the training step; None if the budget is for inference."""
+        from tightship.budget.training import Training, optimizer_of
+        from tightship.errors import InputError
+
+        if self.optimizer is None:
+            if self.loss is not None:
+                raise InputError('`loss` is for a training step; give `optimizer="adam"` too.')
+            return None
+        return Training(
+            self.loss,
+            optimizer_of(self.optimizer),
+            self.example_labels,
+            self.classes_axis,
+            self.accumulate,
+            self.recompute,
+        )
 
 
 def _marked(
@@ -124,9 +151,10 @@ def _check(config: pytest.Config, model: object, asked: _Asked) -> int:
         limit = parse_bytes(asked.limit, "limit")
         dynamic = 0 if asked.dynamic is None else parse_bytes(asked.dynamic, "dynamic")
         name = model if isinstance(model, Path) else Path(_name(model))
-        budget = Budget(name, limit, dict(asked.shapes or {}), asked.threads, dynamic)
+        training, shapes = asked.training(), asked.shapes
+        budget = Budget(name, limit, dict(shapes or {}), asked.threads, dynamic, "", training)
         planner = _planner(config, asked.isa or str(config.getini(ISA)))
-        planned = planner.plan(model, asked.shapes, asked.threads, asked.example_inputs)
+        planned = planner.plan(model, shapes, asked.threads, asked.example_inputs, training)
         result = BudgetResult(budget, planned)
     except TightshipError as error:
         pytest.fail(f"Tightship: {error}", pytrace=False)

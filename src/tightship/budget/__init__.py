@@ -10,6 +10,7 @@ from tightship.budget.check import check_budgets
 from tightship.budget.isa import Isa
 from tightship.budget.lock import Locked, locked, read_lock, write_lock
 from tightship.budget.planning import IsaPlanner
+from tightship.budget.training import Training
 
 __all__ = [
     "Budget",
@@ -18,6 +19,7 @@ __all__ = [
     "Isa",
     "IsaPlanner",
     "Locked",
+    "Training",
     "check_budgets",
     "locked",
     "read_budgets",

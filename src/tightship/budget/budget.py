@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tightship.brief import brief
+from tightship.budget.training import Training
 from tightship.quantity import format_bytes
 from tightship.view.picture import Picture
 
@@ -21,6 +22,7 @@ class Budget:
         threads: Threads of each kernel.
         dynamic_bytes: Bound on what steps outside the plan allocate; 0 permits none.
         name: Name in tables; that of the file and the shapes if it is empty.
+        training: Training step that the limit is for; None for inference.
     """
 
     model: Path
@@ -29,6 +31,7 @@ class Budget:
     threads: int = 1
     dynamic_bytes: int = 0
     name: str = ""
+    training: Training | None = None
 
     @property
     def title(self) -> str:
@@ -37,7 +40,8 @@ class Budget:
             return self.name
         lengths = [f"{name}={_shown(shape)}" for name, shape in self.shapes.items()]
         threads = [f"threads={self.threads}"] if self.threads > 1 else []
-        return " ".join([self.model.name, *lengths, *threads])
+        step = ["training"] if self.training is not None else []
+        return " ".join([self.model.name, *lengths, *threads, *step])
 
 
 @brief

@@ -10,11 +10,13 @@ from typing import TypeGuard
 from tightship.brief import brief
 from tightship.budget.budget import Budget
 from tightship.budget.isa import Isa, checked_isa
+from tightship.budget.training import Training, optimizer_of
 from tightship.errors import FormatError, InputError
 from tightship.quantity import parse_bytes
 
 NAMES = ("tightship.toml", "pyproject.toml")
-KEYS = {"model", "limit", "shapes", "threads", "dynamic", "name"}
+KEYS = {"model", "limit", "shapes", "threads", "dynamic", "name", "training"}
+OF_TRAINING = {"loss", "optimizer", "momentum", "classes_axis", "accumulate", "recompute"}
 EXAMPLE = 'a table `[[budget]]` for each model, with `model = "model.onnx"` and `limit = "512MiB"`'
 
 
@@ -110,6 +112,29 @@ def _budget(row: object, where: str, folder: Path) -> Budget:
         threads,
         0 if dynamic is None else _bytes(dynamic, f"{where}: `dynamic`"),
         str(row.get("name", "")),
+        _training(row["training"], f"{where}: `training`") if "training" in row else None,
+    )
+
+
+def _training(value: object, where: str) -> Training:
+    example = 'write a table, as {loss = "cross_entropy", optimizer = "adam"}'
+    if not isinstance(value, dict) or not isinstance(value.get("loss"), str):
+        raise FormatError(f"{where} is {value!r}; {example}.")
+    _check_keys(value, OF_TRAINING, where)
+    for key, kinds in (("classes_axis", int), ("accumulate", int), ("recompute", int | float),
+                       ("momentum", int | float)):  # fmt: skip
+        if isinstance(value.get(key), bool) or not isinstance(value.get(key, 0), kinds):
+            raise FormatError(f"{where}: `{key}` is {value[key]!r}; it must be a number.")
+    try:
+        optimizer = optimizer_of(value.get("optimizer", "adam"), value.get("momentum", 0.0))
+    except InputError as error:
+        raise FormatError(f"{where}: {error}") from None
+    return Training(
+        value["loss"],
+        optimizer,
+        classes_axis=value.get("classes_axis"),
+        accumulate=value.get("accumulate", 1),
+        recompute=value.get("recompute"),
     )
 
 

@@ -33,7 +33,9 @@ def check_budgets(
 def _planned(budgets: tuple[Budget, ...], planner: IsaPlanner) -> Iterator[BudgetResult]:
     for budget in budgets:
         try:
-            plan = planner.plan(budget.model, budget.shapes, budget.threads)
+            plan = planner.plan(
+                budget.model, budget.shapes, budget.threads, training=budget.training
+            )
         except (FormatError, GraphError, InputError) as error:
             raise _named(error, budget) from None
         yield BudgetResult(budget, plan)

@@ -5,8 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from tightship.budget.isa import Isa, assume
+from tightship.budget.training import (
+    Training,
+    light_step,
+    picture_of_step,
+    picture_of_training,
+)
 from tightship.errors import InputError
-from tightship.frontend.modules import opened
+from tightship.frontend.modules import is_module, opened, refuse_examples
 from tightship.frontend.snapshot import Snapshot, snapshot
 from tightship.loading.entry import plan
 from tightship.loading.reading_process import ReadingProcess
@@ -55,6 +61,7 @@ class IsaPlanner:
         shapes: Mapping[str, Sequence[int | str] | int] | None = None,
         threads: int = 1,
         example_inputs: object = None,
+        training: Training | None = None,
     ) -> Picture:
         """Plan a model as `tightship.plan` does.
 
@@ -64,15 +71,37 @@ class IsaPlanner:
             shapes: As for `tightship.plan`.
             threads: Threads of each kernel.
             example_inputs: As for `tightship.plan`.
+            training: Plan a training step of the model.
 
         Raises:
             InputError: The machine lacks the instruction set, or the model is none of these.
             FormatError, GraphError: The errors of `tightship.plan`.
         """
+        if training is not None:
+            return self._plan_step(model, shapes, threads, example_inputs, training)
         module = opened(model, example_inputs, shapes)
         source = _portable(model) if module is None else snapshot(*module)
         self.start()
         return self._process.call(_picture, source, shapes if module is None else None, threads)
+
+    def _plan_step(
+        self,
+        model: object,
+        shapes: Shapes | None,
+        threads: int,
+        example_inputs: object,
+        training: Training,
+    ) -> Picture:
+        """Plan a training step; that of a module is made here, where its library is."""
+        if not is_module(model):
+            refuse_examples(model, example_inputs)
+            source = _portable(model)
+            self.start()
+            return self._process.call(picture_of_training, source, shapes, threads, training)
+        step, name = light_step(model, shapes, threads, example_inputs, training)
+        self.start()
+        terms = threads, training.recompute, training.optimizer
+        return self._process.call(picture_of_step, step, name, *terms)
 
 
 def _portable(model: object) -> str | bytes:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Union, cast
 
 from tightship.errors import InputError
+from tightship.frontend.named_lengths import Shapes
 
 if TYPE_CHECKING:
     from tightship.frontend.jax import JaxProgram
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 Program = Union["TorchProgram", "JaxProgram"]
 Opened = tuple[Program, Mapping[str, Sequence[int] | int] | None]
 """A program, and the shapes of inputs with open lengths."""
-Shapes = Mapping[str, Sequence[int | str] | int]
-"""Shapes by input, in which a text is the name of an open length, and lengths by name."""
 
 
 def is_module(model: object) -> bool:
@@ -70,14 +69,7 @@ def open_module(
         from tightship.frontend.torch.module import module_program as torch_program
 
         return torch_program(model, example_inputs, shapes)
-    module_program = jax_module(model, example_inputs).module_program
-    if shapes:
-        raise InputError(
-            f"`{_name(model)}` has the shapes of its `example_inputs`, because jax traces a "
-            "function for these; leave `shapes` out, and give `example_inputs` of other shapes "
-            "(`jax.ShapeDtypeStruct` allocates nothing)."
-        )
-    return module_program(model, example_inputs), None
+    return jax_module(model, example_inputs).module_program(model, example_inputs, shapes), None
 
 
 def jax_module(model: object, example_inputs: object) -> ModuleType:

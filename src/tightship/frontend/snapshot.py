@@ -50,14 +50,20 @@ def snapshot(program: Program, shapes: Mapping[str, Sequence[int] | int] | None 
     graph = program.graph(cast("Mapping[str, Sequence[int]] | None", shapes))
     weights = program.weights
     held = {
-        name: _light(name, constant, is_weight=id(constant) in weights)
+        name: light(name, constant, is_weight=id(constant) in weights)
         for name, constant in graph.constants.items()
     }
     return Snapshot(program.name, replace(graph, constants=held))
 
 
-def _light(name: str, constant: Constant, *, is_weight: bool) -> Constant:
-    """Return a constant that can be sent: masks and positions with elements, as plans need them."""
+def light(name: str, constant: Constant, *, is_weight: bool) -> Constant:
+    """Return a constant that can be sent: masks and positions with elements, as plans need them.
+
+    Args:
+        name: Name of the constant in errors.
+        constant: The constant.
+        is_weight: Whether to leave its elements out.
+    """
     if isinstance(constant, Inline | Fill):
         return constant
     if is_weight:

@@ -6,6 +6,7 @@ import pytest
 import tightship
 from tests.frontend.jax.case import jax, jnp
 from tightship.errors import GraphError, InputError
+from tightship.lengths import OpenLengths
 
 KEY = jax.random.key(0)
 IMAGE = np.random.default_rng(0).standard_normal((2, 8, 8, 3)).astype(np.float32)
@@ -196,6 +197,23 @@ def test_what_cannot_be_traced_is_named(model, given, error, message):
         tightship.plan(model, given)
 
 
-def test_shapes_are_those_of_the_examples():
-    with pytest.raises(InputError, match="leave `shapes` out"):
-        tightship.plan(lambda x: x, X, shapes={"x": (9,)})
+def test_shapes_replace_those_of_the_examples():
+    plan = tightship.plan(lambda x: x + 1, X, shapes={"x": (9,)})
+    assert plan.inputs == {"x": "9 float32"}
+    open_plan = tightship.plan(lambda x: x + 1, X, shapes={"x": ("n",), "n": 7})
+    assert open_plan.inputs == {"x": "7 float32"}
+    with pytest.raises(InputError, match="no input `y`; its inputs are: `x`"):
+        tightship.plan(lambda x: x, X, shapes={"y": (9,)})
+
+
+def test_open_lengths_are_traced_for_each():
+    params = {"w": jnp.ones((8, 4)), "b": jnp.ones(4)}
+    examples = (params, np.ones((2, 8), np.float32))
+    found = OpenLengths.of(scaled, {"x": ("batch", 8)}, example_inputs=examples)
+    assert dict(found.lengths) == {"batch": 2}
+    for length, peak in found.peaks("batch", (1, 64)).peaks:
+        given = (params, jax.ShapeDtypeStruct((length, 8), jnp.float32))
+        assert tightship.plan(scaled, given).peak_bytes == peak
+    largest = found.largest("batch", "40MiB")
+    assert found.peak_bytes("batch", largest) <= 40 << 20 < found.peak_bytes("batch", largest + 1)
+    assert OpenLengths.of(scaled, example_inputs=examples) is None

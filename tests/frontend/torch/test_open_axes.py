@@ -28,8 +28,8 @@ def test_lengths_of_one_are_exported_as_two_and_planned_as_one():
     assert {name: tuple(leaf.shape) for name, leaf in examples.leaves()} == {
         "a": (2, 4), "b": (2, 3),
     }  # fmt: skip
-    assert axes.bound == {"a": (1, 4), "b": (1, 3)}
-    assert axes.lengths == {"n": 1, "m": 3}
+    assert axes.named.bound == {"a": (1, 4), "b": (1, 3)}
+    assert axes.named.lengths == {"n": 1, "m": 3}
 
 
 def test_without_names_nothing_is_open():

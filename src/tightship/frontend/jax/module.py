@@ -19,23 +19,34 @@ from tightship.frontend.jax.module_parts import (
 )
 from tightship.frontend.jax.program import JaxProgram, Weights
 from tightship.frontend.jax.tensor import HELD_BYTES_MAX, constant_of
+from tightship.frontend.named_lengths import NamedLengths, Shapes
 from tightship.graph import Constant, DType
 from tightship.graph.absent import absent
 
 
-def module_program(module: object, example_inputs: object) -> JaxProgram:
+def module_program(
+    module: object, example_inputs: object, shapes: Shapes | None = None
+) -> JaxProgram:
     """Trace a module or function and open the program.
 
     Args:
         module: Module of flax (`linen` bound to its variables, or `nnx`) or equinox, or a function.
         example_inputs: Array, tuple or mapping of arguments; their values are not used.
+        shapes: Shapes that replace those of the examples; texts in them are open lengths, for which
+            `JaxProgram.at` traces again.
 
     Raises:
         GraphError: A primitive has no translation, or the module changes a weight.
         InputError: The inputs do not fit, or a module of linen has no variables.
     """
     parts = parts_of(module)
-    return _traced(parts, parts.call, parts.signature, example_inputs)
+    arguments = _bound(parts.name, parts.signature, example_inputs)
+
+    def call(weights: Sequence[Any], **given: Tree) -> Any:  # noqa: ANN401
+        bound = inspect.BoundArguments(parts.signature, OrderedDict(given))
+        return parts.call(weights, *bound.args, **bound.kwargs)
+
+    return _program(parts, call, arguments, shapes)
 
 
 def module_loss(
@@ -69,19 +80,9 @@ def module_loss(
     return _program(parts, call, arguments), parts.trained
 
 
-def _traced(
-    parts: Parts, call: Call, signature: inspect.Signature, example_inputs: object
+def _program(
+    parts: Parts, call: Call, arguments: Mapping[str, Tree], shapes: Shapes | None = None
 ) -> JaxProgram:
-    arguments = _bound(parts.name, signature, example_inputs)
-
-    def named(weights: Sequence[Any], **given: Tree) -> Any:  # noqa: ANN401
-        bound = inspect.BoundArguments(signature, OrderedDict(given))
-        return call(weights, *bound.args, **bound.kwargs)
-
-    return _program(parts, named, arguments)
-
-
-def _program(parts: Parts, call: Call, arguments: Mapping[str, Tree]) -> JaxProgram:
     """Trace a function of weights and arguments by name, in their order."""
     flat, tree = jax.tree_util.tree_flatten_with_path(list(arguments.values()))
     stems = list(arguments)
@@ -98,16 +99,25 @@ def _program(parts: Parts, call: Call, arguments: Mapping[str, Tree]) -> JaxProg
         values = jax.tree_util.tree_unflatten(tree, leaves)
         return call(weights, **dict(zip(stems, values, strict=True)))
 
-    abstract = [_abstract(flat[index][1]) for index in places]
     weights = [_abstract(leaf) for leaf in parts.weights.values()]
-    try:
-        traced = jax.jit(run).trace(weights, abstract)
-    except (GraphError, InputError):
-        raise
-    except Exception as error:
-        raise _untraced(error, parts.name, names, abstract) from error
     held = Weights({name: _constant(name, leaf) for name, leaf in parts.weights.items()}, names)
-    return JaxProgram(traced, parts.name, held)
+
+    def traced(shapes: Shapes) -> JaxProgram:
+        named = NamedLengths(shapes)
+        named.check_names(names)
+        abstract = [
+            _abstract(flat[index][1], named.applied(name, flat[index][1].shape))
+            for name, index in zip(names, places, strict=True)
+        ]
+        try:
+            found = jax.jit(run).trace(weights, abstract)
+        except (GraphError, InputError):
+            raise
+        except Exception as error:
+            raise _untraced(error, parts.name, names, abstract) from error
+        return JaxProgram(found, parts.name, held, named, traced)
+
+    return traced(shapes or {})
 
 
 def _bound(name: str, signature: inspect.Signature, given: object) -> dict[str, Tree]:
@@ -163,5 +173,10 @@ def _constant(name: str, leaf: Any) -> Constant:  # noqa: ANN401
     return constant_of(np.asarray(leaf), name)
 
 
-def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:  # noqa: ANN401
-    return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+def _abstract(
+    leaf: Any,  # noqa: ANN401
+    shape: tuple[int, ...] | None = None,
+) -> jax.ShapeDtypeStruct:
+    """Return the shape and type of an array, or those of one of another shape."""
+    given = leaf.shape if shape is None else shape
+    return jax.ShapeDtypeStruct(given, jax.dtypes.canonicalize_dtype(leaf.dtype))

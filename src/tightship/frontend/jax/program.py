@@ -1,10 +1,11 @@
 """Entry point: a traced function of jax as a graph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tightship.errors import InputError
+from tightship.frontend.named_lengths import NamedLengths, Shapes
 from tightship.graph import Constant, Graph, Shape
 from tightship.graph.absent import refuse_absent
 from tightship.graph.constant import forget
@@ -35,6 +36,8 @@ class JaxProgram:
         traced: "jax.stages.Traced",
         name: str = "traced function",
         weights: Weights | None = None,
+        named: NamedLengths | None = None,
+        again: "Callable[[Shapes], JaxProgram] | None" = None,
     ) -> None:
         """Translate the function.
 
@@ -42,6 +45,8 @@ class JaxProgram:
             traced: The function.
             name: Name of the model in reports.
             weights: Its first arguments, if they are the weights of a module.
+            named: Shapes that it was traced with, and the names of open lengths.
+            again: Function that traces it with other shapes.
 
         Raises:
             GraphError: A primitive has no translation.
@@ -52,11 +57,32 @@ class JaxProgram:
         held = () if weights is None else weights.constants.values()
         self._weights = frozenset(map(id, held))
         self._graph = translated(traced, weights)
+        self._named, self._again = named, again
 
     @property
     def declared(self) -> dict[str, Shape | None]:
         """Shapes of the inputs, all of them fixed."""
         return {name: self._graph.values[name].shape for name in self._graph.inputs}
+
+    @property
+    def open_shapes(self) -> dict[str, Shape | None]:
+        """Shapes of the inputs with the names of open lengths; empty if there are none."""
+        named = self._named
+        if named is None or not named.bound:
+            return {}
+        return {
+            name: named.declared(name) if name in named.bound else shape
+            for name, shape in self.declared.items()
+        }
+
+    def at(self, shapes: Mapping[str, Sequence[int]]) -> "JaxProgram":
+        """Return the function traced with other shapes.
+
+        Raises:
+            GraphError, InputError: It cannot be traced with them.
+        """
+        assert self._again is not None, "a function that was traced by its caller"
+        return self._again({name: tuple(shape) for name, shape in shapes.items()})
 
     def refuse_absent(self) -> None:
         """Check that the program can be run, not only planned.

@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 import torch
 
 from tightship.errors import InputError, TightshipError
+from tightship.frontend.named_lengths import Shapes
 from tightship.frontend.torch.decompose import ignore_own_warnings
 from tightship.frontend.torch.examples import Examples
 from tightship.frontend.torch.export_errors import unexported
 from tightship.frontend.torch.losses import named_loss
-from tightship.frontend.torch.open_axes import OpenAxes, Shapes
+from tightship.frontend.torch.open_axes import OpenAxes
 from tightship.frontend.torch.program import TorchProgram
 from tightship.frontend.torch.training import (
     StepInputs,
@@ -55,7 +56,7 @@ def module_program(
         program = torch.export.export(module, arguments, keywords, dynamic_shapes=dynamic)
     except Exception as error:
         raise unexported(error, module, examples) from error
-    return TorchProgram(program, name), axes.bound
+    return TorchProgram(program, name), axes.named.bound
 
 
 def module_step(
