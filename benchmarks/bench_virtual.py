@@ -1,11 +1,12 @@
 """Virtual resources: what they hold of recorded traces, and what a block costs.
 
-    python -m benchmarks.bench_virtual TRACE... [--rounds N] [--record] [--json]
+    python -m benchmarks.bench_virtual TRACE... [--rounds N] [--growing] [--record] [--json]
 
 A trace is taken as it is, and with all sizes times 32. Memory is not written to while a trace is
 played. Compiles `virtual_loops.cpp` with the core's sources. What is called a simulation is one,
 of what another allocator would hold; its time is not taken. `--held` is what resources hold only,
-which comes out the same every time but for the rows of two threads.
+which comes out the same every time but for the rows of two threads. `--growing` compares the
+default, pages that grow, with pages of one size.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import numpy as np
 from benchmarks import record
 from benchmarks.baselines.simulated import SIMULATED, Columns, Growing, divided, peak_held_bytes
 from benchmarks.bench_resource import FLAGS, HERE, NATIVE
+from benchmarks.growing_pages import RANDOM, compared, random_columns
 from benchmarks.two_streams import two_streams
 
 from tightship import _core
@@ -38,6 +40,8 @@ from tightship.trace.events import Trace, read_trace
 from tightship.trace.replay import trace_columns
 
 FACTORS = (32, 1)
+GROWING_FACTORS = (64, 32, 16, 8, 4, 2, 1)
+SEEDS = 3
 KIB, MIB = 1 << 10, 1 << 20
 PAGES = (2 * MIB, 64 * KIB, 16 * KIB)
 CHUNKS = tuple(size * MIB for size in (2, 4, 8, 16, 20, 32, 64))
@@ -180,6 +184,37 @@ def simulated(columns: Columns) -> dict[str, dict[str, float]]:
     }
 
 
+def growing_figures(
+    traces: Mapping[str, Columns], rounds: int
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Compare growing pages with pages of 2 MiB, on traces and on random programs."""
+    programs = {
+        f"{name}, x{factor}": scaled(columns, factor)
+        for name, columns in traces.items()
+        for factor in GROWING_FACTORS
+    }
+    for kind in RANDOM:
+        for seed in range(SEEDS):
+            least, largest, most = kind
+            name = f"random 2^{least}..2^{largest}, {most} blocks, seed {seed}"
+            programs[name] = random_columns(seed, *kind)
+    return {name: compared(columns, rounds) for name, columns in programs.items()}
+
+
+def show_growing(figures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
+    """Print a line for each program."""
+    print(f"{'growing pages over pages of 2 MiB':<44}{'live MiB':>9}{'2 MiB holds':>12}"
+          f"{'growing':>9}{'first':>7}{'later':>7}")  # fmt: skip
+    for name, row in figures.items():
+        fixed, grown = row["2 MiB"], row["growing"]
+        first = grown["first_ns"] / fixed["first_ns"]
+        later = grown["later_ns"] / fixed["later_ns"]
+        print(
+            f"{name:<44}{fixed['peak_live_bytes'] / MIB:>9.1f}{fixed['ratio']:>12.3f}"
+            f"{grown['ratio']:>9.3f}{first:>7.2f}{later:>7.2f}"
+        )
+
+
 def steps(trace: Trace) -> Iterator[tuple[int, int]]:
     """Block and size, 0 for one that goes; at the end what is left goes."""
     live: dict[int, None] = {}
@@ -301,10 +336,18 @@ def main() -> None:
     parser.add_argument("traces", type=Path, nargs="+", metavar="TRACE")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--held", action="store_true", help="no loops and no times")
+    parser.add_argument("--growing", action="store_true", help="compare growing pages alone")
     parser.add_argument("--record", action="store_true", help="add the figures to the results")
     parser.add_argument("--json", action="store_true", help="print figures instead of tables")
     options = parser.parse_args()
     read = {path.name: read_trace(path) for path in options.traces}
+    if options.growing:
+        columns = {name: trace_columns(trace) for name, trace in read.items()}
+        growing = growing_figures(columns, options.rounds)
+        print(json.dumps(growing)) if options.json else show_growing(growing)
+        if options.record:
+            record.append("bench_virtual", {"growing": growing})
+        return
     traces = {name: trace_figures(trace_columns(trace)) for name, trace in read.items()}
     if options.held:
         for row in (row for figures in traces.values() for row in figures.values()):

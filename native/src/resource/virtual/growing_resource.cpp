@@ -49,7 +49,9 @@ GrowingVirtualResource::GrowingVirtualResource(std::shared_ptr<PagedDevice> devi
 /// Returns the stage for a request, after giving back what those before it have free.
 size_t GrowingVirtualResource::stage_for(size_t size_bytes) {
     const size_t before = stage_.load(std::memory_order_relaxed);
-    const size_t live = live_bytes_.load(std::memory_order_relaxed);
+    if (before + 1 == kStages.size())
+        return before;
+    const size_t live = live_bytes();
     size_t stage = before;
     while (stage + 1 < kStages.size() &&
            (live > kStages[stage].live_bytes || size_bytes > kStages[stage].live_bytes - live))
@@ -64,6 +66,13 @@ size_t GrowingVirtualResource::stage_for(size_t size_bytes) {
     return stage;
 }
 
+size_t GrowingVirtualResource::live_bytes() const {
+    size_t sum = 0;
+    for (const auto &stage : stages_)
+        sum += stage->live_bytes();
+    return sum;
+}
+
 size_t GrowingVirtualResource::trim_before(size_t stage) {
     size_t given_back = 0;
     for (size_t index = 0; index < stage; ++index)
@@ -72,8 +81,9 @@ size_t GrowingVirtualResource::trim_before(size_t stage) {
 }
 
 void GrowingVirtualResource::trim_outgrown(size_t stage) {
-    const size_t free_bytes = stages_[stage]->virtual_statistics().cached_bytes;
-    if (free_bytes > total_->now_bytes.load(std::memory_order_relaxed) / kFreeShare)
+    const Statistics now = stages_[stage]->statistics();
+    const size_t all_bytes = total_->now_bytes.load(std::memory_order_relaxed);
+    if (now.touched_bytes - now.current_bytes > all_bytes / kFreeShare)
         stages_[stage]->trim();
 }
 
@@ -86,7 +96,7 @@ void *GrowingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
         pointer = stages_[stage]->allocate_on(size_bytes, alignment, stream);
     if (pointer == nullptr)
         return nullptr;
-    const size_t live = live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    const size_t live = live_bytes();
     size_t peak = peak_live_bytes_.load(std::memory_order_relaxed);
     while (peak < live && !peak_live_bytes_.compare_exchange_weak(peak, live)) {
     }
@@ -97,14 +107,13 @@ Freed GrowingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, si
                                             const StreamPointer &stream) {
     const size_t current = stage_.load(std::memory_order_relaxed);
     for (size_t index = current + 1; index-- > 0;) {
+        if (!stages_[index]->may_hold(pointer))
+            continue;
         const Freed freed = stages_[index]->deallocate_on(pointer, size_bytes, alignment, stream);
         if (freed == Freed::foreign)
             continue;
-        if (freed == Freed::done) {
-            live_bytes_.fetch_sub(bytes_taken(size_bytes), std::memory_order_relaxed);
-            if (index < current)
-                trim_outgrown(index);
-        }
+        if (freed == Freed::done && index < current)
+            trim_outgrown(index);
         return freed;
     }
     return Freed::foreign;
@@ -119,8 +128,9 @@ Range GrowingVirtualResource::range_of(const void *pointer) const {
 
 size_t GrowingVirtualResource::size_of(const void *pointer) const {
     for (const auto &stage : stages_)
-        if (const size_t size_bytes = stage->size_of(pointer); size_bytes > 0)
-            return size_bytes;
+        if (stage->may_hold(pointer))
+            if (const size_t size_bytes = stage->size_of(pointer); size_bytes > 0)
+                return size_bytes;
     return 0;
 }
 

@@ -5,8 +5,9 @@
 #include "tightship/os/os.hpp"
 
 #include <algorithm>
-#include <map>
 #include <new>
+#include <numeric>
+#include <vector>
 
 namespace tightship::resource {
 
@@ -30,12 +31,55 @@ struct HostPhysical final : PhysicalMemory {
         nullptr; // owner of the addresses they are at; null: parked at addresses of its own
 };
 
+/// Chunks by the addresses that their pages lie at: one entry for each `unit` of a range, which
+/// divides the sizes and offsets of all that were ever there. A search tree of as many small pages
+/// took longer than the calls that move them.
+class Tenants {
+  public:
+    /// Makes room for a chunk of that size there; throws `std::bad_alloc`.
+    void admit(size_t offset_bytes, size_t size_bytes) {
+        const size_t unit = std::gcd(std::gcd(unit_, size_bytes), offset_bytes);
+        if (unit != unit_)
+            refine(unit);
+        if (const size_t count = (offset_bytes + size_bytes) / unit_; count > entries_.size())
+            entries_.resize(count);
+    }
+    /// Records what lies in `[offset_bytes, offset_bytes + size_bytes)`, null for nothing.
+    /// REQUIRES: a chunk was admitted there.
+    void set(size_t offset_bytes, size_t size_bytes, HostPhysical *chunk) {
+        std::fill_n(entries_.begin() + static_cast<ptrdiff_t>(offset_bytes / unit_),
+                    size_bytes / unit_, chunk);
+    }
+    /// Returns the first chunk of a part of the range; null if none lies there.
+    HostPhysical *first(size_t offset_bytes, size_t size_bytes) const {
+        if (unit_ == 0)
+            return nullptr;
+        const size_t stop = (offset_bytes + size_bytes + unit_ - 1) / unit_;
+        for (size_t at = offset_bytes / unit_; at < std::min(stop, entries_.size()); ++at)
+            if (entries_[at] != nullptr)
+                return entries_[at];
+        return nullptr;
+    }
+
+  private:
+    void refine(size_t unit) {
+        std::vector<HostPhysical *> finer(entries_.size() * (unit_ / unit));
+        for (size_t at = 0; at < finer.size(); ++at)
+            finer[at] = entries_[at * unit / unit_];
+        entries_ = std::move(finer);
+        unit_ = unit;
+    }
+
+    size_t unit_ = 0; // bytes; 0: there was none yet
+    std::vector<HostPhysical *> entries_;
+};
+
 /// Addresses, never released even for a moment, because another thread could map something there.
 class HostVirtual final : public VirtualMemory {
   public:
     using VirtualMemory::VirtualMemory;
     ~HostVirtual() override {
-        clear(at(0), at(size_bytes()));
+        clear(at(0), size_bytes());
         os::release(at(0), size_bytes());
     }
 
@@ -43,11 +87,16 @@ class HostVirtual final : public VirtualMemory {
     size_t unmap(size_t, Chunks chunks) override { return chunks.size(); }
 
     char *at(size_t offset_bytes) const { return reinterpret_cast<char *>(start() + offset_bytes); }
-    void forget(const HostPhysical &chunk) { tenants_.erase(chunk.pages); }
+    void forget(const HostPhysical &chunk) {
+        tenants_.set(offset(chunk.pages), chunk.size_bytes(), nullptr);
+    }
 
   private:
     bool extend(size_t more_bytes) override { return os::reserve_at(at(size_bytes()), more_bytes); }
-    void clear(char *start, char *stop);
+    size_t offset(const char *address) const {
+        return reinterpret_cast<uintptr_t>(address) - start();
+    }
+    void clear(char *where, size_t size_bytes);
     void park(HostPhysical &chunk);
     bool may_move(char *to, Chunks chunks) const;
     bool lies(const HostPhysical &chunk, const char *where) const {
@@ -56,7 +105,7 @@ class HostVirtual final : public VirtualMemory {
     bool settle(char *to, Chunks run, size_t run_bytes);
     bool lodge(char *to, Chunks run);
 
-    std::map<const char *, HostPhysical *> tenants_; // chunks whose pages lie here
+    Tenants tenants_; // chunks whose pages lie here
 };
 
 HostPhysical &host(PhysicalMemory *chunk) {
@@ -89,6 +138,20 @@ void HostPhysical::drop() {
     home = nullptr;
 }
 
+/// Gives back the pages of chunks that `follow` each other in a range.
+void drop_run(std::span<const std::unique_ptr<PhysicalMemory>> run) {
+    char *const pages = host(run.front().get()).pages;
+    size_t run_bytes = 0;
+    for (const auto &each : run) {
+        HostPhysical &chunk = host(each.get());
+        run_bytes += chunk.size_bytes();
+        chunk.home->forget(chunk);
+        chunk.home = nullptr;
+        chunk.pages = nullptr;
+    }
+    empty(pages, run_bytes);
+}
+
 /// Moves a chunk's pages from here to addresses of their own; if the system has none, or enough
 /// mappings are cut up, the chunk loses its pages.
 void HostVirtual::park(HostPhysical &chunk) {
@@ -105,15 +168,10 @@ void HostVirtual::park(HostPhysical &chunk) {
 }
 
 /// Parks pages that were left here.
-void HostVirtual::clear(char *start, char *stop) {
-    auto found = tenants_.lower_bound(start);
-    if (found != tenants_.begin() &&
-        std::prev(found)->first + std::prev(found)->second->size_bytes() > start)
-        --found;
-    while (found != tenants_.end() && found->first < stop) {
-        HostPhysical &chunk = *found->second;
-        found = tenants_.erase(found);
-        park(chunk);
+void HostVirtual::clear(char *where, size_t size_bytes) {
+    while (HostPhysical *const chunk = tenants_.first(offset(where), size_bytes)) {
+        forget(*chunk);
+        park(*chunk);
     }
 }
 
@@ -124,7 +182,7 @@ bool HostVirtual::settle(char *to, Chunks run, size_t run_bytes) {
     if (!lodge(to, run))
         return false;
     if (from == nullptr ? !os::commit(to, run_bytes) : !os::move_pages(from, run_bytes, to)) {
-        tenants_.erase(tenants_.find(to), tenants_.lower_bound(to + run_bytes));
+        tenants_.set(offset(to), run_bytes, nullptr);
         return false;
     }
     if (from != nullptr && home == nullptr)
@@ -141,15 +199,18 @@ bool HostVirtual::settle(char *to, Chunks run, size_t run_bytes) {
 
 /// Records chunks before their pages move in; false if memory for the record is refused.
 bool HostVirtual::lodge(char *to, Chunks run) {
-    char *const first = to;
     try {
-        for (PhysicalMemory *chunk : run) {
-            tenants_.emplace(to, &host(chunk));
-            to += chunk->size_bytes();
+        size_t next = offset(to);
+        for (const PhysicalMemory *chunk : run) {
+            tenants_.admit(next, chunk->size_bytes());
+            next += chunk->size_bytes();
         }
     } catch (const std::bad_alloc &) {
-        tenants_.erase(tenants_.lower_bound(first), tenants_.lower_bound(to));
         return false;
+    }
+    for (PhysicalMemory *chunk : run) {
+        tenants_.set(offset(to), chunk->size_bytes(), &host(chunk));
+        to += chunk->size_bytes();
     }
     return true;
 }
@@ -174,7 +235,7 @@ bool HostVirtual::map(size_t offset_bytes, Chunks chunks) {
     for (PhysicalMemory *chunk : chunks) {
         HostPhysical &each = host(chunk);
         if (!lies(each, to)) {
-            clear(to, to + chunk->size_bytes());
+            clear(to, chunk->size_bytes());
             if (!moves)
                 each.drop();
         }
@@ -216,6 +277,20 @@ bool HostDevice::can_back(size_t block_bytes) const {
 
 std::unique_ptr<PhysicalMemory> HostDevice::create_physical_memory(size_t size_bytes) {
     return std::make_unique<HostPhysical>(size_bytes);
+}
+
+void HostDevice::destroy(std::span<std::unique_ptr<PhysicalMemory>> chunks) {
+    for (size_t first = 0, next; first < chunks.size(); first = next) {
+        const HostPhysical &leader = host(chunks[first].get());
+        for (next = first + 1; next < chunks.size() && leader.home != nullptr &&
+                               follow(host(chunks[next - 1].get()), host(chunks[next].get()));
+             ++next) {
+        }
+        if (leader.home != nullptr)
+            drop_run(chunks.subspan(first, next - first));
+        for (size_t each = first; each < next; ++each)
+            chunks[each].reset();
+    }
 }
 
 std::unique_ptr<VirtualMemory> HostDevice::create_virtual_memory(size_t size_bytes,

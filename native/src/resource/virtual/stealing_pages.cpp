@@ -33,6 +33,7 @@ StealingVirtualResource::~StealingVirtualResource() {
             is_stuck = is_stuck || left > 0; // and stays mapped for good
             for (size_t page = first; page < first + left; ++page)
                 (void)pages[page].release();
+            device_->destroy(std::span(pages).subspan(first + left, count - left));
         }
         if (is_stuck)
             (void)range->addresses.release();
@@ -45,7 +46,10 @@ bool StealingVirtualResource::extend(size_t size_bytes) {
     for (size_t wanted = std::max(kRangeBytes, least);; wanted = std::max(wanted / 4, least)) {
         wanted &= ~(settings_.page_bytes - 1);
         if (auto addresses = device_->create_virtual_memory(wanted, settings_.page_bytes)) {
+            const uintptr_t start = addresses->start(), stop = start + addresses->size_bytes();
             blocks_.add(std::move(addresses), settings_.page_bytes);
+            low_.store(std::min(low_.load(), start), std::memory_order_relaxed);
+            high_.store(std::max(high_.load(), stop), std::memory_order_relaxed);
             return true;
         }
         if (wanted == least)
@@ -211,6 +215,7 @@ size_t StealingVirtualResource::release(size_t left_bytes) {
     if (pages_.size() < count)
         steal(count - pages_.size(), 0, 0);
     const size_t going = std::min(count, pages_.size());
+    device_->destroy(std::span(pages_).last(going));
     pages_.resize(pages_.size() - going);
     statistics_.physical_bytes -= going * page_bytes;
     if (settings_.total != nullptr)

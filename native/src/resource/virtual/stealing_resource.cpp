@@ -113,6 +113,7 @@ void *StealingVirtualResource::allocate_on(size_t size_bytes, size_t alignment,
     ++live_count_;
     statistics_.requested_bytes += size_bytes;
     statistics_.allocated_bytes += bytes;
+    live_bytes_.store(statistics_.allocated_bytes, std::memory_order_relaxed);
     statistics_.peak_allocated_bytes =
         std::max(statistics_.peak_allocated_bytes, statistics_.allocated_bytes);
     needed_bytes_ = std::max(needed_bytes_, statistics_.allocated_bytes);
@@ -144,6 +145,7 @@ Freed StealingVirtualResource::deallocate_on(void *pointer, size_t size_bytes, s
     --live_count_;
     statistics_.requested_bytes -= size_bytes;
     statistics_.allocated_bytes -= block->size_bytes;
+    live_bytes_.store(statistics_.allocated_bytes, std::memory_order_relaxed);
     block->user = user;
     block->epoch = user != nullptr ? user->epoch() : 0;
     block->state = BlockState::kept;

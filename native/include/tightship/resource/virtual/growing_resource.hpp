@@ -35,12 +35,18 @@ class GrowingVirtualResource final : public VirtualResource {
     struct Stage {
         size_t page_bytes, live_bytes;
     };
-    static constexpr std::array<Stage, 4> kStages{{{size_t{16} << 10, size_t{16} << 20},
+    /// A page is at most about a 1500th of what is live, as parts of pages between blocks add up.
+    static constexpr std::array<Stage, 8> kStages{{{size_t{4} << 10, size_t{16} << 20},
+                                                   {size_t{16} << 10, size_t{96} << 20},
                                                    {size_t{64} << 10, size_t{192} << 20},
-                                                   {size_t{512} << 10, size_t{1} << 30},
+                                                   {size_t{128} << 10, size_t{384} << 20},
+                                                   {size_t{256} << 10, size_t{768} << 20},
+                                                   {size_t{512} << 10, size_t{1536} << 20},
+                                                   {size_t{1} << 20, size_t{3} << 30},
                                                    {size_t{2} << 20, SIZE_MAX}}};
 
   private:
+    size_t live_bytes() const;
     size_t stage_for(size_t size_bytes);
     size_t trim_before(size_t stage);
     void trim_outgrown(size_t stage);
@@ -48,7 +54,7 @@ class GrowingVirtualResource final : public VirtualResource {
     std::shared_ptr<PhysicalTotal> total_;
     std::vector<std::unique_ptr<StealingVirtualResource>> stages_;
     std::atomic<size_t> stage_{0}; ///< that serves requests
-    std::atomic<size_t> live_bytes_{0}, peak_live_bytes_{0};
+    std::atomic<size_t> peak_live_bytes_{0};
     std::atomic<size_t> event_count_{0}; ///< events to keep
 };
 

@@ -16,6 +16,7 @@ class HostDevice final : public PagedDevice {
     /// Returns what the system would decide on one mapping of that size.
     bool can_back(size_t block_bytes) const override;
     std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) override;
+    void destroy(std::span<std::unique_ptr<PhysicalMemory>> chunks) override;
     std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,
                                                          size_t alignment) override;
 };

@@ -85,6 +85,11 @@ class PagedDevice {
     virtual bool can_back(size_t /*block_bytes*/) const { return true; }
     /// Creates a chunk; null if the device has no more memory.
     virtual std::unique_ptr<PhysicalMemory> create_physical_memory(size_t size_bytes) = 0;
+    /// Destroys chunks, in fewer calls of the system than one by one if the device can.
+    virtual void destroy(std::span<std::unique_ptr<PhysicalMemory>> chunks) {
+        for (auto &chunk : chunks)
+            chunk.reset();
+    }
     /// Reserves addresses at a multiple of `alignment`, a power of two; null if the system has no
     /// more.
     virtual std::unique_ptr<VirtualMemory> create_virtual_memory(size_t size_bytes,

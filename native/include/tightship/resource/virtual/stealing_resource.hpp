@@ -72,6 +72,15 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     std::string refusal(size_t size_bytes, size_t alignment) const override;
     /// Gives back every page that is not in a live block or used by unfinished work.
     size_t trim() override;
+    /// Returns `allocated_bytes` of the statistics, without the lock.
+    size_t live_bytes() const { return live_bytes_.load(std::memory_order_relaxed); }
+
+    /// Returns, without the lock, false only if the address is not one of this resource.
+    bool may_hold(const void *pointer) const {
+        const auto address = reinterpret_cast<uintptr_t>(pointer);
+        return address >= low_.load(std::memory_order_relaxed) &&
+               address < high_.load(std::memory_order_relaxed);
+    }
 
     /// Divisor of the sizes and addresses of blocks, in bytes.
     static constexpr size_t kGranule = 256;
@@ -134,6 +143,9 @@ class StealingVirtualResource final : public VirtualResource, private Forkable {
     mutable std::mutex mutex_;
     bool is_abandoned_ = false; // in a child that would share every byte with its parent
     VirtualStatistics statistics_;
+    // Written with the lock: live bytes, and the bounds of all ranges of addresses.
+    std::atomic<size_t> live_bytes_{0};
+    std::atomic<uintptr_t> low_{UINTPTR_MAX}, high_{0};
     EventRing events_;
     size_t live_count_ = 0;
     size_t call_count_ = 0;
