@@ -23,7 +23,7 @@ OPTIMIZERS: Mapping[str, type[Adam] | type[Sgd]] = {"adam": Adam, "sgd": Sgd}
 @brief
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What makes a budget one of a training step: arguments of `tightship.plan`.
+    """Arguments of `tightship.plan` that make a budget one of a training step.
 
     Attributes:
         loss: A name, or for a module also a function of its output and labels, or None.
