@@ -69,8 +69,8 @@ def tightship_budget(request: pytest.FixtureRequest) -> Callable[..., int]:
     It takes a model (a path, the bytes of an ONNX file, an `onnx.ModelProto`, or a module of torch
     or jax with `example_inputs`), a limit such as `"64MiB"`, and `shapes`, `threads`, `dynamic`
     and `isa` by keyword; it returns the bytes that the model needs. With an `optimizer` these are
-    of a training step, which `loss`, `example_labels`, `classes_axis`, `accumulate` and `recompute`
-    describe as for `tightship.plan`.
+    of a training step, which `loss`, `example_labels`, `classes_axis`, `accumulate`, `recompute`
+    and `precision` describe as for `tightship.plan`.
     """
 
     def check(model: object, limit: str | int, **options: Any) -> int:  # noqa: ANN401
@@ -99,6 +99,7 @@ class _Asked:
     classes_axis: int | None = None
     accumulate: int = 1
     recompute: float | None = None
+    precision: Any = "float32"
 
     def training(self) -> Training | None:
         """Return the training step; None if the budget is for inference."""
@@ -116,6 +117,7 @@ class _Asked:
             self.classes_axis,
             self.accumulate,
             self.recompute,
+            self.precision,
         )
 
 

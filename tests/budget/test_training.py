@@ -5,16 +5,20 @@ import pytest
 import tightship
 from tests.budget.budgets import write
 from tests.small_models import dense
+from tightship._core import onednn_cpu_isa
 from tightship.budget import IsaPlanner, Training, check_budgets
+from tightship.budget.isa import MASKS
 from tightship.budget.training import optimizer_of
 from tightship.errors import FormatError, InputError
 
+HERE = next(isa for isa, mask in reversed(MASKS.items()) if onednn_cpu_isa() & mask == mask)
+"""The widest instruction set of this machine, which other plans here are for."""
 STEP = 'training = {loss = "squared_error", optimizer = "sgd", momentum = 0.9}'
 MODEL = 'model = "model.onnx"\nshapes = {batch = 8}'
 
 
 def needed(folder, text):
-    (result,) = check_budgets(write(folder, text), isa="avx2")
+    (result,) = check_budgets(write(folder, text), isa=HERE)
     return result
 
 
@@ -39,6 +43,14 @@ def test_a_velocity_and_gathered_gradients_count(folder):
     assert plain < kept(STEP) < kept(f"{STEP[:-1]}, accumulate = 2}}")
 
 
+def test_values_that_wait_in_bfloat16_take_less(folder):
+    def arena(training):
+        return needed(folder, f"{MODEL}\n{training}").plan.parts["arena"]
+
+    plain = 'training = {loss = "squared_error", precision = "float32"}'
+    assert arena(plain.replace("float32", "bfloat16")) <= arena(plain)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -47,6 +59,7 @@ def test_a_velocity_and_gathered_gradients_count(folder):
         ('{loss = "squared_error", optimizer = "lion"}', "is 'lion'; give `adam`"),
         ('{loss = "squared_error", momentum = 0.9}', "`momentum` is for the optimizer `sgd`"),
         ('{loss = "squared_error", accumulate = "2"}', "`accumulate` is '2'"),
+        ('{loss = "squared_error", precision = "half"}', "`precision` is 'half'; it must be 'fl"),
         ('{loss = "squared_error", rate = 1}', "unknown key `rate`"),
     ],
 )
@@ -80,7 +93,7 @@ def test_a_step_of_a_module_is_planned_without_its_weights():
     with torch.device("meta"):
         empty = module()
     plan = tightship.plan(empty, examples, loss="cross_entropy", optimizer=adam, accumulate=2)
-    with IsaPlanner("avx2") as planner:
+    with IsaPlanner(HERE) as planner:
         for each in (module(), empty):
             found = planner.plan(each, example_inputs=examples, training=training)
             assert found.peak_bytes == plan.peak_bytes

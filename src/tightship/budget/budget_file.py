@@ -5,18 +5,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TypeGuard
+from typing import TypeGuard, get_args
 
 from tightship.brief import brief
 from tightship.budget.budget import Budget
 from tightship.budget.isa import Isa, checked_isa
-from tightship.budget.training import Training, optimizer_of
+from tightship.budget.training import Precision, Training, optimizer_of
 from tightship.errors import FormatError, InputError
 from tightship.quantity import parse_bytes
 
 NAMES = ("tightship.toml", "pyproject.toml")
 KEYS = {"model", "limit", "shapes", "threads", "dynamic", "name", "training"}
-OF_TRAINING = {"loss", "optimizer", "momentum", "classes_axis", "accumulate", "recompute"}
+OF_TRAINING = {
+    "loss",
+    "optimizer",
+    "momentum",
+    "classes_axis",
+    "accumulate",
+    "recompute",
+    "precision",
+}
 EXAMPLE = 'a table `[[budget]]` for each model, with `model = "model.onnx"` and `limit = "512MiB"`'
 
 
@@ -125,6 +133,10 @@ def _training(value: object, where: str) -> Training:
                        ("momentum", int | float)):  # fmt: skip
         if isinstance(value.get(key), bool) or not isinstance(value.get(key, 0), kinds):
             raise FormatError(f"{where}: `{key}` is {value[key]!r}; it must be a number.")
+    precision = value.get("precision", "float32")
+    if precision not in get_args(Precision):
+        names = " or ".join(map(repr, get_args(Precision)))
+        raise FormatError(f"{where}: `precision` is {precision!r}; it must be {names}.")
     try:
         optimizer = optimizer_of(value.get("optimizer", "adam"), value.get("momentum", 0.0))
     except InputError as error:
@@ -135,6 +147,7 @@ def _training(value: object, where: str) -> Training:
         classes_axis=value.get("classes_axis"),
         accumulate=value.get("accumulate", 1),
         recompute=value.get("recompute"),
+        precision=precision,
     )
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 from tightship.budget.isa import Isa, assume
@@ -100,8 +101,8 @@ class IsaPlanner:
             return self._process.call(picture_of_training, source, shapes, threads, training)
         step, name = light_step(model, shapes, threads, example_inputs, training)
         self.start()
-        terms = threads, training.recompute, training.optimizer
-        return self._process.call(picture_of_step, step, name, *terms)
+        portable = replace(training, loss=None, example_labels=None)
+        return self._process.call(picture_of_step, step, name, threads, portable)
 
 
 def _portable(model: object) -> str | bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from tightship.brief import brief
 from tightship.errors import InputError
@@ -18,6 +18,7 @@ from tightship.training.train import terms_of
 from tightship.view.picture import Picture
 
 OPTIMIZERS: Mapping[str, type[Adam] | type[Sgd]] = {"adam": Adam, "sgd": Sgd}
+Precision = Literal["float32", "bfloat16"]
 
 
 @brief
@@ -32,6 +33,7 @@ class Training:
         classes_axis: Axis of classes in the scores of a cross entropy.
         accumulate: Steps whose gradients are averaged for one update.
         recompute: Share of the operations that a step may compute again.
+        precision: `"float32"`, or `"bfloat16"` for values that wait in it.
     """
 
     loss: str | Callable[..., Any] | None
@@ -40,6 +42,7 @@ class Training:
     classes_axis: int | None = None
     accumulate: int = 1
     recompute: float | None = None
+    precision: Precision = "float32"
 
 
 def optimizer_of(optimizer: object, momentum: float = 0.0) -> Optimizer:
@@ -106,11 +109,10 @@ def _light(step: StepGraph) -> StepGraph:
     return replace(step, graph=graph, held=held, gathering=gathering)
 
 
-def picture_of_step(
-    step: StepGraph, name: str, threads: int, recompute: float | None, optimizer: Optimizer
-) -> Picture:
-    """Return the plan of a step."""
-    return step_plan(step, terms_of(threads, (), None, recompute), optimizer, name).picture()
+def picture_of_step(step: StepGraph, name: str, threads: int, training: Training) -> Picture:
+    """Return the plan of a step; of `training` it takes what does not change the step's graph."""
+    terms = terms_of(threads, (), None, training.recompute, training.precision)
+    return step_plan(step, terms, training.optimizer, name).picture()
 
 
 def picture_of_training(
@@ -129,4 +131,5 @@ def picture_of_training(
         classes_axis=training.classes_axis,
         accumulate=training.accumulate,
         recompute=training.recompute,
+        precision=training.precision,
     ).picture()
