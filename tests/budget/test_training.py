@@ -9,8 +9,10 @@ from tightship._core import onednn_cpu_isa
 from tightship.budget import IsaPlanner, Training, check_budgets
 from tightship.budget.isa import MASKS
 from tightship.budget.training import optimizer_of
+from tightship.engine.library import open_library
 from tightship.errors import FormatError, InputError
 
+open_library()
 HERE = next(isa for isa, mask in reversed(MASKS.items()) if onednn_cpu_isa() & mask == mask)
 """The widest instruction set of this machine, which other plans here are for."""
 STEP = 'training = {loss = "squared_error", optimizer = "sgd", momentum = 0.9}'
