@@ -1,6 +1,7 @@
 """Raw bytes, from impolite clients, against a server in a process of its own."""
 
 import asyncio
+import gc
 import http.client
 import json
 import select
@@ -15,6 +16,7 @@ from tests.driver.oip.endpoint_setting import Setting
 from tests.driver.oip.http_setting import reserving_server
 from tests.driver.oip.served import server
 from tightship.driver.oip.http.connection import HttpConnection
+from tightship.driver.oip.http.cycle import Cycle
 
 BODY = json.dumps(
     {
@@ -257,6 +259,39 @@ class Cut(asyncio.Transport):
 
     def close(self):
         pass
+
+
+class Reading(Cut):
+    """A connection whose client reads all that is written."""
+
+    def is_closing(self):
+        return False
+
+
+@pytest.mark.parametrize("method", ["GET /v2", "POST /v2/models/simple/infer", "GET /no"])
+def test_requests_leave_nothing_for_the_garbage_collector(tmp_path, method):
+    """Its last generation is collected rarely, and bodies of megabytes would wait for it."""
+    setting = Setting(tmp_path)
+
+    async def served():
+        connection, transport = reserving_server(setting.calls).connection(), Reading()
+        connection.connection_made(transport)
+        head = f"{method} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{{}}"
+        gc.collect()
+        gc.disable()
+        for count in range(20):
+            connection.data_received(head.encode())
+            while transport.written.count(b"HTTP/1.1") == count:
+                await asyncio.sleep(0.001)
+        left = sum(isinstance(each, Cycle) for each in gc.get_objects())
+        gc.enable()
+        connection.connection_lost(None)
+        return transport.written.count(b"HTTP/1.1"), left
+
+    answered, left = asyncio.run(served())
+    assert answered == 20
+    assert left <= 1  # that of the last request
+    setting.close()
 
 
 def test_nothing_is_written_to_a_client_that_is_gone(tmp_path):

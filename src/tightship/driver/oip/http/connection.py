@@ -8,7 +8,7 @@ from typing import Any
 
 from tightship.driver.oip.hang_ups import HangUps
 from tightship.driver.oip.http.application import GONE, VIEWS, WHOLE, HttpApplication
-from tightship.driver.oip.http.cycle import HELD_BYTES_MAX, Cycle
+from tightship.driver.oip.http.cycle import HELD_BYTES_MAX, Cycle, watch_of
 from tightship.driver.oip.http.deadline import Deadline
 from tightship.driver.oip.http.eager import begun
 from tightship.driver.oip.http.message import HttpResponse, error_response
@@ -160,7 +160,7 @@ class HttpConnection(ReadingProtocol):
         # HTTP/1.0 clients expect a keep-alive header, which is not sent.
         is_kept = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
         self.cycle = self._latest = self._made(keep_alive=is_kept)
-        extensions[GONE] = self._latest.when_gone
+        extensions[GONE] = watch_of(self._latest)
         self._has_begun = False
         if self.expect_100_continue or self._is_large():
             self._begin()

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
+from weakref import ref
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -121,7 +122,7 @@ class Cycle(RequestResponseCycle):
         for part in parts:
             self.transport.write(part)
         if not more:
-            self.response_complete = True
+            self.response_complete, self._gone = True, None
             self.message_event.set()
             self.on_response()
 
@@ -145,6 +146,22 @@ class Cycle(RequestResponseCycle):
         elif self.keep_alive:
             self.keep_alive = False
             headers.append((b"Connection", b"close"))
+
+
+def watch_of(cycle: Cycle) -> Callable[[Callable[[], None]], None]:
+    """Return `cycle.when_gone` for the scope of its request.
+
+    A reference to the cycle, which has the scope, would leave every request with its body to the
+    garbage collector, which looks at what is old too rarely.
+    """
+    weak = ref(cycle)
+
+    def watch(gone: Callable[[], None]) -> None:
+        found = weak()
+        if found is not None:
+            found.when_gone(gone)
+
+    return watch
 
 
 def _chunk(body: bytes | memoryview) -> bytes:
