@@ -10,7 +10,15 @@ from tightship.engine.lower import selection as select
 from tightship.frontend.onnx import reader
 from tightship.graph import Node
 
-SELECTORS = ("_moves_nothing", "_quantized", "split", "streamed", "_onednn", "_native", "_numpy")
+SELECTORS = (
+    "_moves_nothing",
+    "_quantized",
+    "split",
+    "streamed",
+    "_onednn",
+    "_native",
+    "emit_numpy",
+)
 """Functions of kernel selection that take a node, or say that they do not."""
 
 _log: set[str] = set()
@@ -124,11 +132,12 @@ def recorded() -> Iterator[Reads]:
         enter = stack.enter_context
         enter(patch.object(Node, "__post_init__", _recording(Node.__post_init__)))
         for name in SELECTORS:
-            watched = _selecting(reads, name.strip("_"), getattr(select, name))
+            kind = name.strip("_").removeprefix("emit_")
+            watched = _selecting(reads, kind, getattr(select, name))
             enter(patch.object(select, name, watched))
         for name in ("evaluate", "foresee"):
             enter(patch.object(reader, name, _evaluating(reads, getattr(reader, name))))
-        enter(patch.object(select, "_reference", _by_reference(reads, select._reference)))
+        enter(patch.object(select, "emit_objects", _by_reference(reads, select.emit_objects)))
         _log.clear()
         yield reads
         reads.in_runs |= _log

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TypeGuard, get_args
+from typing import TypeGuard
 
 from tightship.brief import brief
 from tightship.budget.budget import Budget
 from tightship.budget.isa import Isa, checked_isa
-from tightship.budget.training import Precision, Training, optimizer_of
+from tightship.budget.training import Training, optimizer_of, precision_of
 from tightship.errors import FormatError, InputError
 from tightship.quantity import parse_bytes
 
@@ -133,12 +133,9 @@ def _training(value: object, where: str) -> Training:
                        ("momentum", int | float)):  # fmt: skip
         if isinstance(value.get(key), bool) or not isinstance(value.get(key, 0), kinds):
             raise FormatError(f"{where}: `{key}` is {value[key]!r}; it must be a number.")
-    precision = value.get("precision", "float32")
-    if precision not in get_args(Precision):
-        names = " or ".join(map(repr, get_args(Precision)))
-        raise FormatError(f"{where}: `precision` is {precision!r}; it must be {names}.")
     try:
         optimizer = optimizer_of(value.get("optimizer", "adam"), value.get("momentum", 0.0))
+        precision = precision_of(value.get("precision", "float32"))
     except InputError as error:
         raise FormatError(f"{where}: {error}") from None
     return Training(

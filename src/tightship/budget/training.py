@@ -17,8 +17,8 @@ from tightship.training.step_plan import step_plan
 from tightship.training.train import terms_of
 from tightship.view.picture import Picture
 
+PRECISIONS: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
 OPTIMIZERS: Mapping[str, type[Adam] | type[Sgd]] = {"adam": Adam, "sgd": Sgd}
-Precision = Literal["float32", "bfloat16"]
 
 
 @brief
@@ -42,7 +42,7 @@ class Training:
     classes_axis: int | None = None
     accumulate: int = 1
     recompute: float | None = None
-    precision: Precision = "float32"
+    precision: Literal["float32", "bfloat16"] = "float32"
 
 
 def optimizer_of(optimizer: object, momentum: float = 0.0) -> Optimizer:
@@ -67,6 +67,19 @@ def optimizer_of(optimizer: object, momentum: float = 0.0) -> Optimizer:
     if optimizer != "sgd":
         raise InputError(f"`momentum` is for the optimizer `sgd`, not `{optimizer}`.")
     return Sgd(momentum=momentum)
+
+
+def precision_of(name: object) -> Literal["float32", "bfloat16"]:
+    """Return the name of a precision.
+
+    Raises:
+        InputError: It is none.
+    """
+    for known in PRECISIONS:
+        if name == known:
+            return known
+    names = " or ".join(map(repr, PRECISIONS))
+    raise InputError(f"`precision` is {name!r}; it must be {names}.")
 
 
 def light_step(

@@ -25,7 +25,7 @@ def test_pages_of_the_process_grow_with_what_is_live_if_no_size_is_given():
     made = virtual_resource()
     assert isinstance(made, GrowingVirtualResource)
     made.deallocate(made.allocate(100), 100)
-    assert made.virtual_statistics().physical_bytes == 16 << 10
+    assert made.virtual_statistics().physical_bytes == 4 << 10
     other = virtual_resource(SharedDevice())
     assert isinstance(other, StealingVirtualResource)
     other.deallocate(other.allocate(100), 100)

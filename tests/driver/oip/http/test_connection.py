@@ -270,7 +270,7 @@ class Reading(Cut):
 
 @pytest.mark.parametrize("method", ["GET /v2", "POST /v2/models/simple/infer", "GET /no"])
 def test_requests_leave_nothing_for_the_garbage_collector(tmp_path, method):
-    """Its last generation is collected rarely, and bodies of megabytes would wait for it."""
+    """Wait for none of its collections, of which those of old objects are rare."""
     setting = Setting(tmp_path)
 
     async def served():
