@@ -12,12 +12,12 @@ from tightship.graph.absent import is_absent
 from tightship.graph.optimizer import Adam, Optimizer, Sgd
 from tightship.loading.entry import plan
 from tightship.training.model_step import StepSource, model_step
+from tightship.training.planned import PRECISIONS
 from tightship.training.step_graph import Objective, StepGraph
 from tightship.training.step_plan import step_plan
 from tightship.training.train import terms_of
 from tightship.view.picture import Picture
 
-PRECISIONS: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
 OPTIMIZERS: Mapping[str, type[Adam] | type[Sgd]] = {"adam": Adam, "sgd": Sgd}
 
 

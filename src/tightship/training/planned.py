@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf
+from typing import Literal
 
 from tightship.engine.library import library_threads, open_library
 from tightship.engine.lower import rewritten, select
@@ -32,7 +33,7 @@ UNARRANGED = "reorder"
 WHOLE = "tiles"
 """Name of a pass to leave out, so that no gradient is cut into tiles."""
 
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
 """Types that activations and gradients may wait in."""
 
 

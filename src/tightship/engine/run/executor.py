@@ -184,11 +184,11 @@ class _Run:
 
 
 def _dense(value: Any) -> Any:  # noqa: ANN401
-    """Copy arrays that are views over other strides, as Expand and Transpose return them."""
+    """Copy arrays that are views of others, as Expand and Transpose return them."""
     if isinstance(value, list):
         return [_dense(element) for element in value]
-    is_view = isinstance(value, np.ndarray) and not value.flags.c_contiguous
-    return value.copy() if is_view else value
+    is_plain = not isinstance(value, np.ndarray) or value.flags.carray
+    return value if is_plain else value.copy()
 
 
 def _owned(result: Any, planned: Sequence[Array]) -> Any:  # noqa: ANN401

@@ -86,13 +86,14 @@ def test_layers_run_on_as_many_images_as_data_chooses(count: int) -> None:
                 np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_an_output_that_was_expanded_is_an_array_of_its_own() -> None:
+@pytest.mark.parametrize("length", [1, 3])
+def test_an_output_that_was_expanded_is_an_array_of_its_own(length: int) -> None:
     net = Net(opset=17)
     chosen = net("Compress", net.normal("x", 4, 1), net.input("chosen", np.arange(4) < 2), axis=0)
-    net.output(net("Expand", chosen, net.ints(1, 3)))
+    net.output(net("Expand", chosen, net.ints(1, length)))
     case = net.case()
     with tightship.load(case.model) as loaded:
         (found,) = loaded.run(case.feeds).values()
     assert found.flags.c_contiguous
     assert found.flags.writeable
-    np.testing.assert_array_equal(found, np.repeat(case.feeds["x"][:2], 3, axis=1))
+    np.testing.assert_array_equal(found, np.repeat(case.feeds["x"][:2], length, axis=1))
