@@ -127,3 +127,28 @@ def test_a_quota_counts_what_came_of_a_body_and_no_more(setting):
     for _ in range(3):
         assert play(app, asked("/v2/models/neg/infer", "POST"), part, gone) == []
     assert "more than 1000 bytes" in quotas.take("127.0.0.1").reason
+
+
+@pytest.mark.parametrize("size", [0, 10, 64 << 10, 300_000])
+def test_a_call_has_ended_once_its_client_has_the_whole_response(setting, size):
+    quotas = Quotas(concurrent_max=1)
+    app = HttpApplication(setting.calls, 500, None, None, Gate(quotas=quotas))
+    whole, came, seen = memoryview(bytes(range(256)) * 1200)[:size], bytearray(), []
+
+    async def respond(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": whole, "more_body": False})
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            came.extend(message["body"])
+            if next_begins := quotas.begin("127.0.0.1") is None:
+                quotas.end("127.0.0.1")
+            seen.append((len(came) == size, next_begins))
+
+    app.texts = respond
+    asyncio.run(app(asked("/v1/models"), None, send))
+    assert came == whole
+    assert all(is_whole == next_begins for is_whole, next_begins in seen)
+    assert seen[-1] == (True, True)
+    assert quotas.begin("127.0.0.1") is None

@@ -115,8 +115,9 @@ class HttpApplication:
             self.log.refused(client, _said(scope), found.reason, request_id)
             await _send(found.response, send, is_last=found.is_last, takes_views=False)
             return
+        sending = _ending(send, found.use)
         try:
-            await self._answer_client(scope, receive, send, client, found.account, found.use)
+            await self._answer_client(scope, receive, sending, client, found.account, found.use)
         finally:
             found.use.end()
 
@@ -269,6 +270,29 @@ def _counted(receive: Receive, use: Use) -> Receive:
         return message
 
     return counting
+
+
+def _ending(send: Send, use: Use) -> Send:
+    """Return a function that sends as another does, and ends the use before the last piece.
+
+    A client that makes one call after another begins the next as soon as it has the whole
+    response, so a call that ended later would still count then.
+    """
+    if use is NO_USE:
+        return send
+
+    async def ending(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            body = message.get("body", b"")
+            if isinstance(body, memoryview) and body.nbytes > SMALL_BYTES:
+                whole = body.cast("B")
+                await send({**message, "body": whole[:-SMALL_BYTES], "more_body": True})
+                message = {**message, "body": whole[-SMALL_BYTES:]}
+            if len(message.get("body", b"")) <= SMALL_BYTES:
+                use.end()
+        await send(message)
+
+    return ending
 
 
 async def _live(receive: Receive, send: Send) -> None:
