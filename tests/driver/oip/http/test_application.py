@@ -135,7 +135,7 @@ def test_a_call_has_ended_once_its_client_has_the_whole_response(setting, size):
     app = HttpApplication(setting.calls, 500, None, None, Gate(quotas=quotas))
     whole, came, seen = memoryview(bytes(range(256)) * 1200)[:size], bytearray(), []
 
-    async def respond(scope, receive, send):
+    async def respond(_scope, _receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": whole, "more_body": False})
 
