@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks import record
 from benchmarks.baselines.simulated import SIMULATED, Columns, Growing, divided, peak_held_bytes
 from benchmarks.bench_resource import FLAGS, HERE, NATIVE
-from benchmarks.growing_pages import RANDOM, compared, random_columns
+from benchmarks.growing_pages import RANDOM, compared, random_columns, written
 from benchmarks.two_streams import two_streams
 
 from tightship import _core
@@ -198,20 +198,27 @@ def growing_figures(
             least, largest, most = kind
             name = f"random 2^{least}..2^{largest}, {most} blocks, seed {seed}"
             programs[name] = random_columns(seed, *kind)
-    return {name: compared(columns, rounds) for name, columns in programs.items()}
+    figures = {}
+    for name, columns in programs.items():
+        figures[name] = compared(columns, rounds)
+        for contender, seconds in written(columns).items():
+            figures[name][contender]["written_s"] = seconds
+    return figures
 
 
 def show_growing(figures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
     """Print a line for each program."""
     print(f"{'growing pages over pages of 2 MiB':<44}{'live MiB':>9}{'2 MiB holds':>12}"
-          f"{'growing':>9}{'first':>7}{'later':>7}")  # fmt: skip
+          f"{'growing':>9}{'first':>7}{'later':>7}{'written':>9}")  # fmt: skip
     for name, row in figures.items():
         fixed, grown = row["2 MiB"], row["growing"]
         first = grown["first_ns"] / fixed["first_ns"]
         later = grown["later_ns"] / fixed["later_ns"]
+        both_s = [each.get("written_s") for each in (grown, fixed)]
+        over = f"{both_s[0] / both_s[1]:9.2f}" if all(both_s) else ""
         print(
             f"{name:<44}{fixed['peak_live_bytes'] / MIB:>9.1f}{fixed['ratio']:>12.3f}"
-            f"{grown['ratio']:>9.3f}{first:>7.2f}{later:>7.2f}"
+            f"{grown['ratio']:>9.3f}{first:>7.2f}{later:>7.2f}{over}"
         )
 
 

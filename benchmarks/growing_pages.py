@@ -1,6 +1,8 @@
 """Growing pages against pages of 2 MiB: what they hold, and the time of first and later passes."""
 
+import ctypes
 import random
+import time
 from collections.abc import Callable
 from statistics import median
 
@@ -16,6 +18,9 @@ from tightship.resource.virtual import (
 )
 
 PASSES = 8
+WRITTEN_PASSES = 5
+WRITTEN_BYTES_MAX = 25 * 10**9
+"""Most bytes of a trace whose blocks are written to."""
 NEVER = 1e9
 CONTENDERS: dict[str, Callable[[], VirtualResource]] = {
     "2 MiB": lambda: StealingVirtualResource(HostDevice(), page_bytes=2 << 20, idle_s=NEVER),
@@ -84,3 +89,36 @@ def compared(columns: Columns, rounds: int) -> dict[str, dict[str, float]]:
         row["first_ns"] = round(median(first[name]), 1)
         row["later_ns"] = round(median(later[name]), 1)
     return figures
+
+
+def written(columns: Columns) -> dict[str, float]:
+    """Play a trace by each in turn, and write each block once.
+
+    Returns:
+        By contender, the median seconds of processor time of a pass after the first; nothing if
+        the trace has more than `WRITTEN_BYTES_MAX`.
+    """
+    slots, sizes = (column.tolist() for column in columns)
+    if sum(sizes) > WRITTEN_BYTES_MAX:
+        return {}
+    resources = {name: make() for name, make in CONTENDERS.items()}
+    times: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    for _ in range(WRITTEN_PASSES):
+        for name, resource in resources.items():
+            times[name].append(_written_pass_s(resource, slots, sizes))
+    return {name: round(median(each[1:]), 5) for name, each in times.items()}
+
+
+def _written_pass_s(resource: VirtualResource, slots: list[int], sizes: list[int]) -> float:
+    live: dict[int, tuple[int, int]] = {}
+    start = time.thread_time()
+    for slot, size in zip(slots, sizes, strict=True):
+        if slot < 0:
+            resource.deallocate(*live.pop(~slot))
+        else:
+            live[slot] = address, _ = resource.allocate(size), size
+            ctypes.memset(address, 1, size)
+    taken_s = time.thread_time() - start
+    for address, size in live.values():
+        resource.deallocate(address, size)
+    return taken_s
