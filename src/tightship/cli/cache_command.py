@@ -72,7 +72,9 @@ def _cells(entry: Entry) -> tuple[str, str, str, str]:
         facts.append(f"{entry.about['joint']} of them at once")
     if "tokens" in entry.about:
         facts.append(f"{entry.about['tokens']} at once")
-    threads = entry.about.get("threads", "?")
+    if "matrices" in entry.about:
+        facts.append(f"matrices {entry.about['matrices']}")
+    threads = entry.about.get("threads", "any")
     size = format_bytes(entry.size_bytes) if entry.is_complete else "unfinished"
     used = datetime.fromtimestamp(entry.used_ns / 1e9, tz=UTC).astimezone()
     compatibility = ", ".join(

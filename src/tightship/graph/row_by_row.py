@@ -25,6 +25,7 @@ class RowByRow(Computed):
         stored: Bytes of the file, [rows, bytes of a row].
         convert: Makes elements [count, ...] of bytes [count, bytes of a row].
         recipe: Key of the function.
+        made: All elements in a file that was made of them once; None if there is none.
     """
 
     dtype: DType
@@ -32,6 +33,7 @@ class RowByRow(Computed):
     stored: Mapped
     convert: Callable[[Bytes], Array]
     recipe: Hashable
+    made: Mapped | None = None
 
     @property
     def sources(self) -> tuple[Constant, ...]:

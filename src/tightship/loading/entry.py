@@ -191,7 +191,8 @@ def load(
             that: one copy of the weights. If that fails, a `RuntimeWarning` says why, and the model
             is loaded unshared.
         keep_programs: Whether to keep programs of a GGUF file for later processes of this user, in
-            `TIGHTSHIP_CACHE_DIR`; the weights stay in the file. If that fails, nothing is said.
+            `TIGHTSHIP_CACHE_DIR`; the weights stay in the file, but for a copy of Q4_0 and Q8_0 as
+            kernels read them, which processes map. If that fails, nothing is said.
         progress: Function called with the bytes of weights packed so far and in all.
 
     Raises:

@@ -70,17 +70,21 @@ class MappedBytes:
 
 
 def mapped_copy(weight: PackedWeight) -> PackedCopy | None:
-    """Return a weight where its file has it; None if it is small, or packed otherwise.
+    """Return a weight where a file has it; None if it is small, or packed otherwise.
 
-    Kernels may read a few bytes behind a weight, which the file has to have.
+    Kernels may read a few bytes behind a weight, which the file has to have. Small ones are mapped
+    too where a file was made of them.
     """
     from tightship.graph import Mapped  # a prepared model packs nothing
+    from tightship.graph.row_by_row import RowByRow
 
-    constant = weight.constant
+    constant, least = weight.constant, MAPPED_BYTES_MIN
+    if isinstance(constant, RowByRow) and constant.made is not None:
+        constant, least = constant.made, 0
     if weight.desc is not None or not isinstance(constant, Mapped) or not constant.file.is_run:
         return None
     offset, size = constant.offset_bytes, weight.size_bytes
-    if size < MAPPED_BYTES_MIN or offset % MAPPED_ALIGNMENT:
+    if size < least or offset % MAPPED_ALIGNMENT:
         return None
     if offset + size + ALIGNMENT > constant.file.size_bytes:
         return None

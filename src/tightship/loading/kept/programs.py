@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,14 @@ from tightship.engine.stored.steps import shapes_json, shapes_of, types_of
 from tightship.errors import FormatError, InputError
 from tightship.graph import DType, Mapped, MappedFile, Shape
 from tightship.graph.row_by_row import RowByRow
+from tightship.loading.kept.matrices import (
+    Parts,
+    mapped_parts,
+    parts_bytes,
+    read_parts,
+    taken_apart,
+    write_parts,
+)
 from tightship.loading.kept.weights import weights_json, weights_of
 from tightship.loading.prepared_once import WRITTEN, place_of
 from tightship.prepared_cache import (
@@ -34,6 +42,8 @@ from tightship.sha256 import hexdigest
 
 OWN: Mapping[str, str] = {"program": "its own"}
 """Facts of the program that a model is loaded with."""
+MATRICES: Mapping[str, str] = {"matrices": "taken apart"}
+"""Facts of the matrices that are taken apart."""
 ABOUT = ("files", "weights", "noted")
 """Members that an entry has besides its program."""
 
@@ -59,6 +69,8 @@ class KeptPrograms:
     cache: PreparedCache
     _files: dict[str, MappedFile] = field(default_factory=dict)
     """Files of the model by name; the first one's facts identify it."""
+    _parts: dict[str, Parts] = field(default_factory=dict)
+    """Parts of its matrices, once they were looked for."""
 
     @staticmethod
     def of(model: ModelSource, settings: Settings) -> "KeptPrograms | None":
@@ -146,17 +158,18 @@ class KeptPrograms:
         here = Compatibility.here(settings.threads, settings.without)
         shapes = sorted((name, str(shape)) for name, shape in (settings.shapes or {}).items())
         every = {
-            "name": name_of(self.model),
-            "version": here.version,
-            "written": WRITTEN,
             "threads": str(here.threads),
             "without": " ".join(here.without),
             **here.library,
             **{f"given {name}": shape for name, shape in shapes},
             **facts,
         }
+        return self._entry(0, {"version": here.version, **every})
+
+    def _entry(self, size_bytes: int, facts: Mapping[str, str]) -> About:
+        every = {"name": name_of(self.model), "written": WRITTEN, **facts}
         content = hexdigest(_said(self._files[self.model.name]).encode())
-        return About(content, 0, every, place_of(self.model))
+        return About(content, size_bytes, every, place_of(self.model))
 
     def _note_files(self, compiled: CompiledModel) -> None:
         """Note the shards that weights of a program are in."""
@@ -177,7 +190,34 @@ class KeptPrograms:
         files, rows, _ = fields.record(about, *ABOUT)
         pairs = [fields.items(row, 2) for row in fields.items(files)]
         opened = [self._file(fields.text(name), fields.text(said)) for name, said in pairs]
-        return weights_of(rows, opened)
+        weights = weights_of(rows, opened)
+        if not self._parts:
+            self._parts[""] = self._parts_of(taken_apart(weights))
+        return mapped_parts(weights, self._parts[""])
+
+    def _parts_of(self, weights: Sequence[PackedWeight]) -> Parts:
+        """Return parts of matrices in a file, which is written if it is missing.
+
+        It depends on neither threads nor kernels. None are returned if it cannot be kept: then each
+        process takes them apart for itself.
+        """
+        size = parts_bytes(weights)
+        if not weights or size > self.cache.limit_bytes:
+            return {}
+        files = [[name, _said(file)] for name, file in self._files.items()]
+        about = self._entry(size, {"without": " ".join(self.settings.without), **MATRICES})
+
+        def find() -> Parts | None:
+            return self.cache.find(about, lambda path: read_parts(path, weights, files))
+
+        try:
+            found = find()
+            if found is None:
+                self.cache.add(about, lambda path: write_parts(path, weights, files))
+                found = find()
+        except UnusableCacheError:
+            return {}
+        return found or {}
 
     def _file(self, name: str, said: str) -> MappedFile:
         if Path(name).name != name:
