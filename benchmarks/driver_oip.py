@@ -32,6 +32,7 @@ from onnx import TensorProto, helper
 SIZES = (4 << 10, 1 << 20, 16 << 20, 64 << 20)
 RAW_SIZES = (4 << 10, 1 << 20)
 """Tensors that are measured within messages too; larger ones take what copying takes."""
+UNREGISTER_TRIES = 40
 TURN = 5
 """Calls of one server before it is the other's turn."""
 TARGETS = {("http", False): 0.5, ("http", True): 0.25, ("grpc", False): 1.3, ("grpc", True): 0.5}
@@ -203,8 +204,22 @@ def region(client: object, size: int) -> Iterator[tuple[str, object]]:
     try:
         yield name, handle
     finally:
-        client.unregister_system_shared_memory(name)  # type: ignore[attr-defined]
+        unregister(client, name)
         memory.destroy_shared_memory_region(handle)
+
+
+def unregister(client: object, name: str) -> None:
+    """Have a server forget shared memory; Triton refuses for a moment after its last use."""
+    error = importlib.import_module("tritonclient.utils").InferenceServerException
+    for last in (False,) * UNREGISTER_TRIES + (True,):
+        try:
+            client.unregister_system_shared_memory(name)  # type: ignore[attr-defined]
+        except error as refused:
+            if last or "in use" not in str(refused):
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 @contextmanager
