@@ -40,6 +40,8 @@ def check_node(node: NodeProto, owner: str) -> None:
 _SAME_SHAPE = frozenset({"Dropout", "GroupNormalization", "MeanVarianceNormalization"})
 """Operators without an inference rule whose outputs have the shape of their first input."""
 
+_DEFAULTS_STATED = {"STFT": ("onesided",)}
+
 _ELEMENT_NUMBERS = {
     "tensor(float)": 1,
     "tensor(int64)": 7,
@@ -129,7 +131,7 @@ def _infer(call: InferenceCall, opsets: Opsets, ir_version: int) -> Sequence[Typ
     try:
         outputs: Mapping[str, TypeProto] = infer_node_outputs(
             call.schema,
-            _without_graphs(call.node),
+            _with_defaults(_without_graphs(call.node), call.schema),
             call.inputs,
             {name: numpy_helper.from_array(value.array()) for name, value in call.data.items()},
             opset_imports=opsets.protos,
@@ -180,6 +182,18 @@ def _without_graphs(node: NodeProto) -> NodeProto:
     plain.output.extend(node.output)
     plain.attribute.extend(a for a in node.attribute if a.type != AttributeProto.GRAPH)
     return plain
+
+
+def _with_defaults(node: NodeProto, schema: OpSchema) -> NodeProto:
+    """State the defaults of attributes that onnx's inference takes for zero where they are not."""
+    names = _DEFAULTS_STATED.get(schema.name, ()) if not schema.domain else ()
+    missing = set(names) - {attribute.name for attribute in node.attribute}
+    if not missing:
+        return node
+    stated = NodeProto()
+    stated.CopyFrom(node)
+    stated.attribute.extend(schema.attributes[name].default_value for name in sorted(missing))
+    return stated
 
 
 def _reason(error: Exception) -> str:
