@@ -122,7 +122,7 @@ def libraries(folders: Iterable[Path]) -> dict[str, Path]:
 
 def compiled(folder: Path) -> Path:
     """The program of loops."""
-    sources = [HERE / "resource_loops.cpp", *(NATIVE / "src").glob("os*.cpp")]
+    sources = [HERE / "resource_loops.cpp", *(NATIVE / "src" / "os").glob("*.cpp")]
     sources += sorted((NATIVE / "src" / "resource").rglob("*.cpp"))
 
     def compile_one(source: Path) -> Path:

@@ -264,7 +264,7 @@ def hinted(trace: Trace, times: int = 4) -> dict[str, float]:
 def compiled(folder: Path) -> Path:
     """The program of loops."""
     below = NATIVE / "src" / "resource"
-    sources = [HERE / "virtual_loops.cpp", *(NATIVE / "src").glob("os*.cpp")]
+    sources = [HERE / "virtual_loops.cpp", *(NATIVE / "src" / "os").glob("*.cpp")]
     sources += [*(below / "virtual").glob("*.cpp")]
     sources += [below / f"{name}.cpp" for name in ("fork_guard", "memory_resource", "pages")]
     program = folder / "virtual_loops"
