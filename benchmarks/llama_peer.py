@@ -5,7 +5,8 @@ import sys
 import tarfile
 from pathlib import Path
 
-PACKAGE = "llama-cpp-python==0.3.36"
+NAME = "llama-cpp-python"
+PACKAGE = f"{NAME}==0.3.36"
 OFF = (
     "CURL",
     "OPENSSL",
@@ -42,7 +43,7 @@ def driver(folder: Path) -> Path:
 
 
 def _unpack(folder: Path, source: Path) -> None:
-    _run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:",
+    _run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", NAME,
          "-d", folder, PACKAGE)  # fmt: skip
     (archive,) = folder.glob("llama_cpp_python-*.tar.gz")
     with tarfile.open(archive) as file:

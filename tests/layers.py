@@ -15,7 +15,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.bound_run | model.session_opener, above model.growing_runs, above
     model.sessions | model.whole_caches, above model.session
     model.session_file | model.session_options, above model.session_pool | model.session_tokens |
-    model.prefixes, above model.step_programs, above model.step_arrays
+    model.prefixes, above model.step_programs, above model.keeping, above model.step_arrays
     model.feeds | model.step_sizes, above model.row_blocks
     engine
     text, which a model's sessions import for texts alone
@@ -212,8 +212,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "model.bound_run": "_core errors engine model.feeds",
     "model.step_sizes": "_core graph engine",
     "model.step_arrays": "_core engine model.feeds",
+    "model.keeping": "engine model.step_arrays",
     "model.step_programs": (
-        "_core errors graph engine model.feeds model.step_arrays model.step_sizes"
+        "_core errors graph engine model.keeping model.feeds model.step_arrays model.step_sizes"
     ),
     "model.session_file": "atomic_file errors engine safetensors",
     "model.session_text": "_core errors text",
@@ -231,7 +232,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " model.spilled_rows model.step_arrays model.step_programs"
     ),
     "model.sessions": (
-        "errors engine graph quantity model.feeds model.prefixes model.session"
+        "errors engine graph quantity model.feeds model.keeping model.prefixes model.session"
         " model.session_options model.session_pool model.step_programs text.generation"
     ),
     "model.whole_caches": "engine model.row_blocks model.step_arrays model.step_programs",
@@ -288,7 +289,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "loading.kept": (
         "errors engine frontend graph model prepared_cache sha256 loading.budget loading.opening"
-        " loading.prepared_once loading.unprepared loading.kept"
+        " loading.prepared_once loading.reading_process loading.unprepared loading.kept"
     ),
     "loading.entry": (
         "deprecated errors quantity graph resource engine model frontend training loading.kept"

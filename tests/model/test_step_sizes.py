@@ -52,7 +52,7 @@ def test_the_limit_of_loading_counts_the_programs_of_all_sizes(
     data, shapes = MODELS["gpt2"]
     with tightship.load(data, shapes=shapes) as model:
         choices = SessionOptions(256, chunk=32).choices()
-        programs = model._opened()._programs_of(choices)
+        programs = model._opened().of(choices)
         planned, before = programs.planned_bytes(), len(programs.packed)
         plans = [programs.program(size).first_plan for size in choices.sizes]
         largest = max(plan.arena_bytes for plan in plans)

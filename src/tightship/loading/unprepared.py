@@ -46,6 +46,28 @@ def load_anew(
     keep: Keep | None = None,
 ) -> Model:
     """Load a model that is not prepared, as `load` does; `keep` gets its program."""
+    source, variants, prepared, further = compile_anew(model, settings, bounds, tune, keep)
+    loaded = Model(prepared, bounds, further, progress)
+    del prepared  # it has the last references to descriptions of primitives
+    if variants is None and not isinstance(source, OnnxFile):
+        source.forget()  # no other shapes come, for which weights could be packed again
+    release_unused()
+    return loaded
+
+
+def compile_anew(
+    model: ModelSource,
+    settings: Settings,
+    bounds: Bounds,
+    tune: str | PathLike[str] | None,
+    keep: Keep | None,
+) -> tuple[OpenedModel, Variants | None, CompiledModel, ShapeSpecializer | None]:
+    """Compile a model as `load_anew` does.
+
+    Returns:
+        The opened model; its compiler for further shapes, None if the file fixes them all; its
+        program; and the compiler that keeps programs, if it keeps them.
+    """
     _open_library(settings)
     source, settings = open_for(model, settings)
     if isinstance(source, OnnxFile):
@@ -63,12 +85,7 @@ def load_anew(
     if keep is not None and variants is not None:
         prepared = replace(prepared, stated=prepared.plan)  # it is compared with others once
         further = keep(prepared, variants)
-    loaded = Model(prepared, bounds, further, progress)
-    del prepared  # it has the last references to descriptions of primitives
-    if variants is None and not isinstance(source, OnnxFile):
-        source.forget()  # no other shapes come, for which weights could be packed again
-    release_unused()
-    return loaded
+    return source, variants, prepared, further
 
 
 def load_graph_anew(

@@ -154,8 +154,7 @@ class Session(SessionText):
     def _step(self, tokens: ArrayLike, limits: Limits) -> NDArray[Any]:
         programs = self._programs
         given = read_tokens(tokens, programs.decoder, self._state.length)
-        for size in pieces(given.shape[1], programs.chunk):
-            programs.program(size)
+        programs.make(pieces(given.shape[1], programs.chunk))
         self._compute_again(limits, given.shape[1])
         found = self._stepped(given, self._state.length, limits)
         self._appended(given)

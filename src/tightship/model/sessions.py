@@ -15,10 +15,11 @@ from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import CapacityError
 from tightship.model.feeds import Array
+from tightship.model.keeping import Keeping
 from tightship.model.session import Session
 from tightship.model.session_options import SessionOptions
 from tightship.model.session_pool import SessionPool
-from tightship.model.step_programs import Keeping, StepPrograms
+from tightship.model.step_programs import StepPrograms
 from tightship.quantity import format_bytes
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Sessions:
             GraphError: The model cannot be planned for a whole context.
         """
         choices = options.choices()
-        programs = self._programs.get(choices) or self._programs_of(choices)
+        programs = self._programs.get(choices) or self.of(choices)
         with self._opening:
             self._check(programs, options.pool, copies)
         programs.make_ends(with_largest=self.limit_bytes is not None)
@@ -124,7 +125,7 @@ class Sessions:
         self._forget_idle()
         return programs
 
-    def _programs_of(self, choices: StepChoices) -> StepPrograms:
+    def of(self, choices: StepChoices) -> StepPrograms:
         """Return programs for choices, none of which has been made in this process."""
         stored = None if self.stored is None else self.stored.stored_steps(choices)
         chunk, joint, kept = choices.chunk, None, None

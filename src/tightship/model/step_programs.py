@@ -1,7 +1,7 @@
 """Programs of a decoder for 1, 2, 4, ... new tokens, over one copy of the weights."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,7 +12,6 @@ from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
-from tightship.engine.compile.shape_specializer import ProgramKeeper
 from tightship.engine.library import release_unused
 from tightship.engine.plan.footprint import further_bytes, program_bytes, session_bytes
 from tightship.engine.program.program import PackedWeight
@@ -20,58 +19,17 @@ from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
 from tightship.engine.state.decoder import Decoder
-from tightship.engine.state.step_choices import StepChoices
 from tightship.engine.stored.steps import StoredSteps
 from tightship.engine.weights.weight_store import PackedCopy
 from tightship.errors import InputError
 from tightship.graph.moved_constant import NotMovedError
 from tightship.model.feeds import Array
-from tightship.model.step_arrays import BoundCaches, StepPlaces, cache_slots
+from tightship.model.keeping import JOINT, TOKENS, Keeping
+from tightship.model.step_arrays import BoundCaches, StepPlaces
 from tightship.model.step_sizes import CountedWeights, lowered_steps
 
 if TYPE_CHECKING:
     from tightship.graph import Graph
-
-
-TOKENS, JOINT = "tokens", "joint"
-"""Names of the number of tokens, or of sessions, of a program that is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """Programs that are kept for later processes, of one set.
-
-    Attributes:
-        keeper: Programs of the model.
-        choices: Choices of the set.
-    """
-
-    keeper: ProgramKeeper
-    choices: StepChoices
-
-    def program(
-        self, name: str, count: int, make: Callable[[], CompiledModel], decoder: Decoder
-    ) -> CompiledModel:
-        """Return a program of so many tokens or sessions, as `name` says.
-
-        Of one for tokens it is noted whether it appends to all caches.
-        """
-
-        def note(compiled: CompiledModel) -> object:
-            if name != TOKENS:
-                return None
-            return cache_slots(compiled.placement.lowered, decoder)[2]
-
-        return self.keeper.program(self._facts(name, count), make, note)
-
-    def appends(self, steps: int) -> bool | None:
-        """Return whether the program for a number of tokens appends; None if it is not kept."""
-        found = self.keeper.noted(self._facts(TOKENS, steps))
-        return found if isinstance(found, bool) else None
-
-    def _facts(self, name: str, count: int) -> dict[str, str]:
-        facts = {"context": str(self.choices.context), "session": repr(self.choices)}
-        return {**facts, name: str(count)}
 
 
 @dataclass(slots=True)
@@ -155,6 +113,7 @@ class StepPrograms:
         Raises:
             GraphError, InputError, OutOfMemoryError: As `program`.
         """
+        self._make_apart((self.chunk, 1))
         if with_largest or self._noted(self.chunk) is None:
             self.program(self.chunk)
         self.program(1)
@@ -198,14 +157,45 @@ class StepPrograms:
                 self._programs[steps] = self._made(steps)
             return self._programs[steps]
 
+    def keep(self, name: str, count: int) -> None:
+        """Make and keep a program, for later processes alone.
+
+        Args:
+            name: `TOKENS` or `JOINT`.
+            count: Number of tokens, or of sessions.
+
+        Raises:
+            GraphError: It cannot be made.
+        """
+        if name == TOKENS:
+            self._compiled(count)
+        else:
+            self.compiled_joint(count, apart=False)
+
+    def _make_apart(self, sizes: Iterable[int]) -> None:
+        """Have another process make and keep the programs for some numbers of tokens."""
+        if self.kept is not None:
+            self.kept.make_apart(TOKENS, set(sizes) - self._programs.keys() - self._prepared.keys())
+
+    def make(self, sizes: Iterable[int]) -> None:
+        """Make the programs for some numbers of tokens that there are none for.
+
+        Raises:
+            GraphError, InputError, OutOfMemoryError: As `program`.
+        """
+        missing = [size for size in sizes if size not in self._programs]
+        if missing:
+            self._make_apart(missing)
+            for size in missing:
+                self.program(size)
+
     def make_all(self) -> None:
         """Make the programs for all numbers of tokens, so that no step waits for one.
 
         Raises:
             GraphError, InputError, OutOfMemoryError: As `program`.
         """
-        for bit in range(self.chunk.bit_length()):
-            self.program(1 << bit)
+        self.make(1 << bit for bit in range(self.chunk.bit_length()))
 
     def planned_bytes(self) -> int:
         """Return the bytes of the largest arena, of inputs and outputs but caches, and of programs.
@@ -223,6 +213,7 @@ class StepPrograms:
             made = {self.chunk: self.stored.compiled(self.chunk, self.decoder)}
             arena_bytes, weights_bytes = max(self.stored.model.arenas()), 0
         else:
+            self._make_apart((self.chunk, 1))
             weights = CountedWeights()
             weights.hold(self.packed[: self._given_count])
             made = lowered_steps(self.chunk, self._lowered, weights)
@@ -266,8 +257,12 @@ class StepPrograms:
         settings = replace(self.settings, shapes=None, choice=None)
         return prepare(graph, self.name, settings, before)
 
-    def compiled_joint(self, count: int) -> CompiledModel | None:
+    def compiled_joint(self, count: int, *, apart: bool = True) -> CompiledModel | None:
         """Compile the program for a token of each of some sessions; None if stored ones lack it.
+
+        Args:
+            count: Sessions.
+            apart: Whether another process makes it if it is not kept.
 
         Raises:
             GraphError: The model can have no such program.
@@ -281,6 +276,8 @@ class StepPrograms:
 
         if self.kept is None:
             return make()
+        if apart:
+            self.kept.make_apart(JOINT, [count])
         return self.kept.program(JOINT, count, make, self.decoder)
 
     def _made(self, steps: int) -> ProgramCache:

@@ -112,6 +112,10 @@ class PreparedCache:
             else str(refused)
         )
 
+    def holds(self, about: About) -> bool:
+        """Whether there is an entry, which may be refused when it is read."""
+        return (self.folder / about.key / FILE).exists()
+
     def find(self, about: About, read: Callable[[Path], Read]) -> Read | None:
         """Return the result of `read` on the entry; None if there is none, or `read` refuses it.
 

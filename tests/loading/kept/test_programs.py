@@ -87,11 +87,11 @@ def test_a_short_prompt_leaves_the_program_for_long_ones_alone(tmp_path: Path) -
     with tightship.load(path, keep_programs=False) as model:
         session = model.session(32, chunk=8)
         wanted = [session.step(IDS[:2]), session.step(IDS)]
-    for made in ([8, 1, 2], [1, 2]):
+    for _ in range(2):
         with tightship.load(path) as model:
             session = model.session(32, chunk=8)
             found = [session.step(IDS[:2])]
-            assert list(session._programs._programs) == made
+            assert list(session._programs._programs) == [1, 2]
             fork = session.fork()
             found.append(session.step(IDS))
             assert session._programs.count == 3
@@ -284,7 +284,7 @@ def test_weights_in_layouts_of_the_library_are_not_kept(tmp_path: Path, folder: 
     wanted = logits(path, keep_programs=False)
     for _ in range(2):
         assert np.array_equal(logits(path), wanted)
-    assert not list(folder.glob("*/model.tship"))
+    assert [file.stat().st_size for file in folder.glob("*/model.tship")] == [0], "a note of it"
 
 
 def test_the_environment_leaves_programs_out(

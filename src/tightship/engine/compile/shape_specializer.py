@@ -36,6 +36,18 @@ class ProgramKeeper(Protocol):
     def noted(self, facts: Mapping[str, str], /) -> object:
         """Return what is noted of a program; None if it is not kept."""
 
+    def holds(self, facts: Mapping[str, str], /) -> bool:
+        """Whether the program of some facts is kept."""
+
+    def make_apart(self, choices: object, name: str, counts: Sequence[int], /) -> None:
+        """Have another process make and keep programs, so that this one needs not.
+
+        Args:
+            choices: Choices of the sessions that the programs are for.
+            name: What is counted, tokens or sessions.
+            counts: Numbers of them.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class GraphSource:

@@ -21,9 +21,21 @@ if TYPE_CHECKING:
 
 
 def load_kept(
-    model: ModelSource, settings: Settings, bounds: Bounds, progress: Progress | None
+    model: ModelSource,
+    settings: Settings,
+    bounds: Bounds,
+    progress: Progress | None,
+    *,
+    apart: bool = True,
 ) -> "tuple[Keep | None, Model | None]":
     """Load a model from its kept program.
+
+    Args:
+        model: The model.
+        settings: Settings that its program depends on.
+        bounds: Limits of its memory.
+        progress: As for `load`.
+        apart: Whether another process makes the program if it is not kept.
 
     Returns:
         The model, None if its program is not kept or exceeds the bounds, which `load_anew`
@@ -32,10 +44,12 @@ def load_kept(
     if "onednn" not in settings.without:
         open_library()
     kept = KeptPrograms.of(model, settings)
-    found = None if kept is None else kept.own()
     if kept is None:
         return None, None
-    keep = partial(_keep, kept, bounds)
+    found = kept.own()
+    if found is None and apart and kept.make_own_apart():
+        found = kept.own()
+    keep = partial(keep_in, kept, bounds)
     if found is None:
         return keep, None
     late = LateVariants(kept, replace(settings, shapes=None), found.inputs, found.outputs, bounds,
@@ -76,7 +90,7 @@ def _read(found: OwnProgram, late: LateVariants) -> CompiledModel:
         return late.prepare(dict(found.kept.keys[0]), weights)
 
 
-def _keep(
+def keep_in(
     kept: KeptPrograms, bounds: Bounds, compiled: CompiledModel, variants: "Variants"
 ) -> LateVariants:
     """Keep the program of loading; return a compiler that keeps those of sessions."""

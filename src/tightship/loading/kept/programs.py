@@ -42,6 +42,8 @@ from tightship.sha256 import hexdigest
 
 OWN: Mapping[str, str] = {"program": "its own"}
 """Facts of the program that a model is loaded with."""
+NONE: Mapping[str, str] = {"program": "none"}
+"""Facts of a note that the program a model is loaded with cannot be kept."""
 MATRICES: Mapping[str, str] = {"matrices": "taken apart"}
 """Facts of the matrices that are taken apart."""
 ABOUT = ("files", "weights", "noted")
@@ -104,7 +106,43 @@ class KeptPrograms:
         """Keep the program of loading, which was lowered with recipes recorded."""
         own = compiled.placement.lowered.inputs
         types = [[name, operand.dtype.value] for name, operand in own.items()]
-        self._add(OWN, compiled, [shapes_json(inputs), shapes_json(outputs), types])
+        if not self._add(OWN, compiled, [shapes_json(inputs), shapes_json(outputs), types]):
+            with suppress(UnusableCacheError):
+                self.cache.add(self._about(NONE), lambda path: path.touch())
+
+    def make_own_apart(self) -> bool:
+        """Have another process keep the program of loading, if it can be; return whether it may."""
+        if not self._can_keep() or self.holds(NONE):
+            return False
+        from tightship.loading.kept.making import keep_own_apart  # most processes make none
+
+        keep_own_apart(self.model, self.settings)
+        return True
+
+    def make_apart(self, choices: object, name: str, counts: Sequence[int]) -> None:
+        """Have another process keep programs of sessions, if they can be; see `keep_steps_apart`.
+
+        There may be none afterwards, which this process then makes.
+        """
+        from tightship.engine.state.step_choices import StepChoices
+
+        if self.holds(OWN) and self._can_keep():
+            from tightship.loading.kept.making import keep_steps_apart
+
+            assert isinstance(choices, StepChoices)
+            keep_steps_apart(self.model, self.settings, choices, name, counts)
+
+    def holds(self, facts: Mapping[str, str]) -> bool:
+        """Whether the program of some facts is kept, as far as is known without reading it."""
+        return self.cache.holds(self._about(facts))
+
+    def _can_keep(self) -> bool:
+        """Whether entries can be written, as far as is known without writing one."""
+        try:
+            self.cache.open()
+        except UnusableCacheError:
+            return False
+        return os.access(self.cache.folder, os.W_OK)
 
     def program(
         self, facts: Mapping[str, str], make: Make, note: Callable[[CompiledModel], object]
@@ -139,19 +177,23 @@ class KeptPrograms:
         except UnusableCacheError:
             return None
 
-    def _add(self, facts: Mapping[str, str], compiled: CompiledModel, noted: object) -> None:
-        """Keep a program if it can be; a full disk, or no memory to write it, keep it out."""
+    def _add(self, facts: Mapping[str, str], compiled: CompiledModel, noted: object) -> bool:
+        """Keep a program, and return whether it can be described.
+
+        A full disk, or no memory to write it, keep it out.
+        """
         from tightship.engine.stored.save import save_kept  # most processes write none
 
         self._note_files(compiled)
         rows = weights_json(compiled.placement.lowered.weights, list(self._files.values()))
         if rows is None:
-            return
+            return False
         files = [[name, _said(file)] for name, file in self._files.items()]
         about = dict(zip(ABOUT, (files, rows, noted), strict=True))
         made = Compatibility.here(self.settings.threads, self.settings.without)
         with suppress(UnusableCacheError, InputError, MemoryError):
             self.cache.add(self._about(facts), lambda path: save_kept(path, compiled, made, about))
+        return True
 
     def _about(self, facts: Mapping[str, str]) -> About:
         settings = self.settings
