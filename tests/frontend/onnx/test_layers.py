@@ -113,3 +113,32 @@ def test_tables_are_compared_by_their_elements() -> None:
         tables[3].raw_data = bytes([1 - tables[3].raw_data[0]]) + tables[3].raw_data[1:]
 
     assert written(change, decoders.gpt2).layer_count() == 0
+
+
+def cast_before(to: int) -> Callable[..., None]:
+    """Return a change that reads a float16 vector through a cast in each layer."""
+
+    def change(graph: onnx.GraphProto, softmax: list[onnx.NodeProto]) -> None:
+        for layer, node in enumerate(softmax):
+            values = helper.make_tensor(f"half{layer}", TensorProto.FLOAT16, [2], [layer, 1.0])
+            graph.initializer.append(values)
+            cast = helper.make_node("Cast", [values.name], [f"whole{layer}"], to=to)
+            graph.node.insert(list(graph.node).index(node), cast)
+            back = helper.make_node("CastLike", [cast.output[0], node.input[0]], [f"like{layer}"])
+            graph.node.insert(list(graph.node).index(node), back)
+            least = helper.make_node("ReduceMin", [back.output[0]], [f"least{layer}"], keepdims=0)
+            graph.node.insert(list(graph.node).index(node), least)
+            added = helper.make_node("Add", [node.input[0], least.output[0]], [f"more{layer}"])
+            node.input[0] = added.output[0]
+            graph.node.insert(list(graph.node).index(node), added)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("to", "is_found"),
+    [(TensorProto.FLOAT, True), (TensorProto.BFLOAT16, True), (TensorProto.INT64, False)],
+)
+def test_constants_that_stay_real_are_not_compared(to: int, *, is_found: bool) -> None:
+    """Halves of each layer are widened; those that become integers may be shapes."""
+    assert (written(cast_before(to)).layer_count() > 0) == is_found

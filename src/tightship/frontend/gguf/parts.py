@@ -6,15 +6,18 @@ the low bits. Both parts have as many bytes as the blocks, which are read a few 
 """
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightship._core import gguf_integers, gguf_scales
-from tightship.frontend.gguf.shards import Placed
 from tightship.graph import Constant, DType, Mapped
 from tightship.graph.row_by_row import Bytes, RowByRow
 from tightship.graph.row_codes import ROW_CODES, row_bytes
+
+if TYPE_CHECKING:
+    from tightship.frontend.gguf.shards import Placed  # a kept program needs no header
 
 BLOCK = 32
 SCALE_BYTES = 2
@@ -28,13 +31,13 @@ TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "
 """Types that matrices may have."""
 
 
-def plain(placed: Placed) -> Mapped:
+def plain(placed: "Placed") -> Mapped:
     """Return a tensor whose elements are numbers, where the file has it."""
     tensor = placed.tensor
     return Mapped(placed.file, tensor.offset_bytes, PLAIN[tensor.type.name], tensor.shape)
 
 
-def encoded_rows(placed: Placed) -> Mapped | None:
+def encoded_rows(placed: "Placed") -> Mapped | None:
     """Return the bytes of a matrix by row; None unless kernels read its rows as they are."""
     tensor = placed.tensor
     rows, depth = tensor.shape
@@ -42,7 +45,7 @@ def encoded_rows(placed: Placed) -> Mapped | None:
     return Mapped(placed.file, tensor.offset_bytes, DType.UINT8, (rows, size)) if size else None
 
 
-def integers_and_scales(placed: Placed) -> tuple[Constant, Constant]:
+def integers_and_scales(placed: "Placed") -> tuple[Constant, Constant]:
     """Return the parts of a matrix of integers: bytes by row, and a scale for each block."""
     tensor = placed.tensor
     name, size = tensor.type.name, tensor.type.size_bytes

@@ -17,7 +17,7 @@ KEPT = 1
 """Layers before those that are left out."""
 WEIGHTED = frozenset(
     {
-        "Add", "DequantizeBlocks", "DequantizeLinear", "DequantizeRows", "Gemm",
+        "Add", "Cast", "DequantizeBlocks", "DequantizeLinear", "DequantizeRows", "Gemm",
         "LayerNormalization", "MatMul", "MatMulNBits", "Mul", "RMSNormalization",
         "SimplifiedLayerNormalization", "SkipLayerNormalization",
         "SkipSimplifiedLayerNormalization", "Sub", "Transpose",
@@ -28,6 +28,8 @@ BLOCKS = frozenset({"DequantizeBlocks", "DequantizeLinear", "DequantizeRows", "M
 """Operators of these whose weights are integers."""
 ZERO_POINTS = "zero points"
 """Operand of which kernels need to know whether its elements are equal, and which they are."""
+INTEGERS = "integers"
+"""Operand that becomes integers, whose elements kernels may depend on."""
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 COMPARED_BYTES_MAX = 4 << 20
@@ -245,6 +247,9 @@ class _Names:
 def _role(node: NodeProto, place: int) -> str:
     """Name what a constant is to a node: the operator, unless an operand has a rule of its own."""
     operator: str = node.op_type
+    if operator == "Cast":
+        to_reals = any(each.name == "to" and each.i in FLOATS for each in node.attribute)
+        return operator if to_reals else INTEGERS
     if operator != "DequantizeLinear" or place != 2:
         return operator
     is_blocked = any(each.name == "block_size" and each.i for each in node.attribute)
