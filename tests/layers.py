@@ -17,8 +17,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.session_file | model.session_options, above model.session_pool | model.session_tokens |
     model.prefixes, above model.step_programs, above model.keeping, above model.step_arrays
     model.feeds | model.step_sizes, above model.row_blocks
-    engine
-    text, which a model's sessions import for texts alone
+    engine, above text, which a model's sessions import for texts alone
     difference, above view | trace.workload, above trace.replay
     frontend | planner | resource | gradients | sample, above graph, above prepared_cache
     late_names, for packages, above deprecated, for all who have renamed something

@@ -33,8 +33,6 @@ from tightship.planner import Plan
 
 # Training.
 from tightship.training.train import train
-from tightship.graph.optimizer import Sgd
-from tightship.graph.optimizer import Adam
 
 # Memory of the process.
 from tightship.memory import memory_stats
@@ -76,6 +74,8 @@ if TYPE_CHECKING:
     from tightship import text as text
     from tightship import types as types
     from tightship.engine.arenas.arena_group import ArenaGroup
+    from tightship.graph.optimizer import Adam
+    from tightship.graph.optimizer import Sgd
     from tightship.model.session import Session
     from tightship.model.session_pool import SessionPool
     from tightship.planner import place
@@ -106,6 +106,7 @@ else:
         types="",
         **{
             "engine.arenas.arena_group": "ArenaGroup",
+            "graph.optimizer": "Adam Sgd",
             "model.session": "Session",
             "model.session_pool": "SessionPool",
             "training.train": "train_joint",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tightship._core import TokenSteps
 from tightship.engine.arenas.arena_group import ArenaGroup
 from tightship.engine.cache.bounds import Bounds
+from tightship.engine.cache.paused_collection import paused_collection
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
@@ -154,7 +155,8 @@ class StepPrograms:
             if self._is_closed:
                 raise InputError(f"`{self.name}` was closed; load it again to run it.")
             if steps not in self._programs:
-                self._programs[steps] = self._made(steps)
+                with paused_collection():
+                    self._programs[steps] = self._made(steps)
             return self._programs[steps]
 
     def keep(self, name: str, count: int) -> None:

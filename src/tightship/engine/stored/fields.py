@@ -48,7 +48,11 @@ def items(value: object, count: int | None = None) -> Sequence[object]:
 
 def integers(value: object, least: int = 0, most: int = INTEGER_MAX) -> tuple[int, ...]:
     """Read a list of whole numbers within `[least, most]`."""
-    return tuple([integer(each, least, most) for each in items(value)])
+    found = items(value)
+    for each in found:
+        if type(each) is not int or not least <= each <= most:
+            integer(each, least, most)
+    return tuple(found)  # type: ignore[arg-type]  # all are whole numbers
 
 
 def indices(value: object, count: int) -> tuple[int, ...]:

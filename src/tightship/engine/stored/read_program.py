@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -64,18 +64,22 @@ class _Context:
     slots: tuple[Slot, ...]
     weights: tuple[PackedWeight, ...]
     operands: tuple[Operand, ...] = ()
-    known: dict[object, object] = field(default_factory=dict)
-    """Texts and shapes, each of which many parts have: one object is kept of equal ones."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """Texts, each of which many parts have: one object is kept of equal ones."""
+    shapes: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
+    """Shapes, likewise."""
 
     def text(self, value: object) -> str:
         """Read a text."""
         found = fields.text(value)
-        return cast("str", self.known.setdefault(found, found))
+        return self.texts.setdefault(found, found)
 
     def lengths(self, value: object) -> tuple[int, ...]:
         """Read a shape."""
         found = fields.integers(value)
-        return cast("tuple[int, ...]", self.known.setdefault(found, found))
+        if len(found) > AXES_MAX:
+            raise MalformedError(f"an operand has {len(found)} axes")
+        return self.shapes.setdefault(found, found)
 
 
 def read_program(
@@ -156,8 +160,6 @@ def _operand(value: object, context: _Context) -> Operand:
     if lies is not Space.WEIGHTS and context.slots[place].external != (lies is Space.EXTERNAL):
         raise MalformedError(f"an operand in slot {place} is elsewhere than its slot")
     lengths = context.lengths(shape)
-    if len(lengths) > AXES_MAX:
-        raise MalformedError(f"an operand has {len(lengths)} axes")
     desc = None
     if context.made is not None:
         which = fields.integer(layout, -1, len(context.made.layouts) - 1)
