@@ -114,13 +114,14 @@ def mapped_parts(weights: Iterable[PackedWeight], parts: Parts) -> list[PackedWe
 
 def _mapped(weight: PackedWeight, parts: Parts) -> PackedWeight:
     constant = weight.constant
-    if not isinstance(constant, RowByRow) or _key(constant) not in parts:
+    made = parts.get(_key(constant)) if isinstance(constant, RowByRow) else None
+    if made is None or not isinstance(constant, RowByRow):
         return weight
-    return replace(weight, constant=replace(constant, made=parts[_key(constant)]))
+    return replace(weight, constant=replace(constant, made=made))
 
 
 def _key(constant: object) -> Key:
     assert isinstance(constant, RowByRow)
     stored, recipe = constant.stored, constant.recipe
     part = str(recipe[0]) if isinstance(recipe, tuple) else str(recipe)
-    return Path(stored.file.path).name, stored.offset_bytes, part
+    return os.path.basename(stored.file.path), stored.offset_bytes, part

@@ -73,6 +73,8 @@ class KeptPrograms:
     """Files of the model by name; the first one's facts identify it."""
     _parts: dict[str, Parts] = field(default_factory=dict)
     """Parts of its matrices, once they were looked for."""
+    _known: dict[tuple[str, ...], dict[str, PackedWeight]] = field(default_factory=dict)
+    """Weights by the names of files and what is said of them: programs have many in common."""
 
     @staticmethod
     def of(model: ModelSource, settings: Settings) -> "KeptPrograms | None":
@@ -232,10 +234,15 @@ class KeptPrograms:
         files, rows, _ = fields.record(about, *ABOUT)
         pairs = [fields.items(row, 2) for row in fields.items(files)]
         opened = [self._file(fields.text(name), fields.text(said)) for name, said in pairs]
-        weights = weights_of(rows, opened)
+        known = self._known.setdefault(tuple(fields.text(name) for name, _ in pairs), {})
+        texts = list(map(str, fields.items(rows)))
+        new = {text: row for text, row in zip(texts, fields.items(rows), strict=True)
+               if text not in known}  # fmt: skip
+        weights = weights_of(list(new.values()), opened)
         if not self._parts:
             self._parts[""] = self._parts_of(taken_apart(weights))
-        return mapped_parts(weights, self._parts[""])
+        known.update(zip(new, mapped_parts(weights, self._parts[""]), strict=True))
+        return [known[text] for text in texts]
 
     def _parts_of(self, weights: Sequence[PackedWeight]) -> Parts:
         """Return parts of matrices in a file, which is written if it is missing.
