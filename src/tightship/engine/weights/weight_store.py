@@ -195,6 +195,8 @@ class WeightStore:
 
     def _equal(self, constant: "Constant") -> Sequence[PackedCopy]:
         """Return copies of constants equal to one, as far as known without reading elements."""
+        if not self._copies:
+            return ()
         from tightship.graph.symbolic import constant_key
 
         for copy in self._without_key:
