@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import decoders
+from tests.frontend.gguf.decoders import decoder
 from tightship.cli.main import main
 
 
@@ -25,6 +26,19 @@ def test_a_table(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "peak x8" in shown
     lines = [line.split() for line in shown.splitlines()]
     assert {line[0] for line in lines if line} >= {"1024", "2048"}
+
+
+@pytest.mark.filterwarnings("default:.*trained with:RuntimeWarning")
+def test_a_context_beyond_the_training_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "decoder.gguf"
+    path.write_bytes(decoder().written())
+    assert main(["plan", str(path), "--context", "64,80"]) == 0
+    warned = "the context has 80 tokens; the model was trained with texts of at most 64"
+    assert capsys.readouterr().err.count("trained with") == 1
+    assert main(["plan", str(path), "--context", "80"]) == 0
+    assert warned in capsys.readouterr().err
 
 
 def test_json_and_the_largest_contexts(file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,7 +125,7 @@ def test_a_lower_limit_from_outside_stays() -> None:
 
 
 def test_a_report_says_what_was_held(tmp_path) -> None:
-    code = f"import time; held = bytearray({100 * MIB}); time.sleep(0.5)"
+    code = f"import time; held = bytearray({100 * MIB}); time.sleep(1.5)"
     out = tmp_path / "held.json"
     done = run("--json", "-o", str(out), "--max-memory", "1GiB", *python(code))
     assert done.stderr == ""

@@ -29,6 +29,17 @@ def test_a_text_goes_on(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert said["prompt_tokens"] == 3
 
 
+@pytest.mark.filterwarnings("default:.*trained with:RuntimeWarning")
+def test_a_context_beyond_the_training_is_warned_of(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["generate", path, "-p", "a", "--max-tokens", "1", "--context"]
+    for context, is_long in (("64", False), ("80", True)):
+        assert main([*command, context]) == 0
+        warned = "the context has 80 tokens; the model was trained with texts of at most 64"
+        assert (warned in capsys.readouterr().err) is is_long
+
+
 def test_a_seed_repeats_it(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["generate", path, "-p", "a", "--temperature", "3", "--max-tokens", "9", "--json"]
     assert main(command) == 0

@@ -24,3 +24,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         open_model_file(tmp_path / "none.gguf")
     with pytest.raises(FormatError):
         open_model_bytes(b"neither")
+    page = tmp_path / "page.gguf"
+    page.write_text("<html>the model has moved</html>")
+    with pytest.raises(FormatError, match=r"`page.gguf` is not a GGUF file"):
+        open_model_file(page)

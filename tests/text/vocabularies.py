@@ -63,6 +63,6 @@ def chat_fields() -> dict[str, Any]:
     }
 
 
-def chat_model() -> bytes:
-    """Return a decoder in GGUF of 64 tokens of context that takes and writes texts."""
-    return decoder(layers=1).written(chat_fields())
+def chat_model(context: int = 64) -> bytes:
+    """Return a decoder in GGUF that takes and writes texts, trained with so many tokens."""
+    return decoder(layers=1, context_length=context).written(chat_fields())

@@ -10,7 +10,7 @@ from tightship.engine.stored.container import holds_prepared
 from tightship.errors import InputError
 from tightship.loading.activations import chosen_passes
 from tightship.loading.planned_session import SessionPlan
-from tightship.loading.session_plan import session_planner
+from tightship.loading.session_plan import SessionPlanner, session_planner
 from tightship.quantity import format_bytes
 from tightship.view.table import Column, table
 from tightship.view.text import printable
@@ -47,6 +47,9 @@ def run_context(options: argparse.Namespace, limit: int | None) -> int:
 
         check_drawing(Path(options.output))
     planner = _planner(options)
+    if isinstance(planner, SessionPlanner):
+        for context in options.context or ():
+            planner.file.check_trained(context)
     counts = options.sessions or [1]
     plans = [planner.plan(context) for context in options.context or ()]
     largest = {}

@@ -12,7 +12,7 @@ FIRST_SECONDS = 0.001
 """Time to the second look; later ones follow after twice the time each, up to `MOST_SECONDS`."""
 MOST_SECONDS = 0.005
 _COST_FACTOR = 20
-"""Least time between two readings, as a multiple of what one took: it bounds the processor time."""
+"""Least time between two readings, as a multiple of the processor time of one, which it bounds."""
 _GROWTH = 1.02
 """Growth of the largest process since its mappings were read, from which they are read again."""
 
@@ -57,19 +57,19 @@ class Watch:
         """
         if time.perf_counter() >= self._next_search:
             self._search()
-        start = time.perf_counter()
+        start = time.thread_time()
         found = {pid: one for pid in self._pids if (one := holding(pid)) is not None}
         self._pids = list(found)
-        cost = time.perf_counter() - start
+        cost = time.thread_time() - start
         self._note(found)
         self._pause = min(MOST_SECONDS, 2 * self._pause)
         return max(self._pause, _COST_FACTOR * cost)
 
     def _search(self) -> None:
-        start = time.perf_counter()
+        start = time.thread_time()
         self._pids = with_descendants(self._pids)
-        now = time.perf_counter()
-        self._next_search = now + max(self._pause, _COST_FACTOR * (now - start))
+        cost = time.thread_time() - start
+        self._next_search = time.perf_counter() + max(self._pause, _COST_FACTOR * cost)
 
     def _note(self, found: Mapping[int, Holding]) -> None:
         held, holdings = self.held, found.values()
@@ -87,12 +87,12 @@ class Watch:
         held, size = self.held, found[pid].data_bytes
         held.data_bytes = max(held.data_bytes, size)
         weight = size + found[pid].resident_bytes
-        start = time.perf_counter()
-        if weight <= _GROWTH * self._kinds_at or start < self._next_kinds:
+        if weight <= _GROWTH * self._kinds_at or time.perf_counter() < self._next_kinds:
             return
+        start = time.thread_time()
         with suppress(OSError):  # it has ended, or became another user's
             kinds = kinds_of(pid)
             if kinds:  # none if it ended meanwhile and was not waited for
                 held.kinds, self._kinds_at = kinds, weight
-        now = time.perf_counter()
-        self._next_kinds = now + _COST_FACTOR * (now - start)
+        cost = time.thread_time() - start
+        self._next_kinds = time.perf_counter() + _COST_FACTOR * cost

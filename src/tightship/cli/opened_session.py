@@ -46,6 +46,7 @@ def opened(options: argparse.Namespace, limit_bytes: int | None) -> Iterator[Ope
     ):
         tokenizer = model.tokenizer
         length = options.context or min(CONTEXT, tokenizer.longest_context or CONTEXT)
+        tokenizer.check_trained(length)
         with model.session(length, cache=options.cache) as session:
             yield Opened(session, answer)
 

@@ -2,8 +2,11 @@
 
 import os
 
+from tightship.errors import FormatError
 from tightship.frontend.gguf_letters import begins_as_gguf
 from tightship.frontend.onnx import OnnxFile, file
+
+SUFFIX = ".gguf"
 
 
 def open_model_file(path: str | os.PathLike[str]) -> OnnxFile:
@@ -15,7 +18,15 @@ def open_model_file(path: str | os.PathLike[str]) -> OnnxFile:
         InputError: The file does not exist.
     """
     if not begins_as_gguf(path):
-        return file.open_file(path)
+        try:
+            return file.open_file(path)
+        except FormatError:
+            if not os.fsdecode(path).endswith(SUFFIX):
+                raise
+            raise FormatError(
+                f"`{os.path.basename(os.fsdecode(path))}` is not a GGUF file: it does not begin "
+                "with the letters GGUF; is the download what it should be?"
+            ) from None
     from tightship.frontend import gguf  # few models are such
 
     return gguf.open_file(path)

@@ -15,6 +15,7 @@ from tightship.frontend.gguf.vocabulary import (
     USER_DEFINED,
     Vocabulary,
     open_vocabulary,
+    warn_untrained,
 )
 from tightship.public_calls import public_methods
 from tightship.text.byte_pairs import BytePairs, bytes_of
@@ -95,6 +96,10 @@ class Tokenizer:
     def longest_context(self) -> int | None:
         """Most tokens that the model was trained with; None if its file does not say."""
         return self._vocabulary.longest_context
+
+    def check_trained(self, context: int) -> None:
+        """Warn if a context is longer than the texts that the model was trained with."""
+        warn_untrained(context, self.longest_context)
 
     @property
     def longest_bytes(self) -> int:

@@ -20,7 +20,7 @@ WANTED = Wanted(Sampling(temperature=0), 2)
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[Model]:
-    with tightship.load(chat_model()) as loaded:
+    with tightship.load(chat_model(context=256)) as loaded:
         yield loaded
 
 
@@ -88,11 +88,11 @@ def test_idle_sessions_spill_where_files_may_hold_them(
 
 
 def test_sessions_share_what_a_limit_leaves() -> None:
-    with tightship.load(chat_model()) as free, free.session(256) as one:
+    with tightship.load(chat_model(context=256)) as free, free.session(256) as one:
         state, least = one.state_bytes, free.plan.peak_bytes
         programs = one._programs.planned_bytes()
     limit = least + programs + int(1.5 * state)
-    with tightship.load(chat_model(), max_memory=limit) as model:
+    with tightship.load(chat_model(context=256), max_memory=limit) as model:
         slots = SessionSlots.of(model, TextLimits(context=256, sessions=4))
         assert state <= slots.pool.max_bytes <= 1.5 * state
         assert slots.count == 4
@@ -100,7 +100,7 @@ def test_sessions_share_what_a_limit_leaves() -> None:
         assert slots.take([1], 256) is None
         slots.close()
     with (
-        tightship.load(chat_model(), max_memory=least + programs + state // 2) as model,
+        tightship.load(chat_model(context=256), max_memory=least + programs + state // 2) as model,
         pytest.raises(CapacityError, match="a context of at most"),
     ):
         SessionSlots.of(model, TextLimits(context=256, sessions=2))

@@ -55,6 +55,7 @@ class SessionSlots:
         """
         longest = model.tokenizer.longest_context or CONTEXT
         context = limits.context or min(CONTEXT, longest)
+        model.tokenizer.check_trained(context)
         pool, first, joint = _first(model, context, limits)
         others = (_opened(model, context, limits, pool) for _ in range(1, limits.sessions))
         slots = [Slot(session) for session in (first, *others)]

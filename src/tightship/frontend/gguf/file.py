@@ -16,7 +16,7 @@ from tightship.frontend.gguf.nodes import Nodes
 from tightship.frontend.gguf.parameters import read_parameters
 from tightship.frontend.gguf.pooling import BERT
 from tightship.frontend.gguf.shards import Contents, contents_of, open_shards
-from tightship.frontend.gguf.vocabulary import longest_context
+from tightship.frontend.gguf.vocabulary import longest_context, warn_untrained
 from tightship.frontend.gguf.weights import Weights
 from tightship.frontend.onnx.external import ExternalFiles
 from tightship.frontend.onnx.file import OnnxFile, Parsed
@@ -105,6 +105,10 @@ class GgufFile(OnnxFile):
     def longest_context(self) -> int | None:
         """Most tokens of a text that the model was trained with; None if the file does not say."""
         return longest_context(self._contents.metadata)
+
+    def check_trained(self, context: int) -> None:
+        """Warn if a context is longer than the texts that the model was trained with."""
+        warn_untrained(context, self.longest_context)
 
     @property
     def usual_lengths(self) -> Mapping[str, int]:

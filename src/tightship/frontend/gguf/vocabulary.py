@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from tightship.errors import FormatError
+from tightship.errors import FormatError, warn_caller
 from tightship.frontend.gguf.header import read_header
 from tightship.frontend.gguf.metadata import Metadata
 from tightship.graph import MappedFile
@@ -117,6 +117,20 @@ def longest_context(whole: Metadata) -> int | None:
         return None
     own = Metadata(whole.path, whole.fields, whole.text("general.architecture"))
     return own.integer("context_length") if own.has("context_length") else None
+
+
+def warn_untrained(context: int, longest: int | None) -> None:
+    """Warn of a context that is longer than the longest text of the training, where that is known.
+
+    Args:
+        context: Tokens of a session.
+        longest: Tokens of that text, as `longest_context` returns them.
+    """
+    if longest is not None and context > longest:
+        warn_caller(
+            f"the context has {context} tokens; the model was trained with texts of at most "
+            f"{longest}, and what it says beyond these makes less and less sense"
+        )
 
 
 def _number(own: Metadata, role: str, tokens: list[str]) -> int | None:

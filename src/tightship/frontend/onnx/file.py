@@ -124,6 +124,9 @@ class OnnxFile:
         """Most tokens of a text that the model was trained with; None if the file does not say."""
         return None
 
+    def check_trained(self, context: int) -> None:
+        """Do nothing: the file does not say what texts the model was trained with."""
+
     def check_whole(self) -> None:
         """Do nothing: parts of a file that is cut are missed when it is opened."""
 
