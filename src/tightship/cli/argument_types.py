@@ -6,7 +6,8 @@ import os
 import re
 
 from tightship.deprecated import current
-from tightship.engine.activations import passes_of, with_activations
+from tightship.engine.activations import EXACT, with_activations
+from tightship.engine.precision import FLOAT32_PRODUCTS, with_precision
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 
@@ -125,7 +126,8 @@ class ActivationsAction(argparse.Action):
         """Store a value of the option."""
         options.activations = str(value)
         if hasattr(options, "without"):
-            options.without = [*with_activations(passes_of(options.without), options.activations)]
+            others = [name for name in options.without if name != EXACT]
+            options.without = [*with_activations(others, options.activations)]
 
 
 def add_activations(command: argparse.ArgumentParser) -> None:
@@ -137,6 +139,18 @@ def add_activations(command: argparse.ArgumentParser) -> None:
         help="type that matrices in blocks of a GGUF file are multiplied by; int8 rounds, which is "
         "faster and less exact (default float32)",
     )
+
+
+class PrecisionAction(argparse.Action):
+    """Stores a type of products, and adds it to the passes left out."""
+
+    def __call__(
+        self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
+    ) -> None:
+        """Store a value of the option."""
+        options.precision = str(value)
+        others = [name for name in options.without if name != FLOAT32_PRODUCTS]
+        options.without = [*with_precision(others, options.precision)]
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:

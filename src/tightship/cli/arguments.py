@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from tightship import __version__
 from tightship.cli.argument_types import (
     MAX_MEMORY,
+    PrecisionAction,
     count,
     pass_name,
     seconds,
@@ -306,6 +307,13 @@ def _model_options(command: argparse.ArgumentParser, more: str = "") -> None:
         default=[],
         metavar="PASS",
         help="leave out a pass, for comparison; an unknown name lists all passes",
+    )
+    command.add_argument(
+        "--precision",
+        action=PrecisionAction,
+        choices=("float32", "bfloat16"),
+        help="type that products by weights multiply in; bfloat16 halves the weights and rounds, "
+        "which is faster and less exact, where the processor has AVX-512 BF16 (default float32)",
     )
 
 

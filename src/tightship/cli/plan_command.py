@@ -69,6 +69,7 @@ def _plan_model(options: argparse.Namespace) -> int:
     plan = plan_model(options.file, shapes=settings.shapes, threads=options.threads,
                       workers=options.workers, workers_memory=options.workers_memory,
                       without=settings.without, activations=options.activations,
+                      precision=options.precision,
                       max_memory=most and max(0, most - (options.dynamic_memory or 0)),
                       tune=tune(options, options.file))  # fmt: skip
     if options.output:

@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             workers_memory=options.workers_memory,
             without=options.without,
+            precision=options.precision,
             tune=tuned,
             share=options.share,
             progress=progress,

@@ -7,6 +7,7 @@ among these is part of what identifies them all.
 from collections.abc import Collection
 from typing import Literal
 
+from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.errors import InputError
 
 EXACT = "float32_activations"
@@ -34,5 +35,5 @@ def activations_of(without: Collection[str]) -> Literal["float32", "int8"]:
 
 
 def passes_of(without: Collection[str]) -> list[str]:
-    """Return the passes left out in order, without the type of activations."""
-    return sorted(name for name in without if name != EXACT)
+    """Return the passes left out in order, without the types of activations and products."""
+    return sorted(name for name in without if name not in (EXACT, FLOAT32_PRODUCTS))

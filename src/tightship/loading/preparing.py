@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.precision import with_precision
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weights.weight_store import Progress
@@ -39,6 +40,7 @@ def prepare(
     workers_memory: str | int | None = None,
     without: Collection[str] = (),
     activations: Literal["float32", "int8"] | None = None,
+    precision: Literal["float32", "bfloat16"] | None = None,
     tune: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     context: int | Sequence[int] = (),
@@ -63,6 +65,7 @@ def prepare(
         workers_memory: As for `plan`.
         without: Passes to leave out, for comparison.
         activations: As for `plan`; the file keeps the choice.
+        precision: As for `load`; the file keeps the choice.
         tune: File of measured choices, as for `load`; the choice is for the first set of shapes
             only.
         progress: Function called with the bytes of weights packed so far and in all.
@@ -96,7 +99,8 @@ def prepare(
     model, shapes = _opened(model, example_inputs, shapes) or (model, shapes)
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
-    path, without = Path(output), chosen_passes(model, current_passes(without), activations)
+    passes = with_precision(current_passes(without), precision)
+    path, without = Path(output), chosen_passes(model, passes, activations)
     if isinstance(model, str | PathLike) and path.exists() and path.samefile(model):
         raise InputError(f"`{path}` would take the place of the model; give another name.")
     beside = {"tune": tune, "context": context or None}

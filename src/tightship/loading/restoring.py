@@ -10,6 +10,7 @@ from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
+from tightship.engine.precision import precision_of, with_precision
 from tightship.engine.stored.compatibility import VERSION, Compatibility
 from tightship.engine.stored.dimensions import lengths_of, with_lengths
 from tightship.engine.stored.model import StoredModel
@@ -29,6 +30,7 @@ class Asked:
     without: Collection[str] = ()
     activations: str | None = None
     workers: int | None = None
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         check_shapes(self.shapes)
@@ -204,10 +206,16 @@ def _check_asked(path: FilePath, stored: StoredModel, asked: Asked) -> None:
     kind = "int8" if EXACT in asked.without else activations_of(made.without)
     passes = passes_of(asked.without) or passes_of(made.without)
     wanted = with_activations(passes, asked.activations or kind)
+    of_products = precision_of((*asked.without, *(() if asked.precision else made.without)))
+    wanted = with_precision(wanted, asked.precision or of_products)
     if activations_of(wanted) != activations_of(made.without):
         raise _stale(path, stored, f"activations of {activations_of(made.without)}",
                      f"{activations_of(wanted)} asked for",
                      replace(made, without=tuple(wanted)))  # fmt: skip
+    if precision_of(wanted) != precision_of(made.without):
+        raise _stale(path, stored, f"products of {precision_of(made.without)}",
+                     f"{precision_of(wanted)} asked for",
+                     replace(made, without=wanted))  # fmt: skip
     if passes != passes_of(made.without):
         raise _stale(path, stored, _left_out(made.without), _left_out(wanted),
                      replace(made, without=tuple(wanted)))  # fmt: skip

@@ -21,6 +21,7 @@ from tightship.engine.library import (
 )
 from tightship.engine.plan.footprint import counted_nodes, runtime_bytes
 from tightship.engine.plan.placement import Placement, place
+from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.graph import Shape
 
@@ -214,6 +215,8 @@ def key_of(settings: Settings, placement: Placement) -> dict[str, str]:
         key["block_products"] = ", ".join(sorted({_MODES[name] for name in modes}))
     if EXACT in settings.without:
         key["activations"] = "int8"
+    if FLOAT32_PRODUCTS in settings.without:
+        key["precision"] = "bfloat16"
     if passes := passes_of(settings.without):
         key["without"] = ", ".join(passes)
     return key

@@ -27,6 +27,7 @@ from tightship.engine.lower.passes.shuffle_channels import shuffle_channels
 from tightship.engine.lower.passes.sink_dequantize import sink_dequantize
 from tightship.engine.lower.passes.split_recurrent import split_recurrent
 from tightship.engine.lower.passes.widen_floats import widen_floats
+from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.errors import GraphError, InputError
 from tightship.graph import Graph
 from tightship.graph.operators import Category, row_of
@@ -140,7 +141,7 @@ def run_passes(
     """
     names = (*pass_names(), LAST_RESORT)
     for name in without:
-        if name not in (*names, EXACT):
+        if name not in (*names, EXACT, FLOAT32_PRODUCTS):
             raise InputError(f"Unknown pass `{name}`; choose from {', '.join(names)}.")
     for graph_pass in GRAPH_PASSES:
         if graph_pass.__name__ not in without:

@@ -36,6 +36,7 @@ from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
 from tightship.engine.lower.steps.python_steps import emit_numpy, emit_objects
 from tightship.engine.lower.steps.views import is_view, same_bytes
+from tightship.engine.precision import precision_of
 from tightship.engine.program.program import (
     Lowered,
     PackedWeight,
@@ -56,7 +57,7 @@ def lower(graph: Graph, threads: int = 1, without: Collection[str] = ()) -> Lowe
     """Lower a graph to kernels, for a number of threads, leaving out the passes named.
 
     Raises:
-        InputError: A name in `without` is not a pass.
+        InputError: A name in `without` is not a pass, or the processor does not multiply bfloat16.
         GraphError: A node cannot be run by any kernel.
     """
     return select(rewritten(graph, without), threads, without)
@@ -101,6 +102,7 @@ def select(
 
     Raises:
         GraphError: A node cannot be run by any kernel.
+        InputError: Products are to be of bfloat16, and the processor does not multiply that.
     """
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
     use_native = "native" not in without
@@ -113,6 +115,7 @@ def select(
         use_onednn and use_native and "stream_weights" not in without,
         use_onednn and use_native and "split_products" not in without,
         rounds_activations(without),
+        narrow=_narrow(graph, without, use_onednn=use_onednn),
         winograd=use_onednn and use_native and "winograd" not in without,
         packed=packed,
         repeats=repeats,
@@ -134,6 +137,15 @@ def select(
             lowered, lambda: _selected(graph, threads, replace(options, blocked=True), without)
         )
     return lowered
+
+
+def _narrow(graph: Graph, without: Collection[str], *, use_onednn: bool) -> frozenset[str]:
+    """Return the constants that products multiply by in bfloat16."""
+    if precision_of(without) == "float32":
+        return frozenset()
+    from tightship.engine.lower.steps.narrow_products import narrow_constants  # few models do
+
+    return narrow_constants(graph, use_onednn=use_onednn)
 
 
 def _selected(graph: Graph, threads: int, options: Options, without: Collection[str]) -> Lowered:
@@ -188,15 +200,14 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
 def _emit(builder: Builder, node: Node) -> None:
     if _from_integers(builder, node, BlockWeights) or _moves_nothing(builder, node):
         return
+    is_narrow = builder.multiplies_narrow(node)
     if (
         _quantized(builder, node)
         or _from_integers(builder, node, Dequantized)
-        or split(builder, node)
-        or winograd(builder, node)
-        or streamed(builder, node)
+        or (not is_narrow and _by_own_products(builder, node))
     ):
         return
-    if ends_apart(builder, node):
+    if not is_narrow and ends_apart(builder, node):
         for part in (replace(node, fused=node.fused[:-1]), node.fused[-1]):
             _emit(builder, part)
         return
@@ -209,6 +220,11 @@ def _emit(builder: Builder, node: Node) -> None:
             _emit(builder, part)
     elif not emit_numpy(builder, node):
         emit_objects(builder, node)
+
+
+def _by_own_products(builder: Builder, node: Node) -> bool:
+    """Emit a product by a float32 constant that our kernels compute faster than the library."""
+    return split(builder, node) or winograd(builder, node) or streamed(builder, node)
 
 
 def _from_integers(builder: Builder, node: Node, *kinds: type[Constant]) -> bool:

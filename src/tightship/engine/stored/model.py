@@ -17,6 +17,7 @@ from tightship.engine.compile.input_shapes import Key, key_of
 from tightship.engine.library import THREADS_MAX, library_threads
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.plan.placement import memory_plan
+from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.engine.program.program import PackedWeight, Space
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.stored import fields
@@ -168,6 +169,7 @@ class StoredModel:
             *([f"--workers {at_once}"] if at_once != 1 else []),
             *[f"--without {name}" for name in passes_of(left_out)],
             *(["--activations int8"] if EXACT in left_out else []),
+            *(["--precision bfloat16"] if FLOAT32_PRODUCTS in left_out else []),
             *([f"--context {','.join(map(str, texts))}"] if texts else []),
             *([f"--cache {cache}"] if cache else []),
         ]

@@ -37,7 +37,7 @@ class Packer:
         if weight.source is None or weight.desc is None or _is_copy(weight):
             _copy(constant, room)
         else:
-            pack = self._reorder_whole if _is_narrow(weight.desc) else self._reorder
+            pack = self._reorder_whole if _is_narrow(weight.source) else self._reorder
             pack(weight.source, weight.desc, constant, room)
         weight.constant.release()
 
@@ -77,12 +77,12 @@ def staging_bytes(weights: Sequence[PackedWeight]) -> int:
 
 
 def _staged_bytes(source: MemoryDesc, desc: MemoryDesc) -> int:
-    return source.size_bytes if _is_narrow(desc) else _Pieces(source, desc).size_bytes
+    return source.size_bytes if _is_narrow(source) else _Pieces(source, desc).size_bytes
 
 
-def _is_narrow(desc: MemoryDesc) -> bool:
-    """Whether elements are smaller than float32, so that a weight is packed whole."""
-    return desc.dtype != "float32"
+def _is_narrow(source: MemoryDesc) -> bool:
+    """Whether stored elements are smaller than float32, so that a weight is packed whole."""
+    return source.dtype != "float32"
 
 
 def _is_copy(weight: PackedWeight) -> bool:

@@ -32,6 +32,8 @@ def convolution(builder: Builder, node: Node) -> None:
         narrow = replace(node, inputs=(node.inputs[0], name, *node.inputs[2:]))
         if _emit(builder, narrow, dtype):
             return
+    if builder.multiplies_narrow(node) and _emit(builder, node, DType.BFLOAT16):
+        return
     if not _emit(builder, node):
         require(builder.constant(node.inputs[1]) is not None)
         require(any(_emit(builder, merged(builder, node, count)) for count in merges(node)))
@@ -96,7 +98,9 @@ class _Convolution:
             dims[1:3], strides[1:3] = dims[2:0:-1], strides[2:0:-1]
         dims[3:], strides[3:] = ([each[3 + axis] for axis in self.axes] for each in (dims, strides))
         alone = int(groups == 1)
-        return MemoryDesc(dims[alone:], self.dtype.value, strides[alone:])
+        stored = self.builder.value(self.node.inputs[1]).dtype
+        assert stored is not None
+        return MemoryDesc(dims[alone:], stored.value, strides[alone:])
 
     def describe(
         self, source: MemoryDesc, destination: MemoryDesc, extra: Epilogue

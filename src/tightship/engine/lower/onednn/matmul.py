@@ -127,6 +127,12 @@ def _by_constant(source: list[int], weights: MemoryDesc, bias: str) -> _Product:
 
 def _by_matrix(builder: Builder, node: Node, product: _Product) -> None:
     half = half_weights(builder, node)
+    if builder.multiplies_narrow(node) and not product.is_inner:
+        narrow = copy(product)
+        narrow.dtype = DType.BFLOAT16
+        with suppress(NotCoveredError):
+            _emit(builder, node, narrow)
+            return
     if half is not None:
         name, dtype = half
         narrow = copy(product)

@@ -12,6 +12,8 @@ AVX512 = 0x20
 """Bit of `onednn_cpu_isa` for AVX-512."""
 AMX = 0xE00
 """Bits of `onednn_cpu_isa` for tiles of bfloat16 and int8."""
+BFLOAT16 = 0x80
+"""Bit of `onednn_cpu_isa` for AVX-512's products of bfloat16."""
 VNNI = 0x48
 """Bits of `onednn_cpu_isa` for exact sums of products of bytes: with AVX2, with AVX-512."""
 DESCRIBABLE = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})

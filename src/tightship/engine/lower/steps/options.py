@@ -43,6 +43,8 @@ class Options:
     """Values laid out as outputs, as in `Choice`."""
     winograd: bool = True
     """Whether convolutions of 3x3 may multiply less, by Winograd's algorithm."""
+    narrow: frozenset[str] = frozenset()
+    """Float32 constants that products multiply by in bfloat16."""
     scratch_room: Mapping[str, int] = field(default_factory=dict)
     """Bytes that its scratch may take, for nodes by name; any number for others."""
     packed: Mapping[str, Sequence[PackedWeight]] | None = None

@@ -21,7 +21,7 @@ def untransposed(constant: Constant, source: MemoryDesc) -> tuple[Constant, Memo
     Returns:
         The original matrix and its layout, or the arguments if the constant is not a transpose.
     """
-    stored = _stored(constant)
+    stored = stored_matrix(constant)
     if stored is None:
         return constant, source
     rows, columns = constant.shape
@@ -35,7 +35,7 @@ def untransposed(constant: Constant, source: MemoryDesc) -> tuple[Constant, Memo
     return stored, MemoryDesc(source.dims, source.dtype, strides)
 
 
-def _stored(constant: Constant) -> Mapped | None:
+def stored_matrix(constant: Constant) -> Mapped | None:
     """Return the file's matrix, if the constant's recipe is to transpose it."""
     if not isinstance(constant, Derived) or not isinstance(constant.recipe, tuple):
         return None
