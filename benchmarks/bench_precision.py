@@ -19,10 +19,10 @@ import tightship
 
 NARROW = "tightship-float32_products"
 MODELS = (
-    "resnet50,mobilenet_v2,efficientnet_b0,densenet121,vgg19,unet,yolo,bert,vit,gpt2,gpt2_decode,"
-    "whisper_encoder,whisper_decoder,lstm"
+    "resnet50,mobilenet_v2,efficientnet_b0,densenet121,vgg19,unet,yolo,bert,vit,gpt2_decode,"
+    "whisper_decoder,lstm,gru"
 )
-ROUNDS = 7
+ROUNDS = 5
 
 
 def compared(name: str, threads: int, folder: Path) -> dict[str, object]:

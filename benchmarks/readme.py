@@ -284,6 +284,27 @@ def blocks_table() -> str:
     return "\n".join([*lines, "", f"{machine(*newest.values())}."])
 
 
+def precision_table() -> str:
+    """Processor time, error and memory with products of bfloat16, beside float32."""
+    newest = _newest(records("bench_precision"), _isa_of)
+    lines = [
+        "| processor | model | time, float32 | bfloat16 | error, bfloat16 | weights, MB "
+        "| bfloat16 | arena, MB | bfloat16 |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for isa, record in newest.items():
+        for row in record["rows"]:
+            both = [row[precision] for precision in ("float32", "bfloat16")]
+            times = [f"{each['cpu_ratio']:.2f}" for each in both]
+            sizes = [_mb(each[part]) for part in ("weights_bytes", "arena_bytes") for each in both]
+            error = f"{both[1]['difference']:.1e}"
+            lines.append(
+                f"| {isa} | {NAMES[row['model']]} | {' | '.join(times)} | {error} "
+                f"| {' | '.join(sizes)} |"
+            )
+    return "\n".join([*lines, "", f"{machine(*newest.values())}."])
+
+
 def decode_table() -> str:
     """Tokens per second of decoders over ONNX Runtime's, and what a process gains, in MB."""
     newest = _newest(records("bench_decode"), _isa_of)
@@ -349,6 +370,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "speed_avx2": partial(short_speed_table, "AVX2"),
     "coverage": coverage_table,
     "blocks": blocks_table,
+    "precision": precision_table,
     "decode": decode_table,
     "llama": llama_table,
 }

@@ -150,7 +150,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.lower.passes": "engine.kernels graph engine.lower.passes",
     "engine.lower.pipeline": "errors graph engine.activations engine.lower.passes",
     "engine.lower.steps": (
-        "_core engine.kernels graph planner.schedule engine.program engine.lower.passes"
+        "_core errors engine.kernels graph planner.schedule engine.program engine.lower.passes"
         " engine.lower.steps"
     ),
     "engine.lower.native": (

@@ -1772,9 +1772,9 @@ class NativeKernel:
             """
 
     @staticmethod
-    def recurrent(sizes: Sequence[int], rule: NativeKernel.RecurrentRule, parts: Sequence[str], strides: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> NativeKernel:
+    def recurrent(sizes: Sequence[int], rule: NativeKernel.RecurrentRule, parts: Sequence[str], strides: tuple[Sequence[int], Sequence[int], Sequence[int]], is_narrow: bool = False) -> NativeKernel:
         """
-        Make a recurrent layer. Operands: products of the inputs, packed weights of the state, the named parts, scratch. `sizes`: steps, batch, directions, hidden. `strides`: of products, sequence and states, in elements.
+        Make a recurrent layer. Operands: products of the inputs, packed weights of the state, the named parts, scratch. `sizes`: steps, batch, directions, hidden. `strides`: of products, sequence and states, in elements. `is_narrow`: weights are bfloat16, not float32.
         """
 
     @staticmethod

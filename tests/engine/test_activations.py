@@ -2,7 +2,15 @@
 
 import pytest
 
-from tightship.engine.activations import EXACT, activations_of, passes_of, with_activations
+from tightship.engine.activations import (
+    EXACT,
+    FLOAT32_PRODUCTS,
+    activations_of,
+    passes_of,
+    precision_of,
+    with_activations,
+    with_precision,
+)
 from tightship.errors import InputError
 
 
@@ -25,3 +33,19 @@ def test_what_does_not_go_together_is_refused() -> None:
         with_activations((), "bfloat16")
     with pytest.raises(InputError, match="leave one of these away"):
         with_activations((EXACT,), "float32")
+
+
+def test_a_type_of_products_is_one_more_pass_left_out() -> None:
+    left_out = with_precision(("native", EXACT), "bfloat16")
+    assert left_out == ("native", EXACT, FLOAT32_PRODUCTS)
+    assert with_precision(left_out, "bfloat16") == with_precision(left_out, None) == left_out
+    assert (precision_of(left_out), precision_of(["native"])) == ("bfloat16", "float32")
+    assert passes_of(left_out) == ["native"]
+    assert with_precision(["native"], "float32") == ("native",)
+
+
+def test_types_of_products_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(InputError, match="must be `float32` or `bfloat16`"):
+        with_precision((), "float16")
+    with pytest.raises(InputError, match="leave one of these away"):
+        with_precision((FLOAT32_PRODUCTS,), "float32")

@@ -48,6 +48,7 @@ constexpr Names<kernels::RecurrentPart, kernels::kRecurrentParts> kParts{
      {"state", kernels::RecurrentPart::kState},
      {"cell_state", kernels::RecurrentPart::kCellState},
      {"peephole", kernels::RecurrentPart::kPeephole},
+     {"scales", kernels::RecurrentPart::kScales},
      {"sequence", kernels::RecurrentPart::kSequence},
      {"last_state", kernels::RecurrentPart::kLastState},
      {"last_cell_state", kernels::RecurrentPart::kLastCellState}}};
@@ -89,13 +90,14 @@ std::shared_ptr<const Kernel>
 recurrent(const std::array<int64_t, 4> &sizes, const kernels::RecurrentRule &rule,
           const std::vector<std::string_view> &parts,
           const std::tuple<std::array<int64_t, 2>, std::array<int64_t, 3>, std::array<int64_t, 2>>
-              &strides) {
+              &strides,
+          bool is_narrow) {
     std::vector<kernels::RecurrentPart> present;
     for (const std::string_view part : parts)
         present.push_back(named(kParts, part));
     const auto &[gates, sequence, state] = strides;
     return kernels::recurrent({sizes[0], sizes[1], sizes[2], sizes[3]}, rule, present,
-                              {gates, sequence, state});
+                              {gates, sequence, state}, is_narrow);
 }
 
 std::shared_ptr<const Kernel> recurrent_gradient(std::string_view cell,
@@ -130,10 +132,11 @@ void recurrent_kernels(nb::class_<Kernel> &kernel) {
             "cell"_a, "activations"_a, "is_reversed"_a, "is_coupled"_a, "limit"_a,
             "Make a rule; `activations` are (name, alpha, beta) of one direction after another.");
     recorded(kernel).def_static(
-        "recurrent", &recurrent, "sizes"_a, "rule"_a, "parts"_a, "strides"_a,
+        "recurrent", &recurrent, "sizes"_a, "rule"_a, "parts"_a, "strides"_a, "is_narrow"_a = false,
         "Make a recurrent layer. Operands: products of the inputs, packed weights of the state, "
         "the named parts, scratch. `sizes`: steps, batch, directions, hidden. `strides`: of "
-        "products, sequence and states, in elements.");
+        "products, sequence and states, in elements. `is_narrow`: weights are bfloat16, not "
+        "float32.");
     recorded(kernel)
         .def_static("recurrent_gradient", &recurrent_gradient, "cell"_a, "sizes"_a, "is_reversed"_a,
                     "is_cut"_a, "parts"_a,

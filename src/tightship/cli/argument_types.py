@@ -6,8 +6,7 @@ import os
 import re
 
 from tightship.deprecated import current
-from tightship.engine.activations import EXACT, with_activations
-from tightship.engine.precision import FLOAT32_PRODUCTS, with_precision
+from tightship.engine.activations import EXACT, FLOAT32_PRODUCTS, with_activations, with_precision
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
 

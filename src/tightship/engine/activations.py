@@ -1,4 +1,4 @@
-"""Type of the activations of products by weights in blocks, as a name among passes left out.
+"""Types that products multiply in, as names among passes left out: of blocks, of other weights.
 
 Plans, prepared files and rows of caches are identified by the passes left out, so that a choice
 among these is part of what identifies them all.
@@ -7,11 +7,14 @@ among these is part of what identifies them all.
 from collections.abc import Collection
 from typing import Literal
 
-from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.errors import InputError
 
 EXACT = "float32_activations"
 """Name in `without`; left out, products by weights in blocks round activations to int8 by block."""
+FLOAT32_PRODUCTS = "float32_products"
+"""Name in `without`; left out, products round both operands to bfloat16 and add up in float32."""
+
+Precision = Literal["float32", "bfloat16"]
 
 
 def with_activations(without: Collection[str], activations: str | None) -> tuple[str, ...]:
@@ -37,3 +40,27 @@ def activations_of(without: Collection[str]) -> Literal["float32", "int8"]:
 def passes_of(without: Collection[str]) -> list[str]:
     """Return the passes left out in order, without the types of activations and products."""
     return sorted(name for name in without if name not in (EXACT, FLOAT32_PRODUCTS))
+
+
+def with_precision(without: Collection[str], precision: str | None) -> tuple[str, ...]:
+    """Return the passes to leave out for a type of products; None keeps them.
+
+    Raises:
+        InputError: The type is unknown, or not that of the passes.
+    """
+    if precision not in (None, "float32", "bfloat16"):
+        raise InputError(f"`precision` is {precision!r}; it must be `float32` or `bfloat16`.")
+    is_left_out = FLOAT32_PRODUCTS in without
+    if precision == "float32" and is_left_out:
+        raise InputError(
+            f"`precision` is `float32`, and `{FLOAT32_PRODUCTS}` is left out; leave one of these "
+            "away."
+        )
+    if precision == "bfloat16" and not is_left_out:
+        return (*without, FLOAT32_PRODUCTS)
+    return tuple(without)
+
+
+def precision_of(without: Collection[str]) -> Precision:
+    """Return the type of products for passes left out."""
+    return "bfloat16" if FLOAT32_PRODUCTS in without else "float32"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from tightship.engine.activations import with_precision
 from tightship.engine.arenas.retention import Retention
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.plan.memory_plan import MemoryPlan
-from tightship.engine.precision import with_precision
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weights.weight_store import Progress
 from tightship.errors import InputError

@@ -9,10 +9,10 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
+from tightship.engine.activations import with_precision
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
-from tightship.engine.precision import with_precision
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.stored.container import holds_prepared
 from tightship.engine.weights.weight_store import Progress
@@ -64,8 +64,7 @@ def prepare(
         workers: Steps that run at once, as for `plan`; sessions have one worker.
         workers_memory: As for `plan`.
         without: Passes to leave out, for comparison.
-        activations: As for `plan`; the file keeps the choice.
-        precision: As for `load`; the file keeps the choice.
+        activations, precision: As for `load`; the file keeps the choices.
         tune: File of measured choices, as for `load`; the choice is for the first set of shapes
             only.
         progress: Function called with the bytes of weights packed so far and in all.
@@ -99,13 +98,12 @@ def prepare(
     model, shapes = _opened(model, example_inputs, shapes) or (model, shapes)
     if holds_prepared(model):
         raise InputError(f"`{name_of(model)}` is prepared already; give the ONNX file.")
-    passes = with_precision(current_passes(without), precision)
-    path, without = Path(output), chosen_passes(model, passes, activations)
+    without = with_precision(current_passes(without), precision)
+    path, without = Path(output), chosen_passes(model, without, activations)
     if isinstance(model, str | PathLike) and path.exists() and path.samefile(model):
         raise InputError(f"`{path}` would take the place of the model; give another name.")
-    beside = {"tune": tune, "context": context or None}
-    settings = _settings(shapes, Settings(None, threads, without),
-                         (workers, workers_memory), beside)  # fmt: skip
+    settings = _settings(shapes, Settings(None, threads, without), (workers, workers_memory),
+                         {"tune": tune, "context": context or None})  # fmt: skip
     if "onednn" not in without:
         open_library()
     if tune is not None:

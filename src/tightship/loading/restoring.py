@@ -4,13 +4,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 
-from tightship.engine.activations import EXACT, activations_of, passes_of, with_activations
+from tightship.engine.activations import (
+    EXACT,
+    activations_of,
+    passes_of,
+    precision_of,
+    with_activations,
+    with_precision,
+)
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
 from tightship.engine.plan.memory_plan import MemoryPlan
-from tightship.engine.precision import precision_of, with_precision
 from tightship.engine.stored.compatibility import VERSION, Compatibility
 from tightship.engine.stored.dimensions import lengths_of, with_lengths
 from tightship.engine.stored.model import StoredModel

@@ -62,9 +62,11 @@ void check(const RecurrentShape &shape, const RecurrentRule &rule,
 class Recurrent : public Kernel {
   public:
     Recurrent(const RecurrentShape &shape, const RecurrentRule &rule,
-              const std::vector<RecurrentPart> &parts, const RecurrentLayout &layout)
+              const std::vector<RecurrentPart> &parts, const RecurrentLayout &layout,
+              bool is_narrow)
         : shape_(shape), rule_(rule), parts_(parts), layout_(layout), is_usual_(is_usual(rule)),
           gates_(gate_count(rule.cell)),
+          weight_bytes_(is_narrow ? int64_t{2} : static_cast<int64_t>(sizeof(float))),
           room_((shape.hidden + kUnitAlignment - 1) / kUnitAlignment * kUnitAlignment),
           loop_(for_this_cpu(avx512::advance, avx2::advance, portable::advance)) {
         size_t operand = 2;
@@ -105,13 +107,14 @@ class Recurrent : public Kernel {
                             {layout_.sequence[0], layout_.sequence[1], layout_.sequence[2]}, 1),
                    row, 1));
         const Reach bias = dense(counted({directions, hidden}), sizeof(float));
-        const std::array<Reach, kRecurrentParts> parts{
-            bias, dense(batch, sizeof(int32_t)), state, state, {0, 3 * bias.high}, sequence, state,
-            state};
+        const Reach scales = dense(counted({directions, gates_, room_}), sizeof(float));
+        const Reach lengths = dense(batch, sizeof(int32_t)), peephole{0, 3 * bias.high};
+        const std::array<Reach, kRecurrentParts> parts{bias,   lengths,  state, state, peephole,
+                                                       scales, sequence, state, state};
         std::vector<Reach> all(2 + parts_.size());
         all[0] = floats(
             joined(reach_of({steps, batch}, {layout_.gates[0], layout_.gates[1]}, 1), all_rows, 1));
-        all[1] = dense(counted({directions, gates_, hidden, room_}), sizeof(float));
+        all[1] = dense(counted({directions, gates_, hidden, room_}), weight_bytes_);
         for (size_t index = 0; index < parts_.size(); ++index)
             all[2 + index] = parts[static_cast<size_t>(parts_[index])];
         return all;
@@ -218,8 +221,10 @@ class Recurrent : public Kernel {
         task.gates = reinterpret_cast<const float *>(operands[0]) + time * layout_.gates[0] +
                      direction * gates_ * hidden;
         task.gates_row = layout_.gates[1];
-        task.weights =
-            reinterpret_cast<const float *>(operands[1]) + direction * gates_ * hidden * room_;
+        task.weights = operands[1] + direction * gates_ * hidden * room_ * weight_bytes_;
+        task.is_narrow = weight_bytes_ == 2;
+        task.scales =
+            part<const float>(operands, RecurrentPart::kScales, direction * gates_ * room_);
         task.reset_bias =
             part<const float>(operands, RecurrentPart::kResetBias, direction * hidden);
         task.peephole =
@@ -243,6 +248,7 @@ class Recurrent : public Kernel {
     std::array<size_t, kRecurrentParts> places_{}; ///< 0: not there
     bool is_usual_;
     int64_t gates_;
+    int64_t weight_bytes_;
     int64_t room_; ///< of a row's hidden units in scratch
     RecurrentLoop loop_;
 };
@@ -251,9 +257,9 @@ class Recurrent : public Kernel {
 
 std::shared_ptr<const Kernel> recurrent(const RecurrentShape &shape, const RecurrentRule &rule,
                                         const std::vector<RecurrentPart> &parts,
-                                        const RecurrentLayout &layout) {
+                                        const RecurrentLayout &layout, bool is_narrow) {
     check(shape, rule, parts);
-    auto kernel = std::make_shared<Recurrent>(shape, rule, parts, layout);
+    auto kernel = std::make_shared<Recurrent>(shape, rule, parts, layout, is_narrow);
     kernel->reach();
     return kernel;
 }

@@ -49,8 +49,21 @@ struct Place {
 /// Weights of some gates, in blocks, and the rows that they are multiplied by.
 struct Product {
     int64_t first_gate, gates;
-    const float *weights, *rows;
+    const float *rows;
 };
+
+/// Loads numbers of bfloat16. GCC 12 widens a vector of 64 bytes in two halves by itself.
+inline Vector load(const uint16_t *from) {
+#if TIGHTSHIP_VECTOR_BYTES == 64
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+#else
+    typedef uint16_t Halves __attribute__((vector_size(TIGHTSHIP_VECTOR_BYTES / 2)));
+    Halves halves;
+    __builtin_memcpy(&halves, from, sizeof halves);
+    return reinterpret_cast<Vector>(__builtin_convertvector(halves, Ints) << 16);
+#endif
+}
 
 /// Rows of the batch computed at once. A block of weights exceeds the first-level cache, so each
 /// further tile of rows reads all of it from the second level again. More rows than `kTileRows` are
@@ -64,8 +77,8 @@ constexpr int kAhead = 8; ///< elements of the state between fetch and use of we
 
 /// Multiplies vectors of a block of weights by many rows of the state, which are `row` elements
 /// apart.
-template <int Rows, int Vectors>
-void multiply_many(const float *left, int64_t row, int64_t depth, const float *panel,
+template <int Rows, int Vectors, class Weight = float>
+void multiply_many(const float *left, int64_t row, int64_t depth, const Weight *panel,
                    int64_t columns, float *to) {
     Vector sums[Rows][Vectors] = {};
     for (int64_t index = 0; index < depth; ++index, panel += columns) {
@@ -91,6 +104,16 @@ template <int Vectors> auto many_of(int64_t rows) {
     return rows == 8 ? multiply_many<8, Vectors> : multiply_many<7, Vectors>;
 }
 
+template <int Vectors> auto narrow_of(int64_t rows) {
+    using Multiply = void (*)(const float *, int64_t, int64_t, const uint16_t *, int64_t, float *);
+    constexpr Multiply each[] = {
+        multiply_many<1, Vectors, uint16_t>, multiply_many<2, Vectors, uint16_t>,
+        multiply_many<3, Vectors, uint16_t>, multiply_many<4, Vectors, uint16_t>,
+        multiply_many<5, Vectors, uint16_t>, multiply_many<6, Vectors, uint16_t>,
+        multiply_many<7, Vectors, uint16_t>, multiply_many<8, Vectors, uint16_t>};
+    return each[rows - 1];
+}
+
 /// Step of a layer. `kUsual`: gates have sigmoids, everything else hyperbolic tangents, and nothing
 /// is clipped.
 template <bool kUsual> class Step {
@@ -101,32 +124,33 @@ template <bool kUsual> class Step {
         const RecurrentTask &t = task_;
         switch (t.cell) {
         case Cell::kPlain:
-            return blocks<&Step::plain>({0, 1, t.weights, t.state}, begin, end);
+            return blocks<&Step::plain>({0, 1, t.state}, begin, end);
         case Cell::kLinearGru:
-            return blocks<&Step::linear_gru>({0, 3, t.weights, t.state}, begin, end);
+            return blocks<&Step::linear_gru>({0, 3, t.state}, begin, end);
         case Cell::kLstm:
-            return blocks<&Step::lstm>({0, 4, t.weights, t.state}, begin, end);
+            return blocks<&Step::lstm>({0, 4, t.state}, begin, end);
         case Cell::kGru:
             if (phase == 0)
-                return blocks<&Step::reset>({0, 2, t.weights, t.state}, begin, end);
-            const float *candidates = t.weights + 2 * t.hidden * t.room;
-            return blocks<&Step::candidate>({2, 1, candidates, t.reset_state}, begin, end);
+                return blocks<&Step::reset>({0, 2, t.state}, begin, end);
+            return blocks<&Step::candidate>({2, 1, t.reset_state}, begin, end);
         }
     }
 
   private:
     template <auto kEnd> void blocks(const Product &product, int64_t begin, int64_t end) {
         const int64_t units = recurrent_block_units(product.gates);
+        const bool is_second = task_.cell == Cell::kGru && product.first_gate > 0;
+        const int64_t before = is_second ? product.first_gate * task_.room : 0;
         for (int64_t block = begin; block < end; ++block) {
             const int64_t first = block * units, rest = task_.room - first;
             const int64_t wide = rest < units ? rest : units, columns = product.gates * wide;
-            const float *panel = product.weights + task_.hidden * product.gates * first;
+            const int64_t column = before + product.gates * first;
             const int64_t tiles = (task_.batch + kRows - 1) / kRows;
             for (int64_t index = 0; index < tiles; ++index) {
                 const int64_t row = task_.batch * index / tiles;
                 const int64_t count = task_.batch * (index + 1) / tiles - row;
                 fetch(product, row, count, first, wide);
-                multiply(product.rows + row * task_.room, count, panel, columns);
+                multiply(product.rows + row * task_.room, count, column, columns);
                 for (int64_t each = 0; each < count; ++each)
                     end_row<kEnd>(row + each, first, wide, sums_ + each * columns);
             }
@@ -140,6 +164,36 @@ template <bool kUsual> class Step {
             for (int64_t gate = 0; gate < product.gates; ++gate)
                 for (int64_t unit = 0; unit < units; unit += kUnitAlignment)
                     __builtin_prefetch(gates + (product.first_gate + gate) * task_.hidden + unit);
+    }
+
+    /// Multiplies rows by a block of weights, which begins with this column of all.
+    void multiply(const float *left, int64_t rows, int64_t column, int64_t columns) {
+        const int64_t begin = column * task_.hidden;
+        if (task_.is_narrow)
+            multiply_narrow(left, rows, reinterpret_cast<const uint16_t *>(task_.weights) + begin,
+                            columns);
+        else
+            multiply(left, rows, reinterpret_cast<const float *>(task_.weights) + begin, columns);
+        if (task_.scales == nullptr)
+            return;
+        for (int64_t row = 0; row < rows; ++row)
+            for (int64_t index = 0; index < columns; index += kWidth) {
+                float *sums = sums_ + row * columns + index;
+                store(sums, load(sums) * load(task_.scales + column + index));
+            }
+    }
+
+    void multiply_narrow(const float *left, int64_t rows, const uint16_t *panel, int64_t columns) {
+        const int64_t vectors = columns / kWidth, most = rows > kTileRows ? 2 : kTileVectors;
+        for (int64_t first = 0; first < vectors; first += most) {
+            const int64_t some = vectors - first < most ? vectors - first : most;
+            const auto product = some == 1   ? narrow_of<1>(rows)
+                                 : some == 2 ? narrow_of<2>(rows)
+                                 : some == 3 ? narrow_of<3>(rows)
+                                             : narrow_of<4>(rows);
+            product(left, task_.room, task_.hidden, panel + first * kWidth, columns,
+                    sums_ + first * kWidth);
+        }
     }
 
     void multiply(const float *left, int64_t rows, const float *panel, int64_t columns) {

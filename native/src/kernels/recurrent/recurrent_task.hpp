@@ -17,7 +17,9 @@ struct RecurrentTask {
     int64_t batch, hidden, room;
     const float *gates;
     int64_t gates_row;
-    const float *weights;
+    const char *weights;
+    bool is_narrow;          ///< weights are bfloat16 instead of float32
+    const float *scales;     ///< of sums, in the order of a row of weights; null for none
     const float *reset_bias; ///< null for none, as all below
     const float *peephole;
     const int32_t *lengths;

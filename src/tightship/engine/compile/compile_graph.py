@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from tightship.engine.activations import EXACT, passes_of
+from tightship.engine.activations import EXACT, FLOAT32_PRODUCTS, passes_of
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.library import (
@@ -21,7 +21,6 @@ from tightship.engine.library import (
 )
 from tightship.engine.plan.footprint import counted_nodes, runtime_bytes
 from tightship.engine.plan.placement import Placement, place
-from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.engine.weights.weight_store import aligned_offsets
 from tightship.graph import Shape
 

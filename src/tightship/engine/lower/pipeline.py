@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from importlib import import_module
 
-from tightship.engine.activations import EXACT
+from tightship.engine.activations import EXACT, FLOAT32_PRODUCTS
 from tightship.engine.lower.passes.common_subexpressions import common_subexpressions
 from tightship.engine.lower.passes.expand_loss import expand_loss
 from tightship.engine.lower.passes.expand_outer import expand_outer
@@ -27,7 +27,6 @@ from tightship.engine.lower.passes.shuffle_channels import shuffle_channels
 from tightship.engine.lower.passes.sink_dequantize import sink_dequantize
 from tightship.engine.lower.passes.split_recurrent import split_recurrent
 from tightship.engine.lower.passes.widen_floats import widen_floats
-from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.errors import GraphError, InputError
 from tightship.graph import Graph
 from tightship.graph.operators import Category, row_of
@@ -155,6 +154,11 @@ def run_passes(
 def rounds_activations(without: Collection[str]) -> bool:
     """Whether products by weights in blocks round their activations."""
     return EXACT in without
+
+
+def multiplies_narrow(without: Collection[str]) -> bool:
+    """Whether products by constants round both operands to bfloat16."""
+    return FLOAT32_PRODUCTS in without
 
 
 def _check_stored_rows(graph: Graph) -> None:

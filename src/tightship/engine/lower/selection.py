@@ -20,6 +20,7 @@ from tightship.engine.lower.pipeline import (
     LAST_RESORT,
     NATIVE_PASSES,
     ONEDNN_PASSES,
+    multiplies_narrow,
     rounds_activations,
     run_passes,
 )
@@ -36,7 +37,6 @@ from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
 from tightship.engine.lower.steps.python_steps import emit_numpy, emit_objects
 from tightship.engine.lower.steps.views import is_view, same_bytes
-from tightship.engine.precision import precision_of
 from tightship.engine.program.program import (
     Lowered,
     PackedWeight,
@@ -141,7 +141,7 @@ def select(
 
 def _narrow(graph: Graph, without: Collection[str], *, use_onednn: bool) -> frozenset[str]:
     """Return the constants that products multiply by in bfloat16."""
-    if precision_of(without) == "float32":
+    if not multiplies_narrow(without):
         return frozenset()
     from tightship.engine.lower.steps.narrow_products import narrow_constants  # few models do
 
@@ -200,7 +200,7 @@ def _cheaper(lowered: Lowered, blocked: Callable[[], Lowered]) -> Lowered:
 def _emit(builder: Builder, node: Node) -> None:
     if _from_integers(builder, node, BlockWeights) or _moves_nothing(builder, node):
         return
-    is_narrow = builder.multiplies_narrow(node)
+    is_narrow = builder.options.multiplies_narrow(node)
     if (
         _quantized(builder, node)
         or _from_integers(builder, node, Dequantized)

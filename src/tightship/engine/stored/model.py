@@ -11,13 +11,12 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.activations import EXACT, passes_of
+from tightship.engine.activations import EXACT, FLOAT32_PRODUCTS, passes_of
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.compile.input_shapes import Key, key_of
 from tightship.engine.library import THREADS_MAX, library_threads
 from tightship.engine.plan.memory_plan import MemoryPlan
 from tightship.engine.plan.placement import memory_plan
-from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.engine.program.program import PackedWeight, Space
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.stored import fields

@@ -12,7 +12,7 @@ from tests.engine.test_native import run_kernel
 from tests.zoo.net import Net
 from tightship._core import NativeKernel
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.lower.native.recurrent import streamed
+from tightship.engine.lower.native.recurrent_weights import streamed
 from tightship.frontend.onnx import read_bytes
 from tightship.model import Model
 

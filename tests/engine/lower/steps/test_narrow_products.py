@@ -7,9 +7,9 @@ import pytest
 from tests.engine.graphs import graph_of, run
 from tests.processor import HAS_BFLOAT16
 from tests.zoo.net import Case, Net
+from tightship.engine.activations import FLOAT32_PRODUCTS
 from tightship.engine.lower.selection import lower
 from tightship.engine.lower.steps.narrow_products import narrow_constants
-from tightship.engine.precision import FLOAT32_PRODUCTS
 from tightship.errors import InputError
 from tightship.frontend.onnx import read_bytes
 

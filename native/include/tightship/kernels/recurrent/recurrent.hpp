@@ -29,11 +29,12 @@ enum class RecurrentPart {
     kState,     ///< before the first step; zero without
     kCellState,
     kPeephole, ///< (directions, 3, hidden): input, output, forget
+    kScales,   ///< of sums by weights, in the order of a row of the packed weights, by direction
     kSequence, ///< the state after every step
     kLastState,
     kLastCellState,
 };
-constexpr size_t kRecurrentParts = 8;
+constexpr size_t kRecurrentParts = 9;
 
 /// Elements from one step, direction or row of the batch to the next; hidden units are adjacent.
 struct RecurrentLayout {
@@ -48,8 +49,9 @@ struct RecurrentLayout {
 /// Weights are packed by direction. Units are rounded up to multiples of 16 and cut into blocks of
 /// `recurrent_block_units`; a block has, for each element of the state, its units of each gate. A
 /// GRU that is not linear has update and reset in such blocks, and then those of its candidate.
+/// `is_narrow`: weights are bfloat16 instead of float32.
 std::shared_ptr<const Kernel> recurrent(const RecurrentShape &shape, const RecurrentRule &rule,
                                         const std::vector<RecurrentPart> &parts,
-                                        const RecurrentLayout &layout);
+                                        const RecurrentLayout &layout, bool is_narrow = false);
 
 } // namespace tightship::kernels

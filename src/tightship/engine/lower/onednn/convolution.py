@@ -32,7 +32,7 @@ def convolution(builder: Builder, node: Node) -> None:
         narrow = replace(node, inputs=(node.inputs[0], name, *node.inputs[2:]))
         if _emit(builder, narrow, dtype):
             return
-    if builder.multiplies_narrow(node) and _emit(builder, node, DType.BFLOAT16):
+    if builder.options.multiplies_narrow(node) and _emit(builder, node, DType.BFLOAT16):
         return
     if not _emit(builder, node):
         require(builder.constant(node.inputs[1]) is not None)

@@ -127,7 +127,7 @@ def _by_constant(source: list[int], weights: MemoryDesc, bias: str) -> _Product:
 
 def _by_matrix(builder: Builder, node: Node, product: _Product) -> None:
     half = half_weights(builder, node)
-    if builder.multiplies_narrow(node) and not product.is_inner:
+    if builder.options.multiplies_narrow(node) and not product.is_inner:
         narrow = copy(product)
         narrow.dtype = DType.BFLOAT16
         with suppress(NotCoveredError):

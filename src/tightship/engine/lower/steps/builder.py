@@ -91,10 +91,6 @@ class Builder:
         self.records.added[name] = constant
         self._values[name] = Value(name, constant.dtype, constant.shape)
 
-    def multiplies_narrow(self, node: Node) -> bool:
-        """Whether a node is a product that may multiply by its constant in bfloat16."""
-        return len(node.inputs) > 1 and node.inputs[1] in self.options.narrow
-
     def packed_layout(self, name: str, dims: Sequence[int]) -> MemoryDesc | None:
         """Find a layout of these dimensions in which another program packed a constant."""
         packed = self.options.packed_layouts(name)

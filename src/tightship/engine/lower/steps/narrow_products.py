@@ -54,5 +54,5 @@ def _worth_it(graph: Graph, names: Iterable[str], kept: set[int]) -> Iterable[st
 
 def _multiplies(node: Node, name: str) -> bool:
     """Whether a node reads a constant as the second operand of a product alone."""
-    is_product = not node.domain and node.operator in ("Conv", "Gemm", "MatMul")
-    return is_product and node.inputs[1] == name and node.reads.count(name) == 1
+    products = ("GRU", "LSTM", "RNN") if node.domain else ("Conv", "Gemm", "MatMul")
+    return node.operator in products and node.inputs[1] == name and node.reads.count(name) == 1

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tightship._core import MemoryDesc
 from tightship.engine.program.program import PackedWeight
+from tightship.graph import Node
 from tightship.graph.equal_runs import LayerRun
 
 
@@ -53,6 +54,10 @@ class Options:
     """Repeated layers of the graph."""
     go_on: Callable[[], None] | None = None
     """Function called before each node; raises to abandon the work."""
+
+    def multiplies_narrow(self, node: Node) -> bool:
+        """Whether a node is a product that may multiply by its constant in bfloat16."""
+        return len(node.inputs) > 1 and node.inputs[1] in self.narrow
 
     def packed_layouts(self, name: str) -> list[MemoryDesc]:
         """Layouts, of whatever dimensions, that other programs have packed a constant in."""
