@@ -64,7 +64,8 @@ def prepare(
         workers: Steps that run at once, as for `plan`; sessions have one worker.
         workers_memory: As for `plan`.
         without: Passes to leave out, for comparison.
-        activations, precision: As for `load`; the file keeps the choices.
+        activations: As for `plan`; the file keeps the choice.
+        precision: As for `load`; the file keeps the choice.
         tune: File of measured choices, as for `load`; the choice is for the first set of shapes
             only.
         progress: Function called with the bytes of weights packed so far and in all.
@@ -110,10 +111,8 @@ def prepare(
         settings[0] = measure(model, settings[0], tune)
     made = Compatibility.here(threads, without, workers)
     source, packed = open_model(model), dict[str, list[PackedWeight]]()
-    if isinstance(source, OnnxFile):
-        source.check_whole()
-    else:
-        source.refuse_absent()
+    check = source.check_whole if isinstance(source, OnnxFile) else source.refuse_absent
+    check()
     programs = _programs(source, name_of(model), settings, packed)
     sessions: Iterable[Steps] = ()
     if context:

@@ -92,15 +92,45 @@ def test_what_is_no_scaled_product_stays(text):
     np.testing.assert_allclose(run(graph)["y"], expected(graph)["y"], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 0), (np.uint8, 128), (np.uint8, 9)])
+@pytest.mark.parametrize(
+    ("dtype", "zero"),
+    [(np.int8, 0), (np.int8, -7), (np.uint8, 128), (np.uint8, 9), (np.uint8, 0)],
+)
 def test_a_convolution_takes_integers_by_weights_around_zero(dtype, zero):
     graph = graph_of(
         CONVOLUTION, w=integers(dtype, 8, 3, 3, 3), sw=np.float32([0.01]), zw=np.array(zero, dtype),
         b=filled(1, 8, 1, 1),
     )  # fmt: skip
     done = [operator for operator, *_ in implementations(graph) if operator != "Reorder"]
-    assert ("DequantizeLinear" in done) == (zero == 9 or not HAS_VNNI)
+    is_beyond = dtype is np.uint8 and zero == 0  # 128 more than weights of int8 is none
+    assert ("DequantizeLinear" in done) == (is_beyond or not HAS_VNNI)
     np.testing.assert_allclose(run(graph)["y"], expected(graph)["y"], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 0), (np.uint8, 117)])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_whole_bias_is_scaled_by_itself(dtype, zero, is_first):
+    added = "p, s" if is_first else "s, p"
+    text = CONVOLUTION.replace(
+        "c = Cast <to = 1> (s)",
+        f"""f = Div (b, k) e = Floor (f)
+        i = Cast <to = 6> (e) p = Reshape (i, n) t = Add ({added}) c = Cast <to = 1> (t)""",
+    )
+    graph = graph_of(
+        text.replace("Add (r, b)", "Relu (r)"), w=integers(dtype, 8, 3, 3, 3),
+        sw=np.float32([0.01]), zw=np.array(zero, dtype), b=filled(8), n=np.array([1, 8, 1, 1]),
+    )  # fmt: skip
+    assert "ConvInteger" not in operators(run_passes(graph, ()))
+    np.testing.assert_allclose(run(graph)["y"], expected(graph)["y"], rtol=1e-4, atol=1e-3)
+
+
+def test_what_is_added_to_each_pixel_is_no_bias():
+    text = CONVOLUTION.replace("c = Cast <to = 1> (s)", "t = Add (s, s) c = Cast <to = 1> (t)")
+    graph = graph_of(
+        text, w=integers(np.int8, 8, 3, 3, 3), sw=np.float32([0.01]), zw=np.int8(0),
+        b=filled(1, 8, 1, 1),
+    )  # fmt: skip
+    assert "ConvInteger" in operators(run_passes(graph, ()))
 
 
 @pytest.mark.parametrize("count", [1, 31, 1000, 40_001])

@@ -2,24 +2,28 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tightship.engine.lower.passes.dequantized import NARROW
 from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_reader
-from tightship.graph import DType, Graph, Node, Value, element_count
+from tightship.graph import Constant, DType, Fill, Graph, Inline, Node, Value, element_count
 
 REAL = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 OPSET = 13
-ONNX_INT32 = 6
+ONNX_FLOAT, ONNX_INT32 = 1, 6
 
 
 def recognize_quantized(graph: Graph) -> Graph:
     """Replace MatMulInteger or ConvInteger, Cast and Mul by the operator on real numbers.
 
     One operand is dequantized by a scale and a zero point that the run computes, the constant
-    weights by theirs; the Mul multiplied by the product of both scales.
+    weights by theirs; the Mul multiplied by the product of both scales. A bias that is added to the
+    sums as a whole number is scaled by itself, and added behind.
     """
     search = _Search(graph)
-    return rebuilt(graph, [n for node in graph.nodes for n in search.joined(node)],
-                   values=search.values)  # fmt: skip
+    nodes = [n for node in graph.nodes for n in search.joined(node)]
+    constants = {k: c for k, c in search.constants.items() if k not in graph.constants}
+    return rebuilt(graph, nodes, constants=constants, values=search.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class _Search:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.values: dict[str, Value] = {}
+        self.constants: dict[str, Constant] = dict(graph.constants)
         self.real: dict[_Operand, str] = {}
         self.counts = graph.uses()
         self.readers = readers_of(graph)
@@ -50,10 +55,69 @@ class _Search:
         found = self.products.get(node.name)
         if found is None:
             return [node]
-        tensor, before = self._dequantized(found.tensor)
-        weights = f"{found.product.name}.weights"
-        self._type(weights, DType.FLOAT32, found.weights.integers)
-        return [*before, *found.nodes(tensor, weights)]
+        tensor, nodes = self._dequantized(found.tensor)
+        terms = [*self._rest(found, tensor, nodes), *self._bias_of(found, nodes)]
+        name = found.product.name
+        weights = self._weights(found, f"{name}.weights", nodes, found.weights)
+        sums = [f"{name}.sum{index}" for index in range(len(terms))]
+        names = [*sums, found.scaling.outputs[0]]
+        for each in sums:
+            self._type(each, DType.FLOAT32, names[-1])
+        nodes.append(found.real(tensor, weights, names[0]))
+        for before, term, after in zip(sums, terms, names[1:], strict=True):
+            nodes.append(Node(after, "Add", (before, term), (after,), version=OPSET))
+        return nodes
+
+    def _weights(self, found: "_Scaled", name: str, nodes: list[Node], operand: _Operand) -> str:
+        """Dequantize weights under a name."""
+        inputs = tuple(part for part in (operand.integers, operand.scale, operand.zero) if part)
+        nodes.append(
+            Node(name, "DequantizeLinear", inputs, (name,), {"axis": found.axis}, version=OPSET)
+        )
+        self._type(name, DType.FLOAT32, operand.integers)
+        return name
+
+    def _bias_of(self, found: "_Scaled", nodes: list[Node]) -> list[str]:
+        """Scale the bias, if there is one; return its name."""
+        if not found.bias:
+            return []
+        real = f"{found.product.name}.bias"
+        for name in (f"{real}.whole", real):
+            self._type(name, DType.FLOAT32, found.bias)
+        to = {"to": ONNX_FLOAT}
+        nodes += [
+            Node(f"{real}.whole", "Cast", (found.bias,), (f"{real}.whole",), to, version=OPSET),
+            Node(real, "Mul", (f"{real}.whole", found.factor), (real,), version=OPSET),
+        ]
+        return [real]
+
+    def _rest(self, found: "_Scaled", tensor: str, nodes: list[Node]) -> list[str]:
+        """Take a zero point that integer kernels lack out of the weights of a convolution.
+
+        What it adds to each result is the same for all channels: a convolution with equal weights.
+        """
+        given = found.weights
+        if found.axis or found.product.attributes.get("group", 1) != 1:
+            return []
+        integers = self.constants[given.integers]
+        middle = 128 if integers.dtype is DType.UINT8 else 0
+        zero = int(self.constants[given.zero].array().reshape(())) if given.zero else 0
+        if zero == middle or not -128 <= middle - zero <= 127:
+            return []
+        name = f"{found.product.name}.rest"
+        lengths = (1, *integers.shape[1:])
+        self.constants[f"{name}.integers"] = Fill(np.full((), middle - zero, np.int8), lengths)
+        self.constants[f"{name}.zero"] = Inline(np.full((), middle, integers.dtype.numpy))
+        for each in ("integers", "zero"):
+            constant = self.constants[f"{name}.{each}"]
+            self.values[f"{name}.{each}"] = Value(f"{name}.{each}", constant.dtype, constant.shape)
+        equal = _Operand(f"{name}.integers", given.scale, "")
+        weights = self._weights(found, f"{name}.weights", nodes, equal)
+        found.weights = replace(given, zero=f"{name}.zero")
+        images, _, *pixels = self.graph.value(found.scaling.outputs[0]).static_shape
+        self.values[name] = Value(name, DType.FLOAT32, (images, 1, *pixels))
+        nodes.append(found.real(tensor, weights, name))
+        return [name]
 
     def _dequantized(self, operand: _Operand) -> tuple[str, list[Node]]:
         """Return a tensor's real numbers, and the nodes that make them on first use."""
@@ -70,15 +134,20 @@ class _Search:
         ]
 
     def _type(self, name: str, dtype: DType, like: str) -> None:
-        self.values[name] = Value(name, dtype, self.graph.value(like).shape)
+        self.values[name] = Value(
+            name, dtype, (self.values.get(like) or self.graph.value(like)).shape
+        )
 
     def _scaled(self, node: Node) -> "_Scaled | None":
         if node.operator not in REAL or node.domain:
             return None
-        cast = sole_reader(self.counts, self.readers, node.outputs[0])
+        cast, bias = self._reader(node), ""
+        if cast is not None and cast.operator == "Add" and not cast.domain:
+            bias = self._bias(node, cast)
+            cast = self._reader(cast) if bias else None
         if cast is None or cast.operator != "Cast" or cast.domain:
             return None
-        scaling = sole_reader(self.counts, self.readers, cast.outputs[0])
+        scaling = self._reader(cast)
         if scaling is None or scaling.operator != "Mul" or scaling.domain:
             return None
         factor = scaling.inputs[1 if scaling.inputs[0] == cast.outputs[0] else 0]
@@ -88,7 +157,7 @@ class _Search:
         scales = self.makers.get(factor)
         if scales is None or scales.operator != "Mul" or scales.domain:
             return None
-        return next(
+        found = next(
             (
                 found
                 for pair in (scales.inputs, scales.inputs[::-1])
@@ -96,6 +165,24 @@ class _Search:
             ),
             None,
         )
+        if found is not None:
+            found.bias, found.factor = bias, factor
+        return found
+
+    def _reader(self, node: Node) -> Node | None:
+        """Return the only node that reads a node's result; None if there are others."""
+        return sole_reader(self.counts, self.readers, node.outputs[0])
+
+    def _bias(self, node: Node, addition: Node) -> str:
+        """Return the operand that is added to a convolution's sums by channel; empty for none."""
+        sums = node.outputs[0]
+        bias = addition.inputs[1 if addition.inputs[0] == sums else 0]
+        shapes = [self.graph.value(name).shape for name in (bias, sums, addition.outputs[0])]
+        if node.operator != "ConvInteger" or None in shapes or shapes[1] != shapes[2]:
+            return ""
+        lengths, whole = shapes[0] or (), shapes[1] or ()
+        by_channel = (1, *whole[1:2], *[1] * (len(whole) - 2))
+        return bias if lengths == by_channel else ""
 
     def _of_scales(self, node: Node, scaling: Node, left: str, right: str) -> "_Scaled | None":
         zeros = (*node.inputs[2:], "", "")[:2]
@@ -135,7 +222,7 @@ class _Search:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Scaled:
     """Product of integers, and the multiplication of its sums by scales."""
 
@@ -144,14 +231,12 @@ class _Scaled:
     tensor: _Operand
     weights: _Operand
     axis: int
+    bias: str = ""
+    """Whole numbers that are added to the sums; empty for none."""
+    factor: str = ""
+    """Product of both scales."""
 
-    def nodes(self, tensor: str, weights: str) -> list[Node]:
-        """Make the dequantized weights and the product with them."""
-        operand = self.weights
-        inputs = tuple(part for part in (operand.integers, operand.scale, operand.zero) if part)
-        axis = {"axis": self.axis}
-        return [
-            Node(weights, "DequantizeLinear", inputs, (weights,), axis, version=OPSET),
-            replace(self.product, operator=REAL[self.product.operator],
-                    inputs=(tensor, weights), outputs=self.scaling.outputs, version=OPSET),
-        ]  # fmt: skip
+    def real(self, tensor: str, weights: str, name: str) -> Node:
+        """Make the operator on real numbers that writes `name`."""
+        return replace(self.product, name=name, operator=REAL[self.product.operator],
+                       inputs=(tensor, weights), outputs=(name,), version=OPSET)  # fmt: skip
