@@ -121,6 +121,7 @@ ELSEWHERE = {
     "recognize_group_norm": "test_recognize_group_norm",
     "recognize_quantized": "test_recognize_quantized",
     "scale_weights": "test_scale_weights",
+    "split_batch_norm": "test_split_batch_norm",
     "widen_floats": "test_widen_floats",
     "sink_dequantize": "test_quantized",
     "split_integers": "test_split_integers",

@@ -84,6 +84,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_batch_norm,
     shuffle_channels,
     fuse_activation,
+    seldom("passes.split_batch_norm.split_batch_norm", "BatchNormalization"),
     fuse_residual,
     fuse_activation,
     fuse_quantize,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tightship.engine.kernels.recurrent_cell import named_activations
 from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.engine.lower.passes.whole_weights import whole_weights
 from tightship.graph import (
     Constant,
     Derived,
@@ -140,6 +141,14 @@ class _Writer(GraphWriter):
         """Add the weights of the inputs as one matrix with a column for each unit of a gate."""
         constant = self.graph.constants[name]
         directions, rows, width = constant.shape
+        whole = whole_weights(constant)
+        if whole is not None:
+            column = f"{name}.columns"
+            self.constants[column] = Derived(
+                DType.FLOAT32, (width, directions * rows), whole.columns, whole.parts,
+                ("recurrent", "columns of integers"),
+            )  # fmt: skip
+            return column
 
         def compute() -> Array:
             return np.ascontiguousarray(constant.array().reshape(-1, width).T)
