@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from tests.zoo import light
 from tests.zoo.catalogue import FULL
+from tests.zoo.detection import ssdlite
 from tests.zoo.net import Case
 from tests.zoo.transformer import decoder
+from tests.zoo.yolo import yolo
 
 SEED = 20
 Shape = tuple[int, ...]
@@ -27,6 +30,8 @@ Shape = tuple[int, ...]
 BUILT: dict[str, Callable[[int], Case]] = {
     **FULL,
     "gpt2_block": lambda batch: decoder(1, 768, 12, 128, batch),
+    "ssdlite": ssdlite,
+    "yolo_suppressed": partial(yolo, suppressed=True),
 }
 OCR: dict[str, tuple[str, Shape]] = {
     "ocr_detection": ("ch_PP-OCRv4_det_infer.onnx", (3, 480, 640)),

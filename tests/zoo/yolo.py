@@ -9,10 +9,24 @@ from tests.zoo.net import Case, Net
 BINS = 16
 """Bins of the distribution whose mean is a side's distance."""
 CLASSES = 80
+DETECTIONS = 300
+"""Most detections of a class."""
+LIKELY = 0.55
+"""Least score of a detection: few of random weights are far from a half."""
 
 
-def yolo(batch: int = 1, size: int = 640, width: int = 16, classes: int = CLASSES) -> Case:
-    """The nano model (width 16); boxes and scores of every cell of three grids."""
+def yolo(
+    batch: int = 1,
+    size: int = 640,
+    width: int = 16,
+    classes: int = CLASSES,
+    *,
+    suppressed: bool = False,
+) -> Case:
+    """The nano model (width 16); boxes and scores of every cell of three grids.
+
+    With `suppressed` the boxes, scores and labels of detections instead, as many as there are.
+    """
     net = Net(33)
     x = _block(net, (net.normal("images", batch, 3, size, size), 3), width, 3, 2)
     levels = []
@@ -24,8 +38,22 @@ def yolo(batch: int = 1, size: int = 640, width: int = 16, classes: int = CLASSE
     fine = _c2f(net, _up(net, middle, levels[1]), 4 * width, 1)
     middle = _c2f(net, _joined(net, _block(net, fine, 4 * width, 3, 2), middle), 8 * width, 1)
     deep = _c2f(net, _joined(net, _block(net, middle, 8 * width, 3, 2), deep), 16 * width, 1)
-    net.output(_decoded(net, (fine, middle, deep), (batch, size, classes)))
+    found = _decoded(net, (fine, middle, deep), (batch, size, classes))
+    net.output(*(_suppressed(net, found, classes) if suppressed else [found]))
     return net.case()
+
+
+def _suppressed(net: Net, found: str, classes: int) -> tuple[str, str, str]:
+    """Suppress boxes by class, as exports with NMS inside do; gather what is left."""
+    boxes, scores = net.many("Split", 2, found, net.ints(4, classes), axis=1)
+    boxes = net("Transpose", boxes, perm=[0, 2, 1])
+    most, overlap = net.ints(DETECTIONS), net.constant(np.float32([0.45]))
+    kept = net("NonMaxSuppression", boxes, scores, most, overlap,
+               net.constant(np.float32([LIKELY])), center_point_box=1)  # fmt: skip
+    images, labels, places = net.many("Split", 3, kept, net.ints(1, 1, 1), axis=1)
+    cells = net("Concat", images, places, axis=1)
+    of_class = net("GatherND", scores, net("Concat", images, labels, places, axis=1))
+    return net("GatherND", boxes, cells), of_class, net("Squeeze", labels, net.ints(1))
 
 
 def _block(net: Net, point: Point, channels: int, kernel: int, stride: int = 1) -> Point:
