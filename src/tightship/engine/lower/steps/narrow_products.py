@@ -5,6 +5,7 @@ products and all else stay float32.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tightship._core import onednn_cpu_isa
 from tightship.engine.lower.passes.widened import Widened
@@ -12,6 +13,7 @@ from tightship.engine.lower.steps.layouts import BFLOAT16
 from tightship.engine.lower.steps.packed_weights import stored_matrix
 from tightship.errors import InputError
 from tightship.graph import DType, Graph, Node
+from tightship.graph.operators import row_of
 
 CHANNELS_MIN = 4
 """Least channels of a group: with fewer, a convolution takes as long as its image from memory."""
@@ -53,6 +55,9 @@ def _worth_it(graph: Graph, names: Iterable[str], kept: set[int]) -> Iterable[st
 
 
 def _multiplies(node: Node, name: str) -> bool:
-    """Whether a node reads a constant as the second operand of a product alone."""
-    products = ("GRU", "LSTM", "RNN") if node.domain else ("Conv", "Gemm", "MatMul")
-    return node.operator in products and node.inputs[1] == name and node.reads.count(name) == 1
+    """Whether a node reads a constant as the second operand of a product alone.
+
+    The time steps of a recurrent layer, in our domain, are as much a product as the layer.
+    """
+    is_product = row_of(replace(node, domain="")).is_product
+    return is_product and node.inputs[1] == name and node.reads.count(name) == 1
