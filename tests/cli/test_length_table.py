@@ -38,6 +38,18 @@ def test_lengths_that_are_not_given_are_chosen_and_named(capsys):
     assert run(capsys, "open.onnx", "--max-memory", "1GiB")[0] == 2
 
 
+def test_choices_of_passes_are_those_of_the_table(capsys):
+    peaks = []
+    for choice in ((), ("--without", "fuse_activation")):
+        code, out, _ = run(capsys, "open.onnx", "--shape", "batch=65536", *choice, "--json")
+        found = json.loads(out)
+        (lengths,) = found["open_lengths"]
+        assert code == 0
+        assert lengths["peaks"][0]["peak_bytes"] == found["peak_bytes"]
+        peaks.append(found["peak_bytes"])
+    assert peaks[0] < peaks[1]
+
+
 def test_the_largest_length_that_a_limit_holds_is_told(capsys):
     code, out, _ = run(capsys, "open.onnx", "--shape", "batch=8", "--max-memory", "64MiB")
     assert code == 0

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from tightship.lengths import FACTORS, LengthPeaks, OpenLengths
+from tightship.loading.activations import chosen_passes
 from tightship.loading.settings import settings_of
 from tightship.quantity import format_bytes
 from tightship.view.table import WIDTH_MAX, Column, table
@@ -24,11 +25,12 @@ def opened_for(options: argparse.Namespace, limit_bytes: int | None) -> OpenLeng
         FormatError: The model cannot be read.
         InputError: The shapes do not fit.
     """
-    if options.without or options.activations or options.tune is not None:
-        return None  # passes and layouts of another choice are planned for one shape
+    if options.tune is not None:
+        return None  # choices that were measured are for one shape
+    without = chosen_passes(options.file, options.without, options.activations)
     workers = options.workers, options.workers_memory
     most = None if limit_bytes is None else limit_bytes - (options.dynamic_memory or 0)
-    settings = settings_of({}, options.threads, (), workers, most, {})
+    settings = settings_of({}, options.threads, without, workers, most, {})
     found = OpenLengths._of(options.file, dict(options.shape), settings)
     if found is None or (limit_bytes is not None and found.are_chosen):
         return None

@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
 
     for given, name in ((options.shape, "shape"), (options.max_memory, "max-memory"),
                         (options.dynamic_memory, "dynamic-memory"),
-                        (options.activations, "activations"), (options.without, "without"),
+                        (options.activations, "activations"), (options.precision, "precision"),
+                        (options.without, "without"),
                         (options.tune is not None, "tune"), (options.split, "split"),
                         (options.cache, "cache"), (options.workers, "workers"),
                         (options.workers_memory is not None, "workers-memory")):  # fmt: skip
