@@ -1,5 +1,6 @@
 """Matrices taken apart once, in a file that later processes map."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tightship.loading.kept.matrices import (
     write_parts,
 )
 from tightship.prepared_cache import entries, identity
+from tightship.prepared_cache.lock import locked
 
 FILES = [["m.gguf", "1:2"]]
 
@@ -125,6 +127,23 @@ def test_later_loads_map_what_one_took_apart(type_: str, tmp_path: Path, folder:
         if file.stat().st_size > 8000:
             file.unlink()
     assert np.array_equal(logits(path)[0], wanted)
+
+
+def test_a_process_waits_for_one_that_takes_them_apart(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(decoder(type_="Q4_0", layers=2).written())
+    wanted = logits(path)[0]
+    (key,) = (entry.key for entry in entries(folder) if "matrices" in entry.about)
+    (folder / key / "model.tship").unlink()
+    found: list[tuple[np.ndarray, int]] = []
+    other = threading.Thread(target=lambda: found.append(logits(path)))
+    with locked(folder / key / "lock"):
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+    other.join()
+    assert np.array_equal(found[0][0], wanted)
+    assert found[0][1] == 0
 
 
 def test_a_cache_too_small_leaves_them_to_each_process(

@@ -247,8 +247,8 @@ class KeptPrograms:
     def _parts_of(self, weights: Sequence[PackedWeight]) -> Parts:
         """Return parts of matrices in a file, which is written if it is missing.
 
-        It depends on neither threads nor kernels. None are returned if it cannot be kept: then each
-        process takes them apart for itself.
+        It depends on neither threads nor kernels. While another process writes it, this one waits.
+        None are returned if it cannot be kept: then each process takes them apart for itself.
         """
         size = parts_bytes(weights)
         if not weights or size > self.cache.limit_bytes:
@@ -256,17 +256,14 @@ class KeptPrograms:
         files = [[name, _said(file)] for name, file in self._files.items()]
         about = self._entry(size, {"without": " ".join(self.settings.without), **MATRICES})
 
-        def find() -> Parts | None:
-            return self.cache.find(about, lambda path: read_parts(path, weights, files))
-
         try:
-            found = find()
-            if found is None:
-                self.cache.add(about, lambda path: write_parts(path, weights, files))
-                found = find()
-        except UnusableCacheError:
+            return self.cache.read(
+                about,
+                lambda path: write_parts(path, weights, files),
+                lambda path: read_parts(path, weights, files),
+            )
+        except (UnusableCacheError, OSError):
             return {}
-        return found or {}
 
     def _file(self, name: str, said: str) -> MappedFile:
         if Path(name).name != name:
