@@ -225,3 +225,14 @@ def test_a_constant_that_is_computed_is_computed_once(monkeypatch):
     scaled = Scaled(Inline(filled(9, 4)), factor)
     packed(PackedWeight("w", scaled, 144, MemoryDesc([9, 4]), swapped))
     assert calls == [1, 1, 2]
+
+
+@ONEDNN
+def test_integers_that_are_computed_are_reordered_from_where_they_are() -> None:
+    shape = [64, 48, 3, 3]
+    integers = np.random.default_rng(0).integers(-128, 128, shape, np.int8)
+    source, target = MemoryDesc(shape, "int8"), MemoryDesc.named(shape, "int8", "Acdb16a")
+    computed = Derived(DType.INT8, tuple(shape), lambda: integers)
+    weight = PackedWeight("w", computed, target.size_bytes, source, target)
+    assert pack.staging_bytes([weight]) == 0
+    np.testing.assert_array_equal(packed(weight), moved(integers, source, target))

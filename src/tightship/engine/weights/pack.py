@@ -29,7 +29,14 @@ class Packer:
     def __init__(self, staging: Bytes) -> None:
         """Use `staging` of at least `staging_bytes` of all weights to be packed."""
         self._staging = staging
-        self._reorderer = Reorderer() if len(staging) else None
+        self._made: Reorderer | None = None
+
+    @property
+    def _reorderer(self) -> Reorderer:
+        """The reorderer, which takes memory once there is something to reorder."""
+        if self._made is None:
+            self._made = Reorderer()
+        return self._made
 
     def pack(self, weight: PackedWeight, room: Bytes) -> None:
         """Pack a constant into `room`, which has `weight.size_bytes` bytes."""
@@ -45,7 +52,10 @@ class Packer:
         self, source: MemoryDesc, desc: MemoryDesc, constant: Constant, room: Bytes
     ) -> None:
         """Reorder a constant at once: integers are packed with sums over all of them."""
-        assert self._reorderer is not None
+        if isinstance(constant, Inline):
+            held = np.ascontiguousarray(constant.value)
+            self._reorderer.run(source, held.ctypes.data, desc, room.ctypes.data)
+            return
         whole = self._staging[: source.size_bytes]
         _copy(constant, whole)
         self._reorderer.run(source, whole.ctypes.data, desc, room.ctypes.data)
@@ -53,7 +63,6 @@ class Packer:
     def _reorder(
         self, source: MemoryDesc, desc: MemoryDesc, constant: Constant, room: Bytes
     ) -> None:
-        assert self._reorderer is not None
         pieces = _Pieces(source, desc)
         for cuts in pieces.cuts():
             piece = _staged(constant, pieces.stored, cuts, self._staging)
@@ -71,13 +80,15 @@ class Packer:
 
 def staging_bytes(weights: Sequence[PackedWeight]) -> int:
     """Return the bytes of the largest chunk of any weight."""
-    return max((_staged_bytes(w.source, w.desc) for w in weights
+    return max((_staged_bytes(w.constant, w.source, w.desc) for w in weights
                 if w.source is not None and w.desc is not None and not _is_copy(w)),
                default=0)  # fmt: skip
 
 
-def _staged_bytes(source: MemoryDesc, desc: MemoryDesc) -> int:
-    return source.size_bytes if _is_narrow(source) else _Pieces(source, desc).size_bytes
+def _staged_bytes(constant: Constant, source: MemoryDesc, desc: MemoryDesc) -> int:
+    if not _is_narrow(source):
+        return _Pieces(source, desc).size_bytes
+    return source.size_bytes if _is_read_in_pieces(constant) else 0
 
 
 def _is_narrow(source: MemoryDesc) -> bool:
@@ -92,11 +103,21 @@ def _is_copy(weight: PackedWeight) -> bool:
 
 def _in_pieces(constant: Constant) -> Constant:
     """Return the constant, computed now if it cannot be read in pieces."""
-    if isinstance(constant, (Fill, Inline, Mapped, RowByRow)):
+    if isinstance(constant, Inline):
         return constant
-    if isinstance(constant, Scaled) and isinstance(constant.source, (Fill, Inline, Mapped)):
+    if not _is_read_in_pieces(constant):
+        return Inline(constant.array())
+    if isinstance(constant, Scaled):
         return Scaled(constant.source, Inline(constant.factor.array()))
-    return Inline(constant.array())
+    return constant
+
+
+def _is_read_in_pieces(constant: Constant) -> bool:
+    """Whether a constant is neither in memory nor computed whole."""
+    source = constant.source if isinstance(constant, Scaled) else constant
+    if isinstance(source, Inline):
+        return source is not constant
+    return isinstance(source, (Fill, Mapped)) or isinstance(constant, RowByRow)
 
 
 def _copy(constant: Constant, room: Bytes) -> None:
