@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from tests.engine.graphs import assert_close, expected, graph_of, prepared, run
@@ -25,6 +26,21 @@ def packed(graph):
 def test_a_turned_matrix_is_packed_from_the_file(perm, count, columns):
     graph = graph_of(TURNED.format(perm=perm, count=count, columns=columns), w=filled(columns, 48))
     assert isinstance(packed(graph), Mapped)
+    assert_close(run(graph), expected(graph))
+
+
+def test_a_matrix_of_a_lifted_gemm_is_packed_from_the_file():
+    graph = graph_of(
+        """g (float[3, 7, 48] x) => (float[3, 7, 1003] y) {
+            flat = Reshape (x, rows)
+            product = Gemm <transB = 1> (flat, w, b)
+            y = Reshape (product, stack)
+        }""",
+        w=filled(1003, 48), b=filled(1003), rows=np.array([21, 48]), stack=np.array([3, 7, 1003]),
+    )  # fmt: skip
+    weights = prepared(graph).placement.lowered.weights
+    assert all(isinstance(w.constant, Mapped) for w in weights if len(w.constant.shape) == 2)
+    assert max(weight.size_bytes for weight in weights) >= 1003 * 48 * 4
     assert_close(run(graph), expected(graph))
 
 

@@ -37,14 +37,15 @@ def untransposed(constant: Constant, source: MemoryDesc) -> tuple[Constant, Memo
 
 def stored_matrix(constant: Constant) -> Mapped | None:
     """Return the file's matrix, if the constant's recipe is to transpose it."""
-    if not isinstance(constant, Derived) or not isinstance(constant.recipe, tuple):
+    if not isinstance(constant, Derived) or len(constant.shape) != 2 or 1 in constant.shape:
         return None
-    if constant.recipe[:2] != ("Transpose", "") or len(constant.shape) != 2 or 1 in constant.shape:
+    recipe, swaps = constant.recipe, constant.recipe == "transposed"  # as `lift_gemm` names it
+    if isinstance(recipe, tuple) and recipe[:2] == ("Transpose", ""):
+        swaps = dict(recipe[4]).get("perm", (1, 0)) == (1, 0)
+    if not swaps or constant.dtype is not DType.FLOAT32:
         return None
     (stored,) = constant.sources
-    swaps = dict(constant.recipe[4]).get("perm", (1, 0)) == (1, 0)
-    is_float = constant.dtype is DType.FLOAT32
-    return stored if swaps and is_float and isinstance(stored, Mapped) else None
+    return stored if isinstance(stored, Mapped) else None
 
 
 class PackedWeights:
