@@ -3,8 +3,9 @@
     python -m benchmarks.mixed_precision [SUITE ...] [--record]
 
 `bytes` plans steps with SGD, one thread. `time` runs steps of the two in processes of their own
-that alternate; times are medians over turns of the median of a turn's steps, and `ratio` is the
-median over turns of bfloat16's over float32's in the same turn.
+that alternate, one thread; times are medians over turns of the median of a turn's steps, `ratio` is
+the median over turns of bfloat16's over float32's in the same turn, and `cpu_ratio` the same of
+processor time.
 
 `curves` trains small networks on real data for 200 steps, five times in each precision: seed by
 seed with equal weights and batches. Means are of 20 losses in a row. `spread` is the standard
@@ -71,7 +72,7 @@ def _bytes(name: str, model: str | bytes) -> Row:
     }
 
 
-def times(threads: int = 2) -> Iterator[Row]:
+def times(threads: int = 1) -> Iterator[Row]:
     """Seconds of a step in both precisions, in turn."""
     for each in (NETS[0], NETS[4]):
         with tempfile.TemporaryDirectory() as folder:
@@ -83,15 +84,18 @@ def times(threads: int = 2) -> Iterator[Row]:
             ]  # fmt: skip
             for side in sides:
                 side.turn(1)
-            taken = [[median(side.turn(2)["walls"]) for side in sides] for _ in range(TURNS)]
+            turns = [[side.turn(2) for side in sides] for _ in range(TURNS)]
             for side in sides:
                 side.close()
+        walls, cpus = ([[median(side[kind]) for side in turn] for turn in turns]
+                       for kind in ("walls", "cpus"))  # fmt: skip
         yield {
             "net": f"{each.name}, {each.batch} of {each.length}",
             "threads": threads,
-            **{f"{p}_s": round(median(turn[i] for turn in taken), 3)
+            **{f"{p}_s": round(median(turn[i] for turn in walls), 3)
                for i, p in enumerate(PRECISIONS)},
-            "ratio": round(median(half / whole for whole, half in taken), 3),
+            "ratio": round(median(half / whole for whole, half in walls), 3),
+            "cpu_ratio": round(median(half / whole for whole, half in cpus), 3),
         }  # fmt: skip
 
 

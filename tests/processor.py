@@ -26,5 +26,6 @@ HAS_BFLOAT16 = _has(BFLOAT16)
 """Products of bfloat16 run in half of the time of float32 ones, or less."""
 PRODUCT = "onednn" if HAS_AVX512 else "numpy"
 """Tier that runs products of computed matrices; by a constant one oneDNN always does."""
+needs_bfloat16 = pytest.mark.skipif(not _has(BFLOAT16), reason="needs products of bfloat16")
 needs_avx2 = pytest.mark.skipif(not _has(AVX2), reason="needs AVX2")
 needs_avx512 = pytest.mark.skipif(not HAS_AVX512, reason="needs AVX-512")

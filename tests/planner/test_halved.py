@@ -84,3 +84,40 @@ def test_a_mask_of_a_stored_value_is_computed_again():
     assert set(last.reads) == {13, 15, 10}
     assert mask.reads == (14,)
     assert halved(given, [], [1]).origin == tuple(range(12))
+
+
+def rounded(length):
+    """A chain whose first result a step converts for a reader and for a late one."""
+    values = [ScheduledValue(f"v{i}", 1024) for i in range(length)]
+    values.append(ScheduledValue("half", 512))
+    steps = [Step("s0", "Relu", (), (0,)), Step("half", "Reorder", (0,), (length,))]
+    steps.append(Step("s1", "MatMul", (length,), (1,)))
+    steps += [Step(f"s{i}", "Relu", (i - 1,), (i,)) for i in range(2, length - 1)]
+    last = length - 1
+    steps.append(Step("last", "Add", (0, length, last - 1), (last,)))
+    return Schedule(tuple(values), tuple(steps), (last,))
+
+
+def test_what_a_step_converts_a_value_to_is_stored_instead_of_another():
+    given = rounded(12)
+    found = halved(given, range(12), [12], {0: 12})
+    assert NARROWS not in found.origin
+    assert found.origin == (*range(12), WIDENS, 12)
+    widened = found.schedule.steps[-2]
+    assert widened.reads == (12,)
+    assert found.schedule.steps[-1].reads == (*widened.writes, 12, 10)
+
+
+def test_what_is_cheap_is_computed_again_of_what_is_cheap():
+    """`v1` of the stored `v0`, and `half` of `v1`; neither is kept."""
+    values = [*[ScheduledValue(f"v{i}", 1024) for i in range(12)], ScheduledValue("half", 512)]
+    steps = [Step("s0", "Conv", (), (0,)), Step("gelu", "Gelu", (0,), (1,)),
+             Step("half", "Reorder", (1,), (12,)), Step("s2", "MatMul", (12,), (2,))]  # fmt: skip
+    steps += [Step(f"s{i}", "Relu", (i - 1,), (i,)) for i in range(3, 11)]
+    steps.append(Step("last", "Gemm", (12, 0, 10), (11,)))
+    found = halved(Schedule(tuple(values), tuple(steps), (11,)), range(12), [1, 12], {1: 12})
+    assert found.origin == (0, NARROWS, *range(1, 12), WIDENS, 1, 2, WIDENS, 12)
+    *_, widened, gelu, half, _, last = found.schedule.steps
+    assert (gelu.reads, half.reads) == (widened.writes, gelu.writes)
+    assert last.reads[0] == half.writes[0]
+    assert found.schedule.values[half.writes[0]].size_bytes == 512

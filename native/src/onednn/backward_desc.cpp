@@ -33,12 +33,22 @@ class Forward {
     dnnl_primitive_desc_t desc_ = nullptr;
 };
 
-/// Describes the forward convolution of a gradient's operands.
+/// Describes the forward convolution of a gradient's operands. If an image is bfloat16, both are
+/// there, and the weights; a gradient beside them may be float32, which a forward has no kernel
+/// for.
 Forward forward_convolution(std::span<const MemoryDesc *const> descs, const Window &window) {
     Library &library = Library::get();
+    std::vector<MemoryDesc> halves;
+    std::vector<const MemoryDesc *> operands(descs.begin(), descs.end());
+    if (descs[0]->dtype() == dnnl_bf16 || descs[3]->dtype() == dnnl_bf16) {
+        halves.reserve(operands.size());
+        for (const size_t index : {0, 1, 3})
+            operands[index] =
+                &halves.emplace_back(MemoryDesc::any(descs[index]->dims(), dnnl_bf16));
+    }
     return Forward(library.convolution_forward_primitive_desc_create, library.engine, kTraining,
-                   dnnl_convolution_direct, raw(descs[0]), raw(descs[1]), raw(descs[2]),
-                   raw(descs[3]), window.strides.data(), window.dilations.data(),
+                   dnnl_convolution_direct, raw(operands[0]), raw(operands[1]), raw(operands[2]),
+                   raw(operands[3]), window.strides.data(), window.dilations.data(),
                    window.padding_begin.data(), window.padding_end.data(), nullptr);
 }
 

@@ -13,6 +13,7 @@ are stored depends on the steps alone, not on the order that a plan chooses.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from tightship.planner.schedule import Alias, AliasKind, Schedule, ScheduledValue, Step
 
@@ -41,7 +42,12 @@ class Halved:
     origin: tuple[int, ...]
 
 
-def halved(schedule: Schedule, candidates: Collection[int], cheap: Collection[int] = ()) -> Halved:
+def halved(
+    schedule: Schedule,
+    candidates: Collection[int],
+    cheap: Collection[int] = (),
+    narrow: Mapping[int, int] = MappingProxyType({}),
+) -> Halved:
     """Store values that wait for late readers in half of their bytes.
 
     Args:
@@ -49,40 +55,46 @@ def halved(schedule: Schedule, candidates: Collection[int], cheap: Collection[in
         candidates: Indices of values that may be stored so. A value is passed over if it is
             external, a summary of what its writer reads, or if late readers share its bytes.
         cheap: Indices of values that are computed again for a late reader instead, if their
-            writers read stored values alone.
+            writers read stored values, or such values, alone.
+        narrow: For some candidates the value that a given step converts them to, in half of their
+            bytes, which is stored then.
     """
     writer = {value: i for i, step in enumerate(schedule.steps) for value in step.writes}
     late = _late_readers(schedule, writer, frozenset(candidates) | frozenset(cheap))
-    kept, again = _kept_and_again(schedule, late, frozenset(candidates), frozenset(cheap))
-    made = _Made(list(schedule.values))
-    stored: dict[int, int] = {}
+    kept, again = _kept_and_again(schedule, late, candidates, cheap, narrow)
+    made = _Made(schedule, list(schedule.values), writer, dict(narrow))
     for index, step in enumerate(schedule.steps):
         moved = {}
         for value in dict.fromkeys(step.reads):
             if index not in late.get(value, ()):
                 continue
             if value in kept:
-                moved[value] = made.add(WIDENS, stored[value], schedule.values[value], step.name)
+                moved[value] = made.widened(value, step.name)
             elif value in again:
-                source = schedule.steps[writer[value]]
-                wide = {
-                    each: made.add(WIDENS, stored[each], schedule.values[each], source.name)
-                    for each in dict.fromkeys(source.reads)
-                }
-                moved[value] = made.again(writer[value], _reading(source, wide), step.name)
+                moved[value] = made.again(value, kept, step.name)
         made.keep(index, _reading(step, moved))
         for value in step.writes:
-            if value in kept:
-                stored[value] = made.add(NARROWS, value, _narrow(schedule.values[value]), "")
+            if value in kept and value not in narrow:
+                made.stored[value] = made.add(NARROWS, value, _narrow(schedule.values[value]), "")
     return Halved(Schedule(tuple(made.values), tuple(made.steps), schedule.outputs),
                   tuple(made.origin))  # fmt: skip
 
 
 @dataclass(slots=True)
 class _Made:
-    """Values and steps under construction."""
+    """Values and steps under construction.
 
+    Attributes:
+        given: The schedule.
+        values: Its values, then added ones.
+        writer: Index of the given step that writes each value.
+        stored: For each value that is stored so far, the value in half of its bytes.
+    """
+
+    given: Schedule
     values: list[ScheduledValue]
+    writer: Mapping[int, int]
+    stored: dict[int, int]
     steps: list[Step] = field(default_factory=list)
     origin: list[int] = field(default_factory=list)
 
@@ -91,9 +103,21 @@ class _Made:
         self.steps.append(step)
         self.origin.append(index)
 
-    def again(self, index: int, step: Step, reader: str) -> int:
-        """Append a given step of one result once more, and return the new result's index."""
-        (value,) = step.writes
+    def widened(self, value: int, reader: str) -> int:
+        """Append the conversion of a stored value, and return the new value's index."""
+        return self.add(WIDENS, self.stored[value], self.given.values[value], reader)
+
+    def again(self, value: int, kept: Collection[int], reader: str) -> int:
+        """Append what computes a value from those `kept` once more, and return its new index."""
+        index = self.writer[value]
+        source = self.given.steps[index]
+        wide = {
+            each: self.widened(each, source.name)
+            if each in kept
+            else self.again(each, kept, source.name)
+            for each in dict.fromkeys(source.reads)
+        }
+        step = _reading(source, wide)
         found = len(self.values)
         given = self.values[value]
         name = f"{given.name}.for.{reader}"
@@ -148,20 +172,22 @@ def _late_readers(
 def _kept_and_again(
     schedule: Schedule,
     late: Collection[int],
-    candidates: frozenset[int],
-    cheap: frozenset[int],
+    candidates: Collection[int],
+    cheap: Collection[int],
+    narrow: Mapping[int, int],
 ) -> tuple[set[int], set[int]]:
-    """Divide values with late readers into those to store, and those to compute again of these."""
+    """Return values with late readers to store, and values to compute again of these."""
+    candidates, cheap = frozenset(candidates), {*cheap}
     kept: set[int] = set()
     again: set[int] = set()
     for step in schedule.steps:
+        is_cheap = len(step.writes) == 1 and step.reads and kept | again >= {*step.reads}
         for value in step.writes:
-            if value not in late:
-                continue
-            if value in cheap and len(step.writes) == 1 and step.reads and kept >= {*step.reads}:
+            if is_cheap and value in cheap:
                 again.add(value)
-            elif value in candidates and not _is_summary(schedule, step, value):
+            elif value in late and value in candidates and not _is_summary(schedule, step, value):
                 kept.add(value)
+                cheap.discard(narrow.get(value, value))
     return kept, again
 
 

@@ -204,7 +204,8 @@ def _ways(step: StepGraph, terms: Terms, without: Collection[str]) -> list[Part]
 
 def _lowered(step: StepGraph, terms: Terms, without: Collection[str]) -> Lowered:
     with library_threads(terms.threads):
-        lowered = select(step.graph, terms.threads, without)
+        halves = terms.precision != "float32"
+        lowered = select(step.graph, terms.threads, without, half_products=halves)
     lowered = updating(lowered, step.follows, step.shown)
     return lowered if terms.precision == "float32" else with_stored_halves(lowered)
 

@@ -74,8 +74,9 @@ def train(
             `max_memory` only as many as the limit needs. None, the default, allows any number
             with `max_memory`, and none without it.
         precision: Type that activations and their gradients are stored in while they wait for a
-            later kernel: `"float32"`, the default, or `"bfloat16"`, in half of the bytes. Kernels
-            compute in float32, and weights, sums and updates are float32 in both.
+            later kernel: `"float32"`, the default, or `"bfloat16"`, in half of the bytes. Weights,
+            sums and updates are float32 in both. With `"bfloat16"`, products round what they
+            multiply to it if the processor multiplies bfloat16 (AVX-512 BF16, AMX).
         threads: Threads of each kernel; 1 by default.
         without: Passes to leave out, for comparison; `"reorder"` keeps the order of steps,
             `"tiles"` keeps gradients whole.

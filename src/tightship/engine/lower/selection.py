@@ -33,6 +33,7 @@ from tightship.engine.lower.step_passes.write_outputs_directly import write_outp
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns, crowded_ns
 from tightship.engine.lower.steps.emit import emit
+from tightship.engine.lower.steps.layouts import multiplies_halves
 from tightship.engine.lower.steps.options import Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
 from tightship.engine.lower.steps.python_steps import emit_numpy, emit_objects
@@ -87,6 +88,7 @@ def select(
     repeats: Sequence[LayerRun] = (),
     *,
     go_on: Callable[[], None] | None = None,
+    half_products: bool = False,
 ) -> Lowered:
     """Select kernels for the nodes of a rewritten graph.
 
@@ -99,6 +101,8 @@ def select(
         choice: Previous choice of layouts; None chooses by the cost table.
         repeats: Repeated layers of the graph, if known.
         go_on: Function called before each node; raises to abandon the work.
+        half_products: Whether products may round what they multiply to bfloat16, where the
+            processor multiplies such numbers faster.
 
     Raises:
         GraphError: A node cannot be run by any kernel.
@@ -114,6 +118,7 @@ def select(
         "library_layouts" not in without,
         use_onednn and use_native and "stream_weights" not in without,
         use_onednn and use_native and "split_products" not in without,
+        half_products and use_onednn and multiplies_halves(),
         rounds_activations(without),
         narrow=_narrow(graph, without, use_onednn=use_onednn),
         winograd=use_onednn and use_native and "winograd" not in without,

@@ -7,6 +7,7 @@ from tests.processor import HAS_AVX512
 from tightship import _core
 from tightship.engine.kernels.kernel_context import NotCoveredError
 from tightship.engine.library import open_library
+from tightship.engine.lower.onednn.choose import first_fast
 from tightship.engine.lower.onednn.matmul import matmul
 from tightship.engine.lower.onednn.movement import transpose
 from tightship.engine.lower.steps.builder import Builder, Options
@@ -22,7 +23,7 @@ def test_a_refused_product_of_stacks_adds_nothing(monkeypatch):
     )
     builder = Builder(graph, 1, Options())
     transpose(builder, graph.nodes[0])
-    monkeypatch.setattr(sys.modules[matmul.__module__], "fast", lambda _: None)
+    monkeypatch.setattr(sys.modules[first_fast.__module__], "fast", lambda _: None)
     with pytest.raises(NotCoveredError):
         matmul(builder, graph.nodes[1])
     assert not builder.records.steps

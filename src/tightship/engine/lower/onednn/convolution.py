@@ -1,10 +1,12 @@
 """Emits Conv and ConvTranspose; the primitive chooses every layout, weights are packed into it."""
 
 from dataclasses import replace
+from math import prod
 
 from tightship._core import MemoryDesc, PrimitiveDesc
 from tightship.engine.kernels.kernel_context import NotCoveredError, require
 from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn.halves import pays
 from tightship.engine.lower.onednn.merged_groups import merged, merges
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.onednn.post_ops import Epilogue, with_epilogue
@@ -26,6 +28,8 @@ def convolution(builder: Builder, node: Node) -> None:
     them take up to 1.9 times as long (measured with AVX512-FP16).
     """
     require(len(builder.value(node.inputs[0]).static_shape) in (3, 4, 5))
+    if _rounds(builder, node) and _emit(builder, node, DType.BFLOAT16):
+        return
     half = half_weights(builder, node)
     if half is not None and half[1] is DType.BFLOAT16:
         name, dtype = half
@@ -37,6 +41,13 @@ def convolution(builder: Builder, node: Node) -> None:
     if not _emit(builder, node):
         require(builder.constant(node.inputs[1]) is not None)
         require(any(_emit(builder, merged(builder, node, count)) for count in merges(node)))
+
+
+def _rounds(builder: Builder, node: Node) -> bool:
+    """Whether rounding a computed image and weights to bfloat16 pays."""
+    filters, channels, *kernel = builder.value(node.inputs[1]).static_shape
+    is_plain = builder.constant(node.inputs[1]) is None and node.operator == "Conv"
+    return is_plain and pays(builder, filters, channels * prod(kernel))
 
 
 def _emit(builder: Builder, node: Node, dtype: DType = DType.FLOAT32) -> bool:

@@ -1,5 +1,8 @@
 """Emits gradients of convolutions, in the layouts that the forward pass left the images in."""
 
+from itertools import product
+from math import prod
+
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
 from tightship.engine.kernels.kernel_context import require
 from tightship.engine.lower.onednn.choose import first_fast
@@ -10,6 +13,7 @@ from tightship.engine.lower.onednn.gradient import (
     DIFF_WEIGHTS,
     gradient_step,
 )
+from tightship.engine.lower.onednn.halves import layouts, pays
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.steps.builder import SRC, Builder, ImageLayouts
 from tightship.engine.lower.steps.layouts import row_major
@@ -28,14 +32,16 @@ def data_gradient(builder: Builder, node: Node) -> None:
     require(len(image) in RANKS)
     window = window_of(node, weights[2:], image[2:], gradient[2:]).parts
     stored = _grouped(node, weights)
-    free = MemoryDesc.any(stored.dims)
-    sources = dict.fromkeys([_as_it_lies(builder, node.inputs[0]), builder.preferred(gradient)])
+    sources = [_as_it_lies(builder, node.inputs[0]), builder.preferred(gradient)]
+    if _rounds(builder, weights):
+        sources = [*layouts(builder, node.inputs[0]), *sources]
     _, desc = first_fast(
-        sources,
+        dict.fromkeys(sources),
         lambda source: PrimitiveDesc.convolution_data_gradient(
-            [builder.preferred(image), free, None, source], window, Attributes()
+            [builder.preferred(image), MemoryDesc.any(stored.dims, source.dtype), None, source],
+            window, Attributes(),
         ),
-    )
+    )  # fmt: skip
     reads = [
         (DIFF_DST, builder.in_layout(node.inputs[0], desc.operand(DIFF_DST))),
         (WEIGHTS, parameter(builder, node.inputs[1], stored, desc.operand(WEIGHTS))),
@@ -81,12 +87,21 @@ def _of_weights(
     dy, x = node.inputs
     shapes = [builder.value(name).static_shape for name in (x, dy)]
     free: ImageLayouts = builder.preferred(shapes[0]), builder.preferred(shapes[1])
+    images = [(_as_it_lies(builder, x), _as_it_lies(builder, dy)), free]
+    if _rounds(builder, builder.value(node.outputs[0]).static_shape):
+        images = [*product(layouts(builder, x), layouts(builder, dy)), *images]
     return first_fast(
-        dict.fromkeys([(_as_it_lies(builder, x), _as_it_lies(builder, dy)), free]),
+        dict.fromkeys(images),
         lambda images: PrimitiveDesc.convolution_weights_gradient(
             [images[0], *parameters, images[1]], window, Attributes()
         ),
     )[1]
+
+
+def _rounds(builder: Builder, weights: tuple[int, ...]) -> bool:
+    """Whether rounding images to bfloat16 pays."""
+    filters, channels, *kernel = weights
+    return pays(builder, filters, channels * prod(kernel))
 
 
 def _as_it_lies(builder: Builder, name: str) -> MemoryDesc:

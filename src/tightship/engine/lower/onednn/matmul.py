@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from tightship._core import MemoryDesc, PrimitiveDesc, onednn_cpu_isa
 from tightship.engine.kernels.kernel_context import NotCoveredError, covered, require
-from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.lower.onednn import halves
+from tightship.engine.lower.onednn.choose import fast, first_fast
 from tightship.engine.lower.onednn.post_ops import Destination, Epilogue, epilogue, with_epilogue
 from tightship.engine.lower.onednn.transposed import transposed_product
 from tightship.engine.lower.steps.builder import DST, SRC, Builder
@@ -25,13 +26,16 @@ def matmul(builder: Builder, node: Node) -> None:
     left, right = (builder.value(name).static_shape for name in node.inputs)
     require(len(left) >= 2 and len(right) >= 2)
     is_constant = builder.constant(node.inputs[1]) is not None
-    if len(right) == 2 and (is_constant or len(left) > 2):
-        source = [element_count(left[:-1]), left[-1]]
+    source = [element_count(left[:-1]), left[-1]]
+    rounds = halves.pays(builder, *source, right[-1])
+    if len(right) == 2 and (is_constant or len(left) > 2 or rounds):
         if is_constant:
             product = _by_constant(source, MemoryDesc(list(right)), "")
         else:
             product = _Product(source, _matrix_layout(builder, node.inputs[1]), right[1], "")
             product.is_constant = False
+            if rounds and _by_rounded(builder, node, product):
+                return
         _by_matrix(builder, node, product)
     else:
         _batched(builder, node, left, right)
@@ -84,7 +88,8 @@ class _Product:
 
     def _chosen(self, packed: MemoryDesc | None, extra: Epilogue) -> PrimitiveDesc | None:
         if not self.is_constant:
-            return self._describe(self.weights, extra)
+            is_whole = self.dtype is DType.FLOAT32
+            return self._describe(self.weights if is_whole else halves.rounded(self.weights), extra)
         desc = None if packed is None else self._describe(packed, extra)
         if desc is None:
             desc = self._describe(MemoryDesc.any(self.weights.dims, self.dtype.value), extra)
@@ -160,6 +165,8 @@ def _emit(builder: Builder, node: Node, product: _Product) -> None:
             WEIGHTS,
             builder.weight(node.inputs[1], product.weights, packed)
             if product.is_constant
+            else halves.operand(builder, node.inputs[1], product.weights)
+            if product.dtype is halves.HALF
             else builder.in_layout(node.inputs[1], packed),
         ),
     ]
@@ -171,6 +178,26 @@ def _emit(builder: Builder, node: Node, product: _Product) -> None:
     builder.primitive(node, desc, reads, [target], extra.share)
 
 
+def _by_rounded(builder: Builder, node: Node, product: _Product) -> bool:
+    """Emit a product of rounded operands, if there is a kernel; a large weight is rounded in parts.
+
+    Raises:
+        NotCoveredError: Something is fused into a product in parts; it can follow it instead.
+    """
+    with suppress(NotCoveredError):
+        if not halves.has_parts(builder, node.inputs[1]):
+            narrow = copy(product)
+            narrow.dtype = halves.HALF
+            _emit(builder, node, narrow)
+            return True
+        if not node.fused:
+            target = row_major((product.source[0], product.columns))
+            halves.by_weight(builder, node, product.weights, target)
+            return True
+    require(not (node.fused and halves.has_parts(builder, node.inputs[1])))
+    return False
+
+
 def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[int, ...]) -> None:
     """Emit a product of two stacks of matrices; the right one may be read transposed."""
     rank = max(len(left), len(right))
@@ -179,8 +206,13 @@ def _batched(builder: Builder, node: Node, left: tuple[int, ...], right: tuple[i
     destination = Destination(MemoryDesc(list(target_shape)), target_shape)
     extra = epilogue(builder, node, destination)
     source, weights = row_major(left), _matrix_layout(builder, node.inputs[1])
-    operands = [source, weights, None, destination.desc]
-    desc = covered(fast(lambda: PrimitiveDesc.matmul(operands, extra.attributes)))
+    pairs = [(source, weights)]
+    if halves.pays(builder, *left[-2:], right[-1]):
+        pairs.insert(0, (halves.rounded(source), halves.rounded(weights)))
+    (source, weights), desc = first_fast(
+        pairs,
+        lambda pair: PrimitiveDesc.matmul([*pair, None, destination.desc], extra.attributes),
+    )
     reads = [
         (SRC, builder.in_layout(node.inputs[0], source)),
         (WEIGHTS, builder.in_layout(node.inputs[1], weights)),

@@ -1,8 +1,9 @@
 """Emits products of computed matrices, either of which may be read transposed."""
 
 from tightship._core import Attributes, MemoryDesc, PrimitiveDesc
-from tightship.engine.kernels.kernel_context import covered, require
-from tightship.engine.lower.onednn.choose import fast
+from tightship.engine.kernels.kernel_context import require
+from tightship.engine.lower.onednn import halves
+from tightship.engine.lower.onednn.choose import first_fast
 from tightship.engine.lower.onednn.parameters import parameter
 from tightship.engine.lower.steps.builder import SRC, Builder
 from tightship.engine.lower.steps.layouts import dense_strides, row_major
@@ -29,15 +30,28 @@ def transposed_product(builder: Builder, node: Node) -> None:
         for shape, swaps in ((left, is_left), (right, is_right))
     )
     result = row_major(target)
-    attributes = Attributes()
     alpha = node.number("alpha", 1.0)
+    rounds = halves.pays(builder, *first.dims[-2:], second.dims[-1])
+    if rounds and rank == 2 and alpha == 1.0 and halves.has_parts(builder, node.inputs[1]):
+        halves.by_weight(builder, node, second, result)
+        return
+    attributes = Attributes()
     if alpha != 1.0:
         attributes.add_eltwise("linear", alpha, 0.0)
-    operands = [first, second, None, result]
-    desc = covered(fast(lambda: PrimitiveDesc.matmul(operands, attributes)))
+    pairs = [(first, second)]
+    if rounds:
+        pairs.insert(0, (halves.rounded(first), halves.rounded(second)))
+    pair, desc = first_fast(
+        pairs, lambda pair: PrimitiveDesc.matmul([*pair, None, result], attributes)
+    )
     reads = [
-        (SRC, parameter(builder, node.inputs[0], first, first)),
-        (WEIGHTS, parameter(builder, node.inputs[1], second, second)),
+        (
+            number,
+            parameter(builder, name, own, own)
+            if pair is pairs[-1]
+            else halves.operand(builder, name, own),
+        )
+        for number, name, own in zip((SRC, WEIGHTS), node.inputs, (first, second), strict=False)
     ]
     builder.primitive(node, desc, reads, [builder.output_as(node.outputs[0], result)])
 

@@ -1,19 +1,23 @@
 """Stores values of a lowered program that wait for late readers in bfloat16.
 
 Slots are converted whole, whatever the layout of their values, by steps of the program: the planner
-orders them and counts their bytes like any other's. Kernels compute in float32 as before.
+orders them and counts their bytes like any other's. What a product reads rounded is stored as it
+is, and widened for other late readers.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 
-from tightship._core import NativeKernel
+from tightship._core import Attributes, NativeKernel, PrimitiveDesc
 from tightship.engine.lower.step_passes.moved import relocated_work
+from tightship.engine.lower.steps.builder import DST, SRC
 from tightship.engine.program.program import (
     Lowered,
     LoweredStep,
     NativeWork,
     Operand,
+    PrimitiveWork,
     Sharing,
     Slot,
     Space,
@@ -33,8 +37,11 @@ def with_stored_halves(lowered: Lowered) -> Lowered:
     computed from stay float32. Inputs and outputs do too.
     """
     given = schedule_of(lowered)
-    cheap = _candidates(lowered, DType.BOOL) | _elementwise(lowered)
-    found = halved(given, _candidates(lowered, DType.FLOAT32), cheap)
+    wide = _candidates(lowered, DType.FLOAT32)
+    rounded = _rounded(lowered, wide)
+    narrow = {source.slot: target.slot for source, target in rounded.values()}
+    cheap = _candidates(lowered, DType.BOOL) | _elementwise(lowered) | {*narrow.values()}
+    found = halved(given, wide, cheap, narrow)
     if len(found.origin) == len(lowered.steps):
         return lowered
     more = found.schedule.values[len(given.values) :]
@@ -44,7 +51,12 @@ def with_stored_halves(lowered: Lowered) -> Lowered:
         if index >= 0:
             steps.append(_moved(lowered.steps[index], given.steps[index], step))
         else:
-            steps.append(_conversion(step, slots, narrows=index == NARROWS))
+            pair = rounded.get(step.reads[0])
+            steps.append(
+                _conversion(step, slots, narrows=index == NARROWS)
+                if pair is None
+                else _reordered(step, *pair)
+            )
     return replace(lowered, steps=tuple(steps), slots=slots)
 
 
@@ -83,6 +95,38 @@ def _candidates(lowered: Lowered, dtype: DType) -> set[int]:
             if operand.space is Space.ARENA and not _is_of(operand, dtype):
                 found.discard(operand.slot)
     return found
+
+
+def _rounded(lowered: Lowered, wide: Collection[int]) -> dict[int, tuple[Operand, Operand]]:
+    """Return whole values that a step rounds for a product, and what it writes, by its slot."""
+    found: dict[int, tuple[Operand, Operand]] = {}
+    taken: set[int] = set()
+    for step in lowered.steps:
+        if step.operator != "Reorder":
+            continue
+        (source,), (target,) = step.reads, step.writes
+        is_rounding = source.slot in wide and target.dtype is DType.BFLOAT16
+        if is_rounding and source.slot not in taken and _is_whole(lowered, source):
+            found[target.slot] = source, target
+            taken.add(source.slot)
+    return found
+
+
+def _is_whole(lowered: Lowered, operand: Operand) -> bool:
+    desc, slot = operand.desc, lowered.slots[operand.slot]
+    return desc is not None and (desc.offset_bytes, desc.size_bytes) == (0, slot.size_bytes)
+
+
+def _reordered(step: Step, wide: Operand, narrow: Operand) -> LoweredStep:
+    """Make the step that widens what a step has rounded for a product, into the layout before."""
+    assert wide.desc is not None
+    assert narrow.desc is not None
+    target = wide._replace(name=step.name, slot=step.writes[0])
+    desc = PrimitiveDesc.reorder(narrow.desc, wide.desc, Attributes())
+    return LoweredStep(
+        step.name, "Reorder", "onednn", desc.implementation, (narrow,), (target,),
+        PrimitiveWork(desc, ((SRC, narrow), (DST, target))), desc.scratchpad_bytes,
+    )  # fmt: skip
 
 
 def _elementwise(lowered: Lowered) -> set[int]:

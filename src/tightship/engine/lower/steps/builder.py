@@ -181,7 +181,7 @@ class Builder:
             home = self.dense(name).under(row_major(desc.dims, home.dtype))
             if home.desc == desc:
                 return home
-        copy = self._arena(f"{name}.{desc.format}", home.dtype, home.shape, desc)
+        copy = self._arena(f"{name}.{desc.format}", DType(desc.dtype), home.shape, desc)
         self.reorder(home, copy)
         self.records.copies.setdefault(name, []).append(copy)
         return copy

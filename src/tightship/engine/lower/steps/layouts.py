@@ -46,6 +46,11 @@ def sums_saturate() -> bool:
     return not onednn_cpu_isa() & VNNI
 
 
+def multiplies_halves() -> bool:
+    """Whether the processor multiplies bfloat16, with sums in float32."""
+    return bool(onednn_cpu_isa() & BFLOAT16)
+
+
 def blocked(shape: Sequence[int]) -> MemoryDesc:
     """Return channels in blocks of a register's width, padded, for one to three spatial axes."""
     axes = "Bcde"[: len(shape) - 1]

@@ -36,6 +36,8 @@ class Options:
     stream_weights: bool = True
     split_products: bool = True
     """Whether to compute products on bfloat16 matrix units, each number in three parts."""
+    half_products: bool = False
+    """Whether products of many numbers round what they multiply to bfloat16; sums are float32."""
     rounds_activations: bool = False
     """Whether products by weights in blocks all round activations to int8 by block."""
     blocked: bool = False
