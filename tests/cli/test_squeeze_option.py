@@ -88,3 +88,26 @@ def test_a_step_that_is_left_out_cannot_be_drawn(capsys, chain_file):
     code, _, err = run(capsys, chain_file, "--training", "--forward-only")
     assert code == 2
     assert "leave out `--forward-only`" in err
+
+
+def test_the_step_is_shown_and_squeezed_in_bfloat16(capsys, chain_file):
+    steps = []
+    for precision in ("float32", "bfloat16"):
+        asked = ("--precision", precision, "--squeeze", "--max-memory", "1MiB", "--json")
+        code, out, _ = run(capsys, chain_file, *asked)
+        assert code == 0
+        steps.append(json.loads(out))
+    whole, half = steps
+    assert half["training_precision"] == "bfloat16"
+    assert half["inference"] == whole["inference"]
+    rows = [step["training"][0]["arena_bytes"] for step in steps]
+    assert rows[1] < 0.7 * rows[0]
+    assert half["squeeze"]["reordered_bytes"] < 0.7 * whole["squeeze"]["reordered_bytes"]
+    _, out, _ = run(capsys, chain_file, "--precision", "bfloat16")
+    assert "values wait for late readers in bfloat16" in out
+
+
+def test_a_precision_without_a_training_step_is_refused(capsys, chain_file):
+    code, _, err = run(capsys, chain_file, "--precision", "bfloat16", "--forward-only")
+    assert code == 2
+    assert "leave out `--forward-only`" in err

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tightship.atomic_file import write_text
@@ -23,6 +24,7 @@ from tightship.cost.frontier import (
     frontier_picture,
     frontier_report,
 )
+from tightship.cost.halves import in_precision
 from tightship.cost.parallel import parallel_json, parallel_report, parallel_rows
 from tightship.cost.picture import picture_of
 from tightship.cost.report import report, to_json
@@ -60,7 +62,10 @@ def run(options: argparse.Namespace) -> int:
         shapes = with_batch(source.declared, shapes, 1)
     name, donate = Path(options.file).name, options.donate_inputs
     graph, forward_only = source.graph(shapes), options.forward_only
-    cost = cost_of(graph, name, donate_inputs=donate, forward_only=forward_only)
+    precision = _precision(options)
+    cost = cost_of(
+        graph, name, donate_inputs=donate, forward_only=forward_only, precision=precision
+    )
     if options.training and cost.trained is None:
         why = cost.refusal or "leave out `--forward-only`"
         raise InputError(f"`{name}` has no training step to show: {why}")
@@ -84,6 +89,15 @@ def run(options: argparse.Namespace) -> int:
             show(_verdict(cost, limit, batches))
     taken = cost.trained_bytes if options.training else cost.total_bytes
     return code if limit is None or (taken or 0) <= limit else 1
+
+
+def _precision(options: argparse.Namespace) -> str:
+    precision: str | None = options.precision
+    if precision is not None and options.forward_only:
+        raise InputError(
+            f"`--precision {precision}` is for the training step; leave out `--forward-only`."
+        )
+    return precision or "float32"
 
 
 def _with_open_batch(source: OpenedModel, shapes: Shapes, *, is_asked: bool) -> OpenedModel:
@@ -119,7 +133,7 @@ def _batches(
     """Return the largest batches within a limit, of inference and of a training step."""
     ways: dict[str, Callable[..., int]] = {"largest_batch": arena_and_rest_bytes}
     if cost.trained is not None:
-        ways["largest_training_batch"] = training_bytes
+        ways["largest_training_batch"] = partial(training_bytes, precision=cost.precision)
 
     def largest(bytes_of: Callable[..., int]) -> int | None:
         return _largest(
@@ -147,7 +161,7 @@ def _asked(
         return values, text, code, []
     step = None
     if not (options.frontier and options.forward_only):
-        step = GraphSqueezing(updating_graph(graph, Sgd()))
+        step = GraphSqueezing(in_precision(updating_graph(graph, Sgd()), cost.precision))
     if budget is not None and step is not None:
         found = step.within(budget)
         least = least_added(found.once, found.squeezed.plan.plan.peak_bytes)

@@ -4,11 +4,17 @@ import argparse
 
 
 def add_squeeze(command: argparse.ArgumentParser) -> None:
-    """Add `--training`, `--squeeze` and `--frontier`."""
+    """Add `--training`, `--precision`, `--squeeze` and `--frontier`."""
     command.add_argument(
         "--training",
         action="store_true",
         help="draw the training step, and let it decide whether `--max-memory` is kept",
+    )
+    command.add_argument(
+        "--precision",
+        choices=("float32", "bfloat16"),
+        help="type that values of the training step wait for late readers in, as for "
+        "`tightship.train` (default: float32)",
     )
     command.add_argument(
         "--squeeze",

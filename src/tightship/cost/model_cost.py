@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tightship.cost.halves import in_precision
 from tightship.cost.schedule import GraphSchedule, schedule_of
 from tightship.cost.training import training_graph
 from tightship.errors import GraphError
@@ -36,6 +37,7 @@ class ModelCost:
         step: The schedule of a training step, if there are rows of it.
         trained: The memory of that step, operator by operator.
         beside_bytes: Bytes beside that step's arena: inputs and labels, weights, their gradients.
+        precision: Type that the step's values wait in, `float32` or `bfloat16`.
     """
 
     model: str
@@ -46,6 +48,7 @@ class ModelCost:
     step: Schedule | None = None
     trained: Cost | None = None
     beside_bytes: int = 0
+    precision: str = "float32"
 
     @property
     def total_bytes(self) -> int:
@@ -63,7 +66,12 @@ class ModelCost:
 
 @public_call
 def cost_of(
-    graph: Graph, model: str, *, donate_inputs: bool = False, forward_only: bool = False
+    graph: Graph,
+    model: str,
+    *,
+    donate_inputs: bool = False,
+    forward_only: bool = False,
+    precision: str = "float32",
 ) -> ModelCost:
     """Compute the memory of a graph.
 
@@ -72,6 +80,8 @@ def cost_of(
         model: Name of the model in reports.
         donate_inputs: Whether inputs may be written over; False by default.
         forward_only: Whether to leave out training; False by default.
+        precision: Type that values of a training step wait for late readers in: `float32`, the
+            default, or `bfloat16`.
 
     Raises:
         PlanError: The graph's values are bound in a way that no plan can satisfy.
@@ -85,13 +95,15 @@ def cost_of(
         trained, gradients = training_graph(graph)
     except GraphError as error:
         return ModelCost(model, made, fine, rows, str(error))
+    trained = in_precision(trained, precision, gradients)
     step = schedule_of(trained, donate_inputs=donate_inputs, held=gradients)
     whole = cost(step.schedule)
     rows = *rows, *_rows("training", step.schedule, whole.columns)
     beside = _beside_bytes(trained, gradients, step)
     return ModelCost(
-        model, made, fine, rows, step=step.schedule, trained=whole, beside_bytes=beside
-    )
+        model, made, fine, rows, step=step.schedule, trained=whole, beside_bytes=beside,
+        precision=precision,
+    )  # fmt: skip
 
 
 def _beside_bytes(graph: Graph, gradients: Iterable[str], step: GraphSchedule) -> int:
@@ -116,13 +128,14 @@ def arena_and_rest_bytes(graph: Graph, *, donate_inputs: bool = False) -> int:
     return arena + made.input_bytes + made.weight_bytes
 
 
-def training_bytes(graph: Graph, *, donate_inputs: bool = False) -> int:
+def training_bytes(graph: Graph, *, donate_inputs: bool = False, precision: str = "float32") -> int:
     """Compute `ModelCost.trained_bytes` of a graph alone.
 
     Raises:
         GraphError: As `training_graph`.
     """
     trained, gradients = training_graph(graph)
+    trained = in_precision(trained, precision, gradients)
     step = schedule_of(trained, donate_inputs=donate_inputs, held=gradients)
     arena = place_schedule(step.schedule).plan.peak_bytes
     return arena + _beside_bytes(trained, gradients, step)

@@ -80,6 +80,10 @@ def _table(cost: ModelCost) -> list[str]:
         lines.append(
             f"{'':{_INDENT}}training: with losses; gradients of weights are outside the arena"
         )
+        if cost.precision != "float32":
+            lines.append(
+                f"{'':{_INDENT}}training: values wait for late readers in {cost.precision}"
+            )
     return lines
 
 
@@ -176,6 +180,7 @@ def to_json(cost: ModelCost) -> dict[str, object]:
         "unsized": list(cost.graph.unsized),
         **rows,
         **({"training_refusal": cost.refusal} if cost.refusal else {}),
+        **({} if cost.trained is None else {"training_precision": cost.precision}),
         **_detail(cost.cost, picture_of(cost)),
         **(
             {}

@@ -1,11 +1,11 @@
 """Squeezes a training step into as few bytes as possible: its graph, order and plan."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from tightship.cost.operations import operations_of
 from tightship.cost.schedule import schedule_of
+from tightship.cost.step_nodes import is_known, planned_nodes, renamed
 from tightship.errors import InputError
 from tightship.graph import Graph, Node
 from tightship.graph.new_names import NewNames
@@ -154,8 +154,8 @@ def _rank(found: Squeezed, limit: int | None) -> tuple[bool, int, int]:
 
 def _run_in(graph: Graph, found: Squeezed) -> tuple[Graph, frozenset[str]]:
     """Return the graph with the nodes of a squeezed schedule, and outputs that clones compute."""
-    before = [node for node in graph.nodes if _is_known(graph, node)]
-    made, again = _rewritten(graph, _planned(graph), found)
+    before = [node for node in graph.nodes if is_known(graph, node)]
+    made, again = _rewritten(graph, planned_nodes(graph), found)
     values = {new: replace(graph.value(old), name=new) for new, old in again.items()}
     outputs = frozenset(new for new, old in again.items() if old in graph.outputs)
     made_graph = replace(graph, nodes=(*before, *made), values={**graph.values, **values})
@@ -175,7 +175,9 @@ def least_added(graph: Graph, budget_bytes: int) -> int:
 
 def priced(graph: Graph) -> tuple[Schedule, list[int]]:
     """Return the schedule of a graph, and the operations of running each step again."""
-    return schedule_of(graph).schedule, [operations_of(graph, node) for node in _planned(graph)]
+    return schedule_of(graph).schedule, [
+        operations_of(graph, node) for node in planned_nodes(graph)
+    ]
 
 
 def eager_bytes_of(schedule: Schedule) -> int:
@@ -250,15 +252,6 @@ def _share(squeezed: Squeezed, operations: int) -> str:
     return f"{shown} more operations"
 
 
-def _planned(graph: Graph) -> list[Node]:
-    """Return the nodes that are steps of the schedule."""
-    return [node for node in graph.nodes if not _is_known(graph, node)]
-
-
-def _is_known(graph: Graph, node: Node) -> bool:
-    return bool(graph.known) and all(name in graph.known for name in node.writes)
-
-
 def _budget_bytes(budget: str, eager_bytes: int) -> int:
     if not budget.endswith("%"):
         return parse_bytes(budget)
@@ -279,16 +272,14 @@ def _rewritten(
 ) -> tuple[list[Node], dict[str, str]]:
     """Return nodes in the order of a squeezed schedule, and the originals of clones' outputs."""
     names = _names(graph, found)
-    planned = frozenset(names)
+    given = schedule_of(graph).schedule.steps
     made: list[Node] = []
     again: dict[str, str] = {}
     for step, index in zip(found.plan.schedule.steps, found.origin, strict=True):
         node = nodes[index]
-        read = [name for name in node.reads if name in planned]
-        reads = dict(zip(read, [names[value] for value in step.reads], strict=True))
-        writes = dict(zip(node.writes, [names[value] for value in step.writes], strict=True))
-        made.append(_renamed(node, reads, writes))
-        again |= {new: old for old, new in writes.items() if old != new}
+        made.append(renamed(node, step, given[index], names))
+        pairs = zip(node.writes, made[-1].writes, strict=True)
+        again |= {new: old for old, new in pairs if old != new}
     return made, again
 
 
@@ -297,12 +288,3 @@ def _names(graph: Graph, found: Squeezed) -> list[str]:
     names = [value.name for value in found.plan.schedule.values]
     new = NewNames(graph)
     return [*names[: found.given_values], *map(new.new, names[found.given_values :])]
-
-
-def _renamed(node: Node, reads: Mapping[str, str], writes: Mapping[str, str]) -> Node:
-    return replace(
-        node,
-        name=next((writes[name] for name in node.writes if writes[name] != name), node.name),
-        inputs=tuple([reads.get(name, name) for name in node.inputs]),
-        outputs=tuple([writes.get(name, name) for name in node.outputs]),
-    )
