@@ -180,9 +180,3 @@ def test_another_precision_is_refused_with_those_that_exist(precision):
     message = "`precision` is .*; it must be `float32` or `bfloat16`."
     with pytest.raises(InputError, match=message):
         train(made.model, made.loss, Sgd(0.1), precision=precision)
-
-
-def test_a_plan_for_inference_has_no_precision():
-    made = NETS["mlp"]()
-    with pytest.raises(InputError, match="training step"):
-        plan(made.model, precision="bfloat16")
