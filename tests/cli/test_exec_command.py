@@ -112,6 +112,7 @@ def test_the_program_cannot_raise_its_limit() -> None:
     assert run("--max-memory", "256MiB", *python(code)).stdout == f"({256 * MIB}, {256 * MIB})\n"
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")  # of JAX, if another test had it
 def test_a_lower_limit_from_outside_stays() -> None:
     code = "import resource; print(resource.getrlimit(resource.RLIMIT_DATA)[1])"
     outside = 2048 * MIB
