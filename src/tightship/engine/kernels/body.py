@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from tightship.engine.interruption import check_interruption
+from tightship.engine.kernels.failure import KERNEL_ERRORS, failure
 from tightship.engine.kernels.reference import MakeRun, ReferenceRun
-from tightship.engine.kernels.select import numpy_kernel
+from tightship.engine.kernels.select import RUN, bare_kernel
+from tightship.errors import TightshipError
 from tightship.graph import DType, Graph, Node, Value
 
 
@@ -17,6 +19,7 @@ from tightship.graph import DType, Graph, Node, Value
 class _Step:
     """Node with names of its operands, `""` where left out, and values that are last used here."""
 
+    node: Node
     run: ReferenceRun
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -38,6 +41,7 @@ class Body:
         kept = set(graph.outputs)
         self._steps = tuple(
             _Step(
+                node,
                 _ready(graph, node, make_run),
                 node.operands,
                 node.outputs,
@@ -65,30 +69,46 @@ class Body:
         """
         check_interruption()
         values = {**surroundings, **dict(zip(self.graph.inputs, inputs, strict=True))}
-        for step in self._steps:
-            results = step.run([values[name] if name else None for name in step.reads])
-            values.update(zip(step.writes, results, strict=True))
-            for name in step.frees:
-                del values[name]
+        with np.errstate(all="ignore"):
+            for step in self._steps:
+                try:
+                    results = step.run([values[name] if name else None for name in step.reads])
+                except TightshipError:
+                    raise
+                except KERNEL_ERRORS as error:
+                    raise failure(step.node, RUN, error) from error
+                values.update(zip(step.writes, results, strict=True))
+                for name in step.frees:
+                    del values[name]
         return [values[name] for name in self.graph.outputs]
 
 
 def _ready(graph: Graph, node: Node, make_run: MakeRun) -> ReferenceRun:
     inputs = [graph.value(name) if name else None for name in node.inputs]
     outputs = [graph.value(name) if name else None for name in node.outputs]
-    kernel = numpy_kernel(node, inputs, outputs, ChainMap(dict(graph.constants), dict(graph.known)))
+    kernel = bare_kernel(node, inputs, outputs, ChainMap(dict(graph.constants), dict(graph.known)))
     if kernel is None:
         return make_run(node, _types(outputs))
     run, scratch_bytes = kernel.run, kernel.scratch_bytes
+    wanted, rooms = [_type(value) for value in inputs], [_type(value) for value in outputs]
     fallback: list[ReferenceRun] = []
 
     def typed(operands: Sequence[Any]) -> list[Any]:
-        if not all(map(_fits, operands, inputs)):
-            if not fallback:
-                fallback.append(make_run(node, _types(outputs)))
-            return fallback[0](operands)
-        results = [None if value is None else _room(value) for value in outputs]
-        dense = [None if a is None else np.ascontiguousarray(a).reshape(a.shape) for a in operands]
+        dense = []
+        for operand, type_ in zip(operands, wanted, strict=True):
+            if operand is None or type_ is None:
+                fits = operand is type_
+            else:
+                fits = operand.shape == type_[0] and operand.dtype == type_[1]
+            if not fits:
+                if not fallback:
+                    fallback.append(make_run(node, _types(outputs)))
+                return fallback[0](operands)
+            if operand is None or operand.flags.c_contiguous:
+                dense.append(operand)
+            else:
+                dense.append(np.ascontiguousarray(operand))
+        results = [None if type_ is None else np.empty(*type_) for type_ in rooms]
         run(dense, results, np.empty(scratch_bytes, np.uint8) if scratch_bytes else None)
         return results
 
@@ -99,13 +119,9 @@ def _types(values: Sequence[Value | None]) -> list[DType | None]:
     return [None if value is None else value.dtype for value in values]
 
 
-def _room(value: Value) -> np.ndarray[Any, Any]:
+def _type(value: Value | None) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """Return shape and dtype of the arrays of a value."""
+    if value is None:
+        return None
     assert value.dtype is not None
-    return np.empty(value.static_shape, value.dtype.numpy)
-
-
-def _fits(operand: Any, value: Value | None) -> bool:  # noqa: ANN401
-    if value is None or operand is None:
-        return value is None and operand is None
-    assert value.dtype is not None
-    return bool(operand.shape == value.static_shape and operand.dtype == value.dtype.numpy)
+    return value.static_shape, value.dtype.numpy

@@ -11,6 +11,9 @@ from tightship.engine.kernels.kernel_context import Builder, KernelContext, NotC
 from tightship.graph import Constant, Node, Value
 from tightship.graph.operators import body
 
+RUN = "be run on these operands"
+"""End of the error of a node whose kernel raises one."""
+
 
 def numpy_kernel(
     node: Node,
@@ -19,6 +22,26 @@ def numpy_kernel(
     constants: Mapping[str, Constant],
 ) -> Kernel | None:
     """Return the NumPy kernel of a node; None if this tier does not cover it.
+
+    The kernel silences NumPy's warnings of infinities and NaN, and names the node in errors.
+
+    Args:
+        node: As for `bare_kernel`.
+        inputs: As for `bare_kernel`.
+        outputs: As for `bare_kernel`.
+        constants: As for `bare_kernel`.
+    """
+    kernel = bare_kernel(node, inputs, outputs, constants)
+    return None if kernel is None else replace(kernel, run=_guarded(node, kernel.run))
+
+
+def bare_kernel(
+    node: Node,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value | None],
+    constants: Mapping[str, Constant],
+) -> Kernel | None:
+    """Return the NumPy kernel of a node as it is; None if this tier does not cover it.
 
     The operator, its attributes, opset version or dtypes, or a parameter known only while running
     (`starts` of a Slice), can be the reason for None.
@@ -39,18 +62,15 @@ def numpy_kernel(
         kernel = builder(context)
     except NotCoveredError:
         return None
-    run = _guarded(node, kernel.run)
     compatibility = replace(context, constants=context.consulted)
-    return Kernel(f"numpy:{kernel.name}", run, kernel.scratch_bytes, kernel.in_place, compatibility)
+    return replace(kernel, name=f"numpy:{kernel.name}", context=compatibility)
 
 
 def _guarded(node: Node, run: Run) -> Run:
-    """Silence NumPy's warnings of infinities and NaN, and name the node in errors."""
-
     def quiet(
         inputs: Sequence[Array | None], outputs: Sequence[Array | None], scratch: Array | None
     ) -> None:
-        with np.errstate(all="ignore"), named(node, "be run on these operands"):
+        with np.errstate(all="ignore"), named(node, RUN):
             run(inputs, outputs, scratch)
 
     return quiet
