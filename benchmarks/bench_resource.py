@@ -120,10 +120,14 @@ def libraries(folders: Iterable[Path]) -> dict[str, Path]:
     return found
 
 
+def sources() -> list[Path]:
+    """List the sources of the program of loops."""
+    rooms = (NATIVE / "src" / room for room in ("os", "resource"))
+    return [HERE / "resource_loops.cpp", *(each for room in rooms for each in room.rglob("*.cpp"))]
+
+
 def compiled(folder: Path) -> Path:
     """The program of loops."""
-    sources = [HERE / "resource_loops.cpp", *(NATIVE / "src" / "os").glob("*.cpp")]
-    sources += sorted((NATIVE / "src" / "resource").rglob("*.cpp"))
 
     def compile_one(source: Path) -> Path:
         made = folder / f"{source.stem}.o"
@@ -133,7 +137,7 @@ def compiled(folder: Path) -> Path:
         return made
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compile_one, sources))
+        objects = list(pool.map(compile_one, sources()))
     program = folder / "resource_loops"
     subprocess.run(["g++", *objects, "-o", program, "-ldl", "-lpthread"], check=True)
     return program

@@ -261,15 +261,21 @@ def hinted(trace: Trace, times: int = 4) -> dict[str, float]:
     }
 
 
+def sources() -> list[Path]:
+    """List the sources of the program of loops."""
+    below = NATIVE / "src" / "resource"
+    rooms = (NATIVE / "src" / "os", below / "virtual")
+    alone = [below / f"{name}.cpp" for name in ("fork_guard", "memory_resource", "pages")]
+    found = [each for room in rooms for each in room.glob("*.cpp")]
+    return [HERE / "virtual_loops.cpp", *found, *alone]
+
+
 def compiled(folder: Path) -> Path:
     """The program of loops."""
-    below = NATIVE / "src" / "resource"
-    sources = [HERE / "virtual_loops.cpp", *(NATIVE / "src" / "os").glob("*.cpp")]
-    sources += [*(below / "virtual").glob("*.cpp")]
-    sources += [below / f"{name}.cpp" for name in ("fork_guard", "memory_resource", "pages")]
     program = folder / "virtual_loops"
     subprocess.run(
-        ["g++", *FLAGS, f"-I{NATIVE / 'include'}", *sources, "-o", program, "-lpthread"], check=True
+        ["g++", *FLAGS, f"-I{NATIVE / 'include'}", *sources(), "-o", program, "-lpthread"],
+        check=True,
     )
     return program
 

@@ -12,10 +12,12 @@ from benchmarks import (
     bench_decode,
     bench_large,
     bench_planner,
+    bench_resource,
     bench_reuse,
     bench_share,
     bench_text,
     bench_training,
+    bench_virtual,
     record,
     training_steps,
     turn,
@@ -218,3 +220,11 @@ def test_products_by_blocks_are_those_of_the_peer(monkeypatch, capsys):
     rows = run(monkeypatch, capsys, bench_block_product)["rows"]
     assert len(rows) == 2 * len(bench_block_product.QUICK)
     assert all(row["difference"] < 1e-5 for row in rows)
+
+
+@pytest.mark.parametrize("benchmark", [bench_resource, bench_virtual])
+def test_sources_of_native_loops_are_where_they_are_looked_for(benchmark):
+    """A folder of the core that moves leaves a program that cannot be linked."""
+    found = benchmark.sources()
+    assert all(each.is_file() for each in found)
+    assert {"map.cpp", "stealing_resource.cpp", "pages.cpp"} <= {each.name for each in found}
