@@ -38,7 +38,7 @@ PREPARED = {
     "engine.stored": "bounds container dimensions fields compatibility reconstruct model "
     "read_program shapes",
     "engine.weights": "allocation weight_store",
-    "graph": "layout mapped_file optimizer texts",
+    "graph": "layout mapped_file texts",
     "loading": "entry preparing restoring",
     "model": "feeds loaded row_blocks session_opener",
     "planner": "plan problem schedule schedule_plan verify",

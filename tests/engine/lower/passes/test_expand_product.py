@@ -54,6 +54,23 @@ def test_operands_of_any_ranks(constant, left, right):
     assert_fast(net.case())
 
 
+@pytest.mark.parametrize("flag", ["transA", "transB"])
+def test_what_is_transposed_twice_is_read_as_it_is(flag):
+    """A copy of a table would be as large as the table."""
+    net = Net(3)
+    table = net("Transpose", net.normal("t", 3, 3), perm=(1, 0))
+    other = net.normal("x", 3, 3)
+    operands = (table, other) if flag == "transA" else (other, table)
+    net.output(net("Gemm", *operands, **{flag: 1}))
+    case = net.case()
+    assert_fast(case, {PRODUCT})
+    found = expand_product(read_bytes(case.model)).nodes
+    assert [node.operator for node in found] == ["Transpose", "Transpose", "MatMul"]
+    assert not any(
+        operator == "Reorder" for operator, *_ in implementations(read_bytes(case.model))
+    )
+
+
 def test_a_product_of_whole_numbers_is_left_alone():
     net = Net(5)
     net.output(net("MatMul", net.input("x", np.array([1, 2])), net.constant(np.array([3, 4]))))

@@ -8,6 +8,8 @@ MatMul of a vector, or of stacks of different ranks
     MatMul of operands of one rank
 """
 
+from collections.abc import Container
+
 from tightship.engine.lower.passes.rewrite import GraphWriter
 from tightship.graph import DType, Graph, Node
 
@@ -15,12 +17,13 @@ from tightship.graph import DType, Graph, Node
 def expand_product(graph: Graph) -> Graph:
     """Replace every Gemm and MatMul of one of the forms above."""
     writer = GraphWriter(graph)
+    turned = {node.outputs[0] for node in graph.nodes if node.operator == "Transpose"}
     for node in graph.nodes:
         if node.operator not in ("Gemm", "MatMul") or node.domain or not _is_float(graph, node):
             writer.nodes.append(node)
         elif node.operator == "MatMul":
             _give_one_rank(writer, node)
-        elif not _is_plain(graph, node) and not _is_of_transposed(graph, node):
+        elif not _is_plain(graph, node) and not _is_of_transposed(graph, node, turned):
             _decompose(writer, node)
         else:
             writer.nodes.append(node)
@@ -54,10 +57,13 @@ def _is_plain(graph: Graph, node: Node) -> bool:
     )
 
 
-def _is_of_transposed(graph: Graph, node: Node) -> bool:
-    """Whether a Gemm reads a computed matrix transposed, and adds nothing."""
+def _is_of_transposed(graph: Graph, node: Node, turned: Container[str]) -> bool:
+    """Whether a Gemm reads a computed matrix transposed, and adds nothing.
+
+    The transpose of one in `turned`, the results of transposes, is the matrix that these read.
+    """
     return len(node.inputs) == 2 and any(
-        node.attributes.get(flag, 0) and name not in graph.constants
+        node.attributes.get(flag, 0) and name not in graph.constants and name not in turned
         for name, flag in zip(node.inputs, ("transA", "transB"), strict=True)
     )
 
