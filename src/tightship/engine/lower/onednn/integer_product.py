@@ -9,6 +9,7 @@ from tightship.engine.lower.onednn.choose import fast
 from tightship.engine.lower.onednn.quantized import WEIGHTS, ZERO_POINTS
 from tightship.engine.lower.passes.dequantized import NARROW, flipped, scalar
 from tightship.engine.lower.steps.builder import DST, SRC, Builder
+from tightship.engine.lower.steps.layouts import sums_saturate
 from tightship.engine.program.program import Operand
 from tightship.graph import DType, Node, element_count
 
@@ -18,6 +19,7 @@ MIDDLE = 128
 
 def matmul_integer(builder: Builder, node: Node) -> None:
     """Emit a product with one zero point for each operand; a uint8 right operand becomes int8."""
+    require(not sums_saturate())  # NumPy's sums are exact
     product = _product(builder, node)
     attributes = Attributes()
     for argument, zero in product.zeros.items():

@@ -9,6 +9,7 @@ from tightship.engine.lower.onednn.quantized import Scales, integer_weights
 from tightship.engine.lower.onednn.quantized_work import QuantizedOperands, emit
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.fused_nodes import take_bias
+from tightship.engine.lower.steps.layouts import sums_saturate
 from tightship.engine.program.program import Operand
 from tightship.graph import Node, element_count
 
@@ -67,6 +68,7 @@ def _emit(builder: Builder, node: Node, stored: MemoryDesc, bias: str) -> None:
     shape = builder.value(node.inputs[0]).static_shape
     if tensor is None or 0 in (*shape, columns):
         raise NotCoveredError
+    require(not sums_saturate())  # products of what the integers stand for are exact
     transposed = stored.strides == [1, depth] and depth != 1
     weights = covered(integer_weights(builder, node.inputs[1], (0,) if transposed else (1,)))
     if bias:
