@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tightship.driver.client.client import Client
+from tightship.driver.memory.isolated_worker import STAGING_BYTES
 
 COMMAND = (sys.executable, "-m", "tightship.cli", "serve")
 PATIENCE_S = 30
+STAGING_FILES = 2
+"""Descriptors that the driver has of an isolated process: a connection, and the staging memory."""
 STEADY = 30
 
 
@@ -30,12 +33,19 @@ class Driver:
         return Client(self.path)
 
     def open_files(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        """Descriptors, without those for processes that map files of clients, which it keeps."""
+        found = len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return found - STAGING_FILES * self._mapped().count(STAGING_BYTES)
 
     def mappings(self):
-        """Lines of the memory map that are files of clients."""
+        """Mappings that are files of clients."""
+        return sum(size != STAGING_BYTES for size in self._mapped())
+
+    def _mapped(self):
+        """Sizes of the mappings without a name in the file system."""
         lines = Path(f"/proc/{self.process.pid}/maps").read_text().splitlines()
-        return sum("memfd:" in line for line in lines)
+        ranges = [line.split(maxsplit=1)[0].split("-") for line in lines if "memfd:" in line]
+        return [int(stop, 16) - int(start, 16) for start, stop in ranges]
 
     def settled_state(self, client):
         """The state once what was given back before is gone: nothing changes for many calls."""
