@@ -11,12 +11,10 @@ import pytest
 
 import tightship
 from tests.frontend.gguf.decoders import IDS, decoder
-from tests.loading.kept.test_programs import folder, model_file
+from tests.loading.kept.test_programs import model_file
 from tightship.loading import reading_process
 from tightship.model.joint_steps import JointSteps
 from tightship.prepared_cache import entries
-
-__all__ = ["folder"]
 
 FIRST = """
 import json, sys

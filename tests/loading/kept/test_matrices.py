@@ -24,7 +24,7 @@ from tightship.loading.kept.matrices import (
     taken_apart,
     write_parts,
 )
-from tightship.prepared_cache import entries, identity
+from tightship.prepared_cache import entries
 from tightship.prepared_cache.lock import locked
 
 FILES = [["m.gguf", "1:2"]]
@@ -90,14 +90,6 @@ def test_a_file_that_is_not_whole_is_refused(
     damage(path)
     with pytest.raises(FormatError):
         read_parts(path, parts, FILES)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "prepared"))
-    monkeypatch.setenv("TIGHTSHIP_KEEP_PROGRAMS", "1")
-    monkeypatch.setattr(identity, "SETTLED_NS", -(10**18))
-    return tmp_path / "prepared"
 
 
 def logits(path: Path, **options: int) -> tuple[np.ndarray, int]:

@@ -34,15 +34,6 @@ print(json.dumps([logits.tolist(), text, [name for name in names if name in sys.
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of prepared models, where programs of files just written are kept as well."""
-    monkeypatch.setenv("TIGHTSHIP_CACHE_DIR", str(tmp_path / "prepared"))
-    monkeypatch.setenv("TIGHTSHIP_KEEP_PROGRAMS", "1")
-    monkeypatch.setattr(identity, "SETTLED_NS", -(10**18))
-    return tmp_path / "prepared"
-
-
 def model_file(folder: Path, type_: str = "Q4_1", **options: Any) -> Path:
     path = folder / "m.gguf"
     path.write_bytes(decoder(type_=type_, layers=2, **options).written(chat_fields()))

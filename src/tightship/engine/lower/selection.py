@@ -127,21 +127,23 @@ def select(
         go_on=go_on,
     )
     if choice is not None:
-        blocked = choice.layouts == "blocked"
-        streams = options.stream_weights and choice.stream_weights
-        chosen = replace(
-            options,
-            blocked=blocked,
-            stream_weights=streams,
-            like_outputs=choice.like_outputs,
-        )
-        return _selected(graph, threads, chosen, without)
+        return _selected(graph, threads, _as_chosen(options, choice), without)
     lowered = _selected(graph, threads, options, without)
     if use_onednn and options.choose_layouts and "blocked_layouts" not in without:
         return _cheaper(
             lowered, lambda: _selected(graph, threads, replace(options, blocked=True), without)
         )
     return lowered
+
+
+def _as_chosen(options: Options, choice: Choice) -> Options:
+    """Return the options with a previous choice of layouts."""
+    return replace(
+        options,
+        blocked=choice.layouts == "blocked",
+        stream_weights=options.stream_weights and choice.stream_weights,
+        like_outputs=choice.like_outputs,
+    )
 
 
 def _narrow(graph: Graph, without: Collection[str], *, use_onednn: bool) -> frozenset[str]:
