@@ -40,7 +40,7 @@ def test_an_error_of_one_is_not_that_of_others(setting, sizes):
     assert value(asked[2]) == [2]
     with pytest.raises(OipError):
         asked[1].result(30)
-    assert sizes == [3, 1, 1, 1]
+    assert sizes == [4, 1, 1, 1]
     assert setting.repository.counts("rows").fail_count == 1
 
 

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from time import monotonic
 
+from tightship.driver.oip.batch_sizes import BatchSizes
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.inference import Bound
 from tightship.driver.oip.joined_run import JoinedRun, Member, Ran
@@ -34,6 +35,7 @@ class BatchQueue:
             delay_us: Microseconds that a request waits for others before it asks for a permit.
         """
         self._size_max, self._delay_s = size_max, delay_us / 1e6
+        self._sizes = BatchSizes(size_max)
         self._took_ns: deque[int] = deque(maxlen=RUNS_KEPT)
         self._waiting: list[Member] = []
         self._returning, self._return_until_s = 0, 0.0  # rows of the last joined run
@@ -138,7 +140,9 @@ class BatchQueue:
             if is_alike and size + each.size <= self._size_max:
                 members.append(each)
                 size += each.size
-        joined = JoinedRun(tuple(members))
+        if len(members) > 1:
+            size = self._sizes.size_for(first.key, size)
+        joined = JoinedRun(tuple(members), size)
         for each in members:
             each.joined = joined
         self._waiting = [each for each in self._waiting if each.joined is None]

@@ -18,6 +18,9 @@ from tightship.errors import TightshipError
 from tightship.model.row_blocks import RowBlocks
 from tightship.model.session_opener import copied_inputs
 
+Key = tuple[tuple[str, tuple[int, ...]], ...]
+"""Shapes of a request's inputs by name, without the batch."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ran:
@@ -44,7 +47,8 @@ class Member:
 
     def __init__(self, bound: Bound, place: Place, asked_ns: int) -> None:
         self.bound, self.place, self.asked_ns = bound, place, asked_ns
-        self.key = tuple((name, array.shape[1:]) for name, array in sorted(bound.arrays.items()))
+        shapes = {name: array.shape[1:] for name, array in bound.arrays.items()}
+        self.key: Key = tuple(sorted(shapes.items()))
         self.size: int = next(iter(bound.arrays.values())).shape[0]
         self.joined: JoinedRun | None = None
         self.has_left = self.is_gone = False
@@ -87,10 +91,11 @@ class JoinedRun:
 
     Attributes:
         members: Requests in the order of their rows.
+        size: Rows of a run of all, of which the last may be of no request.
     """
 
-    def __init__(self, members: Sequence[Member]) -> None:
-        self.members = members
+    def __init__(self, members: Sequence[Member], size: int) -> None:
+        self.members, self.size = members, size
         self._stop = StopFlag()
         self._has_read = threading.Event()
         self._giving_up = threading.Lock()
@@ -171,11 +176,11 @@ class JoinedRun:
         known = [each for each in lefts if each is not None]
         timeout_s = max(known) if len(known) == len(lefts) else None
         with refusing(model):
-            arrays = _joined(bounds, copied_inputs(model), self._has_read.set)
+            free = self.size - sum(each.size for each in self.members)
+            arrays = _joined(bounds, free, copied_inputs(model), self._has_read.set)
             results = model.run(arrays, timeout_s=timeout_s, stop=self._stop)
-        size = sum(each.size for each in self.members)
-        if any(array.shape[:1] != (size,) for array in results.values()):
-            raise OipError(f"the outputs of a batch do not have {size} rows", Code.INTERNAL)
+        if any(array.shape[:1] != (self.size,) for array in results.values()):
+            raise OipError(f"the outputs of a batch do not have {self.size} rows", Code.INTERNAL)
         ended_ns, start = monotonic_ns(), 0
         for each in self.members:
             rows = slice(start, start + each.size)
@@ -195,12 +200,14 @@ class JoinedRun:
 
 
 def _joined(
-    bounds: Sequence[Bound], copied: Set[str], on_read: Callable[[], None]
+    bounds: Sequence[Bound], free: int, copied: Set[str], on_read: Callable[[], None]
 ) -> dict[str, Array | RowBlocks]:
     """Return the inputs of requests, one behind another.
 
     Args:
         bounds: The requests.
+        free: Further rows that belong to no request; they repeat the first, which is valid if the
+            batch is.
         copied: Inputs that a run copies, so that they are not joined before.
         on_read: Called once the tensors of the requests are not read any more.
     """
@@ -214,6 +221,7 @@ def _joined(
 
     for name in bounds[0].arrays:
         blocks = [each.arrays[name] for each in bounds]
+        blocks += [blocks[0][:1]] * free
         arrays[name] = (
             RowBlocks(blocks, partial(has_read, name)) if name in copied else np.concatenate(blocks)
         )
