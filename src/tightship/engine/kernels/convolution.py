@@ -7,6 +7,7 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_real
+from tightship.engine.kernels.product import product
 from tightship.engine.kernels.scratch import ScratchLayout
 from tightship.engine.kernels.window import Index, Window, window_of
 from tightship.graph import element_count
@@ -73,7 +74,7 @@ def conv(context: KernelContext) -> Kernel:
             for start, stop in columns.tiles():
                 tile = targets[index][:, start * width : stop * width]
                 gathered = columns.of(image, start, stop, scratch)
-                np.matmul(filters[index % groups], gathered, out=tile)
+                product(filters[index % groups], gathered, tile)
         if len(inputs) > 2 and inputs[2] is not None:
             np.add(out, inputs[2].reshape(per_filter), out=out)
 
@@ -112,7 +113,7 @@ def spread_kernel(context: KernelContext, window: Window) -> Kernel:
                 stop = min(start + chunk, filters_each)
                 part = filters[index % groups][:, start * taps : stop * taps]
                 share = flat[: (stop - start) * taps * positions]
-                np.matmul(part.T, source, out=share.reshape((-1, positions)))
+                product(part.T, source, share.reshape((-1, positions)))
                 grid = share.reshape((stop - start, *window.kernel, *window.positions))
                 _add_shares(window, grid, targets[index, start:stop])
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tightship.engine.kernels.kernel import Array, Kernel
+from tightship.engine.kernels.product import without_blas
 from tightship.engine.kernels.reference import reference_kernel
 from tightship.engine.kernels.select import numpy_kernel
 from tightship.graph import DType, Inline, Node, Value
@@ -40,7 +41,8 @@ def evaluate(
         None if array is None else np.ascontiguousarray(array).reshape(array.shape)
         for array in arrays
     ]
-    kernel.run(dense, results, scratch)
+    with without_blas():
+        kernel.run(dense, results, scratch)
     return results
 
 

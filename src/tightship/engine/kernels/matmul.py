@@ -5,6 +5,7 @@ import numpy as np
 from tightship.engine.kernels.kernel import Array, Kernel, Operands
 from tightship.engine.kernels.kernel_context import KernelContext, require
 from tightship.engine.kernels.numbers import is_integer, is_number, is_real
+from tightship.engine.kernels.product import product
 from tightship.engine.kernels.scratch import ScratchLayout
 
 
@@ -13,7 +14,7 @@ def mat_mul(context: KernelContext) -> Kernel:
     require(context.dtype(0) == context.dtype(1) == dtype and is_number(dtype))
 
     def run(inputs: Operands, outputs: Operands, _: Array | None) -> None:
-        np.matmul(inputs[0], inputs[1], out=outputs[0])
+        product(inputs[0], inputs[1], outputs[0])
 
     return Kernel("MatMul", run)
 
@@ -30,7 +31,7 @@ def gemm(context: KernelContext) -> Kernel:
 
     def run(inputs: Operands, outputs: Operands, scratch: Array | None) -> None:
         (a, b), (out,) = inputs[:2], outputs
-        np.matmul(a.T if transpose_a else a, b.T if transpose_b else b, out=out)
+        product(a.T if transpose_a else a, b.T if transpose_b else b, out)
         if alpha != 1:
             np.multiply(out, alpha, out=out)
         if adds and beta != 1:
@@ -53,7 +54,7 @@ def matmul_integer(context: KernelContext) -> Kernel:
         a, b = wide_a.of(scratch), wide_b.of(scratch)
         subtract_zero_point(inputs[0], _operand(inputs, 2), a, per_row=True)
         subtract_zero_point(inputs[1], _operand(inputs, 3), b, per_row=False)
-        np.matmul(a, b, out=outputs[0])
+        product(a, b, outputs[0])
 
     return Kernel("MatMulInteger", run, layout.size_bytes)
 
@@ -90,7 +91,7 @@ def qlinear_matmul(context: KernelContext) -> Kernel:
         left, right, exact = wide_a.of(scratch), wide_b.of(scratch), sums.of(scratch)
         subtract_zero_point(a, a_zero, left, per_row=True)
         subtract_zero_point(b, b_zero, right, per_row=False)
-        np.matmul(left, right, out=exact)
+        product(left, right, exact)
         result = real.of(scratch)
         np.copyto(result, exact, casting="unsafe")
         np.multiply(result, _per(a_scale, rows=True), out=result)
