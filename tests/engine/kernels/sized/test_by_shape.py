@@ -5,10 +5,12 @@ import pytest
 
 import tightship
 from tests.engine.kernels.sized.checks import assert_equal, numeric
+from tests.process_memory import data_bytes
 from tests.zoo.net import Net
 from tightship.engine.kernels import object_kernel
 from tightship.engine.kernels.kernel_context import NotCoveredError
-from tightship.engine.kernels.sized.by_shape import by_shape
+from tightship.engine.kernels.sized import by_shape as module
+from tightship.engine.kernels.sized.by_shape import KERNELS_MAX, by_shape
 from tightship.graph import DType, Node
 from tightship.graph.operators import rows
 
@@ -84,6 +86,76 @@ def test_layers_run_on_as_many_images_as_data_chooses(count: int) -> None:
                 assert result.flags.c_contiguous
                 assert result.flags.writeable
                 np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Shapes of the first input of every kernel that is made."""
+    shapes: list[tuple[int, ...]] = []
+    make = module.numpy_kernel
+
+    def counted(node, inputs, outputs, constants):
+        shapes.append(inputs[0].static_shape)
+        return make(node, inputs, outputs, constants)
+
+    monkeypatch.setattr(module, "numpy_kernel", counted)
+    return shapes
+
+
+def test_warm_rounds_make_no_kernel_whatever_the_order_of_shapes_and_models(
+    made: list[tuple[int, ...]],
+) -> None:
+    cases = [regions(count) for count in (1, 5, 8)]
+    with tightship.load(cases[0][0]) as one, tightship.load(cases[0][0]) as other:
+        rounds = [(model, feeds) for model in (one, other) for _, feeds in cases]
+        for model, feeds in rounds:
+            model.run(feeds)
+        count = len(made)
+        assert count > 0
+        for order in (rounds[::-1], rounds[1:] + rounds[:1], rounds):
+            for model, feeds in order:
+                model.run(feeds)
+        assert len(made) == count
+
+
+def test_kernels_are_kept_for_the_latest_shapes_only(made: list[tuple[int, ...]]) -> None:
+    run = by_shape(Node("n", "LeakyRelu", ("x",), ("y",), version=16), [DType.FLOAT32])
+    for length in [*range(1, KERNELS_MAX + 2), KERNELS_MAX + 1, 1]:
+        (found,) = run([np.full(length, -1, np.float32)])
+        assert_equal(found, np.full(length, -0.01, np.float32), str(length))
+    assert len(made) == KERNELS_MAX + 2
+    assert made[-1] == (1,)
+
+
+def test_a_process_holds_no_more_after_a_thousand_rounds_of_many_lengths() -> None:
+    lengths = 3 * KERNELS_MAX
+    rounds = np.random.default_rng(1).integers(0, lengths + 1, 1_200)
+    net = Net(opset=17)
+    chosen = net.input("chosen", np.ones(lengths, bool))
+    net.output(net("LeakyRelu", net("Compress", net.normal("x", lengths, 9), chosen, axis=0)))
+    case = net.case()
+    before = 0
+    with tightship.load(case.model) as loaded:
+        for number, count in enumerate(rounds):
+            loaded.run({**case.feeds, "chosen": np.arange(lengths) < count})
+            if number == 200:
+                before = data_bytes()
+        assert data_bytes() - before <= 1 << 20
+
+
+def test_small_operands_of_equal_shapes_have_kernels_of_their_own(
+    made: list[tuple[int, ...]],
+) -> None:
+    run = by_shape(Node("n", "Expand", ("x", "shape"), ("y",), version=13), [DType.FLOAT32])
+    x, shape = np.ones((1, 80), np.float32), np.array([2, 80])
+    (first,) = run([x, shape])
+    shape[0] = 3  # memory that a kernel of the past must not look at
+    (second,) = run([x, shape])
+    shape[0] = 2
+    (third,) = run([2 * x, shape])
+    assert [first.shape, second.shape, third.shape] == [(2, 80), (3, 80), (2, 80)]
+    np.testing.assert_array_equal(third, np.full((2, 80), 2, np.float32))
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("length", [1, 3])
