@@ -116,7 +116,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "planner.recompute": (
         "_core errors planner.alias_group planner.parallel planner.problem planner.schedule"
-        " planner.rematerialized"
+        " planner.rematerialized planner.replayed"
     ),
     "planner.recompute_bound": ("_core planner.parallel planner.recompute planner.schedule"),
     "planner.checkpoints": "_core errors planner",

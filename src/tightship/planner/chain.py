@@ -16,7 +16,8 @@ from tightship.planner.parallel.dependencies import dependencies
 from tightship.planner.problem import Int64Array
 from tightship.planner.recompute import ALL, NEVER
 from tightship.planner.replayed import bound_outputs
-from tightship.planner.schedule import BINDING, AliasKind, Schedule, Step
+from tightship.planner.run_bytes import roots_of, sizes_of
+from tightship.planner.schedule import AliasKind, Schedule, Step
 
 ATOMS_MAX = 144
 """Most atoms of a chain; the time to choose checkpoints grows with the third power."""
@@ -48,7 +49,7 @@ class Chain:
             turn: Index of the last step of the first part.
         """
         self._schedule, self._operations, self._turn = schedule, operations, turn
-        self._root = _roots(schedule)
+        self._root = roots_of(schedule)
         self._sizes = _sizes(schedule, self._root)
         self._lives = self._first_lives()
         self._late = self._read_late()
@@ -304,27 +305,11 @@ def _pairs(cuts: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(cuts[place : place + 2]) for place in range(0, len(cuts), 2)]
 
 
-def _roots(schedule: Schedule) -> list[int]:
-    """Return for each value the one in whose bytes it always lies."""
-    root = list(range(len(schedule.values)))
-    for step in schedule.steps:
-        for alias in step.aliases:
-            if alias.kind in BINDING:
-                root[alias.output] = root[alias.input]
-    return root
-
-
 def _sizes(schedule: Schedule, root: Sequence[int]) -> list[int]:
     """Return the bytes of each root in the arena; a part of a concatenation takes none."""
-    sizes = [0] * len(root)
-    outside = {root[index] for index, value in enumerate(schedule.values) if value.external}
-    outside |= {
-        root[alias.input]
-        for step in schedule.steps
-        for alias in step.aliases
-        if alias.kind is AliasKind.PART
-    }
-    for index, value in enumerate(schedule.values):
-        if root[index] not in outside:
-            sizes[root[index]] = max(sizes[root[index]], value.size_bytes)
+    sizes = sizes_of(schedule, root)
+    for step in schedule.steps:
+        for alias in step.aliases:
+            if alias.kind is AliasKind.PART:
+                sizes[root[alias.input]] = 0
     return sizes

@@ -13,6 +13,7 @@ from tightship.planner.alias_group import alias_groups_of
 from tightship.planner.parallel.dependencies import edge_columns
 from tightship.planner.problem import Int64Array
 from tightship.planner.rematerialized import rematerialized
+from tightship.planner.replayed import replayed
 from tightship.planner.schedule import BINDING, AliasKind, Schedule
 
 Float64Array = NDArray[np.float64]
@@ -120,6 +121,16 @@ class Recomputation:
             added = sum(self.operations[step] for step in origin) - sum(self.operations)
             self._made[again] = Recomputed(schedule, origin, added)
         return self._made[again]
+
+    def replayed(self, runs: Sequence[int]) -> Recomputed | None:
+        """Return the schedule of runs of steps; None if one would read overwritten bytes."""
+        try:
+            schedule, origin = replayed(self.schedule, runs, self.turn)
+            alias_groups_of(schedule)
+        except PlanError:
+            return None
+        added = sum(self.operations[step] for step in origin) - sum(self.operations)
+        return Recomputed(schedule, origin, added)
 
     def _written(self, again: frozenset[int]) -> tuple[Schedule, tuple[int, ...]]:
         """Insert clones; return the original schedule if one would read overwritten bytes."""

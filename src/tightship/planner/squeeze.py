@@ -1,13 +1,14 @@
 """Finds the smallest plan of a schedule by order, recomputation, in-place aliases and offsets."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import merge
 
 from tightship.planner.checkpoints import SLOTS, Checkpoints
+from tightship.planner.evicted import Evicted
 from tightship.planner.recompute import NEVER, Recomputation, Recomputed, ties_early
-from tightship.planner.recompute_bound import least_operations
+from tightship.planner.recompute_bound import least_bytes, least_operations
 from tightship.planner.reorder import least_order, reorder
 from tightship.planner.schedule import Schedule
 from tightship.planner.schedule_plan import SchedulePlan
@@ -24,6 +25,12 @@ to find than they could save."""
 
 BASES_MAX = 6
 """Most choices of a front for which checkpoints are tried."""
+
+SMALLER = 4
+"""Budgets that eviction is tried with for the smallest plan."""
+
+TIGHTER = (1.0, 0.98, 0.95)
+"""Shares of a budget for live bytes, tried where the plan's offsets need the rest."""
 
 GUESSES = 8
 """Most numbers of slots whose live bytes are found for one budget."""
@@ -125,24 +132,31 @@ class Squeezing:
 
     def _cheapest(self, budget_bytes: int, most: float) -> Squeezed | None:
         """Return the plan within a budget that adds fewest operations; None if none was found."""
-        found = None
         choices = [_paired(front, front.within(budget_bytes, most)) for front in self._fronts]
-        for front, made in merge(*choices, key=lambda pair: pair[1].operations):
-            other = self._plan(front, made)
-            if other.plan.plan.peak_bytes <= budget_bytes:
-                found, most = other, min(most, other.added_operations - 1)
-                break
-        is_near = found is not None and self._is_near_bound(found, budget_bytes)
-        for front, made in () if is_near else _checkpointed(self._fronts, budget_bytes, most):
-            other = self._plan(front, made)
-            if other.plan.plan.peak_bytes <= budget_bytes:
-                found, most = other, min(most, other.added_operations - 1)
-                break
+        by_price = merge(*choices, key=lambda pair: pair[1].operations)
+        found = self._first(by_price, budget_bytes)
+        if found is None or not self._is_near_bound(found, budget_bytes):
+            for way in (_checkpointed, _evicted):
+                less = most if found is None else min(most, found.added_operations - 1)
+                found = self._first(way(self._fronts, budget_bytes, less), budget_bytes) or found
+        most = most if found is None else min(most, found.added_operations - 1)
         # A plan may turn out smaller than its live bytes in the order that was found at first.
         for other in self._planned.values():
             if other.plan.plan.peak_bytes <= budget_bytes and other.added_operations <= most:
                 found, most = other, other.added_operations - 1
         return found
+
+    def _first(
+        self, choices: Iterable[tuple["_Front", Recomputed]], budget_bytes: int
+    ) -> Squeezed | None:
+        """Return the plan of the first choice within a budget, without runs that it spares."""
+        for front, made in choices:
+            found = self._plan(front, made)
+            if found.plan.plan.peak_bytes <= budget_bytes:
+                better = front.evicted.improved(made, budget_bytes)
+                other = found if better is None else self._plan(front, better)
+                return other if other.plan.plan.peak_bytes <= budget_bytes else found
+        return None
 
     def _is_near_bound(self, found: Squeezed, budget_bytes: int) -> bool:
         least = least_operations(self.schedule, self._operations, budget_bytes)
@@ -158,6 +172,11 @@ class Squeezing:
         budget = found.plan.plan.peak_bytes - 1
         for front, made in _checkpointed(self._fronts, budget, most, smallest=True):
             found = _smaller(found, self._plan(front, made))
+        low = least_bytes(self.schedule)
+        for _ in range(SMALLER):
+            budget = (low + found.plan.plan.peak_bytes) // 2
+            smaller = self._first(_evicted(self._fronts, budget, most, (1.0,)), budget)
+            found, low = (found, budget) if smaller is None else (smaller, low)
         self._least[most] = found
         return found
 
@@ -192,6 +211,7 @@ class _Front:
 
     def __init__(self, recomputation: Recomputation, order: Sequence[int]) -> None:
         self.order = order
+        self.evicted = Evicted(recomputation)
         self._recomputation = recomputation
         self._ends = recomputation.choices(PRICE_MAX)
         self._loads: dict[Recomputed, int] = {}
@@ -321,6 +341,19 @@ def _checkpointed(
     for _, which in pairs:
         which.release()
     yield from sorted(found, key=lambda each: each[1].operations)
+
+
+def _evicted(
+    fronts: Sequence[_Front],
+    budget_bytes: int,
+    most: float,
+    shares: Sequence[float] = TIGHTER,
+) -> Iterator[tuple[_Front, Recomputed]]:
+    """Yield schedules by eviction in the given order, the fewest operations first in a budget."""
+    front = fronts[0]
+    for share in shares:
+        found = [*front.evicted.within(int(budget_bytes * share), most)]
+        yield from [(front, made) for made in reversed(found)]
 
 
 def _unit_bytes(budget_bytes: int) -> int:

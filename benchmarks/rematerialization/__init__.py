@@ -1,0 +1,1 @@
+"""Other people's planners of recomputation, written from their papers, and graphs for them."""
