@@ -135,3 +135,30 @@ def head(number: int, size_bytes: int) -> bytes:
         head.append(size_bytes & 0x7F | 0x80)
         size_bytes >>= 7
     return bytes([*head, size_bytes])
+
+
+def gated_scan(steps: int | str = 6, batch: int = 4, width: int = 16) -> ModelProto:
+    """A gated unit as a Scan over `steps`, with products by captured constants."""
+    state, whole = f"float[{batch}, {width}]", f"float[{steps}, {batch}, {width}]"
+    return parse(
+        f"""gated ({state} h, {whole} x) => ({state} last, {whole} all) {{
+            one = Constant <value: tensor = float {{1}}> ()
+            last, all = Scan <
+                num_scan_inputs = 1,
+                body = iteration ({state} s, {state} a) => ({state} t, {state} y) {{
+                    az = MatMul (a, w)
+                    sz = MatMul (s, u)
+                    zz = Add (az, sz)
+                    z = Sigmoid (zz)
+                    n = Tanh (az)
+                    iz = Sub (one, z)
+                    zn = Mul (iz, n)
+                    zs = Mul (z, s)
+                    t = Add (zn, zs)
+                    y = Relu (t)
+                }}
+            > (h, x)
+        }}""",
+        w=filled(width, width) / width**0.5,
+        u=filled(width, width).T / width**0.5,
+    )

@@ -1907,6 +1907,23 @@ class NativeProgram:
 
     def add_kernel(self, kernel: NativeKernel, operands: Sequence[tuple[int, int]]) -> None: ...
 
+    def add_body(self) -> NativeProgram:
+        """Add a program for the next control step, and return it."""
+
+    def add_control(self, bound: Sequence[Sequence[tuple[int, int]]], states: Sequence[tuple[int, int, int, int, int, int]], parts: tuple[Sequence[tuple[int, int, int, int, int, int, int, int]], Sequence[tuple[int, int, int, int, int, int, int, int]]], kept: Sequence[tuple[int, int, int]], numbers: tuple[int, int, int, int, int, int, int, bool], operands: Sequence[tuple[int, int]]) -> None:
+        """
+        Add a step that runs the bodies added last, as `ControlWork` describes it; the last
+        operand is its scratch.
+
+        Args:
+            bound: Pairs of slot and operand, for each body.
+            states: Rows of `CarriedState`.
+            parts: Rows of `Slices` that are read, and that are written.
+            kept: Rows of `KeptValue`.
+            numbers: Fields of `Iterations` from `most` on.
+            operands: Space and offset of each operand.
+        """
+
     def compile(self, threads: int) -> None: ...
 
     def defer(self, threads: int) -> None:

@@ -203,8 +203,12 @@ def test_a_loop_whose_count_is_an_input_is_refused_by_what_depends_on_it():
 
 
 @pytest.mark.parametrize("text", [SCAN, CHOICE])
-def test_what_bodies_allocate_is_reckoned(text, monkeypatch):
-    """A kernel may copy an operand, and not all results of an iteration live at once."""
+@pytest.mark.parametrize("without", [(), ("native",)])
+def test_what_bodies_allocate_is_reckoned(text, without, monkeypatch):
+    """Native bodies allocate nothing.
+
+    A NumPy kernel may copy an operand, and not all results of an iteration live at once.
+    """
     monkeypatch.setattr(written_out, "NODES_MAX", 0)
     wide = text.replace("[8,3,6]", "[512,3,256]").replace("[8,6]", "[512,256]")
     other = {"start": (512, 256)} if text is SCAN else {"b": (256,)}
@@ -213,12 +217,19 @@ def test_what_bodies_allocate_is_reckoned(text, monkeypatch):
     if text is CHOICE:
         feeds["k"] = np.array(True)
     model = net(wide, "", feeds, w=(256, 256), **other).model
-    with train(model, "cross_entropy", Sgd(0.1)) as trainer:
+    with train(model, "cross_entropy", Sgd(0.1), without=without) as trainer:
         trainer.step(feeds)
         tracemalloc.start()
         trainer.step(feeds)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert 0.5 < most / trainer.memory.bodies_bytes < 1.5
+        bodies = trainer.memory.bodies_bytes
+    if without:
+        assert 0.5 < most / bodies < 1.5
+    else:
+        assert (bodies, most < 16 << 10) == (0, True)
+
+
+def test_a_step_without_bodies_allocates_nothing_beside_its_arena():
     with train(mlp().model, "cross_entropy", Sgd(0.1)) as trainer:
         assert trainer.memory.bodies_bytes == 0

@@ -74,6 +74,52 @@ std::string run_at_once(Context &context, GraphRun &steps, int workers, const St
     return name_of(context.run_at_once(steps.run, workers, {stop, time_of(deadline_ns), poll}));
 }
 
+using States = std::vector<std::tuple<uint32_t, uint32_t, uint32_t, int64_t, int64_t, int64_t>>;
+using Parts = std::vector<
+    std::tuple<uint32_t, uint32_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>>;
+using Numbers = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
+
+uint32_t number_or_absent(int64_t given) {
+    return given < 0 ? kAbsent : static_cast<uint32_t>(given);
+}
+
+std::vector<Slices> slices(const Parts &parts) {
+    std::vector<Slices> made;
+    for (const auto &[slot, operand, rows, row_bytes, stride, first, step, dense] : parts)
+        made.push_back({slot, operand, rows, row_bytes, stride, first, step, dense});
+    return made;
+}
+
+void add_control(Program &self,
+                 const std::vector<std::vector<std::pair<uint32_t, uint32_t>>> &bound,
+                 const States &states, const std::pair<Parts, Parts> &parts,
+                 const std::vector<std::tuple<uint32_t, uint32_t, int64_t>> &kept,
+                 const Numbers &numbers, const std::vector<Address> &operands) {
+    Control control;
+    for (size_t index = 0; index < bound.size(); ++index)
+        control.bodies.push_back({self.body_count() - bound.size() + index, bound[index]});
+    for (const auto &[input, output, initial, result, spare, size_bytes] : states)
+        control.states.push_back(
+            {input, output, initial, number_or_absent(result), spare, size_bytes});
+    control.read = slices(parts.first);
+    control.written = slices(parts.second);
+    for (const auto &[source, result, size_bytes] : kept)
+        control.kept.push_back({source, result, size_bytes});
+    const auto &[most, count, condition, number, goes_on, next, offset, obeys] = numbers;
+    control.most = most < 0 ? kUncounted : most;
+    control.count = number_or_absent(count);
+    control.condition = number_or_absent(condition);
+    control.number_slot = number_or_absent(number);
+    control.goes_on_slot = number_or_absent(goes_on);
+    control.next_slot = number_or_absent(next);
+    control.numbers = offset;
+    control.obeys = obeys;
+    std::vector<Place> places;
+    for (const Address &operand : operands)
+        places.push_back(place(operand));
+    self.add_control(std::move(control), places);
+}
+
 #ifdef TIGHTSHIP_ONEDNN
 using Argument = std::tuple<int, const onednn::MemoryDesc *, Address>;
 
@@ -161,6 +207,15 @@ void program(nb::module_ &module) {
                 self.add_kernel(std::move(kernel), places);
             },
             "kernel"_a, "operands"_a)
+        .def("add_body", &Program::add_body, nb::rv_policy::reference_internal,
+             "Add a program for the next control step, and return it.")
+        .def("add_control", &add_control, "bound"_a, "states"_a, "parts"_a, "kept"_a, "numbers"_a,
+             "operands"_a,
+             "Add a step that runs the bodies added last, as `ControlWork` describes it; the last\n"
+             "operand is its scratch.\n\nArgs:\n    bound: Pairs of slot and operand, for each "
+             "body.\n    states: Rows of `CarriedState`.\n    parts: Rows of `Slices` that are "
+             "read, and that are written.\n    kept: Rows of `KeptValue`.\n    numbers: Fields of "
+             "`Iterations` from `most` on.\n    operands: Space and offset of each operand.")
         .def("compile", &Program::compile, "threads"_a, nb::call_guard<GilReleased>())
         .def("defer", &Program::defer, "threads"_a,
              "Let each run obtain its primitives, instead of `compile`.")

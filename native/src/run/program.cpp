@@ -1,7 +1,9 @@
 #include "tightship/run/program.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <thread>
 
 namespace tightship {
 
@@ -12,13 +14,32 @@ constexpr auto kPollInterval = std::chrono::milliseconds(20);
 constexpr auto kShort = std::chrono::microseconds(20);
 
 std::atomic<uint64_t> fixed_count = 0;
+const std::function<void()> kNoPoll = [] {}; ///< of threads that no signal is for
+
+/// Sets a flag at the end of its scope, also by an exception, unless told that a run goes on.
+class EndedUnless {
+  public:
+    explicit EndedUnless(StopFlag &is_ended) : is_ended_(is_ended) {}
+    ~EndedUnless() {
+        if (!goes_on_)
+            is_ended_ = true;
+    }
+    EndedUnless(const EndedUnless &) = delete;
+    EndedUnless &operator=(const EndedUnless &) = delete;
+    bool unless(bool goes_on) { return goes_on_ = goes_on; }
+
+  private:
+    StopFlag &is_ended_;
+    bool goes_on_ = false;
+};
 
 } // namespace
 
 FixedOperands::FixedOperands() : number_(++fixed_count) {}
 
 Outcome Watch::look() {
-    if (stop_.load(std::memory_order_relaxed))
+    if (stop_.load(std::memory_order_relaxed) ||
+        (is_ended_ != nullptr && is_ended_->load(std::memory_order_relaxed)))
         return Outcome::kStopped;
     const auto now = Clock::now();
     if (deadline_ && now >= *deadline_)
@@ -28,6 +49,12 @@ Outcome Watch::look() {
         polled_ = now;
     }
     return Outcome::kDone;
+}
+
+Watch Watch::for_helper(const StopFlag &is_ended) const {
+    Watch other(stop_, deadline_, kNoPoll);
+    other.is_ended_ = &is_ended;
+    return other;
 }
 
 void Program::add_kernel(std::shared_ptr<const Kernel> kernel, std::span<const Place> operands) {
@@ -40,9 +67,28 @@ void Program::add_primitive() {
     steps_.push_back({nullptr, primitive_count_++, 0});
 }
 
+Program &Program::add_body() {
+    return *bodies_.emplace_back(std::make_unique<Program>());
+}
+
+void Program::add_control(Control control, std::span<const Place> operands) {
+    steps_.push_back({nullptr, static_cast<uint32_t>(places_.size()),
+                      static_cast<uint32_t>(operands.size()),
+                      static_cast<uint32_t>(controls_.size())});
+    places_.insert(places_.end(), operands.begin(), operands.end());
+    controls_.push_back(std::move(control));
+}
+
 void Program::compile(int threads) {
     threads_ = threads;
     primitives.compile(threads);
+    for (const auto &body : bodies_)
+        body->compile(threads);
+}
+
+bool Program::calls_library() const {
+    return !primitives.empty() ||
+           std::ranges::any_of(bodies_, [](const auto &body) { return body->calls_library(); });
 }
 
 void Program::bind_weights(void *base) {
@@ -60,6 +106,17 @@ Context::Context(const Program &program, void *arena)
         externals_.add(place);
     }
     externals_.sort();
+    for (const Program::Step &step : program.steps_) {
+        if (step.control == kAbsent)
+            continue;
+        char *const scratch = addresses_[step.first + step.count - 1];
+        Bodies &bodies = bodies_.emplace_back();
+        for (const ControlBody &body : program.controls_[step.control].bodies) {
+            bodies.contexts.push_back(
+                std::make_unique<Context>(*program.bodies_[body.program], scratch));
+            bodies.bound.emplace_back(body.bound.size(), nullptr);
+        }
+    }
 }
 
 void Context::bind_external(uint32_t slot, void *data) {
@@ -79,19 +136,27 @@ void Context::bind_fixed(const FixedOperands &fixed) {
 Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {
     assert(last <= program_.steps_.size());
     std::optional<onednn::ThreadScope> scope;
-    if (!program_.primitives.empty())
+    if (program_.calls_library())
         scope.emplace(program_.threads_);
     const auto began = Watch::Clock::now();
     short_ = {};
+    if (const Outcome outcome = run_steps(first, last, watch, ends_ns); outcome != Outcome::kDone)
+        return outcome;
+    if (Watch::Clock::now() - began < kShort)
+        short_ = {first, last};
+    return Outcome::kDone;
+}
+
+Outcome Context::run_steps(size_t first, size_t last, Watch &watch, int64_t *ends_ns) {
     for (size_t index = first; index < last; ++index) {
-        if (const Outcome outcome = watch.look(); outcome != Outcome::kDone)
+        Outcome outcome = watch.look();
+        if (outcome == Outcome::kDone)
+            outcome = execute(program_.steps_[index], watch);
+        if (outcome != Outcome::kDone)
             return outcome;
-        execute(program_.steps_[index]);
         if (ends_ns != nullptr)
             *ends_ns++ = std::chrono::nanoseconds(Watch::Clock::now().time_since_epoch()).count();
     }
-    if (Watch::Clock::now() - began < kShort)
-        short_ = {first, last};
     return Outcome::kDone;
 }
 
@@ -100,32 +165,56 @@ Outcome Context::run_at_once(StepRun &steps, int workers, Watch watch) {
     struct Run {
         Context &context;
         Watch watch;
-        Outcome outcome = Outcome::kDone;
-    } run{*this, watch};
+        std::thread::id caller = std::this_thread::get_id();
+        Outcome outcome = Outcome::kDone;             ///< as the caller saw it
+        StopFlag is_ended = false;                    ///< for loops that other threads are in
+        std::atomic<Outcome> within = Outcome::kDone; ///< of a loop that did not end by itself
+    } run{.context = *this, .watch = watch};
     // Other workers may be through before this thread looks for the first time.
     if (run.outcome = run.watch.look(); run.outcome != Outcome::kDone)
         return run.outcome;
-    const auto execute = [](void *of_run, size_t step) {
-        Context &context = static_cast<Run *>(of_run)->context;
+    const auto execute = [](void *of_run, size_t index) {
+        Run &run = *static_cast<Run *>(of_run);
+        const Program &program = run.context.program_;
         std::optional<onednn::ThreadScope> scope;
-        if (!context.program_.primitives.empty())
+        if (program.calls_library())
             scope.emplace(1);
-        context.execute(context.program_.steps_[step]);
+        const Program::Step &step = program.steps_[index];
+        Outcome outcome;
+        if (std::this_thread::get_id() == run.caller) {
+            outcome = run.context.execute(step, run.watch);
+        } else {
+            Watch own = run.watch.for_helper(run.is_ended);
+            outcome = run.context.execute(step, own);
+        }
+        if (outcome != Outcome::kDone)
+            run.within = outcome;
     };
     const auto look = [](void *of_run) {
         Run &run = *static_cast<Run *>(of_run);
+        EndedUnless ended(run.is_ended);
         run.outcome = run.watch.look();
-        return run.outcome == Outcome::kDone;
+        if (run.outcome == Outcome::kDone)
+            run.outcome = run.within;
+        return ended.unless(run.outcome == Outcome::kDone);
     };
     steps.run(workers, &run, execute, look);
-    return run.outcome;
+    return run.outcome == Outcome::kDone ? run.within.load() : run.outcome;
 }
 
-void Context::execute(const Program::Step &step) {
-    if (step.kernel == nullptr)
+Outcome Context::execute(const Program::Step &step, Watch &watch) {
+    const std::span<char *const> operands(addresses_.data() + step.first, step.count);
+    if (step.kernel != nullptr) {
+        step.kernel->run(operands, program_.threads_);
+    } else if (step.control == kAbsent) {
         primitives_.execute(step.first);
-    else
-        step.kernel->run({addresses_.data() + step.first, step.count}, program_.threads_);
+    } else {
+        const Control &control = program_.controls_[step.control];
+        Bodies &bodies = bodies_[step.control];
+        return bodies.contexts.size() > 1 ? choose(control, bodies, operands, watch)
+                                          : repeat(control, bodies, operands, watch);
+    }
+    return Outcome::kDone;
 }
 
 } // namespace tightship

@@ -17,6 +17,7 @@ from tightship.engine.lower.steps.copy_step import copy_step
 from tightship.engine.plan.footprint import stored_runtime_bytes
 from tightship.engine.plan.placement import Placement, place
 from tightship.engine.program.program import (
+    ControlWork,
     KernelWork,
     Lowered,
     LoweredStep,
@@ -146,6 +147,9 @@ class _Moved:
             return PrimitiveWork(work.desc, tuple(arguments))
         if isinstance(work, NativeWork):
             return NativeWork(work.kernel, self._all(work.operands))
+        if isinstance(work, ControlWork):
+            outputs, inputs = self._all(work.outputs), self._all(work.inputs)
+            return replace(work, outputs=outputs, inputs=inputs)
         if isinstance(work, KernelWork | ReferenceWork):
             return replace(work, inputs=self._some(work.inputs), outputs=self._some(work.outputs))
         return work

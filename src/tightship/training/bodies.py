@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from tightship.engine.program.program import Lowered, ReferenceWork
 from tightship.errors import GraphError
 from tightship.graph import Graph, Node
 
@@ -48,13 +49,16 @@ def _is_on(node: Node, body: Graph, graph: Graph) -> bool:
     return mode is None or bool(mode.array().any())
 
 
-def allocated_bytes(graph: Graph) -> int:
+def allocated_bytes(graph: Graph, lowered: Lowered) -> int:
     """Bound the bytes of known size that a node with bodies allocates while it runs.
 
-    Counted are the results of the bodies' nodes while they are live, and the outputs that a loop
-    stacks, twice: once iteration by iteration, once as a whole.
+    Bodies that the native core runs allocate nothing. Counted are the results of the bodies' nodes
+    while they are live, and the outputs that a loop stacks, twice: once iteration by iteration,
+    once as a whole.
     """
-    return max((_run_bytes(graph, node) for node in graph.nodes if node.subgraphs), default=0)
+    allocating = {step.name for step in lowered.steps if isinstance(step.work, ReferenceWork)}
+    nodes = [node for node in graph.nodes if node.subgraphs and node.name in allocating]
+    return max((_run_bytes(graph, node) for node in nodes), default=0)
 
 
 def _run_bytes(graph: Graph, node: Node) -> int:

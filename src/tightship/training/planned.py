@@ -282,7 +282,7 @@ def _memory(step: StepGraph, held: StateTensors, parts: Sequence[Part]) -> Train
         runtime,
         max(each.given_bytes for each in found),
         max(each.added_share for each in found),
-        max(allocated_bytes(each.step.graph) for each in parts),
+        max(allocated_bytes(each.step.graph, each.lowered) for each in parts),
         _clipped_bytes(step),
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 import tightship
 from tests.engine.stored.files import decoder_file, dense_file
-from tests.models import conv_net
+from tests.models import conv_net, gated_scan
 
 
 def ends(path: Path, count: int, seed: int) -> dict[str, int]:
@@ -26,6 +26,12 @@ def test_wrong_values_are_refused_or_harmless(tmp_path: Path) -> None:
     assert ends(dense_file(tmp_path), 60, 0).keys() == {"ran", "refused"}
 
 
+def test_wrong_values_of_loops_are_refused_or_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "gated.tship"
+    tightship.prepare(gated_scan().SerializeToString(), path)
+    assert ends(path, 60, 0).keys() == {"ran", "refused"}
+
+
 def test_wrong_values_of_sessions_are_refused_or_harmless(tmp_path: Path) -> None:
     assert ends(decoder_file(tmp_path, (16,)), 30, 0).keys() == {"ran", "refused"}
 
@@ -35,5 +41,7 @@ def test_wrong_values_of_sessions_are_refused_or_harmless(tmp_path: Path) -> Non
 def test_many_wrong_values_are_refused_or_harmless(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "conv.tship"
     tightship.prepare(conv_net().SerializeToString(), path)
-    for each in (dense_file(tmp_path), path, decoder_file(tmp_path, (16,))):
+    loops = tmp_path / "gated.tship"
+    tightship.prepare(gated_scan().SerializeToString(), loops)
+    for each in (dense_file(tmp_path), path, loops, decoder_file(tmp_path, (16,))):
         assert ends(each, 400, seed).keys() == {"ran", "refused"}

@@ -2,12 +2,14 @@
 ///
 ///   Program   steps, and their operands as (space, offset); immutable once compiled
 ///   Context   operands bound to one arena; runs once at a time, each thread has its own
+///   Control   a step that runs other programs, its bodies, in its scratch
 #pragma once
 
 #include "tightship/external_operands.hpp"
 #include "tightship/kernel.hpp"
 #include "tightship/memory_space.hpp"
 #include "tightship/onednn/primitive_steps.hpp"
+#include "tightship/run/control.hpp"
 #include "tightship/run/step_graph.hpp"
 #include "tightship/stop_flag.hpp"
 
@@ -36,9 +38,12 @@ class Watch {
 
     /// Returns `kDone` if the run may continue.
     Outcome look();
+    /// Returns one for another thread of the run, which also stops once `is_ended` is set.
+    Watch for_helper(const StopFlag &is_ended) const;
 
   private:
     const StopFlag &stop_;
+    const StopFlag *is_ended_ = nullptr;
     std::optional<Clock::time_point> deadline_;
     const std::function<void()> &poll_;
     Clock::time_point polled_ = Clock::now();
@@ -54,6 +59,11 @@ class Program {
     void add_kernel(std::shared_ptr<const Kernel> kernel, std::span<const Place> operands);
     /// Adds a step that runs the primitive last added to `primitives`.
     void add_primitive();
+    /// Adds a program that control steps of this one run; it lives as long as this one.
+    Program &add_body();
+    /// Adds a step that runs bodies; its last operand is its scratch.
+    /// REQUIRES: the bodies are added; every operand of theirs is external or in their arena.
+    void add_control(Control control, std::span<const Place> operands);
 
     /// Generates the code of the primitives for `threads`.
     void compile(int threads);
@@ -63,6 +73,7 @@ class Program {
     void bind_weights(void *base);
 
     size_t step_count() const { return steps_.size(); }
+    size_t body_count() const { return bodies_.size(); }
     int threads() const { return threads_; }
 
     onednn::PrimitiveSteps primitives;
@@ -74,8 +85,13 @@ class Program {
         std::shared_ptr<const Kernel> kernel; ///< null for a primitive
         uint32_t first; ///< index of its first place; of a primitive, among the primitives
         uint32_t count;
+        uint32_t control = kAbsent; ///< index among the control steps
     };
+    bool calls_library() const;
+
     std::vector<Step> steps_;
+    std::vector<Control> controls_;
+    std::vector<std::unique_ptr<Program>> bodies_;
     std::vector<Place> places_; ///< operands of kernels
     uint32_t primitive_count_ = 0;
     char *weights_ = nullptr;
@@ -124,12 +140,23 @@ class Context {
 
   private:
     friend class Stepwise;
-    void execute(const Program::Step &step);
+    /// Contexts of the bodies of a control step, and what their slots were last bound to.
+    struct Bodies {
+        std::vector<std::unique_ptr<Context>> contexts;
+        std::vector<std::vector<char *>> bound;
+    };
+    Outcome run_steps(size_t first, size_t last, Watch &watch, int64_t *ends_ns);
+    Outcome execute(const Program::Step &step, Watch &watch);
+    Outcome choose(const Control &control, Bodies &bodies, std::span<char *const> operands,
+                   Watch &watch);
+    Outcome repeat(const Control &control, Bodies &bodies, std::span<char *const> operands,
+                   Watch &watch);
 
     const Program &program_;
     onednn::BoundPrimitives primitives_;
     std::vector<char *> addresses_; ///< of kernel operands, in the order of the program's places
     ExternalOperands externals_;    ///< of kernels
+    std::vector<Bodies> bodies_;    ///< of each control step
     uint64_t fixed_ = 0;            ///< number of the fixed operands that are bound; 0 for none
     std::pair<size_t, size_t> short_{}; ///< steps that last ran in little time; empty for none
 };

@@ -34,20 +34,21 @@ from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns, crowded_ns
 from tightship.engine.lower.steps.emit import emit
 from tightship.engine.lower.steps.layouts import multiplies_halves
-from tightship.engine.lower.steps.options import Choice, Options
+from tightship.engine.lower.steps.options import BodyMaker, Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
 from tightship.engine.lower.steps.python_steps import emit_numpy, emit_objects
 from tightship.engine.lower.steps.views import is_view, same_bytes
-from tightship.engine.program.program import (
-    Lowered,
-    PackedWeight,
-)
-from tightship.graph import Constant, DType, Graph, Node, Value
+from tightship.engine.program.program import Body, Lowered, PackedWeight
+from tightship.engine.program.schedule import schedule_of
+from tightship.graph import Constant, DType, Graph, Node, Value, element_count
 from tightship.graph.equal_runs import LayerRun
-from tightship.graph.operators import body
+from tightship.graph.operators import Category, body, row_of
+from tightship.planner import place_schedule
 
 GAINS_MATTER = 0.01
 """Least share of a program's time that justifies trying another layout."""
+BRIEF_ELEMENTS = 1024
+"""Most elements of a step in a body that is not the library's, whose call takes 0.4 us (Zen 4)."""
 ONEDNN_LENGTH_MAX = 2**31 - 1
 """Longest axis for oneDNN: 3.2 keeps lengths in 32 bits, and may divide by a remainder."""
 OF_INTEGERS = frozenset({"ConvInteger", "MatMulInteger", "MaxPool"})
@@ -125,6 +126,7 @@ def select(
         packed=packed,
         repeats=repeats,
         go_on=go_on,
+        bodies=_body_maker(threads, without) if use_native else None,
     )
     if choice is not None:
         return _selected(graph, threads, _as_chosen(options, choice), without)
@@ -134,6 +136,24 @@ def select(
             lowered, lambda: _selected(graph, threads, replace(options, blocked=True), without)
         )
     return lowered
+
+
+def _body_maker(threads: int, without: Collection[str]) -> BodyMaker:
+    """Return functions that make programs of bodies as the graph's own is made."""
+
+    def lower_body(graph: Graph, options: Options) -> Lowered:
+        body = rewritten(graph, without, options.go_on)
+        narrow = _narrow(body, without, use_onednn=options.use_onednn)
+        own = replace(
+            options, narrow=narrow, repeats=(), like_outputs=frozenset(), scratch_room={},
+            in_body=True,
+        )  # fmt: skip
+        return _selected(body, threads, own, without)
+
+    def place_body(lowered: Lowered, bound: tuple[tuple[int, int], ...]) -> Body:
+        return Body(lowered, place_schedule(schedule_of(lowered)), bound)
+
+    return BodyMaker(lower_body, place_body)
 
 
 def _as_chosen(options: Options, choice: Choice) -> Options:
@@ -218,7 +238,7 @@ def _emit(builder: Builder, node: Node) -> None:
         for part in (replace(node, fused=node.fused[:-1]), node.fused[-1]):
             _emit(builder, part)
         return
-    if builder.options.use_onednn and _onednn(builder, node):
+    if builder.options.use_onednn and (_brief(builder, node) or _onednn(builder, node)):
         return
     if builder.options.use_native and not node.fused and _native(builder, node):
         return
@@ -227,6 +247,18 @@ def _emit(builder: Builder, node: Node) -> None:
             _emit(builder, part)
     elif not emit_numpy(builder, node):
         emit_objects(builder, node)
+
+
+def _brief(builder: Builder, node: Node) -> bool:
+    """Emit a native kernel for so few elements of a body that the library's call takes longer."""
+    if not builder.options.in_body or node.fused or node.domain:
+        return False
+    values = [builder.value(name) for name in node.writes]
+    return (
+        row_of(node).category is Category.ELEMENTWISE
+        and all(v.is_static and element_count(v.static_shape) <= BRIEF_ELEMENTS for v in values)
+        and _native(builder, node)
+    )
 
 
 def _by_own_products(builder: Builder, node: Node) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tightship.engine.library import seals_code
 from tightship.engine.program.program import (
+    ControlWork,
     Lowered,
     NativeWork,
     PackedWeight,
@@ -110,7 +111,7 @@ def counted(others: int, known: int) -> int:
 
 def runtime_bytes(lowered: Lowered, node_count: int) -> int:
     """Estimate the runtime bytes of a lowered model of `node_count` nodes before it is loaded."""
-    work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
+    work = [step.work for step in lowered.all_steps() if isinstance(step.work, PrimitiveWork)]
     program = node_count * NODE_BYTES + steps_bytes(lowered)
     code = _code_bytes(work)
     if any(isinstance(step.work, ReferenceWork) for step in lowered.steps):
@@ -126,8 +127,8 @@ def stored_runtime_bytes(lowered: Lowered) -> int:
 
     Its steps count in full, so that a process that prepares the file first fits as well.
     """
-    work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
-    program = len(lowered.steps) * STEP_BYTES
+    work = [step.work for step in lowered.all_steps() if isinstance(step.work, PrimitiveWork)]
+    program = _step_count(lowered) * STEP_BYTES
     reserved = HEAP_BYTES + program + _reserved_bytes(work) + _blas_bytes(lowered)
     return max(stored_resident_bytes(lowered), reserved + _thread_bytes(lowered))
 
@@ -137,14 +138,14 @@ def stored_resident_bytes(lowered: Lowered) -> int:
 
     Bookings count resident memory; a limit on data counts reservations as well.
     """
-    work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
-    resident = STORED_BYTES + len(lowered.steps) * STEP_BYTES + _code_bytes(work)
+    work = [step.work for step in lowered.all_steps() if isinstance(step.work, PrimitiveWork)]
+    resident = STORED_BYTES + _step_count(lowered) * STEP_BYTES + _code_bytes(work)
     resident += ONEDNN_BYTES + _compiling_bytes(lowered) if work else 0
     return resident + _thread_bytes(lowered)
 
 
 def _thread_bytes(lowered: Lowered) -> int:
-    has_others = any(isinstance(step.work, PrimitiveWork) for step in lowered.steps)
+    has_others = any(isinstance(step.work, PrimitiveWork) for step in lowered.all_steps())
     stack = STACK_BYTES if has_others and not seals_code() else 0
     return (max(lowered.threads, lowered.workers) - 1) * (THREAD_BYTES + stack)
 
@@ -167,7 +168,7 @@ def program_bytes(lowered: Lowered, *, is_stored: bool = False) -> int:
 
     The steps of stored programs count in full, as by `stored_runtime_bytes`.
     """
-    steps = len(lowered.steps) * STEP_BYTES if is_stored else steps_bytes(lowered)
+    steps = _step_count(lowered) * STEP_BYTES if is_stored else steps_bytes(lowered)
     return steps + sum(code_bytes(lowered).values())
 
 
@@ -196,8 +197,12 @@ def steps_bytes(lowered: Lowered) -> int:
 
 
 def _bytes_of_steps(lowered: Lowered, each: int, native: int) -> int:
-    natives = sum(isinstance(step.work, NativeWork) for step in lowered.steps)
-    return natives * native + (len(lowered.steps) - natives) * each
+    natives = sum(isinstance(step.work, NativeWork) for step in lowered.all_steps())
+    return natives * native + (_step_count(lowered) - natives) * each
+
+
+def _step_count(lowered: Lowered) -> int:
+    return sum(1 for _ in lowered.all_steps())
 
 
 def code_bytes(lowered: Lowered) -> dict[int, int]:
@@ -205,7 +210,7 @@ def code_bytes(lowered: Lowered) -> dict[int, int]:
 
     Programs with equal primitives share the code.
     """
-    work = [step.work for step in lowered.steps if isinstance(step.work, PrimitiveWork)]
+    work = [step.work for step in lowered.all_steps() if isinstance(step.work, PrimitiveWork)]
     held = seals_code() if work else True
     return {
         hash(each.desc.signature):
@@ -232,12 +237,15 @@ def _reordering_bytes(lowered: Lowered) -> int:
     Those that pack the weights of primitives are in the averages of `KERNELS`. A weight takes a
     kernel for whole pieces of it and one for the rest.
     """
-    if not any(isinstance(step.work, PrimitiveWork) for step in lowered.steps) or seals_code():
+    if (
+        not any(isinstance(step.work, PrimitiveWork) for step in lowered.all_steps())
+        or seals_code()
+    ):
         return 0
     packed = {
         tuple(operand.shape)
         for step in lowered.steps
-        if isinstance(step.work, NativeWork)
+        if isinstance(step.work, NativeWork | ControlWork)
         for operand in step.reads
         if operand.space is Space.WEIGHTS and operand.desc and not operand.desc.is_plain
     }
@@ -297,7 +305,7 @@ def _beyond_arena(lowered: Lowered) -> int:
 
 
 def _compiling_bytes(lowered: Lowered) -> int:
-    kinds = {step.implementation for step in lowered.steps if isinstance(step.work, PrimitiveWork)}
+    kinds = {s.implementation for s in lowered.all_steps() if isinstance(s.work, PrimitiveWork)}
     return COMPILING_BYTES + len(kinds) * IMPLEMENTATION_BYTES if kinds else 0
 
 

@@ -12,6 +12,7 @@ from tightship.engine.plan.placement import Placement, place
 from tightship.engine.plan.step_operations import step_operations
 from tightship.engine.program.part_order import with_parts_in_order
 from tightship.engine.program.program import (
+    ControlWork,
     KernelWork,
     Lowered,
     LoweredStep,
@@ -150,7 +151,7 @@ def operations_of(lowered: Lowered) -> list[int]:
 
 def _runs_once(step: LoweredStep, writers: Mapping[int, int]) -> bool:
     return (
-        isinstance(step.work, ReferenceWork)
+        isinstance(step.work, ControlWork | ReferenceWork)
         or any(o.space is not Space.ARENA or writers[o.slot] > 1 for o in step.writes)
         or any(find(operator).is_random for operator in step.operator.split("+"))
     )
@@ -192,6 +193,9 @@ def _in_slots(step: LoweredStep, name: str, moved: Mapping[int, int]) -> Lowered
             return replace(given, arguments=tuple([(a, operand(o)) for a, o in given.arguments]))
         if isinstance(given, NativeWork):
             return replace(given, operands=tuple(map(operand, given.operands)))
+        if isinstance(given, ControlWork):
+            targets, sources = (tuple(map(operand, o)) for o in (given.outputs, given.inputs))
+            return replace(given, outputs=targets, inputs=sources)
         assert isinstance(given, KernelWork | ReferenceWork)
         inputs, outputs = (tuple(map(absent, each)) for each in (given.inputs, given.outputs))
         return replace(given, inputs=inputs, outputs=outputs)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from tightship.engine.program.program import LoweredStep, Operand
+from tightship.engine.program.program import ControlWork, LoweredStep, Operand
 from tightship.graph import element_count
 
 OPERATIONS_PER_BYTE = 7
@@ -28,8 +28,16 @@ PRODUCTS = frozenset({*CONVOLUTIONS, "Gemm", "MatMul", "TransposedMatMul"})
 
 def step_operations(step: LoweredStep) -> int:
     """Estimate the operations of a step, which the bytes that it moves count towards."""
+    if isinstance(step.work, ControlWork):
+        return _of_control(step.work)
     moved = sum(operand.size_bytes for operand in (*step.reads, *step.writes))
     return OPERATIONS_PER_BYTE * moved + _products(step)
+
+
+def _of_control(work: ControlWork) -> int:
+    """Count the operations of all iterations, or of the longer branch; of one if not counted."""
+    bodies = [sum(map(step_operations, body.lowered.steps)) for body in work.bodies]
+    return max(bodies) * max(1, work.iterations.most)
 
 
 def _products(step: LoweredStep) -> int:

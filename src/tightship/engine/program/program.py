@@ -1,7 +1,7 @@
 """Lowered model: steps over operands in slots, not bound to memory yet."""
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,6 +13,7 @@ from tightship.planner.schedule import AliasKind
 if TYPE_CHECKING:
     from tightship.engine.kernels import Kernel
     from tightship.graph import Constant
+    from tightship.planner import SchedulePlan
 
 
 KernelKind = Literal["onednn", "native", "numpy", "reference"]
@@ -122,12 +123,140 @@ class ReferenceWork:
     outputs: tuple[Operand | None, ...]
 
 
+ABSENT = -1
+"""Number of an operand, slot or count that there is not."""
+
+
+class CarriedState(NamedTuple):
+    """Value that an iteration hands to the next one.
+
+    Its bytes alternate between those of the result and `spare` ones at an offset in the scratch. If
+    no operand is its result, that many aligned bytes behind the spare ones are.
+
+    Attributes:
+        input: Slot that the body reads.
+        output: Slot that the body writes.
+        initial: Operand of the first iteration.
+        result: Operand of the last one, or ABSENT.
+        spare: Offset in the scratch.
+        size_bytes: Bytes of the value.
+    """
+
+    input: int
+    output: int
+    initial: int
+    result: int
+    spare: int
+    size_bytes: int
+
+
+class Slices(NamedTuple):
+    """Parts of an operand, of which each iteration reads or writes one.
+
+    Attributes:
+        slot: Slot of the body.
+        operand: Operand that has the parts.
+        rows: Rows of a part, which lie `stride` bytes apart.
+        row_bytes: Bytes of a row.
+        stride: Bytes from a row to the next one.
+        first: Byte of the operand at which the first iteration's part begins.
+        step: Bytes from there to the next iteration's part.
+        dense: Offset in the scratch of a part without gaps, used where there are several rows.
+    """
+
+    slot: int
+    operand: int
+    rows: int
+    row_bytes: int
+    stride: int
+    first: int
+    step: int
+    dense: int
+
+
+class KeptValue(NamedTuple):
+    """Operand that a loop returns as it is: its source, its result, and their bytes."""
+
+    source: int
+    result: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """Rules by which a body runs, and what each run reads and writes; of a choice only `condition`.
+
+    Attributes:
+        states: Values that an iteration hands to the next one.
+        read: Parts of operands that an iteration reads.
+        written: Parts of operands that an iteration writes.
+        kept: Operands that are returned as they are.
+        most: Iterations at most, or ABSENT.
+        count: Operand, an int64, of the iterations at most, or ABSENT.
+        condition: Operand: whether to begin, or which body to run; ABSENT to begin always.
+        number_slot: Slot of the body for the iteration's number, or ABSENT.
+        goes_on_slot: Slot of the body for whether it goes on, which it does, or ABSENT.
+        next_slot: Slot of the body for whether there is another iteration, or ABSENT.
+        numbers: Offset in the scratch of the values of these three slots.
+        obeys: Whether the value in `next_slot` can end the loop.
+    """
+
+    states: tuple[CarriedState, ...] = ()
+    read: tuple[Slices, ...] = ()
+    written: tuple[Slices, ...] = ()
+    kept: tuple[KeptValue, ...] = ()
+    most: int = ABSENT
+    count: int = ABSENT
+    condition: int = ABSENT
+    number_slot: int = ABSENT
+    goes_on_slot: int = ABSENT
+    next_slot: int = ABSENT
+    numbers: int = 0
+    obeys: bool = False
+
+    def row(self) -> tuple[object, ...]:
+        """Return the fields in order."""
+        return (
+            self.states, self.read, self.written, self.kept, self.most, self.count, self.condition,
+            self.number_slot, self.goes_on_slot, self.next_slot, self.numbers, self.obeys,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Program of a body, placed at the beginning of its step's scratch.
+
+    `bound` lists external slots with the operands of the step that they are in every iteration.
+    """
+
+    lowered: "Lowered"
+    plan: "SchedulePlan"
+    bound: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlWork:
+    """Control flow that the native core runs: one body of a loop, or two of which it takes one.
+
+    The second body is for a true condition. Operands count from the outputs on, inputs follow them,
+    and after these comes the scratch.
+    """
+
+    bodies: tuple[Body, ...]
+    iterations: Iterations
+    outputs: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledWork:
     """Work that a native program has taken over; the library's description of it is gone."""
 
 
-Work = PrimitiveWork | NativeWork | KernelWork | ReferenceWork | CompiledWork
+NATIVE_WORK = PrimitiveWork | NativeWork | ControlWork
+"""Work of steps that run without Python."""
+
+Work = NATIVE_WORK | KernelWork | ReferenceWork | CompiledWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +299,11 @@ class Lowered:
     """Layouts of images: `library` as oneDNN prefers them, or `blocked`."""
     workers: int = 1
     """Steps that runs have at once unless they say otherwise."""
+
+    def all_steps(self) -> Iterator[LoweredStep]:
+        """Yield the steps, and after a step of control flow those of its bodies."""
+        for step in self.steps:
+            yield step
+            if isinstance(step.work, ControlWork):
+                for body in step.work.bodies:
+                    yield from body.lowered.all_steps()

@@ -8,8 +8,11 @@ from tightship.engine.library import library_threads
 from tightship.engine.plan.footprint import calls_blas
 from tightship.engine.plan.placement import Placement
 from tightship.engine.program.program import (
+    NATIVE_WORK,
     CompiledWork,
+    ControlWork,
     KernelWork,
+    Lowered,
     LoweredStep,
     NativeWork,
     Operand,
@@ -18,6 +21,7 @@ from tightship.engine.program.program import (
     Space,
 )
 from tightship.engine.weights.weight_store import PackedCopy, Progress, WeightStore
+from tightship.planner import SchedulePlan
 
 SCRATCHPAD = 80
 COMPILED = CompiledWork()
@@ -94,7 +98,7 @@ def _compiled(placement: Placement) -> Placement:
 def _taken_over(step: LoweredStep) -> LoweredStep:
     if isinstance(step.work, KernelWork):
         return step._replace(work=step.work.ready())
-    if not isinstance(step.work, PrimitiveWork | NativeWork):
+    if not isinstance(step.work, NATIVE_WORK):
         return step
     return LoweredStep(
         step.name, step.operator, step.kernel, step.implementation, step.reads, step.writes,
@@ -105,13 +109,13 @@ def _taken_over(step: LoweredStep) -> LoweredStep:
 def _segments(
     placement: Placement, weights: Sequence[PackedCopy]
 ) -> tuple[NativeProgram | None, tuple[Segment, ...]]:
-    places = _Places.of(placement, weights)
+    places = _Places.of(placement.lowered, placement.schedule_plan, weights)
     native = NativeProgram()
     segments: list[Segment] = []
     frees = _last_object_reads(placement)
     for index, step in enumerate(placement.lowered.steps):
         work = step.work
-        if isinstance(work, PrimitiveWork | NativeWork):
+        if isinstance(work, NATIVE_WORK):
             first = native.step_count
             _add_native(places, native, index, work)
             last = segments[-1] if segments else None
@@ -141,15 +145,28 @@ def _last_object_reads(placement: Placement) -> dict[int, tuple[str, ...]]:
 
 
 def _add_native(
-    places: "_Places", native: NativeProgram, index: int, work: PrimitiveWork | NativeWork
+    places: "_Places",
+    native: NativeProgram,
+    index: int,
+    work: PrimitiveWork | NativeWork | ControlWork,
 ) -> None:
     scratch = places.scratch[index]
-    if isinstance(work, NativeWork):
-        found = [places.first_element(operand) for operand in work.operands]
-        if scratch is not None:
-            found.append((0, scratch))
-        native.add_kernel(work.kernel, found)
+    if isinstance(work, PrimitiveWork):
+        _add_primitive(places, native, scratch, work)
         return
+    operands = (*work.outputs, *work.inputs) if isinstance(work, ControlWork) else work.operands
+    found = [places.first_element(operand) for operand in operands]
+    if scratch is not None:
+        found.append((0, scratch))
+    if isinstance(work, ControlWork):
+        _add_control(native, work, found)
+    else:
+        native.add_kernel(work.kernel, found)
+
+
+def _add_primitive(
+    places: "_Places", native: NativeProgram, scratch: int | None, work: PrimitiveWork
+) -> None:
     arguments = []
     for argument, operand in work.arguments:
         assert operand.desc is not None
@@ -158,6 +175,28 @@ def _add_native(
         desc = work.desc.operand(SCRATCHPAD)
         arguments.append((SCRATCHPAD, desc, (0, scratch)))
     native.add_primitive(work.desc, arguments)
+
+
+def _add_control(
+    native: NativeProgram, work: ControlWork, operands: Sequence[tuple[int, int]]
+) -> None:
+    """Add bodies, whose operands lie in the scratch of the step or are operands of it."""
+    for body in work.bodies:
+        inner = native.add_body()
+        places = _Places.of(body.lowered, body.plan, ())
+        for index, step in enumerate(body.lowered.steps):
+            assert isinstance(step.work, NATIVE_WORK), step
+            _add_native(places, inner, index, step.work)
+    run = work.iterations
+    native.add_control(
+        [body.bound for body in work.bodies],
+        run.states,
+        (run.read, run.written),
+        run.kept,
+        (run.most, run.count, run.condition, run.number_slot, run.goes_on_slot, run.next_slot,
+         run.numbers, run.obeys),
+        operands,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +212,8 @@ class _Places:
     weights: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, placement: Placement, weights: Sequence[PackedCopy]) -> "_Places":
-        plan, base, lowered = placement.schedule_plan, _base(weights), placement.lowered
+    def of(cls, lowered: Lowered, plan: SchedulePlan, weights: Sequence[PackedCopy]) -> "_Places":
+        base = _base(weights)
         return cls(
             tuple([plan.scratch_offset(index) for index in range(len(lowered.steps))]),
             tuple([

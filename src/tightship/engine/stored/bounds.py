@@ -1,9 +1,10 @@
 """Checks that a stored program touches only bytes that its plan assigns."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tightship.engine.plan.placement import Placement
 from tightship.engine.program.program import (
+    ControlWork,
     KernelWork,
     LoweredStep,
     NativeWork,
@@ -17,15 +18,19 @@ from tightship.graph import DType
 DESTINATION = 17
 
 
-def check_bounds(placement: Placement) -> None:
+def check_bounds(placement: Placement, written: Collection[int] = ()) -> None:
     """Refuse a program that would touch a byte outside its arena, weights or inputs.
 
     Weights and inputs may only be read.
 
+    Args:
+        placement: Placed program.
+        written: Slots that it may write besides its outputs, as a body does.
+
     Raises:
         MalformedError: A step would touch such a byte, or lacks an operand; names the step.
     """
-    outputs = {operand.slot for operand in placement.lowered.outputs.values()}
+    outputs = {*written, *(operand.slot for operand in placement.lowered.outputs.values())}
     for index, step in enumerate(placement.lowered.steps):
         if isinstance(step.work, KernelWork):
             _check_arrays(placement, step, step.work)
@@ -35,6 +40,10 @@ def check_bounds(placement: Placement) -> None:
                 raise MalformedError(f"step `{step.name:.60}` writes over `{operand.name:.60}`")
         if not _has_scratch(placement, index, step):
             raise MalformedError(f"step `{step.name:.60}` has too little scratch")
+        if isinstance(step.work, ControlWork):
+            from tightship.engine.stored.control_bounds import check_control  # few have such
+
+            check_control(step, step.work, placement.lowered.threads)
         for operand, low, high in _reached(step):
             before, room = _room(placement, operand)
             start = 0 if operand.space is Space.WEIGHTS else operand.offset_bytes
@@ -49,6 +58,8 @@ def _reached(step: LoweredStep) -> Iterator[tuple[Operand, int, int]]:
     if isinstance(work, PrimitiveWork):
         bound += [operand for _, operand in work.arguments]
         yield from _of_primitive(step, work)
+    elif isinstance(work, ControlWork):
+        bound += [*work.outputs, *work.inputs]
     elif isinstance(work, NativeWork):
         yield from _of_kernel(step, work)
     for operand in bound:
@@ -61,6 +72,8 @@ def _written(step: LoweredStep) -> tuple[Operand, ...]:
         return work.operands[len(work.operands) - work.kernel.written :]
     if isinstance(work, PrimitiveWork):
         return tuple([operand for number, operand in work.arguments if number == DESTINATION])
+    if isinstance(work, ControlWork):
+        return work.outputs
     if isinstance(work, KernelWork):
         return tuple([operand for operand in work.outputs if operand is not None])
     return ()

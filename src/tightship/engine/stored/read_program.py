@@ -9,7 +9,13 @@ import numpy as np
 from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.plan.placement import Placement
 from tightship.engine.program.program import (
+    ABSENT,
+    Body,
+    CarriedState,
     CompiledWork,
+    ControlWork,
+    Iterations,
+    KeptValue,
     KernelKind,
     Lowered,
     LoweredStep,
@@ -18,6 +24,7 @@ from tightship.engine.program.program import (
     PackedWeight,
     PrimitiveWork,
     Sharing,
+    Slices,
     Slot,
     Space,
     Work,
@@ -35,6 +42,8 @@ DTYPES = {dtype.value: dtype for dtype in DType if dtype is not DType.STRING}
 SPACES = {space.value: space for space in Space if space is not Space.OBJECT}
 ALIASES = {kind.value: kind for kind in AliasKind}
 AXES_MAX = 64
+FAR = 1 << 62
+"""More than any offset in bytes."""
 ARGUMENT_MAX = 1 << 24
 
 
@@ -68,6 +77,8 @@ class _Context:
     """Texts, each of which many parts have: one object is kept of equal ones."""
     shapes: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
     """Shapes, likewise."""
+    threads: int = 1
+    """Threads of each kernel."""
 
     def text(self, value: object) -> str:
         """Read a text."""
@@ -111,7 +122,7 @@ def read_program(
     )  # fmt: skip
     threads, workers = counts
     own = tuple([weights[place] for place in fields.indices(used, len(weights))])
-    context = _Context(made, (), own)
+    context = _Context(made, (), own, threads=threads)
     context = replace(context, slots=tuple([_slot(row, context) for row in fields.items(slots)]))
     read = tuple([_operand(row, context) for row in fields.items(operands)])
     context = replace(context, operands=read)
@@ -223,6 +234,11 @@ def _work(name: str, value: object, context: _Context) -> Work:
 
         inputs, outputs = [_optional(row, context) for row in fields.items(places, 2)]
         return numpy_work(name, which, inputs, outputs)
+    if kind == "control":
+        bodies, row = fields.items(which, 2)
+        made_bodies = tuple([_body(body, context) for body in fields.items(bodies)])
+        targets, sources = (_operands(each, context) for each in fields.items(places, 2))
+        return ControlWork(made_bodies, _iterations(row), targets, sources)
     if kind != "primitive":
         raise MalformedError("a step has work of no known kind")
     arguments = []
@@ -235,6 +251,42 @@ def _work(name: str, value: object, context: _Context) -> Work:
     return PrimitiveWork(
         made.primitives[fields.index(which, len(made.primitives))], tuple(arguments)
     )
+
+
+def _body(value: object, around: _Context) -> Body:
+    """Read a body of control flow."""
+    slots, operands, steps, plan, bound = fields.record(
+        value, "slots", "operands", "steps", "plan", "bound"
+    )
+    read = tuple([_slot(row, around) for row in fields.items(slots)])
+    context = replace(around, slots=read, weights=(), operands=())
+    own = tuple([_operand(row, context) for row in fields.items(operands)])
+    context = replace(context, operands=own)
+    lowered = Lowered(
+        tuple([_step(step, context) for step in fields.items(steps)]),
+        read, (), {}, {}, {}, around.threads,
+    )  # fmt: skip
+    pairs = [fields.integers(pair) for pair in fields.items(bound)]
+    if any(len(pair) != 2 for pair in pairs):
+        raise MalformedError("a body is bound to something else than pairs")
+    bindings = tuple([(slot, operand) for slot, operand in pairs])
+    return Body(lowered, _schedule_plan(lowered, plan, context), bindings)
+
+
+def _iterations(value: object) -> Iterations:
+    states, read, written, kept, *numbers, obeys = fields.items(value, 12)
+    most, count, condition, number, goes_on, following, offset = fields.integers(numbers, ABSENT)
+    return Iterations(
+        tuple([CarriedState(*_row(row, 6)) for row in fields.items(states)]),
+        tuple([Slices(*_row(row, 8)) for row in fields.items(read)]),
+        tuple([Slices(*_row(row, 8)) for row in fields.items(written)]),
+        tuple([KeptValue(*_row(row, 3)) for row in fields.items(kept)]),
+        most, count, condition, number, goes_on, following, offset, fields.flag(obeys),
+    )  # fmt: skip
+
+
+def _row(value: object, count: int) -> tuple[int, ...]:
+    return fields.integers(fields.items(value, count), -FAR, FAR)
 
 
 def _schedule_plan(lowered: Lowered, value: object, context: _Context) -> SchedulePlan:

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 from tightship.engine.plan.placement import Placement
 from tightship.engine.program.program import (
+    Body,
+    ControlWork,
     KernelWork,
+    Lowered,
     LoweredStep,
     NativeWork,
     Operand,
@@ -49,7 +52,7 @@ def program_json(
         "inputs": [[n, operands.place(o, is_plain=True)] for n, o in lowered.inputs.items()],
         "outputs": [[n, operands.place(o, is_plain=True)] for n, o in lowered.outputs.items()],
         "layouts": lowered.layouts,
-        "slots": [[slot.name, slot.size_bytes, slot.external] for slot in lowered.slots],
+        "slots": _slots(lowered),
         "operands": operands.rows,
         "steps": steps,
         "weights": weights,
@@ -58,6 +61,10 @@ def program_json(
         "runtime_bytes": amounts[1],
         "concurrency": concurrency_json(placement.concurrency),
     }
+
+
+def _slots(lowered: Lowered) -> list[object]:
+    return [[slot.name, slot.size_bytes, slot.external] for slot in lowered.slots]
 
 
 class _Operands:
@@ -121,6 +128,10 @@ def _work(
     if isinstance(work, NativeWork):
         places = [operands.place(operand, is_plain=True) for operand in work.operands]
         return ["kernel", recipes.kernel(work.kernel, step.implementation), places]
+    if isinstance(work, ControlWork):
+        bodies = [_body(body, recipes) for body in work.bodies]
+        rows = [_places(operands, work.outputs), _places(operands, work.inputs)]
+        return ["control", [bodies, list(work.iterations.row())], rows]
     if isinstance(work, KernelWork) and work.kernel.context is not None:
         for operand in (*step.reads, *step.writes):
             if not _is_dense(operand):
@@ -128,6 +139,19 @@ def _work(
         rows = [_places(operands, work.inputs), _places(operands, work.outputs)]
         return ["numpy", _made_of(step, work.kernel.context), rows]
     raise _refusal(step.name, f"({step.operator}) allocates its results when it runs")
+
+
+def _body(body: Body, recipes: RecipeWriter) -> dict[str, object]:
+    """Describe a body, whose operands are in its own table."""
+    operands = _Operands(recipes)
+    steps = [_step(step, operands, recipes) for step in body.lowered.steps]
+    return {
+        "slots": _slots(body.lowered),
+        "operands": operands.rows,
+        "steps": steps,
+        "plan": _plan(body.plan),
+        "bound": [list(pair) for pair in body.bound],
+    }
 
 
 def _places(operands: _Operands, used: Sequence[Operand | None]) -> list[int]:

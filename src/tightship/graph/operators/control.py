@@ -4,9 +4,9 @@ from tightship.graph.operators.row import HANDS_ON, NOT_REAL, UNWRITTEN, Operato
 
 ROWS = (
     Operator("If", "1 else_branch then_branch", half=HANDS_ON, objects="control.if_kernel",
-        gradient="control.if_rule"),
+        native="control.choice", gradient="control.if_rule"),
     Operator("Loop", "* body", half=HANDS_ON, objects="control.loop",
-        gradient="loop_gradient.differentiate_iterations"),
+        native="control.loop", gradient="loop_gradient.differentiate_iterations"),
     Operator("Optional", "1 type", half=HANDS_ON, objects="optional.optional_kernel",
         gradient=UNWRITTEN),
     Operator("OptionalGetElement", "1", half=HANDS_ON, objects="optional.get_element",
@@ -15,7 +15,7 @@ ROWS = (
         gradient=NOT_REAL),
     Operator("Scan", "* body directions num_scan_inputs scan_input_axes scan_input_directions "
         "scan_output_axes scan_output_directions", half=HANDS_ON, objects="control.scan",
-        gradient="loop_gradient.differentiate_iterations"),
+        native="control.scan", gradient="loop_gradient.differentiate_iterations"),
     Operator("SequenceAt", "2", half=HANDS_ON, gradient=UNWRITTEN),
     Operator("SequenceConstruct", "*", half=HANDS_ON, gradient=UNWRITTEN),
     Operator("SequenceEmpty", "0 dtype", half=HANDS_ON, gradient=UNWRITTEN),

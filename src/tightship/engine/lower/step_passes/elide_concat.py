@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import MemoryDesc
-from tightship.engine.lower.step_passes.moved import relocated_work
+from tightship.engine.lower.steps.relocated_work import relocated_work
 from tightship.engine.program.program import (
     Lowered,
     LoweredStep,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tightship.engine.lower.step_passes.moved import relocated_work
+from tightship.engine.lower.steps.relocated_work import relocated_work
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, PackedWeight, Space
 from tightship.graph import Mapped
 from tightship.graph.row_by_row import RowByRow

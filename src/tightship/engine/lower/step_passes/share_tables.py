@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tightship._core import NativeKernel
-from tightship.engine.lower.step_passes.moved import relocated_work
+from tightship.engine.lower.steps.relocated_work import relocated_work
 from tightship.engine.lower.steps.strides import byte_strides
 from tightship.engine.program.program import (
     Lowered,

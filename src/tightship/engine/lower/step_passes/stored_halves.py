@@ -10,8 +10,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from tightship._core import Attributes, NativeKernel, PrimitiveDesc
-from tightship.engine.lower.step_passes.moved import relocated_work
 from tightship.engine.lower.steps.builder import DST, SRC
+from tightship.engine.lower.steps.relocated_work import relocated_work
 from tightship.engine.program.program import (
     Lowered,
     LoweredStep,

@@ -8,7 +8,7 @@ the value's home from its first writer on.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tightship.engine.lower.step_passes.moved import relocated_work
+from tightship.engine.lower.steps.relocated_work import relocated_work
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, Space
 from tightship.planner import AliasKind
 

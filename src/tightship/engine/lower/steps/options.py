@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tightship._core import MemoryDesc
-from tightship.engine.program.program import PackedWeight
-from tightship.graph import Node
+from tightship.engine.program.program import Body, Lowered, PackedWeight
+from tightship.errors import GraphError
+from tightship.graph import Graph, Node
 from tightship.graph.equal_runs import LayerRun
 
 
@@ -22,6 +23,26 @@ class Choice:
     layouts: str
     stream_weights: bool
     like_outputs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class BodyMaker:
+    """Functions that make the program of a body of control flow.
+
+    Attributes:
+        lower: Lowers its graph, with options.
+        place: Plans the arena of its program, given its slots that are operands of its step.
+    """
+
+    lower: "Callable[[Graph, Options], Lowered]"
+    place: Callable[[Lowered, tuple[tuple[int, int], ...]], Body]
+
+    def lowered(self, graph: Graph, options: "Options") -> Lowered | None:
+        """Lower a body; return None if one of its nodes has no kernel."""
+        try:
+            return self.lower(graph, options)
+        except GraphError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +77,10 @@ class Options:
     """Repeated layers of the graph."""
     go_on: Callable[[], None] | None = None
     """Function called before each node; raises to abandon the work."""
+    in_body: bool = False
+    """Whether the graph is a body, whose steps run often, and mostly on few elements."""
+    bodies: "BodyMaker | None" = None
+    """Functions that make programs of the bodies of control flow, if they run natively."""
 
     def multiplies_narrow(self, node: Node) -> bool:
         """Whether a node is a product that may multiply by its constant in bfloat16."""

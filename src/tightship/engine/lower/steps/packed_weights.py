@@ -71,6 +71,16 @@ class PackedWeights:
         index = self._index(PackedWeight(name, stored, desc.size_bytes, source, desc))
         return Operand(name, Space.WEIGHTS, index, constant.dtype, constant.shape, desc)
 
+    def adopted(self, weight: PackedWeight) -> int:
+        """Return the index of a weight that another program packs, added unless there is one."""
+        if weight.source is not None:
+            return self._index(weight)
+        for index, held in enumerate(self.weights):
+            if held.name == weight.name and held.constant is weight.constant and not held.source:
+                return index
+        self.weights.append(weight)
+        return len(self.weights) - 1
+
     def _index(self, weight: PackedWeight) -> int:
         """Return the index of a weight with this layout, added if there is none."""
         desc, source = weight.desc, weight.source

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tightship.engine.program.program import (
+    ControlWork,
     KernelWork,
     NativeWork,
     Operand,
@@ -19,7 +20,10 @@ def relocated_work(work: Work, move: Callable[[Operand], Operand]) -> Work:
         return replace(work, arguments=tuple((number, move(o)) for number, o in work.arguments))
     if isinstance(work, NativeWork):
         return replace(work, operands=tuple(map(move, work.operands)))
+    if isinstance(work, ControlWork):
+        outputs, inputs = tuple(map(move, work.outputs)), tuple(map(move, work.inputs))
+        return replace(work, outputs=outputs, inputs=inputs)
     assert isinstance(work, KernelWork | ReferenceWork)
-    inputs = tuple(None if operand is None else move(operand) for operand in work.inputs)
-    outputs = tuple(None if operand is None else move(operand) for operand in work.outputs)
-    return replace(work, inputs=inputs, outputs=outputs)
+    sources = tuple(None if operand is None else move(operand) for operand in work.inputs)
+    targets = tuple(None if operand is None else move(operand) for operand in work.outputs)
+    return replace(work, inputs=sources, outputs=targets)
