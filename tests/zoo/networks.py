@@ -31,14 +31,14 @@ STATIC: Mapping[str, Callable[[], Case]] = {
     "encoder, decomposed, batch 2": lambda: encoder(2, 128, 4, 32, decomposed=True, batch=2),
     "decoder": lambda: decoder(2, 128, 4, 24),
     "recurrent": recurrent,
+    "branches": branches,
+    "loops": loops,
 }
 """Networks whose shapes are all known in advance."""
 
 DYNAMIC: Mapping[str, Callable[[], Case]] = {
     "detections": detections,
     "detector with suppression": lambda: ssdlite(sizes=Sizes(64, 8, 3, 5, 3, 20, 9)),
-    "branches": branches,
-    "loops": loops,
     "sequences": sequences,
     "strings": strings,
 }

@@ -9,6 +9,9 @@ namespace tightship {
 
 namespace {
 
+/// Time of an iteration during which a run need not check whether it must end.
+constexpr auto kBrief = std::chrono::milliseconds(1);
+
 template <class Value> Value read(const char *address) {
     Value value;
     std::memcpy(&value, address, sizeof value);
@@ -56,7 +59,7 @@ Outcome Context::choose(const Control &control, Bodies &bodies, std::span<char *
     const size_t taken = is_true(operands[control.condition]) ? 1 : 0;
     Context &body = *bodies.contexts[taken];
     bind(body, control.bodies[taken], operands, bodies.bound[taken]);
-    return body.run_steps(0, body.program_.step_count(), watch, nullptr);
+    return body.run_steps(0, body.program_.step_count(), watch, true);
 }
 
 Outcome Context::repeat(const Control &control, Bodies &bodies, std::span<char *const> operands,
@@ -91,10 +94,18 @@ Outcome Context::repeat(const Control &control, Bodies &bodies, std::span<char *
         return ends_in_result(iteration) ? result_of(state) : scratch + state.spare;
     };
     *goes_on = control.condition == kAbsent || is_true(operands[control.condition]);
+    for (const CarriedState &state : control.states)
+        if (state.spare < 0) {
+            copy(operands[state.result], operands[state.initial], state.size_bytes);
+            body.bind_external(state.input, operands[state.result]);
+            body.bind_external(state.output, operands[state.result]);
+        }
     int64_t done = 0;
     for (; *goes_on && done < trips; ++done) {
         std::memcpy(number, &done, sizeof done);
         for (const CarriedState &state : control.states) {
+            if (state.spare < 0)
+                continue;
             body.bind_external(state.input,
                                done == 0 ? operands[state.initial] : written_by(state, done - 1));
             body.bind_external(state.output, written_by(state, done));
@@ -110,9 +121,10 @@ Outcome Context::repeat(const Control &control, Bodies &bodies, std::span<char *
             if (slices.rows <= 1)
                 body.bind_external(slices.slot,
                                    operands[slices.operand] + slices.first + done * slices.step);
+        const auto began = watch.looked();
         Outcome outcome = watch.look(); // a body may have no steps
         if (outcome == Outcome::kDone)
-            outcome = body.run_steps(0, steps, watch, nullptr);
+            outcome = body.run_steps(0, steps, watch, done == 0 || watch.looked() - began > kBrief);
         if (outcome != Outcome::kDone)
             return outcome;
         for (const Slices &slices : control.written)
@@ -123,6 +135,8 @@ Outcome Context::repeat(const Control &control, Bodies &bodies, std::span<char *
             *goes_on = is_true(next);
     }
     for (const CarriedState &state : control.states) {
+        if (state.spare < 0)
+            continue;
         char *const last = done == 0 ? operands[state.initial] : written_by(state, done - 1);
         if (state.result != kAbsent && last != operands[state.result])
             copy(operands[state.result], last, state.size_bytes);

@@ -41,12 +41,12 @@ Outcome Watch::look() {
     if (stop_.load(std::memory_order_relaxed) ||
         (is_ended_ != nullptr && is_ended_->load(std::memory_order_relaxed)))
         return Outcome::kStopped;
-    const auto now = Clock::now();
-    if (deadline_ && now >= *deadline_)
+    looked_ = Clock::now();
+    if (deadline_ && looked_ >= *deadline_)
         return Outcome::kDeadline;
-    if (now - polled_ >= kPollInterval) {
+    if (looked_ - polled_ >= kPollInterval) {
         poll_();
-        polled_ = now;
+        polled_ = looked_;
     }
     return Outcome::kDone;
 }
@@ -140,16 +140,17 @@ Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {
         scope.emplace(program_.threads_);
     const auto began = Watch::Clock::now();
     short_ = {};
-    if (const Outcome outcome = run_steps(first, last, watch, ends_ns); outcome != Outcome::kDone)
+    if (const Outcome outcome = run_steps(first, last, watch, true, ends_ns);
+        outcome != Outcome::kDone)
         return outcome;
     if (Watch::Clock::now() - began < kShort)
         short_ = {first, last};
     return Outcome::kDone;
 }
 
-Outcome Context::run_steps(size_t first, size_t last, Watch &watch, int64_t *ends_ns) {
+Outcome Context::run_steps(size_t first, size_t last, Watch &watch, bool looks, int64_t *ends_ns) {
     for (size_t index = first; index < last; ++index) {
-        Outcome outcome = watch.look();
+        Outcome outcome = looks ? watch.look() : Outcome::kDone;
         if (outcome == Outcome::kDone)
             outcome = execute(program_.steps_[index], watch);
         if (outcome != Outcome::kDone)

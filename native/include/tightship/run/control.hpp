@@ -26,10 +26,12 @@ struct ControlBody {
 
 /// Value that an iteration hands to the next one. Its bytes alternate between those of the result
 /// and spare ones in the scratch; counted iterations end in those of the result.
+/// Without spare bytes all iterations have those of the result, to which the initial value is
+/// copied.
 struct CarriedState {
     uint32_t input, output;   ///< slots of the body
     uint32_t initial, result; ///< operands
-    int64_t spare;            ///< offset in the scratch
+    int64_t spare;            ///< offset in the scratch; negative without spare bytes
     int64_t size_bytes;
 };
 

@@ -38,6 +38,7 @@ class Watch {
 
     /// Returns `kDone` if the run may continue.
     Outcome look();
+    Clock::time_point looked() const { return looked_; } ///< time of the last look
     /// Returns one for another thread of the run, which also stops once `is_ended` is set.
     Watch for_helper(const StopFlag &is_ended) const;
 
@@ -46,7 +47,7 @@ class Watch {
     const StopFlag *is_ended_ = nullptr;
     std::optional<Clock::time_point> deadline_;
     const std::function<void()> &poll_;
-    Clock::time_point polled_ = Clock::now();
+    Clock::time_point polled_ = Clock::now(), looked_ = polled_;
 };
 
 class Program {
@@ -145,7 +146,9 @@ class Context {
         std::vector<std::unique_ptr<Context>> contexts;
         std::vector<std::vector<char *>> bound;
     };
-    Outcome run_steps(size_t first, size_t last, Watch &watch, int64_t *ends_ns);
+    /// Checks `watch` before each step, unless not `looks`.
+    Outcome run_steps(size_t first, size_t last, Watch &watch, bool looks,
+                      int64_t *ends_ns = nullptr);
     Outcome execute(const Program::Step &step, Watch &watch);
     Outcome choose(const Control &control, Bodies &bodies, std::span<char *const> operands,
                    Watch &watch);

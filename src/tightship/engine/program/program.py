@@ -131,14 +131,15 @@ class CarriedState(NamedTuple):
     """Value that an iteration hands to the next one.
 
     Its bytes alternate between those of the result and `spare` ones at an offset in the scratch. If
-    no operand is its result, that many aligned bytes behind the spare ones are.
+    no operand is its result, that many aligned bytes behind the spare ones are. Without spare ones
+    it is updated in place, in the bytes of the result.
 
     Attributes:
         input: Slot that the body reads.
         output: Slot that the body writes.
         initial: Operand of the first iteration.
         result: Operand of the last one, or ABSENT.
-        spare: Offset in the scratch.
+        spare: Offset in the scratch, or ABSENT.
         size_bytes: Bytes of the value.
     """
 

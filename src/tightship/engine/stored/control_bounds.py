@@ -111,7 +111,10 @@ def _of_iterations(checks: _Checks, run: Iterations) -> Iterator[_Bytes]:
         if has_result:
             checks.require(checks.is_output(state.result) and checks.has(state.result, size))
         spare = size if has_result else -(-size // ALIGNMENT) * ALIGNMENT + size
-        checks.require(checks.is_scratch(state.spare, spare))
+        if state.spare == ABSENT:
+            checks.require(has_result)
+        else:
+            checks.require(checks.is_scratch(state.spare, spare))
         yield _Bytes(state.input, size, is_written=False)
         yield _Bytes(state.output, size, is_written=True)
     for value in run.kept:

@@ -13,6 +13,7 @@ from tightship.engine.program.program import (
     LoweredStep,
     Operand,
     PackedWeight,
+    PrimitiveWork,
     Slot,
     Space,
 )
@@ -131,6 +132,51 @@ def _closed(builder: Builder, body: Graph, results: Sequence[str]) -> tuple[Grap
         captures=(),
     )
     return closed, tuple(given)
+
+
+def updating(lowered: Lowered, before: int, after: int) -> Lowered | None:
+    """Let a program update a state in place: its input and its result may then be the same bytes.
+
+    It can if a single step reads the input and writes the result, as their sum with something.
+
+    Args:
+        lowered: Program of a body.
+        before: Slot of the input.
+        after: Slot of the result.
+
+    Returns:
+        The program; None if it cannot.
+    """
+    touching = [
+        index
+        for index, step in enumerate(lowered.steps)
+        if any(_is_in(each, before) for each in step.reads)
+        or any(_is_in(each, after) for each in step.writes)
+    ]
+    if len(touching) != 1:
+        return None
+    step = lowered.steps[touching[0]]
+    sources = [each for each in step.reads if _is_in(each, before)]
+    if step.operator != "Add" or len(step.reads) != 2 or len(sources) != 1 or len(step.writes) != 1:
+        return None
+    (source,), (target,) = sources, step.writes
+    others = {(each.dtype, each.shape, each.desc, each.offset_bytes) for each in (source, target)}
+    if len(others) > 1 or not _is_in(target, after):
+        return None
+    work = step.work
+    if isinstance(work, PrimitiveWork):
+        (first, left), (second, right), last = work.arguments
+        if left != source:
+            if left.desc != right.desc:
+                return None
+            work = replace(work, arguments=((first, right), (second, left), last))
+    steps = list(lowered.steps)
+    steps[touching[0]] = step._replace(work=work)
+    return replace(lowered, steps=tuple(steps))
+
+
+def _is_in(operand: Operand, slot: int) -> bool:
+    return operand.space is Space.EXTERNAL and operand.slot == slot
 
 
 def bound_body(

@@ -10,6 +10,7 @@ from tightship.engine.lower.native.body import (
     bound_body,
     lower_body,
     source_of,
+    updating,
     value_of,
 )
 from tightship.engine.lower.steps.builder import Builder
@@ -164,7 +165,7 @@ def _repeat(builder: Builder, node: Node, form: _Form) -> None:
     states = form.changing
     results = [form.next_result] if form.next_result else []
     results += [result for _, _, result, _ in states] + [part.inner for part in form.written]
-    made = lower_body(builder, node, form.body, results)
+    made, updated = _updating(lower_body(builder, node, form.body, results), form)
     written = {name: builder.output(name) for name in node.writes}
     places = {"": ABSENT, **{name: number for number, name in enumerate(written)}}
     operands = Operands(tuple(written.values()), [])
@@ -180,7 +181,7 @@ def _repeat(builder: Builder, node: Node, form: _Form) -> None:
     scratch = _Scratch(body.plan.plan.peak_bytes)
     carried = [
         _carried((made.input_slot(inner), next(slots), read(initial), places[outer]),
-                 builder.value(initial).size_bytes, scratch)
+                 builder.value(initial).size_bytes, None if inner in updated else scratch)
         for initial, inner, _, outer in states
     ]  # fmt: skip
     parts_read = [
@@ -239,8 +240,25 @@ def _emit(
     )
 
 
-def _carried(places: tuple[int, int, int, int], size_bytes: int, scratch: _Scratch) -> CarriedState:
-    """Make a state of its input, result, initial value and output."""
+def _updating(made: LoweredBody, form: _Form) -> tuple[LoweredBody, set[str]]:
+    """Have states updated in place where that is possible; return the inputs of these."""
+    updated: set[str] = set()
+    first = 1 if form.next_result else 0
+    for index, (_, inner, _, outer) in enumerate(form.changing):
+        places = made.input_slot(inner), made.result_slot(first + index)
+        lowered = updating(made.lowered, *places) if outer else None
+        if lowered is not None:
+            made = replace(made, lowered=lowered)
+            updated.add(inner)
+    return made, updated
+
+
+def _carried(
+    places: tuple[int, int, int, int], size_bytes: int, scratch: _Scratch | None
+) -> CarriedState:
+    """Make a state of its input, result, initial value and output; None updates it in place."""
+    if scratch is None:
+        return CarriedState(*places, ABSENT, size_bytes)
     spare = scratch.taken(size_bytes)
     if places[3] == ABSENT:
         scratch.taken(size_bytes)
