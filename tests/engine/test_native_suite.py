@@ -35,4 +35,5 @@ def test_the_suites_results_come_out_of_every_native_kernel(threads: int):
 
 def test_each_emitter_covers_some_model_of_the_suite():
     found = Counter((case.node.domain, case.node.operator) for case in covered())
-    assert {("", name) for name in named("native")} - set(found) == set()
+    with_bodies = {("", name) for name in ("If", "Loop", "Scan")}  # see test_control.py
+    assert {("", name) for name in named("native")} - set(found) == with_bodies

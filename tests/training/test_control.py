@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 import tightship
+from tests.processor import needs_avx512
 from tests.training.nets import floats, labels, mlp, net
 from tightship import Adam, GraphError, Sgd, train
 from tightship.training import written_out
@@ -203,9 +204,9 @@ def test_a_loop_whose_count_is_an_input_is_refused_by_what_depends_on_it():
 
 
 @pytest.mark.parametrize("text", [SCAN, CHOICE])
-@pytest.mark.parametrize("without", [(), ("native",)])
+@pytest.mark.parametrize("without", [pytest.param((), marks=needs_avx512), ("native",)])
 def test_what_bodies_allocate_is_reckoned(text, without, monkeypatch):
-    """Native bodies allocate nothing.
+    """Native bodies allocate nothing. Products of two operands are NumPy's with AVX2.
 
     A NumPy kernel may copy an operand, and not all results of an iteration live at once.
     """

@@ -131,10 +131,13 @@ def test_a_step_that_runs_a_graph_says_so():
     static = graph_of("""g (bool flag, float[2] x) => (float[2] y) {
         y = If (flag) < then_branch = a () => (float[2] p) { p = Neg (x) },
                         else_branch = b () => (float[2] q) { q = Abs (x) } > }""")
-    (step,) = lowered(static).steps
-    assert step.dynamic_reason == "runs a graph, which allocates its values"
-    assert {o.name for o in step.reads} == {"flag", "x"}
-    assert step.writes[0].space is Space.EXTERNAL
+    reasons = {"reference": "runs a graph, which allocates its values", "native": None}
+    for without in ((), ("native",)):
+        (step,) = lowered(static, without).steps
+        assert step.kernel == ("reference" if without else "native")
+        assert step.dynamic_reason == reasons[step.kernel]
+        assert {o.name for o in step.reads} == {"flag", "x"}
+        assert step.writes[0].space is Space.EXTERNAL
 
 
 @pytest.mark.parametrize("name", DYNAMIC)

@@ -10,7 +10,7 @@ from tests.models import filled
 from tests.processor import HAS_AVX512
 from tests.zoo.networks import STATIC
 from tightship import _core
-from tightship.engine.program.program import KernelWork, NativeWork, PrimitiveWork, ReferenceWork
+from tightship.engine.program.program import NATIVE_WORK, KernelWork, PrimitiveWork, ReferenceWork
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.run.executable import NativeSegment, PythonStep
 from tightship.engine.weights.allocation import allocate
@@ -50,7 +50,7 @@ WITHOUT_PRODUCTS = re.sub(r"MatMul \((\w), w\)", r"Sigmoid (\1)", MIXED)
 
 
 def is_native(work):
-    return isinstance(work, PrimitiveWork | NativeWork)
+    return isinstance(work, NATIVE_WORK)
 
 
 @pytest.mark.parametrize("name", STATIC)

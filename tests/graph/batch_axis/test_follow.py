@@ -18,9 +18,11 @@ from tightship.graph.batch_axis import FixedBatchError
 TINY = Size(2, Heads(2, 8), 30, 16)
 BY_STEPS = "recurrent"
 """Network whose first dimension is not the batch."""
+WITH_BODIES = ("branches", "loops")
+"""Networks with graphs whose samples are not followed."""
 
 
-@pytest.mark.parametrize("name", sorted(set(STATIC) - {BY_STEPS}))
+@pytest.mark.parametrize("name", sorted(set(STATIC) - {BY_STEPS, *WITH_BODIES}))
 def test_small_networks_give_each_sample_its_own_results(name: str) -> None:
     check_samples(STATIC[name]())
 
@@ -47,10 +49,10 @@ def test_networks_of_any_batch_give_each_sample_its_own_results(write: type) -> 
     check_samples(write())
 
 
-@pytest.mark.parametrize("name", DYNAMIC)
-def test_networks_whose_shapes_data_decide_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", [*DYNAMIC, *WITH_BODIES])
+def test_networks_with_bodies_or_shapes_that_data_decide_are_refused(name: str) -> None:
     with pytest.raises(FixedBatchError, match=r"Node `|Output `|No input"):
-        opened(DYNAMIC[name]().model)
+        opened({**STATIC, **DYNAMIC}[name]().model)
 
 
 def test_an_output_without_samples_is_refused() -> None:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import onnxruntime
+import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 import tightship
-from tests.models import filled, gated_scan
+from tests.models import filled, gated_scan, parse
 
 FEEDS = {"h": filled(4, 16), "x": filled(6, 4, 16)}
 
@@ -65,3 +66,49 @@ def test_a_body_without_all_kernels_leaves_no_weight_behind() -> None:
         for actual, other in zip(model.run(FEEDS).values(), wanted, strict=True):
             np.testing.assert_allclose(actual, other, rtol=1e-4, atol=1e-5)
         assert not [w.name for w in model.plan.weights if ".body." in w.name]
+
+
+@pytest.mark.parametrize("order", ["s, d", "d, s"])
+@pytest.mark.parametrize("without", [(), ("onednn",)])
+@pytest.mark.parametrize("length", [8, 5000])
+def test_a_sum_that_is_carried_is_updated_in_place(
+    order: str, without: tuple[str, ...], length: int
+) -> None:
+    proto = parse(
+        f"""sums (int64 n, float[{length}] x, float[{length}] y) => (float[{length}] sum) {{
+            sum = Loop (n, "", x) <body = b (int64 i, bool c, float[{length}] s)
+                => (bool more, float[{length}] t) {{
+                    more = Identity (c)
+                    f = Cast <to = 1> (i)
+                    d = Mul (y, f)
+                    t = Add ({order}) }}>
+        }}"""
+    )
+    x, y = filled(length), filled(length) * 2
+    with tightship.load(proto.SerializeToString(), without=without) as model:
+        assert model.plan.arena_bytes < 4 * length + 512  # of `d`; a second copy would be as large
+        for trips in (0, 1, 4, 0):
+            (actual,) = model.run({"n": np.array(trips), "x": x, "y": y}).values()
+            wanted = x + y * (trips * (trips - 1) // 2)
+            np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(x, filled(length))
+
+
+def test_a_state_that_is_read_after_its_sum_is_not_updated_in_place() -> None:
+    proto = parse(
+        """sums (int64 n, float[4] x) => (float[4] sum, float[4] other) {
+            sum, other = Loop (n, "", x, x) <body = b (int64 i, bool c, float[4] s, float[4] o)
+                => (bool more, float[4] t, float[4] p) {
+                    more = Identity (c)
+                    t = Add (s, o)
+                    p = Mul (t, s) }>
+        }"""
+    )
+    with tightship.load(proto.SerializeToString()) as model:
+        first = other = filled(4)
+        results = model.run({"n": np.array(3), "x": filled(4)})
+        for _ in range(3):
+            added = first + other
+            first, other = added, added * first
+        np.testing.assert_allclose(results["sum"], first, rtol=1e-5)
+        np.testing.assert_allclose(results["other"], other, rtol=1e-5)
