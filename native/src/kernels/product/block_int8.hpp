@@ -9,7 +9,8 @@
 /// Four lines are multiplied together where a block has 16 bytes at least: their words are
 /// transposed, so that a lane has the dot product of 16 bytes, and a fourth as many sums become
 /// floats. Activations of four lines lie in the order of the transposed words; behind them are the
-/// sums to start from and the scale of each lane.
+/// sums to start from and the scale of each lane. In lines behind the last four, a lane has that
+/// dot product too, so that sums have one order whatever unpacks the quants.
 #pragma once
 
 #include "block_rounding.hpp"
@@ -313,11 +314,27 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
         }
     }
 
+    /// Returns the integers of a line as those of four transposed ones have them: a lane has the
+    /// sum of 16 bytes, where blocks have as many.
+    Ints by_chunks(Ints dots) const {
+        if (decoder_.bytes < 16)
+            return dots;
+        dots += swapped_neighbours(dots);
+        return dots + swapped_pairs(dots);
+    }
+
+    /// Returns the lanes of a line's factors that count, likewise: one of each 16 bytes.
+    Ints kept_lanes(int64_t at) const {
+        const int line = static_cast<int>((at - by_fours_) / kLine);
+        return decoder_.bytes < 16 ? Ints{} == 0 : (lane_numbers() & 3) == line;
+    }
+
     /// Adds the products of a line, a row after the other: other sums have no room in registers.
     void add_line(int64_t at, int64_t count, Ints block_of,
                   const Vector (&factors)[Columns][Rows]) {
         constexpr int kParts = Int8Row<Bits>::kParts;
         const int64_t line = at / kLine * Int8Row<Bits>::kLineBytes;
+        const Ints kept = kept_lanes(at);
         Bytes some[Columns][kParts];
 #pragma GCC unroll 4
         for (int column = 0; column < Columns; ++column) {
@@ -338,8 +355,8 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
 #pragma GCC unroll 4
                 for (int part = 0; part < kParts; ++part)
                     dots.add(some[column][part], given[part]);
-                sums_[column][row] += floats_of(dots.sums_from(given[kParts])) *
-                                      spread(factors[column][row], block_of);
+                sums_[column][row] += floats_of(by_chunks(dots.sums_from(given[kParts]))) *
+                                      (kept ? spread(factors[column][row], block_of) : Vector{});
             }
         }
     }

@@ -143,6 +143,16 @@ inline void transpose_words(Bytes (&x)[4]) {
     x[3] = _mm512_unpackhi_epi64(high[0], high[1]);
 }
 
+inline Ints swapped_neighbours(Ints x) {
+    return reinterpret_cast<Ints>(
+        _mm512_shuffle_epi32(reinterpret_cast<__m512i>(x), _MM_PERM_CDAB));
+}
+
+inline Ints swapped_pairs(Ints x) {
+    return reinterpret_cast<Ints>(
+        _mm512_shuffle_epi32(reinterpret_cast<__m512i>(x), _MM_PERM_BADC));
+}
+
 /// Returns `x`, negated where `sign` is negative.
 inline Bytes signed_by(Bytes x, Bytes sign) {
     return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(sign), Bytes{}, x);
@@ -259,6 +269,14 @@ inline void transpose_words(Bytes (&x)[4]) {
     x[1] = _mm256_unpackhi_epi64(low[0], low[1]);
     x[2] = _mm256_unpacklo_epi64(high[0], high[1]);
     x[3] = _mm256_unpackhi_epi64(high[0], high[1]);
+}
+
+inline Ints swapped_neighbours(Ints x) {
+    return reinterpret_cast<Ints>(_mm256_shuffle_epi32(reinterpret_cast<__m256i>(x), 0xB1));
+}
+
+inline Ints swapped_pairs(Ints x) {
+    return reinterpret_cast<Ints>(_mm256_shuffle_epi32(reinterpret_cast<__m256i>(x), 0x4E));
 }
 
 inline Bytes signed_by(Bytes x, Bytes sign) {

@@ -12,7 +12,10 @@ namespace tightship::kernels {
 
 namespace {
 
-constexpr int64_t kRowsOfTiles = 12; ///< at least, for which the matrix unit pays
+constexpr int64_t kRowsOfTiles = 12;     ///< at least, for which the matrix unit pays
+constexpr int64_t kRowsOfStrips = 3;     ///< at least, for which strips of columns pay
+constexpr int64_t kRowsOfByteStrips = 8; ///< likewise, if quants have 8 bits
+constexpr int64_t kStripRow = 4096;      ///< bytes of a column at most, likewise
 
 struct Loops {
     BlockPreparation prepare; ///< null for none
@@ -28,9 +31,17 @@ bool is_together(const BlockFormat &format) {
            (format.zeros != BlockZeros::kFloats || format.zeros_block == format.scales_block);
 }
 
-Loops loops_of(BlockMode mode, BlockLevel level, int64_t rows, int64_t block) {
+/// Returns whether strips of columns multiply so many rows by blocks: whole chunks of 16 bytes
+/// without zero points, short enough for a cache to hold a strip.
+bool is_strip(int64_t rows, const BlockFormat &format) {
+    return rows >= (format.bits == 8 ? kRowsOfByteStrips : kRowsOfStrips) &&
+           format.block <= kBlockSummed && block_bytes(format) % kBlockTile == 0 &&
+           format.zeros == BlockZeros::kMiddle && format.quants_row <= kStripRow;
+}
+
+Loops loops_of(BlockMode mode, BlockLevel level, int64_t rows, const BlockFormat &format) {
     const bool is_exact = mode == BlockMode::kExact, is_many = is_exact && rows > kBlockFewRows;
-    const bool is_panel = !is_exact && rows >= kRowsOfTiles && block <= kBlockSummed;
+    const bool is_panel = !is_exact && rows >= kRowsOfTiles && format.block <= kBlockSummed;
 #ifdef __x86_64__
     if (level >= BlockLevel::kAmx && is_exact)
         return {amx::split_exact, amx::multiply_exact, kBlockSplitRows};
@@ -38,7 +49,9 @@ Loops loops_of(BlockMode mode, BlockLevel level, int64_t rows, int64_t block) {
         return {amx::round_to_int8, amx::multiply_int8};
     if (level >= BlockLevel::kVnni && !is_exact)
         return is_panel ? Loops{vnni::round_to_int8_panels, vnni::multiply_int8_panels}
-                        : Loops{vnni::round_to_int8, vnni::multiply_int8};
+               : is_strip(rows, format)
+                   ? Loops{vnni::round_to_int8_strips, vnni::multiply_int8_strips}
+                   : Loops{vnni::round_to_int8, vnni::multiply_int8};
     if (level >= BlockLevel::kAvx512)
         return is_many    ? Loops{nullptr, avx512::multiply_exact_rows}
                : is_exact ? Loops{avx512::prepare_exact, avx512::multiply_exact}
@@ -151,6 +164,8 @@ class BlockProduct : public Kernel {
         const int64_t depth = padded_depth(format_, shape_.depth);
         const int64_t scales = 2 * kBlockFloat * padded_blocks(format_, shape_.depth);
         int64_t bytes = kBlockFloat * depth; // a row of weights
+        if (mode_ == BlockMode::kInt8)       // scales of a vector of columns
+            bytes = std::max(bytes, kBlockLine * padded_blocks(format_, shape_.depth));
         if (is_split())
             bytes = std::max(kBlockPanels, 2 * kBlockTile * (2 * depth + scales));
         else if (is_tiled())
@@ -189,7 +204,7 @@ std::shared_ptr<const Kernel> block_product(const BlockProductShape &shape,
         level = std::min(level, BlockLevel::kVnni);
     level = std::min(level, most);
     auto made = std::make_shared<BlockProduct>(shape, format, has_bias, mode,
-                                               loops_of(mode, level, shape.rows, format.block));
+                                               loops_of(mode, level, shape.rows, format));
     made->reach();
     return made;
 }

@@ -94,6 +94,8 @@ void round_to_int8(const BlockTask &task, int64_t first_row, int64_t row_end);
 void multiply_int8(const BlockTask &task);
 void round_to_int8_panels(const BlockTask &task, int64_t first_row, int64_t row_end);
 void multiply_int8_panels(const BlockTask &task);
+void round_to_int8_strips(const BlockTask &task, int64_t first_row, int64_t row_end);
+void multiply_int8_strips(const BlockTask &task);
 } // namespace vnni
 namespace amx {
 void split_exact(const BlockTask &task, int64_t first_row, int64_t row_end);

@@ -90,10 +90,15 @@ def test_any_form_is_right_at_any_level(form, rows, depth, columns, has_bias, mo
 
 @pytest.mark.parametrize("most", HERE)
 @pytest.mark.parametrize("mode", ["exact", "int8"])
-@pytest.mark.parametrize("rows", [1, 2, 7, 16, 33, 300])
+@pytest.mark.parametrize("rows", [1, 2, 7, 8, 16, 33, 300])
 @pytest.mark.parametrize(
-    "form", [Form(4, 32), Form(8, 64, by_row=True), Form(4, 128, zeros="packed")], ids=str
-)
+    "form",
+    [
+        Form(4, 32), Form(4, 32, scale="float16"), Form(8, 64, by_row=True),
+        Form(4, 128, zeros="packed"),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_shapes_of_language_models_are_right(form, rows, mode, most):
     weights = matrix(form, 96, 576)
     x = np.random.default_rng(2).standard_normal((rows, 576), np.float32)
@@ -107,12 +112,13 @@ def test_shapes_of_language_models_are_right(form, rows, mode, most):
     [
         Form(4, 32, scale="float16"), Form(8, 32, scale="float16"), Form(4, 64, zeros="packed"),
         Form(8, 16, zeros="floats"), Form(2, 128), Form(8, 64, by_row=True, is_signed=True),
+        Form(4, 32, is_signed=True), Form(2, 1024),
     ],
     ids=str,
 )  # fmt: skip
 def test_a_row_has_the_same_bits_among_up_to_eight(form, mode, most):
     """Steps of several sessions at once give each what it gets alone."""
-    for columns, depth in ((71, 672), (6, 90)):
+    for columns, depth in ((71, 672), (6, 90), (64, 576), (19, 1536)):
         weights = matrix(form, columns, depth)
         x = np.random.default_rng(columns).standard_normal((8, depth), np.float32)
         bias = np.linspace(-1, 1, columns, dtype=np.float32)
