@@ -20,7 +20,9 @@ from onnx import numpy_helper
 from tests.zoo import light
 from tests.zoo.catalogue import FULL
 from tests.zoo.detection import ssdlite
+from tests.zoo.detr import detr
 from tests.zoo.net import Case
+from tests.zoo.rcnn import faster_rcnn, mask_rcnn
 from tests.zoo.transformer import decoder
 from tests.zoo.yolo import yolo
 
@@ -31,6 +33,9 @@ BUILT: dict[str, Callable[[int], Case]] = {
     **FULL,
     "gpt2_block": lambda batch: decoder(1, 768, 12, 128, batch),
     "ssdlite": ssdlite,
+    "faster_rcnn": faster_rcnn,
+    "mask_rcnn": mask_rcnn,
+    "detr": detr,
     "yolo_suppressed": partial(yolo, suppressed=True),
 }
 OCR: dict[str, tuple[str, Shape]] = {

@@ -35,6 +35,8 @@ NAMES = {
     "whisper_decoder": "Whisper decoder, one token", "lstm": "LSTM", "gru": "GRU",
     "lstm_bidirectional": "LSTM, both ways", "resnet50_int8": "ResNet-50 int8, QDQ",
     "resnet50_qlinear": "ResNet-50 int8, QLinear", "bert_int8": "BERT int8, dynamic",
+    "detr": "DETR-like, 480", "faster_rcnn": "Faster R-CNN-like, 320",
+    "mask_rcnn": "Mask R-CNN-like, 320",
     "ssdlite": "SSDlite-like, 320", "yolo_suppressed": "YOLOv8-like, 640, with NMS",
     "ocr_detection": "OCR detection", "ocr_recognition": "OCR recognition",
     "ocr_direction": "OCR direction",

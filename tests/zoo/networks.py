@@ -12,9 +12,13 @@ from tests.zoo.convolutional import (
     shuffled,
 )  # fmt: skip
 from tests.zoo.detection import Sizes, ssdlite
+from tests.zoo.detr import SMALL as DETR_SIZES
+from tests.zoo.detr import detr
 from tests.zoo.dynamic import branches, detections, loops, sequences, strings
 from tests.zoo.net import Case
 from tests.zoo.oracle import Array, expected
+from tests.zoo.rcnn import SMALL as RCNN_SIZES
+from tests.zoo.rcnn import faster_rcnn, mask_rcnn
 from tests.zoo.recurrent import recurrent
 from tests.zoo.transformer import decoder, encoder
 
@@ -33,12 +37,15 @@ STATIC: Mapping[str, Callable[[], Case]] = {
     "recurrent": recurrent,
     "branches": branches,
     "loops": loops,
+    "detector with queries": lambda: detr(sizes=DETR_SIZES),
 }
 """Networks whose shapes are all known in advance."""
 
 DYNAMIC: Mapping[str, Callable[[], Case]] = {
     "detections": detections,
     "detector with suppression": lambda: ssdlite(sizes=Sizes(64, 8, 3, 5, 3, 20, 9)),
+    "detector of two stages": lambda: faster_rcnn(sizes=RCNN_SIZES),
+    "detector with masks": lambda: mask_rcnn(sizes=RCNN_SIZES),
     "sequences": sequences,
     "strings": strings,
 }
