@@ -15,6 +15,7 @@ from tests.zoo.catalogue import FULL as FULL_MODELS
 from tests.zoo.catalogue import SMALL as SMALL_MODELS
 from tests.zoo.decoder import Quantized, decoder
 from tests.zoo.exports import export
+from tests.zoo.net import Net
 from tightship._core import HAS_ONEDNN
 from tightship.engine.library import VARIABLE, bundled
 
@@ -100,16 +101,30 @@ def test_a_model_loads_and_runs_under_a_limit_on_data(name):
     assert seen["gained"] <= planned
 
 
+def products(_):
+    """Write products that only kernels of the core compute, which oneDNN's pages are not for."""
+    net = Net(3)
+    x = net.normal("x", 48, 256)
+    for _ in range(12):
+        x = net("MatMul", x, net.weight(256, 256))
+    net.output(x)
+    return net.case()
+
+
 BUILT = {
     **{name: (SMALL_MODELS[name], 1) for name in SMALL_MODELS},
     "mobilenet_v2@8": (SMALL_MODELS["mobilenet_v2"], 8),
     **{f"{name}, full": (FULL_MODELS[name], 1) for name in FULL},
     "resnet50_folded@8, full": (FULL_MODELS["resnet50_folded"], 8),
+    "products of few rows": (products, 1),
     "decoder in blocks": (lambda _: decoder(), 1),
     "decoder in blocks, tied": (lambda _: decoder(is_tied=True), 1),
     "decoder in blocks, rounded": (lambda _: decoder(stored=Quantized(level=4), rows=40), 1),
 }
-QUICK = ["gru", "yolo", "whisper_decoder", "resnet50_int8", "decoder in blocks, tied"]
+QUICK = [
+    "products of few rows", "gru", "yolo", "whisper_decoder", "resnet50_int8",
+    "decoder in blocks, tied",
+]  # fmt: skip
 CASES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in BUILT]
 
 

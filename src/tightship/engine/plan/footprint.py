@@ -33,6 +33,8 @@ STORED_BYTES = 4 * MIB
 """Modules that read a prepared model, without the pages of its weights."""
 ONEDNN_BYTES = 6 * MIB
 """Pages of libdnnl that running touches; those touched by opening and choosing are given back."""
+NATIVE_BYTES = 2 * MIB
+"""What the core's own kernels touch in a program that has no others, beyond `FRONTEND_BYTES`."""
 COMPILING_BYTES, IMPLEMENTATION_BYTES = 3 * MIB // 2, MIB // 2
 """Further pages of libdnnl that compiling touches: once, and for each implementation."""
 REFERENCE_BYTES = 12 * MIB
@@ -116,7 +118,8 @@ def runtime_bytes(lowered: Lowered, node_count: int) -> int:
     code = _code_bytes(work)
     if any(isinstance(step.work, ReferenceWork) for step in lowered.steps):
         program += REFERENCE_BYTES
-    resident = FRONTEND_BYTES + program + code + (ONEDNN_BYTES if work else 0)
+    kernels = ONEDNN_BYTES if work else NATIVE_BYTES if lowered.steps else 0
+    resident = FRONTEND_BYTES + program + code + kernels
     generated = _reserved_bytes(work) + _reordering_bytes(lowered)
     reserved = HEAP_BYTES + program + generated + _blas_bytes(lowered)
     return max(resident, reserved) + _thread_bytes(lowered) + _beyond_arena(lowered)

@@ -46,6 +46,8 @@ def _products(step: LoweredStep) -> int:
     if operator not in PRODUCTS:
         return 0
     first, second, result = step.reads[0], step.reads[1], step.writes[0]
+    if not all(operand.shape for operand in (first, second, result)):
+        return 0  # only the run knows their shapes
     if operator in CONVOLUTIONS:
         weights, image = CONVOLUTIONS[operator](first, second, result)
         return 2 * element_count(weights.shape) * element_count(image.shape) // image.shape[1]
