@@ -16,8 +16,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     model.sessions | model.whole_caches, above model.session
     model.session_file | model.session_options, above model.session_pool | model.session_tokens |
     model.prefixes, above model.step_programs, above model.keeping, above model.step_arrays
-    model.feeds | model.step_sizes, above model.row_blocks
-    engine, above text, which a model's sessions import for texts alone
+    model.feeds | model.step_sizes, above model.row_blocks, above engine, above text
     difference, above view | trace.workload, above trace.replay
     frontend | planner | resource | gradients | sample, above graph, above prepared_cache
     late_names, for packages, above deprecated, for all who have renamed something
@@ -70,9 +69,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "planner.bound": "_core planner.constrained.bound planner.problem",
     "planner.constrained": "",
     "planner.constrained.items": "planner.constraints planner.problem",
-    "planner.constrained.bound": (
-        "_core planner.constraints planner.constrained.items planner.problem"
-    ),
+    "planner.constrained.bound": "_core planner.constraints planner.constrained planner.problem",
     "planner.constrained.bank_cost": "planner.constraints planner.constrained.items",
     "planner.constrained.orders": (
         "_core errors planner.constraints planner.constrained.items planner.placements planner.plan"
@@ -160,6 +157,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "engine.lower.onednn": (
         "_core engine.kernels graph planner.schedule engine.program"
         " engine.lower.passes engine.lower.steps engine.lower.onednn"
+    ),
+    "engine.lower.onednn.sized_convolution": (  # makes primitives while a model runs
+        "_core graph engine.interruption engine.kernels engine.library engine.lower"
     ),
     "engine.lower.step_passes": (
         "_core graph planner engine.program engine.lower.steps engine.lower.step_passes"

@@ -117,9 +117,9 @@ def _evaluating(reads: Reads, evaluate: Callable[..., Any]) -> Callable[..., Any
 
 
 def _by_reference(reads: Reads, emit: Callable[..., None]) -> Callable[..., None]:
-    def watched(builder: Any, node: Node) -> None:
+    def watched(builder: Any, node: Node, *rest: Any) -> None:
         reads.note("reference", node, set(node.attributes))
-        emit(builder, node)
+        emit(builder, node, *rest)
 
     return watched
 

@@ -8,6 +8,7 @@ from tightship.engine.kernels.failure import named
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
 from tightship.engine.lower.native.winograd import winograd
+from tightship.engine.lower.onednn.sized_convolution import sized_convolution
 from tightship.engine.lower.passes.blocks import BlockWeights
 from tightship.engine.lower.passes.dequantized import (
     Dequantized,
@@ -246,7 +247,7 @@ def _emit(builder: Builder, node: Node) -> None:
         for part in parts:
             _emit(builder, part)
     elif not emit_numpy(builder, node):
-        emit_objects(builder, node)
+        emit_objects(builder, node, sized_convolution if builder.options.use_onednn else None)
 
 
 def _brief(builder: Builder, node: Node) -> bool:

@@ -68,7 +68,7 @@ def by_shape(node: Node, types: Types) -> ReferenceRun:
     def made(operands: tuple[_Operand | None, ...]) -> tuple[list[Value | None], Kernel | None]:
         shapes = tuple([None if x is None else x.shape for x in operands])
         settings = [None if x is None else x.setting() for x in operands]
-        found = _output_shapes(rule, node, shapes, settings)
+        found = output_shapes(rule, node, shapes, settings)
         require(len(found) >= len(types))
         outputs = [
             Value(name, dtype, shape) if name else None
@@ -109,12 +109,23 @@ def _room(value: Value | None) -> Array | None:
     return np.empty(value.static_shape, value.dtype.numpy)
 
 
-def _output_shapes(
+def output_shapes(
     rule: Rule,
     node: Node,
     shapes: tuple[tuple[int, ...] | None, ...],
-    settings: Sequence[Array | None],
+    settings: Sequence[Array | None] = (),
 ) -> list[tuple[int, ...]]:
+    """Return the shapes of the outputs of a node.
+
+    Args:
+        rule: Rule of its operator.
+        node: The node.
+        shapes: Shapes of its operands, None for those left out.
+        settings: Operands that are small enough to determine the result, None for others.
+
+    Raises:
+        NotCoveredError: The shapes follow from more than these.
+    """
     integers = _each(settings, "iu", lambda x: tuple(map(int, x.reshape(-1).tolist())))
     numbers = _each(settings, "f", Inline)
     try:

@@ -1,6 +1,8 @@
 """Steps that run in Python: NumPy kernels over planned operands, and kernels on objects."""
 
-from tightship.engine.kernels import numpy_kernel, object_kernel
+from collections.abc import Callable
+
+from tightship.engine.kernels import ReferenceRun, numpy_kernel, object_kernel
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.data_bounds import unplanned_reason
 from tightship.engine.program.program import KernelWork, Operand, ReferenceWork
@@ -35,17 +37,22 @@ def emit_numpy(builder: Builder, node: Node) -> bool:
     return True
 
 
-def emit_objects(builder: Builder, node: Node) -> None:
+Improve = Callable[[Node, int, ReferenceRun], ReferenceRun]
+"""Function from a node, threads and a kernel to a faster kernel, or the same one."""
+
+
+def emit_objects(builder: Builder, node: Node, improve: Improve | None = None) -> None:
     """Emit a kernel on objects, which allocates its results; static ones are then copied."""
     sources = tuple(builder.dense(name) if name else None for name in node.operands)
     targets = tuple(_output(builder, name) if name else None for name in node.outputs)
     types = [builder.value(name).dtype if name else None for name in node.outputs]
     kernel = object_kernel(node, types, allow_reference=builder.options.use_reference)
+    run = improve(node, builder.threads, kernel.run) if improve else kernel.run
     builder.step(
         node,
         ("reference", kernel.name),
         (_present(sources), _present(targets)),
-        ReferenceWork(kernel.run, sources, targets),
+        ReferenceWork(run, sources, targets),
         dynamic_reason=unplanned_reason(builder, node),
     )
 
