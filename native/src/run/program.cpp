@@ -143,7 +143,7 @@ Outcome Context::run(size_t first, size_t last, Watch watch, int64_t *ends_ns) {
     if (const Outcome outcome = run_steps(first, last, watch, true, ends_ns);
         outcome != Outcome::kDone)
         return outcome;
-    if (Watch::Clock::now() - began < kShort)
+    if (program_.controls_.empty() && Watch::Clock::now() - began < kShort)
         short_ = {first, last};
     return Outcome::kDone;
 }

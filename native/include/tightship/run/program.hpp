@@ -130,7 +130,7 @@ class Context {
     Outcome run(size_t first, size_t last, Watch watch, int64_t *ends_ns = nullptr);
 
     /// Returns whether these steps took so little time when they last ran that a thread need not
-    /// release a lock meanwhile.
+    /// release a lock meanwhile. It must where operands decide how often a loop goes on.
     bool is_short(size_t first, size_t last) const {
         return short_ == std::pair(first, last) && first < last;
     }

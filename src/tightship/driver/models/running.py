@@ -165,7 +165,7 @@ class Runs:
         tokens = [each.token for each in _arguments(asked) if each.token]
         rooms = {token: self._buffers[token] for token in tokens}
         shapes = tuple([OutputShape(array.shape) for array in written.values()])
-        is_alike = all(program.plan.is_exact for program in found.programs)
+        is_alike = all(program.plan.is_constant_time for program in found.programs)
         return _Repeat(asked, run, shapes, rooms, is_alike)
 
     def _remember(self, key: Key, repeat: _Repeat) -> None:

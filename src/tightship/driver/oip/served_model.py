@@ -64,14 +64,14 @@ class ServedModel:
     def is_constant_time(self) -> bool:
         """Whether runs take equally long, whatever the contents of the inputs.
 
-        This holds if inputs have one shape and no step runs graphs or allocates.
+        This holds if inputs have one shape, and contents decide no step.
         """
         return not self.model.takes_other_shapes and self.has_even_runs
 
     @property
     def has_even_runs(self) -> bool:
         """Whether runs on inputs of the same shapes take equally long."""
-        return self.model.plan.is_exact
+        return self.model.plan.is_constant_time
 
 
 def input_types(model: Model) -> Types:

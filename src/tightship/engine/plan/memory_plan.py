@@ -22,6 +22,10 @@ TensorKind = Literal["activation", "scratch"]
 """Use of a planned tensor: a value of the graph, or memory that a kernel needs while it runs."""
 
 
+DECIDED = frozenset({"If", "Loop"})
+"""Operators whose operands decide what they run, and how often."""
+
+
 @brief
 @dataclass(frozen=True, slots=True)
 class PlannedTensor:
@@ -144,6 +148,11 @@ class MemoryPlan:
     def is_exact(self) -> bool:
         """Whether no step allocates outside the plan."""
         return all(step.dynamic_reason is None for step in self.steps)
+
+    @property
+    def is_constant_time(self) -> bool:
+        """Whether runs take equally long: no step allocates, or runs what its operands decide."""
+        return self.is_exact and all(step.operator not in DECIDED for step in self.steps)
 
     @property
     def peak_step(self) -> int:

@@ -257,6 +257,20 @@ def test_workers_run_loops_at_once_and_stop_in_them() -> None:
         assert_close(model.run(inputs), expected(two_loops(), inputs))
 
 
+def test_a_loop_that_was_short_can_be_stopped_when_it_is_long() -> None:
+    endless = {"n": np.array(1 << 40), "x": floats(8)}
+    with tightship.load(two_loops()) as model, ThreadPoolExecutor(1) as threads:
+        for _ in range(8):
+            model.run({"n": np.array(1), "x": floats(8)})
+        assert model.plan.is_exact
+        assert not model.plan.is_constant_time
+        stop = StopFlag()
+        run = threads.submit(model.run, endless, stop=stop)
+        stop.set()
+        with pytest.raises(StoppedError):
+            run.result(60)
+
+
 def test_a_prepared_model_runs_in_another_process(tmp_path: Path) -> None:
     for name, model, inputs in (
         ("gated", gated(), {"h": floats(4, 16), "x": floats(6, 4, 16)}),
