@@ -35,7 +35,7 @@ SIMPLE = """simple (int32[1,16] INPUT0, int32[1,16] INPUT1)
     OUTPUT0 = Add(INPUT0, INPUT1)
     OUTPUT1 = Sub(INPUT0, INPUT1)
 }"""
-SIDE, PRODUCTS = 640, 40
+SIDE, PRODUCTS = 640, 80
 SLOW = (
     f"slow (float[{SIDE},{SIDE}] x) => (float[{SIDE},{SIDE}] y0) {{\n"
     + "y1 = MatMul(x, x)\n"

@@ -33,7 +33,7 @@ STORED_BYTES = 4 * MIB
 """Modules that read a prepared model, without the pages of its weights."""
 ONEDNN_BYTES = 6 * MIB
 """Pages of libdnnl that running touches; those touched by opening and choosing are given back."""
-NATIVE_BYTES = 2 * MIB
+NATIVE_BYTES = 4 * MIB
 """Pages of the core's own kernels in a program that has no others."""
 COMPILING_BYTES, IMPLEMENTATION_BYTES = 3 * MIB // 2, MIB // 2
 """Further pages of libdnnl that compiling touches: once, and for each implementation."""
