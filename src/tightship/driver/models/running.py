@@ -45,7 +45,7 @@ class _Repeat:
 
     Attributes:
         rooms: Memory of the buffers that it uses, by token.
-        is_alike: Whether each run takes equally long: no step runs graphs or allocates.
+        is_alike: Whether each run takes equally long, as `MemoryPlan.is_constant_time` says.
         count: Number of runs.
     """
 

@@ -151,7 +151,7 @@ class MemoryPlan:
 
     @property
     def is_constant_time(self) -> bool:
-        """Whether runs take equally long: no step allocates, or runs what its operands decide."""
+        """Whether runs take equally long: the plan is exact, and no If or Loop is in it."""
         return self.is_exact and all(step.operator not in DECIDED for step in self.steps)
 
     @property
