@@ -53,15 +53,21 @@ def data_bytes() -> int:
     return next(_amount(line) for line in lines if line.startswith("VmData:"))
 
 
-def limit_data(further_bytes: int) -> int:
-    """Let this process reserve so many bytes more, and no further; needs no privilege.
+def limit_data(before_bytes: int, further_bytes: int) -> int:
+    """Let this process reserve so many bytes beyond what it had before, and no further.
 
-    Allocations beyond fail in this process alone. A lower limit that is set already stays.
+    Needs no privilege. Allocations beyond fail in this process alone. A lower limit that is set
+    already stays.
+
+    Args:
+        before_bytes: What `data_bytes` returned. It is not read again here: Ray's own threads start
+            at any moment, so a second reading would differ from the one that the caller reports.
+        further_bytes: What may come on top, in bytes.
 
     Returns:
         The limit in bytes.
     """
-    limit = data_bytes() + further_bytes
+    limit = before_bytes + further_bytes
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard != resource.RLIM_INFINITY:
         limit = min(limit, hard)

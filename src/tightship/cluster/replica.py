@@ -99,7 +99,7 @@ class Replica:
         path = model if isinstance(model, str) else model.path(requirements.model)
         small_stacks()
         self._data_bytes = data_bytes()
-        self._limit_bytes = limit_data(requirements.data_bytes)
+        self._limit_bytes = limit_data(self._data_bytes, requirements.data_bytes)
         load_started = time.perf_counter_ns()
         self._model = load(
             path,

@@ -87,7 +87,7 @@ class ServedModels:
         small_stacks()
         return_blocks()
         self._data_bytes = data_bytes()
-        self._limit_bytes = limit_data(served.requirements.data_bytes)
+        self._limit_bytes = limit_data(self._data_bytes, served.requirements.data_bytes)
         self._repository = Repository(lambda: sources)
         self._calls = InferenceCalls(self._repository, served.limits)
         self._thread = ThreadPoolExecutor(1, "tightship-run")
