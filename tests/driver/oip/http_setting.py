@@ -9,9 +9,9 @@ from tests.driver.oip.endpoint_setting import Setting
 from tightship.driver.oip.admission.gate import OPEN_ENTRY
 from tightship.driver.oip.http.application import HttpApplication
 from tightship.driver.oip.http.calls import HttpCalls
-from tightship.driver.oip.http.connection import Shared
 from tightship.driver.oip.http.places import Places
 from tightship.driver.oip.http.serving import HttpServer, ReservingServer
+from tightship.driver.oip.http.shared_state import Shared
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.errors import StoppedError

@@ -4,12 +4,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic_ns
 
-from tightship._core import RequestMetrics, StopFlag
+from tightship._core import StopFlag
 from tightship.driver.oip.batch_queue import BatchQueue
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
-from tightship.driver.oip.inference import Bound, bind, outputs_of, refusing, run
+from tightship.driver.oip.inference import Bound, bind, outputs_of, refusal_of, run
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window
 from tightship.driver.oip.repository import Repository
@@ -53,22 +53,14 @@ class CachedInference:
         again: Bound run; None with a timeout, or if an output of the model is not requested.
         windows: Last window of each region.
         outputs: Outputs of the reply.
+        model: Model to run.
     """
 
     bound: Bound
     again: Repeat | None
     windows: tuple[Window, ...]
     outputs: Outputs
-
-    @property
-    def model(self) -> Model:
-        """Model to run."""
-        return self.bound.model
-
-    @property
-    def metrics(self) -> RequestMetrics:
-        """Metrics of the model's requests."""
-        return self.bound.served.metrics
+    model: Model
 
 
 class Inferences:
@@ -138,13 +130,15 @@ class Inferences:
 
     def joins(self, served: ServedModel) -> bool:
         """Whether requests of a model are joined, which has to be configured and to be worth it."""
+        if not served.may_join:
+            return False
         queue = self.queue(served)
         return queue is not None and queue.pays
 
     def queue(self, served: ServedModel) -> BatchQueue | None:
         """Return the queue of a model whose requests are joined; None for other models."""
         config = served.config
-        if config is None or config.batching is None or config.max_batch_size <= 1:
+        if not served.may_join or config is None or config.batching is None:
             return None
         found = self._queues.get(served.model)
         if found is None:
@@ -191,8 +185,10 @@ class Inferences:
             if cached.again is None:
                 run(cached.bound, asked_ns, stop)
             else:
-                with refusing(cached.model):
+                try:
                     cached.again.run(stop)
+                except (TightshipError, MemoryError) as error:
+                    raise refusal_of(error, cached.model) from error
             ran_ns = monotonic_ns()
             for window in cached.windows:
                 window.check()
@@ -220,7 +216,9 @@ class Inferences:
         again = Repeat(bound.model.bind(bound.arrays, bound.direct)) if is_whole else None
         if len(self._cached) >= CACHED_MAX:
             self._cached.clear()
-        self._cached[id(bound.request)] = CachedInference(bound, again, windows, outputs)
+        self._cached[id(bound.request)] = CachedInference(
+            bound, again, windows, outputs, bound.model
+        )
         if not (self._regions.are_there(windows) and self._repository.has(bound.model)):
             self._cached.clear()
 

@@ -52,7 +52,7 @@ class Caller:
 
     def place(self, model: str, metrics: RequestMetrics) -> Place:
         """Return a new place in the queue of a model; `metrics` count it while it waits."""
-        self._place = Place(self.names(model), metrics)
+        self._place = Place(named_model(model, self.account, self.client), metrics)
         return self._place
 
     def names(self, model: str) -> Names:

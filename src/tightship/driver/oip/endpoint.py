@@ -263,14 +263,15 @@ class InferenceEndpoint:
         """
         began = monotonic_ns() if asked_ns is None else asked_ns
         asking = caller or Caller(self.permits)
-        with self.repository.used(name, version) as served:
+        served = self.repository.begin_use(name, version)
+        try:
             self._callers.add(asking)
-            try:
-                if self.stop.is_set():
-                    asking.leave()
-                return Inferred(served, self._inferences.answer(served, request, began, asking))
-            finally:
-                self._callers.discard(asking)
+            if self.stop.is_set():
+                asking.leave()
+            return Inferred(served, self._inferences.answer(served, request, began, asking))
+        finally:
+            self._callers.discard(asking)
+            self.repository.end_use(served)
 
 
 def check_unchanged(settings: Said, what: str) -> None:

@@ -89,45 +89,27 @@ def run(bound: Bound, asked_ns: int, stop: StopFlag) -> dict[str, Array]:
     Raises:
         OipError: The run fails.
     """
-    with refusing(bound.model):
-        timeout_s = bound.request.left_s(asked_ns)
+    timeout_s = bound.request.left_s(asked_ns)
+    try:
         return bound.model.run(bound.arrays, outputs=bound.direct, timeout_s=timeout_s, stop=stop)
+    except (TightshipError, MemoryError) as error:
+        raise refusal_of(error, bound.model) from error
 
 
-class refusing:  # noqa: N801  used as a function; cheaper than a generator
-    """Block that converts errors of a run to those of the protocol.
-
-    Raises:
-        OipError: The run fails.
-    """
-
-    __slots__ = ("_model",)
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def __enter__(self) -> None:
-        """Begin the run."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Convert the error of the run, if it failed."""
-        if error is not None:
-            self._convert(error)
-
-    def _convert(self, error: BaseException) -> None:
-        match error:
-            case DeadlineError():
-                raise OipError("Request timeout expired", Code.UNAVAILABLE) from None
-            case StoppedError():
-                raise OipError("the call was cancelled", Code.UNAVAILABLE) from None
-            case InputError():
-                is_closed = self._model.is_closed
-                code = Code.UNAVAILABLE if is_closed else Code.INVALID_ARGUMENT
-                raise OipError(str(error), code) from error
-            case MemoryError():
-                raise OipError(str(error), Code.UNAVAILABLE) from error
-            case TightshipError():
-                raise OipError(str(error), Code.INTERNAL) from error
+def refusal_of(error: TightshipError | MemoryError, model: Model) -> OipError:
+    """Return the error of the protocol for that of a model's run."""
+    match error:
+        case DeadlineError():
+            return OipError("Request timeout expired", Code.UNAVAILABLE)
+        case StoppedError():
+            return OipError("the call was cancelled", Code.UNAVAILABLE)
+        case InputError():
+            code = Code.UNAVAILABLE if model.is_closed else Code.INVALID_ARGUMENT
+            return OipError(str(error), code)
+        case MemoryError():
+            return OipError(str(error), Code.UNAVAILABLE)
+        case _:
+            return OipError(str(error), Code.INTERNAL)
 
 
 def outputs_of(bound: Bound, results: dict[str, Array]) -> tuple[OutputTensor, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tightship._core import Place, StopFlag
 from tightship.driver.oip.caller import Caller
-from tightship.driver.oip.inference import Bound, refusing, run
+from tightship.driver.oip.inference import Bound, refusal_of, run
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
 from tightship.driver.oip.tensors import Array
@@ -175,10 +175,12 @@ class JoinedRun:
         lefts = [each.left_s for each in self.members]
         known = [each for each in lefts if each is not None]
         timeout_s = max(known) if len(known) == len(lefts) else None
-        with refusing(model):
-            free = self.size - sum(each.size for each in self.members)
+        free = self.size - sum(each.size for each in self.members)
+        try:
             arrays = _joined(bounds, free, copied_inputs(model), self._has_read.set)
             results = model.run(arrays, timeout_s=timeout_s, stop=self._stop)
+        except (TightshipError, MemoryError) as error:
+            raise refusal_of(error, model) from error
         if any(array.shape[:1] != (self.size,) for array in results.values()):
             raise OipError(f"the outputs of a batch do not have {self.size} rows", Code.INTERNAL)
         ended_ns, start = monotonic_ns(), 0

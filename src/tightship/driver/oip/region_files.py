@@ -9,7 +9,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -36,21 +36,21 @@ class Window:
     Attributes:
         bytes: View of the bytes, which may change at any time.
         offset_bytes: Offset into the region.
+        stop: End of the bytes in the object.
     """
 
     bytes: Bytes
     region: Region
     offset_bytes: int
     mapped: "_Mapped"
+    stop: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stop", self._start + self.bytes.size)
 
     @property
     def _start(self) -> int:
         return self.region.offset_bytes + self.offset_bytes
-
-    @property
-    def stop(self) -> int:
-        """End of the bytes in the object."""
-        return self._start + self.bytes.size
 
     def check(self) -> None:
         """Check that the object has had all bytes so far.
@@ -185,31 +185,22 @@ class RegionFiles:
             with self._lock:
                 self._close(self._regions.end_use(region))
 
+    def are_there(self, windows: Sequence[Window]) -> bool:
+        """Whether the regions of windows are current and not about to be removed."""
+        with self._lock:
+            return self._regions.are_there([each.region for each in windows])
+
     def begin_again(self, windows: Sequence[Window]) -> bool:
         """Use windows again until `end`; return False if one of the regions is gone."""
         with self._lock:
-            if not self._are_there(windows):
-                return False
-            for each in windows:
-                self._regions.begin_use(each.region.name, each.offset_bytes, each.bytes.size)
-            return True
+            return self._regions.begin_again([each.region for each in windows])
 
     def end(self, windows: Sequence[Window]) -> None:
         """End a use that `begin_again` began."""
         with self._lock:
             for each in windows:
-                self._close(self._regions.end_use(each.region))
-
-    def are_there(self, windows: Sequence[Window]) -> bool:
-        """Whether the regions of windows are current and not about to be removed."""
-        with self._lock:
-            return self._are_there(windows)
-
-    def _are_there(self, windows: Sequence[Window]) -> bool:
-        names = [each.region.name for each in windows]
-        return not any(map(self._regions.is_leaving, names)) and all(
-            self._mapped.get(each.region.name) is each.mapped for each in windows
-        )
+                if closed := self._regions.end_use(each.region):
+                    self._close(closed)
 
     def _opened(self, region: Region) -> int:
         path = self._folder / region.key.lstrip("/")

@@ -6,6 +6,7 @@ while requests use it stays until the last of them has ended.
 
 import enum
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from tightship.driver.types.pools import PAGE_BYTES
@@ -164,16 +165,28 @@ class Regions:
         entry.use_count += 1
         return entry.region
 
+    def begin_again(self, regions: Collection[Region]) -> bool:
+        """Register a further use of regions; return False if one of them is gone or leaving."""
+        if not self.are_there(regions):
+            return False
+        for each in regions:
+            self._entries[each.name].use_count += 1
+        return True
+
+    def are_there(self, regions: Iterable[Region]) -> bool:
+        """Whether regions are those of their names, and none waits for its last use."""
+        for each in regions:
+            entry = self._entries.get(each.name)
+            if entry is None or entry.region is not each or entry.is_unregistered:
+                return False
+        return True
+
     def end_use(self, region: Region) -> list[Region]:
         """End a use; return regions to unmap now."""
         entry = self._entries[region.name]
         assert entry.use_count > 0, region
         entry.use_count -= 1
-        return self._removed(entry)
-
-    def is_leaving(self, name: str) -> bool:
-        """Whether a region waits for its last use."""
-        return name in self._entries and self._entries[name].is_unregistered
+        return self._removed(entry) if entry.is_unregistered else []
 
     def _removed(self, entry: _Entry) -> list[Region]:
         if entry.use_count or not entry.is_unregistered:

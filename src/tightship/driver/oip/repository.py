@@ -3,8 +3,8 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -262,13 +262,18 @@ class Repository:
         if not is_held:
             model.close()
 
-    def used(self, name: str, version: str | None = None) -> "Use":
+    @contextmanager
+    def used(self, name: str, version: str | None = None) -> Iterator[ServedModel]:
         """Return a version and keep it open within a block, even if it is reloaded.
 
         Raises:
             OipError: As from `served`, when the block begins.
         """
-        return Use(self, name, version)
+        served = self.begin_use(name, version)
+        try:
+            yield served
+        finally:
+            self.end_use(served)
 
     def begin_use(self, name: str, version: str | None) -> ServedModel:
         """Return a version and keep it open until `end_use`.
@@ -375,21 +380,3 @@ def _discard(entry: ModelEntry, made: Mapping[str, ServedModel]) -> None:
         if state.served is None or state.served.model is not served.model:
             state.fail("another version could not be loaded")
             served.model.close()
-
-
-class Use:
-    """Block in which a version of a model stays open; cheaper than a generator."""
-
-    __slots__ = ("_name", "_repository", "_served", "_version")
-
-    def __init__(self, repository: Repository, name: str, version: str | None) -> None:
-        self._repository, self._name, self._version = repository, name, version
-
-    def __enter__(self) -> ServedModel:
-        """Begin the use, and return the version."""
-        self._served = self._repository.begin_use(self._name, self._version)
-        return self._served
-
-    def __exit__(self, *_: object) -> None:
-        """End the use."""
-        self._repository.end_use(self._served)

@@ -24,6 +24,10 @@ class ServedModel:
         metrics: Metrics of the version's requests, which outlive a reload.
         inputs, outputs: Tensors of requests, as model and configuration say together.
         joined: Requests that were part of another one's run.
+        has_even_runs: Whether runs on inputs of the same shapes take equally long.
+        is_constant_time: Whether runs take equally long, whatever the contents of the inputs: these
+            have one shape, and contents decide no step.
+        may_join: Whether requests may be joined, by its configuration.
         accepted: Requests that have been found to fit, by what is checked of them.
     """
 
@@ -35,6 +39,9 @@ class ServedModel:
     inputs: Types
     outputs: Types
     joined: JoinedCount
+    has_even_runs: bool
+    is_constant_time: bool
+    may_join: bool
     accepted: set[object] = field(init=False, default_factory=set)
 
     @classmethod
@@ -53,25 +60,26 @@ class ServedModel:
         outputs = _narrowed(config, config.outputs, output_types(model))
         if config.outputs:
             outputs = {each.name: outputs[each.name] for each in config.outputs}
-        return cls(name, version, model, source, metrics, inputs, outputs, joined)
+        # Of the whole plan, once: requests ask for each of these.
+        has_even_runs = model.plan.is_constant_time
+        return cls(
+            name,
+            version,
+            model,
+            source,
+            metrics,
+            inputs,
+            outputs,
+            joined,
+            has_even_runs,
+            is_constant_time=has_even_runs and not model.takes_other_shapes,
+            may_join=config.batching is not None and config.max_batch_size > 1,
+        )
 
     @property
     def config(self) -> ModelConfig | None:
         """Configuration that it was loaded with; None for a model that was given as a file."""
         return self.source.config
-
-    @property
-    def is_constant_time(self) -> bool:
-        """Whether runs take equally long, whatever the contents of the inputs.
-
-        This holds if inputs have one shape, and contents decide no step.
-        """
-        return not self.model.takes_other_shapes and self.has_even_runs
-
-    @property
-    def has_even_runs(self) -> bool:
-        """Whether runs on inputs of the same shapes take equally long."""
-        return self.model.plan.is_constant_time
 
 
 def input_types(model: Model) -> Types:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from time import monotonic_ns
 from typing import Any
@@ -20,7 +19,8 @@ from tightship.driver.oip.http.body import (
     TooLargeError,
     check_length,
 )
-from tightship.driver.oip.http.calls import HttpCalls, is_work
+from tightship.driver.oip.http.calls import HttpCalls, is_inference
+from tightship.driver.oip.http.known_requests import KnownRequests
 from tightship.driver.oip.http.long_calls import LongCalls, watched
 from tightship.driver.oip.http.message import (
     HEADER_LENGTH,
@@ -48,8 +48,6 @@ GONE = "tightship.gone"
 """Extension with a function that takes one to call once the client disconnects."""
 EXCHANGE = "tightship.exchange"
 """Key in the scope of a request that is logged: the exchange to complete."""
-KNOWN_MAX = 256
-"""Requests that `again` knows."""
 CLOSES = (b"Connection", b"close")
 TEXTS = "/v1/"
 """Beginning of the paths of OpenAI's API."""
@@ -88,7 +86,8 @@ class HttpApplication:
         self._calls, self._body_bytes_max, self._gate = calls, body_bytes_max, gate
         self._executor, self._loaders = executor, loaders
         self._long = LongCalls(calls, self._respond, executor, loaders, queue)
-        self._known: dict[bytes, HttpRequest] = {}
+        self.known = KnownRequests()
+        """Requests that `again` knows."""
         self.texts: ASGI | None = None
         """Application that answers below `/v1/`, and `generate`; None for none."""
         self.log = RefusalLog()
@@ -152,7 +151,7 @@ class HttpApplication:
         else:
             response = self._respond(request, caller)
             caller.release()
-            self._remember(request, scope)
+            self._remember(request, scope, response)
         del request  # its body is not needed to send a response
         use.spend(response.size_bytes)
         await _send(response, send, is_last=is_last, takes_views=_takes_views(scope))
@@ -168,19 +167,21 @@ class HttpApplication:
         Returns:
             None if they are not known, or if answering may take long.
         """
-        known = self._known.get(whole)
+        known = self.known.find(whole)
         if known is None:
             return None
         caller = self._calls.caller(host, client)
         came_ns, headers = monotonic_ns(), known.headers
-        request = HttpRequest(known.method, known.target, headers, known.body, came_ns, caller)
-        if self._calls.is_long(request, caller):
+        request = HttpRequest(
+            known.method, known.target, headers, known.body, came_ns, caller, known.inference
+        )
+        if not self._calls.is_quick(request, caller):
             return None
         response = self._respond(request, caller)
         caller.release()
         return response
 
-    def _remember(self, request: HttpRequest, scope: Scope) -> None:
+    def _remember(self, request: HttpRequest, scope: Scope, response: HttpResponse) -> None:
         """Know a quick inference again by its bytes, unless it has tensors in them.
 
         With a gate, every request is admitted by its headers; a log has every one.
@@ -189,11 +190,8 @@ class HttpApplication:
         has_tensors = HEADER_LENGTH in request.headers
         if whole is None or has_tensors or self._gate is not None or EXCHANGE in scope:
             return
-        if not is_work(request):
-            return
-        if len(self._known) >= KNOWN_MAX:
-            self._known.clear()
-        self._known[whole["bytes"]] = replace(request, caller=None)
+        if response.status == 200 and is_inference(request):
+            self.known.keep(whole["bytes"], self._calls.read(request))
 
     async def _request(
         self, scope: Scope, receive: Receive, caller: Caller

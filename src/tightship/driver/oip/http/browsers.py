@@ -24,19 +24,22 @@ class AllowedOrigins:
 
     def refusal(self, headers: Mapping[str, str]) -> str | None:
         """Return why a request is refused, for a 403; None to accept it."""
-        host = headers.get("host", "")
-        is_own = _bare(host) in self.names
-        if self.is_local and host and not (is_own or _is_address(_bare(host))):
-            return (
-                f"Host is '{host}'; this server is called by an address, by localhost, or by a "
-                "name that it was started with (`--host-name`)"
-            )
-        origin = headers.get("origin")
-        if origin is None or origin.partition("://")[2] == host:
-            return None
-        if _bare(origin.partition("://")[2]) in self.names:
-            return None
-        return f"Origin is '{origin}'; pages of other servers may not call this one"
+        return _refusal(self, headers.get("host", ""), headers.get("origin"))
+
+
+@lru_cache(maxsize=64)
+def _refusal(allowed: AllowedOrigins, host: str, origin: str | None) -> str | None:
+    is_own = _bare(host) in allowed.names
+    if allowed.is_local and host and not (is_own or _is_address(_bare(host))):
+        return (
+            f"Host is '{host}'; this server is called by an address, by localhost, or by a "
+            "name that it was started with (`--host-name`)"
+        )
+    if origin is None or origin.partition("://")[2] == host:
+        return None
+    if _bare(origin.partition("://")[2]) in allowed.names:
+        return None
+    return f"Origin is '{origin}'; pages of other servers may not call this one"
 
 
 ANY_HOST = AllowedOrigins(is_local=False)
@@ -55,7 +58,6 @@ def _bare(host: str) -> str:
     return (name if name and port.isdecimal() else host).lower()
 
 
-@lru_cache(maxsize=64)
 def _is_address(bare: str) -> bool:
     try:
         ip_address(bare.removeprefix("[").removesuffix("]"))

@@ -99,11 +99,17 @@ class HttpCalls:
         """
         if asked.method != "POST" or not is_work(asked):
             return False
-        if len(asked.body) > BODY_SMALL_BYTES:
-            return True
+        return len(asked.body) > BODY_SMALL_BYTES or not self.is_quick(asked, caller)
+
+    def is_quick(self, asked: HttpRequest, caller: Caller | None) -> bool:
+        """Whether an inference was quick the last times and has a permit, as from `is_long`."""
         if not (self._quick.have(asked.target) or self._quick.have(_form(asked))):
-            return True
-        return not (self._endpoint.is_free if caller is None else caller.reserve())
+            return False
+        return self._endpoint.is_free if caller is None else caller.reserve()
+
+    def read(self, asked: HttpRequest) -> HttpRequest:
+        """Return an inference that was answered before, decoded."""
+        return replace(asked, caller=None, inference=self._read(asked))
 
     def waiting(self, caller: Caller) -> AbstractContextManager[None]:
         """Return a block within which a caller leaves once the server must end."""
@@ -199,6 +205,11 @@ def is_work(request: HttpRequest) -> bool:
     """Whether a call runs, loads or unloads a model."""
     path = request.target.partition("?")[0]
     return path.endswith(("/infer", "/load", "/unload"))
+
+
+def is_inference(request: HttpRequest) -> bool:
+    """Whether a call runs a model."""
+    return request.method == "POST" and request.target.partition("?")[0].endswith("/infer")
 
 
 def changes_models(asked: HttpRequest) -> bool:

@@ -2,41 +2,25 @@
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field
 from time import monotonic_ns
 from typing import Any
 
-from tightship.driver.oip.hang_ups import HangUps
-from tightship.driver.oip.http.application import GONE, VIEWS, WHOLE, HttpApplication
+from tightship.driver.oip.http.application import GONE, VIEWS, WHOLE
 from tightship.driver.oip.http.cycle import HELD_BYTES_MAX, Cycle, watch_of
 from tightship.driver.oip.http.deadline import Deadline
 from tightship.driver.oip.http.eager import begun
+from tightship.driver.oip.http.known_requests import RequestBytes
 from tightship.driver.oip.http.message import HttpResponse, error_response
-from tightship.driver.oip.http.places import Places, Removable, Stage
+from tightship.driver.oip.http.places import Removable, Stage
 from tightship.driver.oip.http.reading import ReadingProtocol
+from tightship.driver.oip.http.shared_state import Shared
 from tightship.driver.oip.http.transports import Flow, end_now, file_of, has_unread
-from tightship.driver.oip.limits import UNREAD_NS, EndpointLimits
+from tightship.driver.oip.limits import UNREAD_NS
 
-KNOWN_BYTES_MAX = 8 << 10
-"""Largest request that is known again by its bytes."""
 LINGER_S = 5.0
 """Seconds that a refused client may go on sending, so that it gets to read the reason."""
 BODY_BYTES_PER_S = 16 << 10
 """Rate below which a connection that sends a body may be closed to make room."""
-
-
-@dataclass(slots=True, eq=False)
-class Shared:
-    """State common to the connections of a server.
-
-    Attributes:
-        hang_ups: Watches clients that wait for such a reply.
-    """
-
-    app: HttpApplication
-    limits: EndpointLimits
-    places: Places
-    hang_ups: HangUps = field(default_factory=HangUps)
 
 
 class HttpConnection(ReadingProtocol):
@@ -58,7 +42,8 @@ class HttpConnection(ReadingProtocol):
         self._is_ending = self._is_draining = self._is_starting = False
         self._used_ns = self._begun_ns = monotonic_ns()
         self._received_bytes, self._watched = 0, -1
-        self._early = self._alone = b""
+        self._early = b""
+        self._bytes = RequestBytes()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Request a place; nothing is read before it is granted."""
@@ -114,7 +99,9 @@ class HttpConnection(ReadingProtocol):
                 self._flow.read_paused = True
                 self.transport.pause_reading()
             return
-        if self._is_answered_again(data):
+        if self._bytes.head:
+            data, self._is_receiving = self._bytes.with_head(data), False
+        if self._is_known(data):
             return
         self._received_bytes += len(data)
         self.feed(data)
@@ -124,21 +111,32 @@ class HttpConnection(ReadingProtocol):
         """Whether further bytes are ignored."""
         return self._is_ending or super().is_over()
 
-    def _is_answered_again(self, data: bytes) -> bool:
+    def _is_known(self, data: bytes) -> bool:
         """Answer bytes that have been a request before, without parsing them again.
 
         A client that keeps its tensors in shared memory sends the same bytes each time.
         """
-        self._alone = b""
         is_shut = self.is_over() or self._is_draining or self.transport.is_closing()
-        if len(data) > KNOWN_BYTES_MAX or is_shut or self._is_busy:
+        if is_shut or self._is_busy:
+            is_its = self._is_receiving and self._running is None
+            self._bytes.go_on(data if is_its else b"")
             return False
-        self._alone = data
+        self._bytes.begin(data)
         response = self._shared.app.again(data, self.peer, self._name)
         if response is None:
-            return False
+            return self._is_known_head(data)
+        self._deadline.drop()
         self._used_ns = monotonic_ns()
         self.transport.write(response.whole)
+        return True
+
+    def _is_known_head(self, data: bytes) -> bool:
+        """Keep the head of a known request until its body comes."""
+        if not self._shared.app.known.begin_with(data):
+            return False
+        self._bytes.head, self._is_receiving, self._has_head = data, True, True
+        self._begun_ns, self._received_bytes = monotonic_ns(), len(data)
+        self._deadline.set(self._shared.limits.transfer_s)
         return True
 
     def on_message_begin(self) -> None:
@@ -228,8 +226,8 @@ class HttpConnection(ReadingProtocol):
         if not self._flow.write_paused:
             self._deadline.drop()
         self._latest.end_body()
-        if self._alone and self._latest.is_all(self._alone):
-            self.scope["extensions"][WHOLE] = {"bytes": self._alone}
+        if not self.expect_100_continue and self._latest.is_all(self._bytes.whole):
+            self.scope["extensions"][WHOLE] = {"bytes": self._bytes.whole}
         if not self._has_begun:
             self._begin()
 

@@ -18,10 +18,11 @@ from tightship.driver.oip.endpoint import InferenceEndpoint
 from tightship.driver.oip.http.application import ASGI, HttpApplication
 from tightship.driver.oip.http.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.http.calls import HttpCalls
-from tightship.driver.oip.http.connection import HttpConnection, Shared
+from tightship.driver.oip.http.connection import HttpConnection
 from tightship.driver.oip.http.entrance import HttpEntrance
 from tightship.driver.oip.http.logged import LoggedApplication
 from tightship.driver.oip.http.places import Places
+from tightship.driver.oip.http.shared_state import Shared
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.queued_calls import QueuedCalls
