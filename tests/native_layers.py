@@ -10,7 +10,7 @@ NATIVE_ALLOWED: Mapping[str, str] = {  # folders of `native`; a folder may inclu
     "packing": "",
     "flow": "packing",
     "search": "cpu packing",
-    "primitive": "packing resource",
+    "primitive": "os packing resource",
     "kernels": "cpu",  # what families share; a family never includes another
     "kernels/recipes.hpp": "kernels kernels/attention kernels/convolution kernels/product "
     "kernels/recurrent",

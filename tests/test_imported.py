@@ -29,7 +29,7 @@ IMPORTED_MAX = 66
 PREPARED = {
     "": "brief errors forks late_names memory public_calls quantity",
     "engine": "activations interruption library primitive_cache",
-    "engine.arenas": "arena_pool idle_trimmer pools retention",
+    "engine.arenas": "arena_pool idle_trimmer model_pools pools retention",
     "engine.cache": "bounds program_cache program_eviction",
     "engine.compile": "compiled_model input_shapes shape_specializer",
     "engine.plan": "footprint memory_plan placement",

@@ -53,7 +53,7 @@ void checking_adaptors(nanobind::module_ &module);
 void numpy_resource(nanobind::module_ &module);
 void numpy_threads(nanobind::module_ &module);
 void replaying(nanobind::module_ &module);
-void numpy_bound(nanobind::module_ &module);
+void dynamic_memory(nanobind::module_ &module);
 void stop_flag(nanobind::module_ &module);
 void sha256(nanobind::module_ &module);
 void byte_pairs(nanobind::module_ &module);

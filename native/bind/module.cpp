@@ -54,7 +54,7 @@ NB_MODULE(_core, module) {
     tightship::bind::checkpoints(module);
     tightship::bind::reuse(module);
     tightship::bind::resource(module);
-    tightship::bind::numpy_bound(module);
+    tightship::bind::dynamic_memory(module);
     tightship::bind::numpy_resource(module);
     tightship::bind::numpy_threads(module);
     tightship::bind::replaying(module);

@@ -1115,26 +1115,51 @@ def cuda_pool_stream_count(device: int) -> int:
 
 def trim_cuda_pool(device: int) -> int: ...
 
-class NumpyBound:
+class DynamicPools:
     """
-    Bounds the arrays that a thread makes within `with`; one too large raises MemoryError.
+    Pools of a model for arrays that its runs make outside the plan, reused by later runs.
     """
 
-    def __init__(self, limit_bytes: int) -> None: ...
+    def __init__(self, budget_bytes: int) -> None:
+        """Make pools of which free ones hold at most `budget_bytes`."""
 
-    def __enter__(self) -> NumpyBound: ...
+    @property
+    def pools(self) -> PoolManager:
+        """Manager of these pools, which counts them."""
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether any pool is held, reserved or free."""
+
+    def release_unused(self) -> int:
+        """Give all free pools back; return their bytes."""
+
+class DynamicMemory:
+    """
+    Memory of a run outside its plan: arrays that a thread makes within `with` come from pools, small ones from the heap; one beyond the limit raises MemoryError.
+    """
+
+    def __init__(self, pools: DynamicPools, limit_bytes: int | None = None) -> None: ...
+
+    def __enter__(self) -> DynamicMemory: ...
 
     def __exit__(self, *args: object) -> None: ...
 
+    def end(self) -> None:
+        """End the run: arrays that are alive are the caller's."""
+
     @property
-    def live_bytes(self) -> int: ...
+    def live_bytes(self) -> int:
+        """Bytes of arrays that are alive; counted only if there is a limit."""
 
     @property
     def peak_bytes(self) -> int: ...
 
     @property
     def refused_bytes(self) -> int:
-        """Live bytes that there would have been with the last refused request."""
+        """
+        Live bytes that there would have been with the last refused request, or 0.
+        """
 
 class NumpyScope:
     """Makes a thread's arrays within `with` blocks of a resource."""

@@ -1,5 +1,7 @@
 #include "numpy_handler.hpp"
 
+#include <atomic>
+
 namespace nb = nanobind;
 
 namespace tightship::bind {
@@ -23,8 +25,11 @@ void *numpy_function(size_t index) {
 
 nb::object set_numpy_handler(nb::handle handler) {
     using SetHandler = PyObject *(*)(PyObject *);
-    const auto set = reinterpret_cast<SetHandler>(numpy_function(kSetHandler));
-    PyObject *before = set(handler.ptr());
+    // No local static: its lock could be waited for with the GIL, which the import gives up.
+    static std::atomic<void *> known{nullptr};
+    if (known == nullptr)
+        known = numpy_function(kSetHandler);
+    PyObject *before = reinterpret_cast<SetHandler>(known.load())(handler.ptr());
     if (before == nullptr)
         throw nb::python_error();
     return nb::steal(before);

@@ -13,23 +13,21 @@ void PoolManager::register_pool(std::unique_ptr<Pool> pool) {
     one.push_back(std::move(pool));
     const std::lock_guard lock(mutex_);
     ++statistics_.created;
-    ++statistics_.free_count;
-    statistics_.free_bytes += one.front()->size_bytes();
-    statistics_.peak_bytes =
-        std::max(statistics_.peak_bytes, statistics_.free_bytes + statistics_.reserved_bytes);
-    free_.splice(free_.end(), one);
-    drop_beyond(budget_bytes_, dropped);
+    add_free(std::move(one), dropped);
 }
 
-const Pool *PoolManager::reserve_pool(const Temporary &need, const MemoryResource &resource) {
+const Pool *PoolManager::reserve_pool(const Temporary &need, const MemoryResource &resource,
+                                      size_t most_bytes) {
     const std::lock_guard lock(mutex_);
-    return take(need, resource);
+    return take(need, resource, most_bytes);
 }
 
-const Pool *PoolManager::take(const Temporary &need, const MemoryResource &resource) {
+const Pool *PoolManager::take(const Temporary &need, const MemoryResource &resource,
+                              size_t most_bytes) {
     auto chosen = free_.end();
     for (auto each = free_.begin(); each != free_.end(); ++each)
         if ((*each)->resource()->is_equal(resource) && (*each)->holds(need) &&
+            (*each)->size_bytes() <= most_bytes &&
             (chosen == free_.end() || (*each)->size_bytes() < (*chosen)->size_bytes()))
             chosen = each;
     if (chosen == free_.end())
@@ -68,8 +66,24 @@ const Pool &PoolManager::reserve_or_create(const Temporary &need,
     return add_reserved(std::move(made));
 }
 
+const Pool &PoolManager::reserve_new(const Temporary &need,
+                                     const std::shared_ptr<MemoryResource> &resource) {
+    const ResourcePointer owner = known(resource);
+    Pools made;
+    try {
+        made.push_back(std::make_unique<Pool>(owner, need));
+    } catch (const resource::Refused &) {
+        if (trim(0) == 0)
+            throw;
+        made.push_back(std::make_unique<Pool>(owner, need));
+    }
+    const std::lock_guard lock(mutex_);
+    ++statistics_.created;
+    return add_reserved(std::move(made));
+}
+
 /// Removes the largest free pool of a resource from the free ones; returns none if there is none.
-PoolManager::Pools PoolManager::largest_of(const MemoryResource &resource) {
+Pools PoolManager::largest_of(const MemoryResource &resource) {
     auto largest = free_.end();
     for (auto each = free_.begin(); each != free_.end(); ++each)
         if ((*each)->resource()->is_equal(resource) &&
@@ -86,11 +100,12 @@ const Pool &PoolManager::add_reserved(Pools one) {
     statistics_.reserved_bytes += one.front()->size_bytes();
     statistics_.peak_bytes =
         std::max(statistics_.peak_bytes, statistics_.free_bytes + statistics_.reserved_bytes);
+    one.front()->place_ = one.begin();
     reserved_.splice(reserved_.end(), one);
     return *reserved_.back();
 }
 
-PoolManager::Pools PoolManager::take_free(Pools::iterator chosen) {
+Pools PoolManager::take_free(Pools::iterator chosen) {
     --statistics_.free_count;
     statistics_.free_bytes -= (*chosen)->size_bytes();
     Pools one;
@@ -98,33 +113,48 @@ PoolManager::Pools PoolManager::take_free(Pools::iterator chosen) {
     return one;
 }
 
-PoolManager::Pools PoolManager::take_reserved(uint64_t identity) {
+Pools::iterator PoolManager::find_reserved(uint64_t identity) {
     const auto found = std::ranges::find_if(
         reserved_, [&](const auto &pool) { return pool->identity() == identity; });
     if (found == reserved_.end())
         throw Misuse("Pool " + std::to_string(identity) + " is not among the " +
                      std::to_string(reserved_.size()) + " reserved ones; a pool is returned once.");
+    return found;
+}
+
+Pools PoolManager::take_reserved(Pools::iterator chosen) {
     --statistics_.reserved_count;
-    statistics_.reserved_bytes -= (*found)->size_bytes();
+    statistics_.reserved_bytes -= (*chosen)->size_bytes();
     Pools one;
-    one.splice(one.end(), reserved_, found);
+    one.splice(one.end(), reserved_, chosen);
     return one;
+}
+
+void PoolManager::add_free(Pools one, Pools &dropped) {
+    ++statistics_.free_count;
+    statistics_.free_bytes += one.front()->size_bytes();
+    statistics_.peak_bytes =
+        std::max(statistics_.peak_bytes, statistics_.free_bytes + statistics_.reserved_bytes);
+    free_.splice(free_.end(), one);
+    drop_beyond(budget_bytes_, dropped);
 }
 
 void PoolManager::unreserve_pool(uint64_t identity) {
     Pools dropped;
     const std::lock_guard lock(mutex_);
-    Pools one = take_reserved(identity);
-    ++statistics_.free_count;
-    statistics_.free_bytes += one.front()->size_bytes();
-    free_.splice(free_.end(), one);
-    drop_beyond(budget_bytes_, dropped);
+    add_free(take_reserved(find_reserved(identity)), dropped);
+}
+
+void PoolManager::unreserve_pool(const Pool &pool) {
+    Pools dropped;
+    const std::lock_guard lock(mutex_);
+    add_free(take_reserved(pool.place_), dropped);
 }
 
 void PoolManager::release_pool(uint64_t identity) {
     Pools dropped;
     const std::lock_guard lock(mutex_);
-    dropped = take_reserved(identity);
+    dropped = take_reserved(find_reserved(identity));
 }
 
 void PoolManager::drop_beyond(size_t budget_bytes, Pools &dropped) {
@@ -193,6 +223,11 @@ void PoolManager::each_resource(
     for (const auto &[resource, owner] : known_)
         if (!owner.expired())
             visit(resource);
+}
+
+size_t PoolManager::held_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return statistics_.free_bytes + statistics_.reserved_bytes;
 }
 
 PoolStatistics PoolManager::statistics() const {

@@ -11,7 +11,9 @@ from tightship.quantity import parse_bytes
 
 VARIABLE = "TIGHTSHIP_PRIMITIVE_CACHE_CAPACITY"
 BUDGET = "TIGHTSHIP_PRIMITIVE_POOL_BUDGET"
-"""Most bytes of free pools that the process's cache keeps."""
+"""Most bytes of free pools that the process's cache keeps, and each model for unplanned steps."""
+BUDGET_BYTES = 64 << 20
+"""The same, unless the variable says otherwise."""
 
 
 @public_call
@@ -74,6 +76,16 @@ def process_cache() -> PrimitiveCache:
     return _core.primitive_cache()
 
 
+def pool_budget_bytes() -> int:
+    """Return the bytes of free pools that the environment allows.
+
+    Raises:
+        InputError: `TIGHTSHIP_PRIMITIVE_POOL_BUDGET` is not an amount of memory.
+    """
+    text = os.environ.get(BUDGET)
+    return BUDGET_BYTES if text is None else parse_bytes(text, BUDGET, least=0)
+
+
 @functools.cache
 def _look_at_environment() -> None:
     cache = _core.primitive_cache()
@@ -84,6 +96,4 @@ def _look_at_environment() -> None:
                 f"`{VARIABLE}` (= `{text}`) must be a number of primitives, 0 or more."
             )
         cache.set_capacity(int(text), cache.idle_bytes)
-    budget = os.environ.get(BUDGET)
-    if budget is not None:
-        cache.pools.budget_bytes = parse_bytes(budget, BUDGET, least=0)
+    cache.pools.budget_bytes = pool_budget_bytes()

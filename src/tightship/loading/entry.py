@@ -5,6 +5,7 @@ Modules that read, lower and plan are imported only for models that are not prep
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -162,6 +163,7 @@ def load(
     program_memory: str | int = "256MiB",
     idle_s: float | None = 2.0,
     idle_memory: str | int = "2MiB",
+    pool_budget: str | int | None = None,
     arena_pool: "SharedArenaPool | ArenaGroup | None" = None,
     tune: str | PathLike[str] | None = None,
     share: bool = False,
@@ -191,6 +193,7 @@ def load(
         program_memory: Most that these may take besides packed weights.
         idle_s: Seconds after which unneeded arena memory is given back; None keeps it.
         idle_memory: Arena memory to keep however long idle, if it is more than `shapes` need.
+        pool_budget: Most to keep between runs for steps outside the plan, 64 MiB by default.
         arena_pool: Arenas that several processes, or models of this one, share.
         tune: File of measured choices, as for `plan`; the choice is for `shapes` only.
         share: Whether to prepare an ONNX file once for this user, in `TIGHTSHIP_CACHE_DIR`, and map
@@ -209,6 +212,7 @@ def load(
     without = _passes(without)
     retention = Retention(idle_s, parse_bytes(idle_memory, "idle_memory"))
     bounds = _bounds(max_memory, dynamic_memory, programs, program_memory, retention, arena_pool)
+    bounds = _pooled(bounds, pool_budget)
     source, lengths = _opened(model, example_inputs, shapes)
     if holds_prepared(source):
         from tightship.loading.restoring import Asked, load_prepared
@@ -322,6 +326,12 @@ def _bounds(
         retention,
         arena_pool,
     )
+
+
+def _pooled(bounds: Bounds, pool_budget: str | int | None) -> Bounds:
+    """Add the budget of free pools, if one is given."""
+    given = None if pool_budget is None else parse_bytes(pool_budget, "pool_budget", least=0)
+    return replace(bounds, pool_bytes=given)
 
 
 def _planned(bounds: Bounds) -> int | None:

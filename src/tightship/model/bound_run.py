@@ -4,7 +4,7 @@ import threading
 import weakref
 from collections.abc import Mapping
 
-from tightship._core import KernelError, NativeContext, NumpyBound, StopFlag
+from tightship._core import KernelError, NativeContext, StopFlag
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.cache.program_eviction import Program
 from tightship.engine.compile.input_shapes import Key
@@ -68,7 +68,6 @@ class BoundRun:
         programs: ProgramCache,
         key: Key,
         arrays: tuple[Mapping[str, Array], Mapping[str, Array]],
-        dynamic_bytes: int | None,
         workers: int = 1,
     ) -> None:
         """Keep the arrays; the first run binds them, because a program may have to be made first.
@@ -77,12 +76,11 @@ class BoundRun:
             programs: Programs of the model.
             key: Shapes of the inputs.
             arrays: Inputs and outputs by name.
-            dynamic_bytes: Bytes that steps outside the plan may allocate; None sets no limit.
             workers: Steps that may run at once.
         """
         self._programs, self._key = programs, key
         self._inputs, self._outputs = arrays
-        self._dynamic_bytes, self._workers = dynamic_bytes, workers
+        self._workers = workers
         self._fed: tuple[weakref.ref[Program], feeds.Bound] | None = None
 
     @explains_memory("a run of a model")
@@ -95,8 +93,7 @@ class BoundRun:
         Raises:
             InputError, CapacityError, GraphError, StoppedError, OutOfMemoryError: As `Model.run`.
         """
-        bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
-        limits = Limits(stop, None, bound, self._workers)
+        limits = Limits(stop, None, self._programs.dynamic, self._workers)
         with self._programs.reserved(self._key, limits) as (program, arena):
             fed = self._bound(program)
             objects = dict(fed.objects) if fed.objects else {}

@@ -64,7 +64,7 @@ class LateModel(Model):
         self._late, self._bounds = late, bounds
         self._variants: ShapeSpecializer | None = variants
         self._has_open_shapes, self._workers = True, 1  # programs for several are not kept
-        self._dynamic_bytes, self._limit_bytes = bounds.dynamic_bytes, None
+        self._limit_bytes = None
         self._store = WeightStore(HostResource())
         self._early = self._store.copies(late.weights, progress)
         self._programs: ProgramCache | None = None

@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 from numpy.typing import ArrayLike
 
-from tightship._core import NumpyBound, StopFlag
+from tightship._core import StopFlag
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_cache import ProgramCache
 from tightship.engine.compile.compiled_model import CompiledModel
@@ -64,7 +64,6 @@ class Model(SessionOpener):
         """
         self._variants = variants
         self._has_open_shapes = variants is not None
-        self._dynamic_bytes = bounds.dynamic_bytes
         self._limit_bytes = bounds.limit_bytes
         self._programs: ProgramCache | None = ProgramCache(
             prepared, bounds, variants, progress, packed
@@ -187,7 +186,7 @@ class Model(SessionOpener):
         later run allocates again what it needs.
 
         Returns:
-            Bytes of weights and arenas that were released.
+            Bytes of weights, arenas and pools that were released.
 
         Raises:
             InputError: The model is closed.
@@ -287,8 +286,8 @@ class Model(SessionOpener):
         workers = self._workers if workers is None else workers
         check_workers(workers, self._lowered.threads)
         deadline = deadline_of(timeout_s)
-        bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
-        limits = Limits(StopFlag() if stop is None else stop, deadline, bound, workers)
+        stop = StopFlag() if stop is None else stop
+        limits = Limits(stop, deadline, programs.dynamic, workers)
         key = self._key_of(programs, inputs)
         given, in_order = outputs or {}, workers == 1
         if (grown := self._run_growing(key, inputs, given, limits)) is not None:
@@ -320,7 +319,7 @@ class Model(SessionOpener):
             raise InputError(f"Output `{missing[0]}` has no array; a bound run needs all of them.")
         key = self._key_of(programs, inputs)
         arrays = dict(inputs), dict(outputs)
-        return BoundRun(programs, key, arrays, self._dynamic_bytes, self._workers)
+        return BoundRun(programs, key, arrays, self._workers)
 
     @explains_memory("a run of a model")
     def profile(self, inputs: Mapping[str, ArrayLike], *, repeat: int = 10) -> "Profile":
@@ -341,8 +340,7 @@ class Model(SessionOpener):
         programs, laps = self._open(), []
         key = self._key_of(programs, inputs)
         for _ in range(1 + repeat):
-            bound = None if self._dynamic_bytes is None else NumpyBound(self._dynamic_bytes)
-            limits = Limits(dynamic=bound)
+            limits = Limits(dynamic=programs.dynamic)
             with programs.reserved(key, limits) as (program, arena):
                 fed = feeds.bind(program.lowered, inputs, {}, self._kept)
                 executable = program.executable

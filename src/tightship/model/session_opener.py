@@ -233,7 +233,8 @@ class SessionOpener:
         in_blocks = self._growing and self._growing.has_blocks(inputs)
         if not in_blocks and self._open().holds(key):
             return None
-        if limits.workers > 1 or limits.dynamic is not None:
+        dynamic = limits.dynamic
+        if limits.workers > 1 or (dynamic is not None and dynamic.limit_bytes is not None):
             return None
         if self._growing is None:
             self._growing = self._find_growing() or False

@@ -16,7 +16,8 @@ from tests.engine.graphs import (
 )
 from tests.models import filled
 from tightship import _core
-from tightship._core import NumpyBound, StopFlag
+from tightship._core import StopFlag
+from tightship.engine.arenas.model_pools import ModelPools
 from tightship.engine.plan.placement import place
 from tightship.engine.program.program import (
     Lowered,
@@ -146,9 +147,9 @@ def test_a_result_that_is_not_what_was_planned_is_refused(result, said):
 
 def test_what_a_step_allocates_is_bounded():
     run = handmade(lambda o: [np.ones(10**6, np.float32)[:3] * o[0]])
-    assert run(X, dynamic=NumpyBound(10**7))["y"].tolist() == [0, 1, 2]
+    assert run(X, dynamic=ModelPools(0, 10**7))["y"].tolist() == [0, 1, 2]
     with pytest.raises(OutOfMemoryError, match=r"Step `n` \(Custom\).*dynamic_memory") as error:
-        run(X, dynamic=NumpyBound(10**6))
+        run(X, dynamic=ModelPools(0, 10**6))
     assert 4 * 10**6 <= error.value.requested_bytes <= 4 * 10**6 + 10**4
     assert error.value.available_bytes == 0
     assert np.ones(10**6).all()

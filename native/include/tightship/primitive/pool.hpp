@@ -4,7 +4,12 @@
 #include "tightship/primitive/lifetimes.hpp"
 #include "tightship/resource/chunk.hpp"
 
+#include <list>
+
 namespace tightship::primitive {
+
+class Pool;
+using Pools = std::list<std::unique_ptr<Pool>>; ///< spliced: returning allocates nothing
 
 /// Owner of one block of a resource.
 class Pool {
@@ -25,10 +30,12 @@ class Pool {
     const std::shared_ptr<resource::MemoryResource> &resource() const { return resource_; }
 
   private:
+    friend class PoolManager;
     std::shared_ptr<resource::MemoryResource> resource_;
     Temporary need_;
     resource::Chunk block_;
     uint64_t identity_;
+    Pools::iterator place_; ///< in the manager's list, once it has the pool
 };
 
 } // namespace tightship::primitive

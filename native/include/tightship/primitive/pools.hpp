@@ -8,7 +8,6 @@
 #include "tightship/resource/fork_guard.hpp"
 
 #include <functional>
-#include <list>
 #include <map>
 #include <mutex>
 
@@ -44,8 +43,14 @@ class PoolManager : private resource::Forkable {
     /// Adds a free pool; free pools beyond the budget are given back.
     void register_pool(std::unique_ptr<Pool> pool);
 
-    /// Reserves the smallest free pool of the resource that fits; returns null if none does.
-    const Pool *reserve_pool(const Temporary &need, const resource::MemoryResource &resource);
+    /// Reserves the smallest free pool of the resource that fits and has at most `most_bytes`;
+    /// returns null if none does.
+    const Pool *reserve_pool(const Temporary &need, const resource::MemoryResource &resource,
+                             size_t most_bytes = SIZE_MAX);
+    /// Reserves a new pool of exactly this size. Throws `resource::Refused`; free pools have then
+    /// been given back.
+    const Pool &reserve_new(const Temporary &need,
+                            const std::shared_ptr<resource::MemoryResource> &resource);
     /// Reserves a free pool, or a new one that replaces the largest free one of the resource with
     /// at least its size and alignment, so that it serves all that the replaced one did.
     /// Throws `resource::Refused`; free pools have then been given back.
@@ -53,6 +58,8 @@ class PoolManager : private resource::Forkable {
                                   const std::shared_ptr<resource::MemoryResource> &resource);
     /// Frees a reserved pool. Throws `resource::Misuse` if none has this identity.
     void unreserve_pool(uint64_t identity);
+    /// Frees a pool that is reserved here.
+    void unreserve_pool(const Pool &pool);
     /// Gives a reserved pool back, whatever the budget. Throws as `unreserve_pool` does.
     void release_pool(uint64_t identity);
 
@@ -66,6 +73,7 @@ class PoolManager : private resource::Forkable {
     /// Sets the budget; free pools beyond it are given back at once.
     void set_budget_bytes(size_t budget_bytes);
     PoolStatistics statistics() const;
+    size_t held_bytes() const; ///< of free and reserved pools
 
     /// Returns the pointer by which pools own a resource; registered pools must be made with it.
     ResourcePointer known(const ResourcePointer &resource);
@@ -73,12 +81,13 @@ class PoolManager : private resource::Forkable {
     void each_resource(const std::function<void(const resource::MemoryResource *)> &visit) const;
 
   private:
-    using Pools = std::list<std::unique_ptr<Pool>>; ///< spliced: returning allocates nothing
-
-    const Pool *take(const Temporary &need, const resource::MemoryResource &resource);
+    const Pool *take(const Temporary &need, const resource::MemoryResource &resource,
+                     size_t most_bytes = SIZE_MAX);
     Pools largest_of(const resource::MemoryResource &resource);
     const Pool &add_reserved(Pools one);
-    Pools take_reserved(uint64_t identity);
+    Pools::iterator find_reserved(uint64_t identity);
+    Pools take_reserved(Pools::iterator chosen);
+    void add_free(Pools one, Pools &dropped);
     Pools take_free(Pools::iterator chosen);
     void drop_beyond(size_t budget_bytes, Pools &dropped);
 

@@ -32,6 +32,11 @@ class IdleTrimmer:
         self._timer: threading.Timer | None = None
         guard(self)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a sweep is pending."""
+        return self._timer is not None
+
     def start(self, delay_s: float) -> None:
         """Sweep after `delay_s` seconds, unless a sweep is pending; called under the lock.
 

@@ -23,6 +23,8 @@ class Bounds:
         retention: How much arena memory stays allocated between runs; at least the first program's.
         arena_pool: Pool of arenas shared with other processes or with other models of this process;
             None for a pool of the model's own.
+        pool_bytes: Bytes of free pools kept for steps outside the plan; None for those that the
+            environment allows.
     """
 
     arenas: int = 1
@@ -32,3 +34,4 @@ class Bounds:
     program_bytes: int = 256 << 20
     retention: Retention = field(default_factory=Retention)
     arena_pool: "SharedArenaPool | ArenaGroup | None" = None
+    pool_bytes: int | None = None

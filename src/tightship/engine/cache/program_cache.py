@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
 from tightship.engine.arenas.arena_pool import POLL_S
+from tightship.engine.arenas.model_pools import ModelPools
 from tightship.engine.arenas.pools import pool_of
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.cache.program_eviction import Program, ProgramEviction
@@ -17,7 +18,7 @@ from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import release_heap, release_unused
 from tightship.engine.plan.footprint import code_bytes, program_bytes, steps_bytes
 from tightship.engine.plan.memory_plan import MemoryPlan
-from tightship.engine.primitive_cache import release_idle_primitives
+from tightship.engine.primitive_cache import pool_budget_bytes, release_idle_primitives
 from tightship.engine.run.arena import Arena, Reserved
 from tightship.engine.run.executable import build
 from tightship.engine.run.limits import Limits
@@ -58,6 +59,7 @@ class ProgramCache:
     Concurrent runs of equal shapes wait for one program; a program stays while a run has it.
 
     Attributes:
+        dynamic: Memory of steps outside the plan.
         first_executable: The only program, where no others can be made; it stays until `close`.
     """
 
@@ -85,6 +87,8 @@ class ProgramCache:
         kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
         retention = replace(bounds.retention, kept_bytes=kept)
         self._pool = pool_of(bounds.arenas, retention, bounds.arena_pool)
+        budget = pool_budget_bytes() if bounds.pool_bytes is None else bounds.pool_bytes
+        self.dynamic = ModelPools(budget, bounds.dynamic_bytes, retention.idle_s)
         self._eviction = ProgramEviction()
         self._hits = self._misses = self._evictions = 0
         self._closed = self._has_unused = False
@@ -130,18 +134,19 @@ class ProgramCache:
         """Bytes of weights, arenas and programs."""
         from tightship.engine.cache.statistics import MemoryStatistics
 
-        pool = self._pool
+        pool, dynamic = self._pool, self.dynamic.statistics
         with self._lock:
             return MemoryStatistics(
                 self.resource.current_bytes, pool.held_bytes, pool.used_bytes, pool.peak_bytes,
                 len(list(self._eviction)), self._eviction.own_bytes,
+                dynamic.reserved_bytes + dynamic.free_bytes, dynamic.peak_bytes,
             )  # fmt: skip
 
     def release_unused(self) -> int:
         """Release programs and arenas that no run uses, except the first program.
 
         Returns:
-            Bytes of weights and arenas given back.
+            Bytes of weights, arenas and pools given back.
         """
         with self._making, self._lock:
             before = self._held_bytes
@@ -149,7 +154,7 @@ class ProgramCache:
                 if key != self.first_key:
                     self._release(key)
             self._pool.release_unused()
-            return before - self._held_bytes
+            return before - self._held_bytes + self.dynamic.release_unused()
 
     @property
     def _held_bytes(self) -> int:
@@ -387,5 +392,6 @@ class ProgramCache:
             while not self._eviction.is_still:
                 self._changed.wait()
             self._eviction.clear()
+        self.dynamic.close()
         for store in (self._base, self._store):
             store.keep(())

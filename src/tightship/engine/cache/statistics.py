@@ -40,6 +40,9 @@ class MemoryStatistics:
         programs: Programs that are ready.
         program_bytes: Planned bytes of the programs: steps, own weights, and generated code, which
             counts once even if programs share it.
+        dynamic_bytes: Pools of steps outside the plan: in use, of results that callers have, and
+            kept for the next run.
+        dynamic_peak_bytes: Most bytes of these since loading.
     """
 
     weights_bytes: int = 0
@@ -48,6 +51,8 @@ class MemoryStatistics:
     arena_peak_bytes: int = 0
     programs: int = 0
     program_bytes: int = 0
+    dynamic_bytes: int = 0
+    dynamic_peak_bytes: int = 0
 
     def __add__(self, other: "MemoryStatistics") -> "MemoryStatistics":
         """Sum the figures of two models."""

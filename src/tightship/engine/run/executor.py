@@ -1,7 +1,7 @@
 """Runs an executable: binds operands, then runs native segments and Python steps in order."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import KernelError, NativeStepGraph, NumpyBound
+from tightship._core import DynamicMemory, KernelError, NativeStepGraph
 from tightship.engine.interruption import interrupted_by
 from tightship.engine.plan.footprint import BLAS_KERNELS
 from tightship.engine.program.program import KernelWork, Operand, ReferenceWork, Space
@@ -50,27 +50,31 @@ def execute(
     """
     arena.bind(external, fixed)
     done, run = 0, None
-    for segment in executable.segments:
-        if isinstance(segment, NativeSegment):
-            count = segment.last - segment.first
-            ends = None if ends_ns is None else ends_ns[done : done + count]
-            if limits.workers > 1:
-                _at_once(arena, arena.step_graphs(executable)[segment], limits)
+    try:
+        for segment in executable.segments:
+            if isinstance(segment, NativeSegment):
+                count = segment.last - segment.first
+                ends = None if ends_ns is None else ends_ns[done : done + count]
+                if limits.workers > 1:
+                    _at_once(arena, arena.step_graphs(executable)[segment], limits)
+                else:
+                    _native(arena, segment, limits, ends)
+                done += count
             else:
-                _native(arena, segment, limits, ends)
-            done += count
-        else:
-            limits.check()
-            if run is None:
-                arrays = {**fixed.arrays, **external} if fixed else external
-                threads = executable.placement.lowered.threads
-                run = _Run(arena, arrays, objects, limits, threads)
-            run.step(segment)
-            if ends_ns is not None:
-                ends_ns[done] = time.monotonic_ns()
-            done += 1
-    for name, value in objects.items():
-        objects[name] = _dense(value)
+                limits.check()
+                if run is None:
+                    arrays = {**fixed.arrays, **external} if fixed else external
+                    threads = executable.placement.lowered.threads
+                    run = _Run(arena, arrays, objects, limits, threads)
+                run.step(segment)
+                if ends_ns is not None:
+                    ends_ns[done] = time.monotonic_ns()
+                done += 1
+        for name, value in objects.items():
+            objects[name] = _dense(value)
+    finally:
+        if run is not None:
+            run.end()
 
 
 def _native(
@@ -102,19 +106,47 @@ class _Run:
     objects: dict[str, Any]
     limits: Limits
     threads: int
+    memory: DynamicMemory | None = None
+    """Memory of steps outside the plan, from the first of them on."""
+    is_inside: bool = False
+    """Whether new arrays come from there, as they do between two such steps."""
+
+    def enter(self) -> None:
+        """Take new arrays from the memory of steps outside the plan."""
+        if self.limits.dynamic is None:
+            return
+        if self.memory is None:
+            self.memory = self.limits.dynamic.begin()
+        self.memory.__enter__()
+        self.is_inside = True
+
+    def leave(self) -> None:
+        """Take new arrays from NumPy again."""
+        if self.memory is not None and self.is_inside:
+            self.is_inside = False
+            self.memory.__exit__()
+
+    def end(self) -> None:
+        """Leave arrays that are alive to the caller."""
+        self.leave()
+        if self.memory is not None and self.limits.dynamic is not None:
+            self.limits.dynamic.end(self.memory)
 
     def step(self, segment: PythonStep) -> None:
         work = segment.work
         if isinstance(work, KernelWork):
+            if self.is_inside:
+                self.leave()
             inputs = [None if operand is None else self.planned(operand) for operand in work.inputs]
             outputs = [None if o is None else self.planned(o) for o in work.outputs]
             is_product = segment.step.implementation in BLAS_KERNELS
             with self._blas_threads() if is_product else nullcontext():
                 work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
         else:
+            if not self.is_inside:
+                self.enter()
             with self._blas_threads():  # bodies of control flow have products as well
-                results = self.reference(segment, work)
-            self.keep(segment, work, results)
+                self.reference(segment, work)
             for name in segment.frees:
                 del self.objects[name]
 
@@ -124,29 +156,23 @@ class _Run:
         limit = thread_limit()
         return nullcontext() if limit is None else limit.at_most(self.threads)
 
-    def reference(self, segment: PythonStep, work: ReferenceWork) -> Sequence[Any]:
-        """Run a reference kernel; the arrays that it allocates count against the bound."""
+    def reference(self, segment: PythonStep, work: ReferenceWork) -> None:
+        """Run a reference kernel and keep its results, in memory that counts against the limit."""
         operands = [None if operand is None else self.any(operand) for operand in work.inputs]
-        bound = self.limits.dynamic
-        with interrupted_by(self.limits.check):
-            if bound is None:
-                return work.run(operands)
-            return self._bounded(segment, lambda: work.run(operands), bound)
-
-    def _bounded(
-        self, segment: PythonStep, run: Callable[[], Sequence[Any]], bound: NumpyBound
-    ) -> Sequence[Any]:
         try:
-            with bound:
-                return run()
+            with interrupted_by(self.limits.check):
+                results = work.run(operands)
+            self.keep(segment, work, results)
         except MemoryError as error:
-            wanted = bound.refused_bytes
+            wanted = 0 if self.memory is None else self.memory.refused_bytes
+            if self.memory is None or not wanted:
+                raise
             raise OutOfMemoryError(
                 f"Step `{segment.step.name}` ({segment.step.operator}) would bring what is "
                 f"allocated outside the plan to {wanted} bytes, more than `dynamic_memory` "
                 "allows. Raise it, or give the model smaller inputs.",
                 requested_bytes=wanted,
-                available_bytes=bound.live_bytes,
+                available_bytes=self.memory.live_bytes,
             ) from error
 
     def planned(self, operand: Operand) -> Array:

@@ -2,12 +2,25 @@
 
 import time
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from tightship._core import NumpyBound, StopFlag
+from tightship._core import DynamicMemory, StopFlag
 from tightship.errors import DeadlineError, InputError, StoppedError
 
 TIMEOUT_S_MAX = 10**9
 """Seconds that fit the core's clock: 30 years."""
+
+
+class DynamicRuns(Protocol):
+    """Gives each run the memory of its steps outside the plan."""
+
+    limit_bytes: int | None
+
+    def begin(self) -> DynamicMemory:
+        """Return the memory of a run that begins."""
+
+    def end(self, memory: DynamicMemory) -> None:
+        """End the run; arrays that are alive are the caller's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +30,13 @@ class Limits:
     Attributes:
         stop: Flag that any thread may set to end the run.
         deadline_ns: Time of `time.monotonic_ns` at which the run ends; None for no limit.
-        dynamic: Bound on the live arrays of steps outside the plan; None for no limit.
+        dynamic: Memory of steps outside the plan, with its limit; None for NumPy's, without one.
         workers: Native steps that may run at once, each on one thread.
     """
 
     stop: StopFlag = field(default_factory=StopFlag)
     deadline_ns: int | None = None
-    dynamic: NumpyBound | None = None
+    dynamic: DynamicRuns | None = None
     workers: int = 1
 
     def check(self) -> None:
