@@ -40,6 +40,17 @@ def test_the_first_plan_is_that_of_the_largest_batch_and_is_limited(tmp_path):
     setting.close()
 
 
+def test_a_caller_that_has_a_permit_is_not_joined(setting, sizes):
+    """The thread of the connections answers it, where it must not wait for others."""
+    caller = Caller(setting.endpoint.permits)
+    assert caller.reserve()
+    waiting = setting.ask(1)
+    setting.wait_for(1)
+    assert value(setting.ask(2, caller=caller)) == [2]
+    assert value(waiting) == [1]
+    assert sizes == [1, 1]
+
+
 def test_a_request_that_does_not_fit_waits_for_none(setting):
     setting.endpoint.permits.take_free()
     with pytest.raises(OipError, match="batch-size must be <= 8"):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.driver.oip.joining import value
-from tightship.driver.oip import batch_queue
+from tightship.driver.oip import joining_gain
 from tightship.driver.oip.batch_sizes import COUNTED_MAX, OFTEN, BatchSizes
 
 KEY = (("x", (16,)),)
@@ -34,7 +34,7 @@ def test_sizes_of_many_shapes_are_forgotten():
 def test_callers_get_their_rows_of_runs_with_more_and_of_their_own_size(
     setting, sizes, monkeypatch
 ):
-    monkeypatch.setattr(batch_queue, "WORTH_NS", 0)
+    monkeypatch.setattr(joining_gain, "WORTH_NS", 0)
     for turn in range(OFTEN + 1):
         setting.endpoint.permits.take_free()
         asked = [setting.ask([turn, n], n % 4) for n in (1, 2)] + [setting.ask(7)]

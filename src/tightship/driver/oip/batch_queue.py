@@ -8,18 +8,14 @@ run alone, and the others do not wait for that. A client without others is never
 """
 
 import threading
-from collections import deque
 from time import monotonic
 
 from tightship.driver.oip.batch_sizes import BatchSizes
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.inference import Bound
 from tightship.driver.oip.joined_run import JoinedRun, Member, Ran
+from tightship.driver.oip.joining_gain import JoiningGain
 
-WORTH_NS = 300_000
-"""Duration of runs from which requests are joined: at 0.1 ms, joining gains nothing."""
-RUNS_KEPT = 8
-"""Latest runs of which the shortest decides, because a first run of a batch also plans it."""
 RETURN = 0.25
 """Part of a joined run's duration within which its clients are waited for again."""
 
@@ -36,7 +32,7 @@ class BatchQueue:
         """
         self._size_max, self._delay_s = size_max, delay_us / 1e6
         self._sizes = BatchSizes(size_max)
-        self._took_ns: deque[int] = deque(maxlen=RUNS_KEPT)
+        self.gain = JoiningGain()
         self._waiting: list[Member] = []
         self._returning, self._return_until_s = 0, 0.0  # rows of the last joined run
         self._changed = threading.Condition()
@@ -81,17 +77,9 @@ class BatchQueue:
                 caller.withdraw(other.place)  # now, so that its thread wakes once
             caller.give_back(member.place)
         found = joined.result_of(member, caller)
-        self.note(found.ended_ns - found.began_ns)
+        requests = len(joined.members) if joined.shared_count else 1
+        self.gain.note(found.ended_ns - found.began_ns, requests)
         return found
-
-    @property
-    def pays(self) -> bool:
-        """Whether runs take long enough for waking threads together to be worth it."""
-        return min(tuple(self._took_ns), default=WORTH_NS) >= WORTH_NS
-
-    def note(self, duration_ns: int) -> None:
-        """Note how long a run took."""
-        self._took_ns.append(duration_ns)
 
     def _expect(self, joined: JoinedRun, began_s: float) -> None:
         """Have the next request wait for the clients of a run of several that began then."""

@@ -84,7 +84,7 @@ class Inferences:
         Raises:
             OipError, RegionError: As from `infer`, or the caller leaves, or the time is over.
         """
-        if self.joins(served):
+        if not caller.has_permit and self.joins(served):
             return self.infer_joined(served, request, asked_ns, caller)
         try:
             place = caller.take_permit(served.name, served.metrics, request.left_s(asked_ns))
@@ -125,7 +125,7 @@ class Inferences:
         ended = monotonic_ns()
         metrics.succeed((began - asked_ns, read_ns - began, ran_ns - read_ns, ended - ran_ns))
         if self._queues and (queue := self._queues.get(served.model)) is not None:
-            queue.note(ran_ns - read_ns)
+            queue.gain.note(ran_ns - read_ns, 1)
         return outputs
 
     def joins(self, served: ServedModel) -> bool:
@@ -133,7 +133,7 @@ class Inferences:
         if not served.may_join:
             return False
         queue = self.queue(served)
-        return queue is not None and queue.pays
+        return queue is not None and queue.gain.pays
 
     def queue(self, served: ServedModel) -> BatchQueue | None:
         """Return the queue of a model whose requests are joined; None for other models."""

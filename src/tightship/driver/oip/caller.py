@@ -76,6 +76,11 @@ class Caller:
         return has_permit
 
     @property
+    def has_permit(self) -> bool:
+        """Whether a permit is reserved for its next inference, which then waits for nothing."""
+        return self._reserved is not None
+
+    @property
     def waiting_count(self) -> int:
         """Calls that wait for a permit, of all callers and models."""
         return self._permits.waiting_count
