@@ -35,13 +35,14 @@ template <int Bits> class ColumnLanes {
             transpose((element + word * kPerWord) * Bits / 8, count - word, to + word * kWidth);
     }
 
-    /// Reads scales, and middles less zero points, of `kWidth` blocks: [block][column].
+    /// Reads scales, and middles less zero points, of `kWidth` blocks: [block][column]. Without
+    /// zero points, `to_zeros` may be null.
     void parameters(int64_t first, float *to_scales, float *to_zeros) const {
         const int64_t left = blocks_ - first, count = left < kWidth ? left : kWidth;
         const bool has_zeros = decoder_.zeros != BlockZeros::kMiddle;
 #if TIGHTSHIP_VECTOR_BYTES == 64
         if (!has_zeros && decoder_.is_half && !decoder_.is_by_row) {
-            for (int64_t block = 0; block < kWidth; ++block)
+            for (int64_t block = 0; to_zeros != nullptr && block < kWidth; ++block)
                 store(to_zeros + block * kWidth, Vector{});
             return half_scales(first, count, to_scales);
         }
@@ -56,7 +57,8 @@ template <int Bits> class ColumnLanes {
             for (int64_t block = 0; block < kWidth; block += 4) {
                 const int64_t from = lane * kWidth + block, to = block * kWidth + lane;
                 transpose_four(scales + from, kWidth, to_scales + to, kWidth);
-                transpose_four(zeros + from, kWidth, to_zeros + to, kWidth);
+                if (to_zeros != nullptr)
+                    transpose_four(zeros + from, kWidth, to_zeros + to, kWidth);
             }
     }
 

@@ -13,8 +13,8 @@
 /// dot product too, so that sums have one order whatever unpacks the quants.
 #pragma once
 
+#include "block_int8_lanes.hpp"
 #include "block_rounding.hpp"
-#include "block_rows.hpp"
 
 #include <array>
 #include <utility>
@@ -22,10 +22,6 @@
 namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
-
-/// True if quants of 8 bits are multiplied as signed numbers: sums of two products of unsigned
-/// ones exceed 16 bits.
-template <int Bits> constexpr bool kIsCentred = Bits == 8 && !kHasDot;
 
 /// Prepared row of activations.
 template <int Bits> struct Int8Row {
@@ -129,42 +125,6 @@ template <int Bits> void round_row(const BlockTask &task, int64_t row) {
     order_lines(task, to);
 }
 
-/// Returns elements of a line: those of the bytes' first bits, or of the next ones and so on.
-template <int Bits> Bytes part_of_line(Bytes packed, int part, int sign) {
-    if constexpr (Bits == 8)
-        return flipped(packed, all_bytes(kIsCentred<8> ? sign ^ 0x80 : sign));
-    return part_of(packed, part * Bits, all_bytes(Decoder<Bits>::kMask), all_bytes(sign));
-}
-
-/// Loads a vector into a register, where GCC would load it anew for each column.
-inline Bytes once(const char *from) {
-    Bytes some = load_bytes(from, kLine);
-    asm("" : "+v"(some));
-    return some;
-}
-
-/// Dot products of four bytes in each lane, one added to another. 16 bits hold the sums of pairs of
-/// up to eight additions of less than 8 bits.
-template <int Bits> struct LaneDots {
-    void add(Bytes quants, Bytes given) {
-        if constexpr (Bits < 8 && !kHasDot)
-            sums = add_shorts(sums, pairs_of(quants, given));
-        else if constexpr (kIsCentred<Bits>)
-            sums = add_dots(sums, magnitudes(quants), signed_by(given, quants));
-        else
-            sums = add_dots(sums, quants, given);
-    }
-
-    /// Returns the sums of words, added to `start`.
-    Ints sums_from(Bytes start) const {
-        if constexpr (Bits < 8 && !kHasDot)
-            return reinterpret_cast<Ints>(add_pairs(start, sums));
-        return reinterpret_cast<Ints>(sums) + reinterpret_cast<Ints>(start);
-    }
-
-    Bytes sums{};
-};
-
 /// Sums of some columns and rows, held in registers.
 template <int Bits, int Columns, int Rows> class Int8Tile {
   public:
@@ -175,11 +135,12 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
         Int8Tile tile(common, column, row);
         for (int64_t block = 0; block < task.blocks; block += kWidth)
             tile.add_blocks(block, task.blocks - block < kWidth ? task.blocks - block : kWidth);
-        write_sums(task, row, column, tile.sums_);
+        write_sums(task, row, column, tile.sums_, add_chunks<Rows * Columns>);
     }
 
   private:
     static constexpr int kFourParts = 4 * Int8Row<Bits>::kParts;
+    static constexpr bool kHasHalves = kHasHalfLines && Columns == 4 && Rows <= 2;
 
     Int8Tile(const Common<Bits> &common, int64_t column, int64_t row)
         : decoder_(common.decoder), strip_(common, column),
@@ -210,7 +171,9 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
             add_four_lines(
                 at, decoder_.block_of_chunk() + static_cast<int>((at - first) / decoder_.bytes),
                 scales);
-        if (at < end)
+        if (kHasHalves && at < end && end - at <= kLine / 2 && decoder_.bytes >= kChunk)
+            add_half_lines(block, at, end - at, scales);
+        else if (at < end)
             add_lines(block, at, end, scales);
     }
 
@@ -294,6 +257,27 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
         for (int column = 0; column < Columns; ++column)
             sums_[column][row] +=
                 floats_of(dots[column].sums_from(start)) * (factors[column] * scale);
+    }
+
+    /// Adds the products of lines of which half is empty, two columns in a vector.
+    void add_half_lines(int64_t block, int64_t at, int64_t count, const Vector (&scales)[Columns]) {
+        if constexpr (kHasHalves) {
+            if (fetches_)
+                strip_.fetch_quants(at);
+            const HalfLines<Bits> halves(strip_.quants, at, count, decoder_.sign);
+            const Ints block_of = decoder_.block_of((at - block * decoder_.bytes) / kLine);
+#pragma GCC unroll 2
+            for (int row = 0; row < Rows; ++row) {
+                const Vector given = floats_of_row(first_.scales, row, block);
+                const Vector dots =
+                    halves.dots(line_of(row) + at / kLine * Int8Row<Bits>::kLineBytes);
+#pragma GCC unroll 4
+                for (int column = 0; column < Columns; ++column)
+                    sums_[column][row] = halves.added(
+                        sums_[column][row], dots, spread(scales[column] * given, block_of), column,
+                        static_cast<int>((at - by_fours_) / kLine));
+            }
+        }
     }
 
     /// Adds the products of lines behind the last four.

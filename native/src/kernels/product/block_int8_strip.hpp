@@ -6,8 +6,9 @@
 /// transposed, a lane has a word of a column. Columns read so are scattered in memory, which is
 /// slower than one after the other; it pays for as many rows as compute longer than memory takes.
 ///
-/// Sums have the order of tiles, in which a lane has every 16th chunk of a column and lanes are
-/// added by halves: a row has the same bits among few rows and among more.
+/// Sums have the order of tiles, in which a lane has every 16th chunk of a column, the chunks of a
+/// line of 64 bytes are added, and then lines: a row has the same bits among few rows and among
+/// more.
 #pragma once
 
 #include "block_columns.hpp"
@@ -17,12 +18,8 @@ namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
 
-constexpr int64_t kChunk = 16;    ///< bytes of a column that are unpacked at once
 constexpr int64_t kChunks = 16;   ///< whose sums are added at the end
 constexpr int64_t kNearRow = 384; ///< bytes of a column at most, if two strips fit the first cache
-/// Lines, and chunks of a line, in the order in which their sums are added.
-constexpr int kFourInOrder[] = {0, 2, 1, 3};
-
 /// Returns an address that GCC knows nothing of, so that it computes those near it from few
 /// registers; it would keep each of them otherwise, in memory.
 template <class Item> inline const Item *opaque(const Item *from) {
@@ -51,32 +48,65 @@ template <class Item, int Count> class EvenRows {
     int64_t step_;
 };
 
-/// Prepared row of activations: numbers in the order of panels, the scale of each block, and the
-/// middle times the sum of each chunk's numbers, negative.
-template <int Bits> struct StripRow {
+/// Prepared activations of all rows of a task, side by side: a row is at a constant distance from
+/// the one before, so that loops need no address for each. Numbers in the order of panels, those of
+/// a chunk together: [chunk][row]; scales: [block][row]; and the middle times the sum of each
+/// chunk's numbers, negative: [chunk][row].
+template <int Bits> class StripRows {
+  public:
     static constexpr int64_t kNumbers = kChunk * 8 / Bits; ///< of a chunk
 
-    StripRow(const BlockTask &task, int64_t row)
-        : numbers(task.shared + row * task.shared_row),
-          scales(reinterpret_cast<float *>(numbers + padded_depth(task.format, task.depth))),
-          starts(reinterpret_cast<int32_t *>(scales + padded_blocks(task.format, task.depth))) {}
+    explicit StripRows(const BlockTask &task)
+        : rows_(task.rows), numbers_(task.shared),
+          scales_(
+              reinterpret_cast<float *>(numbers_ + rows_ * padded_depth(task.format, task.depth))),
+          starts_(reinterpret_cast<int32_t *>(scales_ +
+                                              rows_ * padded_blocks(task.format, task.depth))) {}
+
+    char *numbers(int64_t chunk, int64_t row) const {
+        return numbers_ + (chunk * rows_ + row) * kNumbers;
+    }
+    float *scales(int64_t block, int64_t row) const { return scales_ + block * rows_ + row; }
+    int32_t *starts(int64_t chunk, int64_t row) const { return starts_ + chunk * rows_ + row; }
 
     void round(const BlockTask &task, int64_t row) const {
-        PanelNumbers<Bits> writer(numbers);
-        auto *sums = reinterpret_cast<float *>(starts); // of blocks, which have a chunk at least
-        round_blocks(task, row, writer, scales, sums, 1);
-        const int64_t chunks = task.blocks * block_bytes(task.format) / kChunk;
-        for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-            int32_t sum = 0;
-            for (int64_t each = 0; each < kNumbers; ++each)
-                sum += static_cast<int8_t>(numbers[chunk * kNumbers + each]);
-            starts[chunk] = -Decoder<Bits>::kMiddle * sum;
-        }
+        Numbers writer(*this, row);
+        round_blocks(task, row, writer, scales(0, row), nullptr, rows_);
     }
 
-    char *numbers;
-    float *scales;
-    int32_t *starts;
+  private:
+    /// Writer of a row.
+    class Numbers {
+      public:
+        Numbers(const StripRows &to, int64_t row)
+            : numbers_(to.numbers(0, row)), starts_(to.starts(0, row)), rows_(to.rows_) {}
+
+        void put(Ints x) {
+            char some[kWidth];
+            PanelNumbers<Bits>(some).put(x);
+            sum_ += x;
+            __builtin_memcpy(numbers_ + count_, some, kWidth);
+            count_ += kWidth;
+            if (count_ < kNumbers)
+                return;
+            *starts_ = -Decoder<Bits>::kMiddle * sum_of(sum_);
+            numbers_ += rows_ * kNumbers;
+            starts_ += rows_;
+            sum_ = Ints{};
+            count_ = 0;
+        }
+
+      private:
+        char *numbers_;
+        int32_t *starts_;
+        int64_t rows_, count_ = 0;
+        Ints sum_{};
+    };
+
+    int64_t rows_;
+    char *numbers_;
+    float *scales_;
+    int32_t *starts_;
 };
 
 /// Rows of the matrix that make a vector of columns: at equal distances if `kWhole`; else the last
@@ -115,6 +145,15 @@ template <bool kWhole> class StripColumns {
     const char *rows_[kWhole ? 1 : kWidth];
 };
 
+/// Adds dot products of four bytes in each lane, `integers` the same in all. GCC would load these
+/// to a register first.
+inline void add_same_dots(Bytes &sums, Bytes naturals, const char *integers) {
+    typedef int Word __attribute__((aligned(1), may_alias));
+    asm("vpdpbusd %2%{1to16%}, %1, %0"
+        : "+v"(sums)
+        : "v"(naturals), "m"(*reinterpret_cast<const Word *>(integers)));
+}
+
 /// Sums of a vector of columns and some rows.
 template <int Bits, int Rows, bool kWhole> class StripTile {
   public:
@@ -123,87 +162,82 @@ template <int Bits, int Rows, bool kWhole> class StripTile {
         auto *scales = reinterpret_cast<float *>(task.scratch);
         if (row == 0)
             read_scales(common, column, scales);
-        StripTile tile(task, column, row, scales);
-        Vector sums[Rows];
-        tile.add_all(sums);
-        tile.write(sums, column);
+        StripTile(common, column, row, scales).run();
     }
 
   private:
     static constexpr int kParts = 8 / Bits, kVectors = 4 * kParts;
     using Sums = Vector[Rows];
 
-    StripTile(const BlockTask &task, int64_t column, int64_t row, const float *scales)
-        : task_(task), given_(task, row), scales_(scales),
-          target_(task.target + row * task.target_row),
-          columns_(task.matrix.quants + column * task.format.quants_row, task.format.quants_row,
-                   task.column_end - column),
-          bytes_(block_bytes(task.format)), chunks_(task.blocks * bytes_ / kChunk),
-          sign_(task.format.is_signed ? Decoder<Bits>::kMiddle : 0), fetches_(row == 0),
-          next_(task.matrix.quants + (column + kWidth) * task.format.quants_row) {}
+    StripTile(const Common<Bits> &common, int64_t column, int64_t row, const float *scales)
+        : task_(common.task), given_(task_), scales_(scales), row_(row), column_(column),
+          columns_(task_.matrix.quants + column * task_.format.quants_row, task_.format.quants_row,
+                   task_.column_end - column),
+          chunks_(task_.blocks * common.decoder.bytes / kChunk),
+          block_shift_(common.decoder.shift - 2), sign_(common.decoder.sign), fetches_(row == 0),
+          next_(task_.matrix.quants + (column + kWidth) * task_.format.quants_row) {}
 
     /// Reads the scales of all blocks: [block][column].
     static void read_scales(const Common<Bits> &common, int64_t column, float *scales) {
         const BlockTask &task = common.task;
         const ColumnLanes<Bits> lanes(task, common.decoder, column);
-        float zeros[kWidth * kWidth];
         for (int64_t block = 0; block < task.blocks; block += kWidth)
-            lanes.parameters(block, scales + block * kWidth, zeros);
+            lanes.parameters(block, scales + block * kWidth, nullptr);
         const char *next = task.matrix.scales + (column + kWidth) * task.format.scales_row;
         for (int64_t place = 0; place < kWidth * task.format.scales_row; place += kBlockLine)
             __builtin_prefetch(next + place);
     }
 
-    void add_all(Sums &sums) {
-        Sums halves[2];
-#pragma GCC unroll 1
-        for (int each = 0; each < 4; ++each)
-            add_line(kFourInOrder[each], halves[each / 2], each % 2 != 0);
-        for (int row = 0; row < Rows; ++row)
-            sums[row] = halves[0][row] + halves[1][row];
+    void run() {
+        Sums totals;
+        for (int line = 0; line < 4; ++line) {
+            Sums sums;
+            add_line(line, sums);
+            for (int row = 0; row < Rows; ++row)
+                totals[row] = line == 0 ? sums[row] : totals[row] + sums[row];
+        }
+        write(totals);
     }
 
     /// Computes the sums of the chunks of a line, and of the same ones in later fours of lines.
-    void add_line(int64_t line, Sums &sums, bool adds) {
-        Sums pairs[2];
+    void add_line(int line, Sums &sums) {
 #pragma GCC unroll 1
         for (int each = 0; each < 4; ++each) {
             Sums some = {};
-            for (int64_t chunk = 4 * line + kFourInOrder[each]; chunk < chunks_; chunk += kChunks)
+#pragma GCC unroll 1
+            for (int64_t chunk = 4 * line + each; chunk < chunks_; chunk += kChunks)
                 add_chunk(chunk, some);
             for (int row = 0; row < Rows; ++row)
-                pairs[each / 2][row] = each % 2 == 0 ? some[row] : pairs[each / 2][row] + some[row];
-        }
-        for (int row = 0; row < Rows; ++row) {
-            const Vector both = pairs[0][row] + pairs[1][row];
-            sums[row] = adds ? sums[row] + both : both;
+                sums[row] = each == 0 ? some[row] : sums[row] + some[row];
         }
     }
 
+    /// Adds the products of a chunk: a vector of its quants after the other for all rows, whose
+    /// sums do not wait for one another.
     void add_chunk(int64_t chunk, Sums &sums) {
         if (fetches_)
             fetch();
-        Bytes words[4], some[kVectors];
+        Bytes words[4], dots[Rows];
         columns_.words(chunk * kChunk, words);
-#pragma GCC unroll 16
-        for (int part = 0; part < kVectors; ++part)
-            some[part] = part_of_line<Bits>(words[part / kParts], part % kParts, sign_);
-        const int64_t block = chunk * kChunk / bytes_, step = task_.shared_row;
-        const Vector scale = load(scales_ + block * kWidth);
-        const EvenRows<char, Rows> numbers(given_.numbers + chunk * StripRow<Bits>::kNumbers, step);
-        const EvenRows<int32_t, Rows> starts(given_.starts + chunk, step);
-        const EvenRows<float, Rows> scales(given_.scales + block, step);
+        const int64_t block = chunk >> block_shift_;
+        const char *numbers = given_.numbers(chunk, row_);
+        const int32_t *starts = given_.starts(chunk, row_);
+        const float *scales = given_.scales(block, row_);
 #pragma GCC unroll 8
-        for (int row = 0; row < Rows; ++row) {
-            Bytes dots = reinterpret_cast<Bytes>(Ints{} + *starts[row]);
+        for (int row = 0; row < Rows; ++row)
+            dots[row] = reinterpret_cast<Bytes>(Ints{} + starts[row]);
 #pragma GCC unroll 16
-            for (int vector = 0; vector < kVectors; ++vector) {
-                int four;
-                __builtin_memcpy(&four, numbers[row] + 4 * vector, sizeof four);
-                dots = add_dots(dots, some[vector], reinterpret_cast<Bytes>(Ints{} + four));
-            }
-            sums[row] += floats_of(reinterpret_cast<Ints>(dots)) * (scale * *scales[row]);
+        for (int vector = 0; vector < kVectors; ++vector) {
+            const Bytes some = part_of_line<Bits>(words[vector / kParts], vector % kParts, sign_);
+#pragma GCC unroll 8
+            for (int row = 0; row < Rows; ++row)
+                add_same_dots(dots[row], some,
+                              numbers + row * StripRows<Bits>::kNumbers + 4 * vector);
         }
+        const Vector scale = load(scales_ + block * kWidth);
+#pragma GCC unroll 8
+        for (int row = 0; row < Rows; ++row)
+            sums[row] += floats_of(reinterpret_cast<Ints>(dots[row])) * (scale * scales[row]);
     }
 
     /// Fetches as many bytes of the next strip as a chunk of all columns has, to the second cache
@@ -220,22 +254,23 @@ template <int Bits, int Rows, bool kWhole> class StripTile {
         next_ += kWidth * kChunk;
     }
 
-    void write(const Sums &sums, int64_t column) const {
-        const int64_t columns = task_.column_end - column;
+    void write(const Sums &sums) const {
+        const int64_t columns = task_.column_end - column_;
         const Vector bias =
-            task_.bias == nullptr ? Vector{} : load_some(task_.bias + column, columns);
+            task_.bias == nullptr ? Vector{} : load_some(task_.bias + column_, columns);
         for (int row = 0; row < Rows; ++row) {
-            auto *to = reinterpret_cast<float *>(target_ + row * task_.target_row) + column;
-            store_some(to, task_.bias == nullptr ? sums[row] : sums[row] + bias, columns);
+            auto *to = reinterpret_cast<float *>(task_.target + (row_ + row) * task_.target_row);
+            store_some(to + column_, task_.bias == nullptr ? sums[row] : sums[row] + bias, columns);
         }
     }
 
     const BlockTask &task_;
-    StripRow<Bits> given_;
+    StripRows<Bits> given_;
     const float *scales_; ///< [block][column]
-    char *target_;
+    int64_t row_, column_;
     StripColumns<kWhole> columns_;
-    int64_t bytes_, chunks_; ///< of a block; of a column
+    int64_t chunks_;  ///< of a column
+    int block_shift_; ///< a block has 2^block_shift_ chunks
     int sign_;
     bool fetches_; ///< whether weights come from memory
     const char *next_;
@@ -258,11 +293,11 @@ template <int Bits> void multiply_strips(const BlockTask &task) {
 void round_to_int8_strips(const BlockTask &task, int64_t first_row, int64_t row_end) {
     for (int64_t row = first_row; row < row_end; ++row)
         if (task.format.bits == 8)
-            StripRow<8>(task, row).round(task, row);
+            StripRows<8>(task).round(task, row);
         else if (task.format.bits == 4)
-            StripRow<4>(task, row).round(task, row);
+            StripRows<4>(task).round(task, row);
         else
-            StripRow<2>(task, row).round(task, row);
+            StripRows<2>(task).round(task, row);
 }
 
 void multiply_int8_strips(const BlockTask &task) {

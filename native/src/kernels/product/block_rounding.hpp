@@ -54,7 +54,8 @@ inline float largest_of(const float *from, int64_t count) {
 }
 
 /// Rounds a row of activations by blocks: passes the integers to `writer`, zeros behind the last,
-/// and writes each block's scale and the sum of its integers, `step` floats apart.
+/// and writes each block's scale and, unless `sums` is null, the sum of its integers, `step` floats
+/// apart.
 template <class Writer>
 void round_blocks(const BlockTask &task, int64_t row, Writer &writer, float *scales, float *sums,
                   int64_t step) {
@@ -76,7 +77,8 @@ void round_blocks(const BlockTask &task, int64_t row, Writer &writer, float *sca
         }
         const float scale = is_zero ? 0.0F : largest / 127.0F;
         scales[block * step] = is_finite ? scale : __builtin_nanf("");
-        sums[block * step] = static_cast<float>(sum_of(total));
+        if (sums != nullptr)
+            sums[block * step] = static_cast<float>(sum_of(total));
     }
 }
 

@@ -154,16 +154,17 @@ inline Vector loaded_once(const float *from) {
     return some;
 }
 
-/// Writes the sums of a tile.
+/// Writes the sums of a tile, whose lanes `add` adds.
 template <int Columns, int Rows>
-[[gnu::always_inline]] inline void write_sums(const BlockTask &task, int64_t row, int64_t column,
-                                              const Vector (&sums)[Columns][Rows]) {
+[[gnu::always_inline]] inline void
+write_sums(const BlockTask &task, int64_t row, int64_t column, const Vector (&sums)[Columns][Rows],
+           void (&add)(const Vector (&)[Rows * Columns], float *) = add_lanes<Rows * Columns>) {
     Vector each_sum[Rows * Columns]; // a copy, so that sums need no memory while they are made
     float totals[Rows * Columns];
 #pragma GCC unroll 16
     for (int each = 0; each < Rows * Columns; ++each)
         each_sum[each] = sums[each % Columns][each / Columns];
-    add_lanes(each_sum, totals);
+    add(each_sum, totals);
     typedef float Some __attribute__((vector_size(sizeof(float) * Columns)));
     Some bias{};
     if (task.bias != nullptr)
