@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from onnx import numpy_helper, parser
 
 import tightship
 from tests.zoo.net import Net
@@ -115,6 +116,68 @@ def test_a_deadline_that_has_passed_ends_the_run() -> None:
     with pytest.raises(DeadlineError):
         runner.run(case.feeds, timeout_s=1e-9)
     runner.run(case.feeds)
+
+
+LOOPS = {
+    "counted": ("""(int64 n, float[8, 64] x) => (float[8, 64] y) {
+      go = Constant <value: tensor = bool {1}> ()
+      y = Loop (n, go, x) <body = b (int64 i, bool c, float[8, 64] s)
+        => (bool more, float[8, 64] t) { more = Identity (c) m = MatMul (s, w) t = Tanh (m) }>
+    }""", {"n": np.int64(5)}),
+    "nested": ("""(int64 n, float[8, 64] x) => (float[8, 64] y) {
+      go = Constant <value: tensor = bool {1}> ()
+      zero = Constant <value: tensor = float {0}> ()
+      y = Loop (n, go, x) <body = b (int64 i, bool c, float[8, 64] s)
+        => (bool more, float[8, 64] t) { more = Identity (c)
+          total = ReduceSum <keepdims = 0> (s) up = Less (total, zero)
+          t = If (up) <then_branch = d () => (float[8, 64] o) { o = Sub (x, s) },
+                      else_branch = e () => (float[8, 64] v) { v = MatMul (s, w) }> }>
+    }""", {"n": np.int64(3)}),
+    "scan": ("""(float[8] s0, float[8, 8, 64] x) => (float[8] last, float[8, 8, 64] y) {
+      last, y = Scan <num_scan_inputs = 1, body = b (float[8] s, float[8, 64] a)
+        => (float[8] t, float[8, 64] z) { r = MatMul (a, w) z = Relu (r)
+          u = ReduceMean <axes = [1], keepdims = 0> (z) t = Add (s, u) }> (s0, x)
+    }""", {}),
+}  # fmt: skip
+
+
+def looping(name: str) -> bytes:
+    text, _ = LOOPS[name]
+    model = parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g ' + text)
+    weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) / 8
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize("memory", ["value", "blob", "offset"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_bodies_of_loops_run_with_the_same_bits(name: str, memory: primitive.Memory) -> None:
+    cache, model = cache_of(), looping(name)
+    runner = primitive.OperatorRunner(model, memory=memory, cache=cache)
+    other = primitive.OperatorRunner(network(NAMES[0])[0].model, cache=cache)
+    random = np.random.default_rng(1)
+    with tightship.load(model) as planned:
+        assert planned.plan.is_exact
+        for _ in range(3):
+            given = {
+                key: random.standard_normal(shape).astype(np.float32)
+                for key, (_, shape) in planned.input_types.items()
+                if shape
+            } | LOOPS[name][1]
+            wanted, found = planned.run(given), runner.run(given)
+            for key, value in wanted.items():
+                np.testing.assert_array_equal(found[key], value)
+            other.run(network(NAMES[0])[0].feeds)
+    assert cache.pools.statistics().reserved_count == 0
+
+
+def test_a_stop_flag_ends_a_loop() -> None:
+    runner = primitive.OperatorRunner(looping("counted"), cache=cache_of())
+    given = {"n": np.int64(1 << 40), "x": np.ones((8, 64), np.float32)}
+    with pytest.raises(DeadlineError):
+        runner.run(given, timeout_s=0.2)
+    assert runner.cache.pools.statistics().reserved_count == 0
+    assert runner.run({**given, "n": np.int64(2)})["y"].shape == (8, 64)
 
 
 def test_bad_arguments_are_named() -> None:

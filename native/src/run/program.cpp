@@ -86,6 +86,12 @@ void Program::compile(int threads) {
         body->compile(threads);
 }
 
+void Program::defer(int threads) {
+    threads_ = threads;
+    for (const auto &body : bodies_)
+        body->compile(threads);
+}
+
 bool Program::calls_library() const {
     return !primitives.empty() ||
            std::ranges::any_of(bodies_, [](const auto &body) { return body->calls_library(); });
@@ -106,17 +112,20 @@ Context::Context(const Program &program, void *arena)
         externals_.add(place);
     }
     externals_.sort();
-    for (const Program::Step &step : program.steps_) {
-        if (step.control == kAbsent)
-            continue;
-        char *const scratch = addresses_[step.first + step.count - 1];
-        Bodies &bodies = bodies_.emplace_back();
-        for (const ControlBody &body : program.controls_[step.control].bodies) {
-            bodies.contexts.push_back(
-                std::make_unique<Context>(*program.bodies_[body.program], scratch));
-            bodies.bound.emplace_back(body.bound.size(), nullptr);
-        }
+    for (const Program::Step &step : program.steps_)
+        if (step.control != kAbsent)
+            bodies_.push_back(bodies_of(step));
+}
+
+Context::Bodies Context::bodies_of(const Program::Step &step) const {
+    Bodies bodies;
+    bodies.scratch = addresses_[step.first + step.count - 1];
+    for (const ControlBody &body : program_.controls_[step.control].bodies) {
+        bodies.contexts.push_back(
+            std::make_unique<Context>(*program_.bodies_[body.program], bodies.scratch));
+        bodies.bound.emplace_back(body.bound.size(), nullptr);
     }
+    return bodies;
 }
 
 void Context::bind_external(uint32_t slot, void *data) {

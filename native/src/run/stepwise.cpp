@@ -67,7 +67,8 @@ Outcome Stepwise::run(Watch watch) {
         if (const Outcome outcome = watch.look(); outcome != Outcome::kDone)
             return outcome;
         begin(step);
-        execute(step);
+        if (const Outcome outcome = execute(step, watch); outcome != Outcome::kDone)
+            return outcome;
         end(step);
     }
     return Outcome::kDone;
@@ -88,11 +89,17 @@ void Stepwise::end(size_t step) {
         group->resource = {};
 }
 
-void Stepwise::execute(size_t step) {
+Outcome Stepwise::execute(size_t step, Watch &watch) {
     const Program::Step &work = program_.steps_[step];
+    if (work.control != kAbsent) {
+        Context::Bodies &bodies = context_.bodies_[work.control];
+        if (bodies.scratch != context_.addresses_[work.first + work.count - 1])
+            bodies = context_.bodies_of(work);
+        return context_.execute(work, watch);
+    }
     if (work.kernel != nullptr) {
         work.kernel->run({context_.addresses_.data() + work.first, work.count}, program_.threads_);
-        return;
+        return Outcome::kDone;
     }
     onednn::PrimitiveCache::Use primitive;
     {
@@ -109,6 +116,7 @@ void Stepwise::execute(size_t step) {
     const Timed timed(times_.memory_ns);
     scratch = {};
     primitive = {};
+    return Outcome::kDone;
 }
 
 } // namespace tightship

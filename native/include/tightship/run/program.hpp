@@ -68,8 +68,8 @@ class Program {
 
     /// Generates the code of the primitives for `threads`.
     void compile(int threads);
-    /// Lets each run obtain primitives for `threads`, as `Stepwise` does.
-    void defer(int threads) { threads_ = threads; }
+    /// Lets each run obtain primitives for `threads`, as `Stepwise` does; compiles those of bodies.
+    void defer(int threads);
     /// Sets the address of the weights. REQUIRES: `base` outlives the program's runs.
     void bind_weights(void *base);
 
@@ -145,11 +145,14 @@ class Context {
     struct Bodies {
         std::vector<std::unique_ptr<Context>> contexts;
         std::vector<std::vector<char *>> bound;
+        char *scratch = nullptr;
     };
     /// Checks `watch` before each step, unless not `looks`.
     Outcome run_steps(size_t first, size_t last, Watch &watch, bool looks,
                       int64_t *ends_ns = nullptr);
     Outcome execute(const Program::Step &step, Watch &watch);
+    /// Makes the bodies of a control step for the scratch that it has now.
+    Bodies bodies_of(const Program::Step &step) const;
     Outcome choose(const Control &control, Bodies &bodies, std::span<char *const> operands,
                    Watch &watch);
     Outcome repeat(const Control &control, Bodies &bodies, std::span<char *const> operands,

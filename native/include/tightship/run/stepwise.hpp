@@ -57,7 +57,7 @@ class Stepwise {
     };
     void begin(size_t step);
     void end(size_t step);
-    void execute(size_t step);
+    Outcome execute(size_t step, Watch &watch);
 
     const Program &program_;
     onednn::PrimitiveCache &cache_;

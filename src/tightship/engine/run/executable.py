@@ -159,7 +159,7 @@ def _add_native(
     if scratch is not None:
         found.append((0, scratch))
     if isinstance(work, ControlWork):
-        _add_control(native, work, found)
+        add_control(native, work, found)
     else:
         native.add_kernel(work.kernel, found)
 
@@ -177,7 +177,7 @@ def _add_primitive(
     native.add_primitive(work.desc, arguments)
 
 
-def _add_control(
+def add_control(
     native: NativeProgram, work: ControlWork, operands: Sequence[tuple[int, int]]
 ) -> None:
     """Add bodies, whose operands lie in the scratch of the step or are operands of it."""

@@ -22,8 +22,14 @@ from tightship._core import (
 )
 from tightship.engine.library import library_threads
 from tightship.engine.plan.placement import Placement
-from tightship.engine.program.program import NativeWork, Operand, PrimitiveWork, Space
-from tightship.engine.run.executable import SCRATCHPAD
+from tightship.engine.program.program import (
+    ControlWork,
+    NativeWork,
+    Operand,
+    PrimitiveWork,
+    Space,
+)
+from tightship.engine.run.executable import SCRATCHPAD, add_control
 from tightship.engine.run.limits import Limits, end
 from tightship.engine.weights.weight_store import WeightStore
 from tightship.errors import InputError
@@ -169,19 +175,27 @@ class _Described:
             position = self._add_primitive(
                 work.desc, [(n, _desc(o), self._place(o)) for n, o in work.arguments]
             )
-        elif isinstance(work, NativeWork):
-            weights = self._add_repacking(work.operands)
+        elif isinstance(work, NativeWork | ControlWork):
+            if isinstance(work, ControlWork):
+                operands = [*work.outputs, *work.inputs]
+            else:
+                operands = [*work.operands]
+            weights = self._add_repacking(operands)
             position = self.program.step_count
-            places = [self._first_element(operand) for operand in work.operands]
+            places = [self._first_element(operand) for operand in operands]
             if step.scratch_bytes:
                 scratch = self._slot()
                 places.append((FIRST_EXTERNAL + scratch, 0))
                 self.groups.append((position, position, _alone(step.scratch_bytes), [scratch]))
-            self.program.add_kernel(work.kernel, places)
+            if isinstance(work, ControlWork):
+                add_control(self.program, work, places)
+            else:
+                self.program.add_kernel(work.kernel, places)
         else:
             raise InputError(
                 f"Step `{step.name}` ({step.operator}) runs in Python; only models whose steps "
-                "are all oneDNN's or the core's run step by step. Load the model to run it."
+                "are all oneDNN's or the core's run step by step. Load the model with "
+                "`tightship.load`, whose runs take what such steps need from pools as well."
             )
         for weight, first in weights.items():
             size = self._lowered.weights[weight].size_bytes
