@@ -56,6 +56,8 @@ class DType(enum.Enum):
     UINT2 = "uint2"
     INT2 = "int2"
 
+    __hash__ = object.__hash__  # that of Enum runs in Python, for each look-up
+
     @functools.cached_property
     def numpy(self) -> np.dtype[np.generic]:
         """NumPy dtype of an array of this type; strings are Python objects."""

@@ -29,6 +29,8 @@ class Space(enum.Enum):
     OBJECT = "object"
     """Python object outside every plan, whose size only the run determines."""
 
+    __hash__ = object.__hash__  # that of Enum runs in Python, for each look-up
+
 
 class Operand(NamedTuple):
     """Value in memory: a slot of the arena, an input or output, a packed weight, or an object.

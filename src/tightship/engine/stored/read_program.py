@@ -157,10 +157,10 @@ def _slot(value: object, context: _Context) -> Slot:
 
 
 def _named(value: object, table: Mapping[str, fields.Value]) -> fields.Value:
-    name = fields.text(value)
-    if name not in table:
-        raise MalformedError(f"`{name:.40}` names nothing here")
-    return table[name]
+    found = table.get(value) if type(value) is str else None
+    if found is None:
+        raise MalformedError(f"`{fields.text(value):.40}` names nothing here")
+    return found
 
 
 def _operand(value: object, context: _Context) -> Operand:

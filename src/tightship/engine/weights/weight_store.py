@@ -11,6 +11,7 @@ from tightship._core import HostResource
 from tightship.engine.program.program import PackedWeight
 from tightship.engine.program.schedule import ALIGNMENT
 from tightship.engine.weights.allocation import allocate
+from tightship.graph.layout import DType
 
 if TYPE_CHECKING:
     from tightship.graph import Constant
@@ -20,6 +21,8 @@ MAPPED_BYTES_MIN = 64 << 10
 MAPPED_ALIGNMENT = 32
 """Alignment of weights in files whose weights kernels read; they load them unaligned."""
 
+Kind = tuple[DType, int]
+"""Type of a constant's elements, and the number of its axes."""
 Progress = Callable[[int, int], None]
 """Function called with the bytes of weights packed so far and in all."""
 
@@ -103,8 +106,8 @@ class WeightStore:
     _copies: list[PackedCopy] = field(default_factory=list)
     _by_identity: dict[int, list[PackedCopy]] = field(default_factory=dict)
     _by_key: dict[Hashable, list[PackedCopy]] = field(default_factory=dict)
-    _without_key: list[PackedCopy] = field(default_factory=list)
-    """Copies that are not in `_by_key` yet; keys are computed on the first lookup by key."""
+    _without_key: dict[Kind, list[PackedCopy]] = field(default_factory=dict)
+    """Copies that are not in `_by_key` yet: keys of a kind are computed when one is looked for."""
 
     def missing(self, weights: Iterable[PackedWeight]) -> list[PackedWeight]:
         """List the weights that have no copy."""
@@ -155,7 +158,7 @@ class WeightStore:
 
     def _add(self, copy: PackedCopy) -> None:
         self._copies.append(copy)
-        self._without_key.append(copy)
+        self._without_key.setdefault(_kind(copy.weight.constant), []).append(copy)
         self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
 
     def _pack(self, weights: Sequence[PackedWeight], progress: Progress | None) -> None:
@@ -199,10 +202,14 @@ class WeightStore:
             return ()
         from tightship.graph.symbolic import constant_key
 
-        for copy in self._without_key:
+        for copy in self._without_key.pop(_kind(constant), ()):
             self._by_key.setdefault(constant_key(copy.weight.constant), []).append(copy)
-        self._without_key.clear()
         return self._by_key.get(constant_key(constant), ())
+
+
+def _kind(constant: "Constant") -> Kind:
+    """Return what equal constants have in common."""
+    return constant.dtype, len(constant.shape)
 
 
 def _like(weight: PackedWeight, copies: Iterable[PackedCopy]) -> PackedCopy | None:
