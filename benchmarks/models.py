@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from tests.zoo import light
 from tests.zoo.catalogue import FULL
-from tests.zoo.detection import ssdlite
+from tests.zoo.detection import ssdlite, ssdlite_scores
 from tests.zoo.detr import detr
 from tests.zoo.net import Case
 from tests.zoo.rcnn import faster_rcnn, mask_rcnn
@@ -33,6 +33,7 @@ BUILT: dict[str, Callable[[int], Case]] = {
     **FULL,
     "gpt2_block": lambda batch: decoder(1, 768, 12, 128, batch),
     "ssdlite": ssdlite,
+    "ssdlite_scores": ssdlite_scores,
     "faster_rcnn": faster_rcnn,
     "mask_rcnn": mask_rcnn,
     "detr": detr,

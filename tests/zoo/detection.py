@@ -27,6 +27,20 @@ def ssdlite(batch: int = 1, sizes: Sizes | None = None) -> Case:
     assert batch == 1
     sizes = sizes or Sizes()
     net = Net(21)
+    boxes, scores = _scored(net, sizes)
+    net.output(*_detections(net, boxes, scores, sizes))
+    return net.case()
+
+
+def ssdlite_scores(batch: int = 1, sizes: Sizes | None = None) -> Case:
+    """The same network up to its boxes and scores, all of whose shapes are known."""
+    assert batch == 1
+    net = Net(21)
+    net.output(*_scored(net, sizes or Sizes()))
+    return net.case()
+
+
+def _scored(net: Net, sizes: Sizes) -> tuple[str, str]:
     x = net.normal("image", 1, 3, sizes.image, sizes.image)
     x, channels = _convolved(net, x, 3, sizes.width, 2), sizes.width
     levels = []
@@ -40,9 +54,7 @@ def ssdlite(batch: int = 1, sizes: Sizes | None = None) -> Case:
     logits, places = (net("Concat", *each, axis=1) for each in zip(*heads, strict=True))
     count = sum(side * side * sizes.anchors for _, _, side in levels)
     boxes = _decoded(net, net("Squeeze", places, net.ints(0)), count, sizes.image)
-    scores = net("Squeeze", net("Softmax", logits, axis=-1), net.ints(0))
-    net.output(*_detections(net, boxes, scores, sizes))
-    return net.case()
+    return boxes, net("Squeeze", net("Softmax", logits, axis=-1), net.ints(0))
 
 
 def _convolved(net: Net, x: str, before: int, after: int, stride: int, kernel: int = 3) -> str:
