@@ -117,6 +117,7 @@ ELSEWHERE = {
     "expand_outer": "test_expand_outer",
     "expand_quantized": "test_quantized",
     "fuse_depthwise": "test_fuse_depthwise",
+    "multiply_pixels": "test_multiply_pixels",
     "read_stored_rows": "test_read_stored_rows",
     "recognize_group_norm": "test_recognize_group_norm",
     "recognize_quantized": "test_recognize_quantized",

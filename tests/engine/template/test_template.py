@@ -66,7 +66,7 @@ def _comparable(node):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("length", [13, 17, 24, 40, 63])
+@pytest.mark.parametrize("length", [13, 17, 24, 40, 47])  # no 128 pixels (`multiply_pixels`)
 def test_a_template_gives_what_reading_and_rewriting_give(name, length):
     found = template(name, 29).graph(shaped(name, length))
     assert found is not None

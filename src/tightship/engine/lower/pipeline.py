@@ -82,6 +82,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_pad,
     expand_power,
     fold_batch_norm,
+    seldom("passes.multiply_pixels.multiply_pixels", "Conv"),
     shuffle_channels,
     fuse_activation,
     seldom("passes.split_batch_norm.split_batch_norm", "BatchNormalization"),
@@ -150,6 +151,13 @@ def run_passes(
             graph = graph_pass(graph)
     _check_stored_rows(graph)
     return graph
+
+
+def unserved(use_onednn: bool, use_native: bool, multiplies_pixels: bool) -> tuple[str, ...]:  # noqa: FBT001
+    """Return the passes whose results no kernel would run, or run faster."""
+    found = frozenset() if use_onednn else ONEDNN_PASSES
+    found |= frozenset() if use_native else NATIVE_PASSES
+    return tuple(sorted(found if multiplies_pixels else found | {"multiply_pixels"}))
 
 
 def rounds_activations(without: Collection[str]) -> bool:

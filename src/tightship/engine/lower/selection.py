@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tightship import _core
 from tightship.engine.kernels.failure import named
+from tightship.engine.library import open_library
 from tightship.engine.lower.native.split import split
 from tightship.engine.lower.native.streamed import ends_apart, streamed
 from tightship.engine.lower.native.winograd import winograd
@@ -19,11 +20,10 @@ from tightship.engine.lower.passes.dequantized import (
 )
 from tightship.engine.lower.pipeline import (
     LAST_RESORT,
-    NATIVE_PASSES,
-    ONEDNN_PASSES,
     multiplies_narrow,
     rounds_activations,
     run_passes,
+    unserved,
 )
 from tightship.engine.lower.replay import lower_layers
 from tightship.engine.lower.step_passes.elide_concat import elide_concat, live_bytes
@@ -34,7 +34,7 @@ from tightship.engine.lower.step_passes.write_outputs_directly import write_outp
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns, crowded_ns
 from tightship.engine.lower.steps.emit import emit
-from tightship.engine.lower.steps.layouts import multiplies_halves
+from tightship.engine.lower.steps.layouts import multiplies_halves, multiplies_pixels
 from tightship.engine.lower.steps.options import BodyMaker, Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
 from tightship.engine.lower.steps.python_steps import emit_numpy, emit_objects
@@ -75,10 +75,11 @@ def rewritten(
         InputError: A name in `without` is not a pass.
     """
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
-    unserved = () if use_onednn else tuple(sorted(ONEDNN_PASSES))
-    if "native" in without:
-        unserved = (*unserved, *sorted(NATIVE_PASSES))
-    return run_passes(graph, (*without, *unserved), go_on)
+    if use_onednn:
+        open_library()
+    multiplies = use_onednn and not multiplies_narrow(without) and multiplies_pixels()
+    left_out = unserved(use_onednn, "native" not in without, multiplies)
+    return run_passes(graph, (*without, *left_out), go_on)
 
 
 def select(

@@ -46,6 +46,11 @@ def sums_saturate() -> bool:
     return not onednn_cpu_isa() & VNNI
 
 
+def multiplies_pixels() -> bool:
+    """Whether a lone convolution of single pixels is faster as a product of row-major operands."""
+    return bool(onednn_cpu_isa() & AVX512) and not onednn_cpu_isa() & AMX
+
+
 def multiplies_halves() -> bool:
     """Whether the processor multiplies bfloat16, with sums in float32."""
     return bool(onednn_cpu_isa() & BFLOAT16)

@@ -1,0 +1,165 @@
+"""Rewrites convolutions of single pixels between row-major values to products.
+
+A convolution's kernel wants channels last, so that a lone one is between two copies. A product of
+the weights, [outputs, channels], by the pixels, [channels, pixels], reads and writes these where
+they are. Between other convolutions and poolings copies do not arise, and nothing is rewritten.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tightship.engine.lower.passes.rewrite import GraphWriter, readers_of, sole_reader
+from tightship.graph import Derived, DType, Graph, Node
+from tightship.graph.constant import Array
+from tightship.graph.operators import Category, row_of
+
+PIXELS_MIN = 128
+"""Least pixels of an image: with 49, a product takes a tenth longer than copies and convolution."""
+CARRYING = (Category.ELEMENTWISE, Category.JOINING, Category.CUTTING)
+"""Kinds of operators that keep the layout of an image."""
+IMAGE_OPERATORS = frozenset(
+    {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "DepthToSpace",
+     "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "InstanceNormalization", "LRN",
+     "MaxPool", "MaxUnpool", "Resize", "ShuffleChannels", "SpaceToDepth", "Upsample"}
+)  # fmt: skip
+"""Operators that read or write images in a layout of their choice."""
+
+
+def multiply_pixels(graph: Graph) -> Graph:
+    """Replace Conv of one pixel by MatMul and Add, unless an image operator is near.
+
+    Operators are near each other if values between them pass only through such as keep a layout.
+    Where the processor multiplies tiles, or has no AVX-512, other kernels are faster, and this pass
+    is left out.
+    """
+    fitting = {node.name for node in graph.nodes if _fits(graph, node)}
+    if not fitting:
+        return graph
+    lone = set(_lone(graph, fitting))
+    counts, readers = graph.uses(), readers_of(graph)
+    writer = GraphWriter(graph)
+    absorbed: set[str] = set()
+    for node in graph.nodes:
+        if node.name in lone:
+            chain = list(_activations(graph, counts, readers, node))
+            absorbed.update(each.name for each in chain)
+            _multiply(writer, node, chain)
+        elif node.name not in absorbed:
+            writer.nodes.append(node)
+    return writer.written() if lone else graph
+
+
+def _fits(graph: Graph, node: Node) -> bool:
+    """Whether a node is a Conv of single pixels, of one group, by constants."""
+    if node.operator != "Conv" or node.domain or node.fused:
+        return False
+    if any(name and name not in graph.constants for name in node.inputs[1:]):
+        return False
+    source, result = graph.value(node.inputs[0]), graph.value(node.outputs[0])
+    weights = graph.constants[node.inputs[1]].shape
+    if not (source.is_static and result.is_static and source.dtype is DType.FLOAT32):
+        return False
+    before, after = source.static_shape, result.static_shape
+    if prod(weights[2:]) != 1 or len(before) < 3 or weights[1] != before[1]:
+        return False
+    strides, pads = (node.attributes.get(each, ()) for each in ("strides", "pads"))
+    assert isinstance(strides, tuple), node
+    assert isinstance(pads, tuple), node
+    is_plain = not any(pads) and all(stride == 1 for stride in strides)
+    return is_plain and before[2:] == after[2:] and prod(before[2:]) >= PIXELS_MIN
+
+
+def _lone(graph: Graph, fitting: set[str]) -> Iterator[str]:
+    """Return the fitting nodes that no other image operator is near."""
+    above: dict[str, str] = {}
+
+    def region(name: str) -> str:
+        while name in above:
+            name = above[name]
+        return name
+
+    others = []
+    for node in graph.nodes:
+        is_image = node.operator in IMAGE_OPERATORS
+        if not is_image and row_of(node).category not in CARRYING:
+            continue
+        names = [name for name in (*node.reads, *node.writes) if name not in graph.constants]
+        first = region(names[0])
+        for name in names[1:]:
+            if (other := region(name)) != first:
+                above[other] = first
+        if is_image and node.name not in fitting:
+            others.append(names[0])
+    held = {region(name) for name in others}
+    for node in graph.nodes:
+        if node.name in fitting and region(node.inputs[0]) not in held:
+            yield node.name
+
+
+def _activations(
+    graph: Graph, counts: Mapping[str, int], readers: Mapping[str, Node], node: Node
+) -> Iterator[Node]:
+    """Return the activations that follow one another behind a node, as its kernel may apply them.
+
+    Each is the sole reader of the one before, and all else that it reads are constant numbers.
+    """
+    while True:
+        reader = sole_reader(counts, readers, node.outputs[0])
+        if reader is None or row_of(reader).category is not Category.ELEMENTWISE:
+            return
+        rest = [graph.constants.get(name) for name in reader.inputs[1:] if name]
+        is_number = all(each is not None and prod(each.shape) == 1 for each in rest)
+        if reader.inputs[0] != node.outputs[0] or not is_number or len(reader.outputs) != 1:
+            return
+        before, after = graph.value(node.outputs[0]), graph.value(reader.outputs[0])
+        if (before.dtype, before.shape) != (after.dtype, after.shape) or reader.domain:
+            return
+        yield reader
+        node = reader
+
+
+def _multiply(writer: GraphWriter, node: Node, activations: Sequence[Node]) -> None:
+    """Write a product of weights by pixels, an Add if there is a bias, and activations."""
+    source, result = node.inputs[0], node.outputs[0]
+    batch, channels, *image = writer.shape(source)
+    outputs = writer.shape(result)[1]
+    flat = (batch, channels, prod(image))
+    pixels = writer.reshape(source, flat, writer.declare(f"{node.name}.pixels", flat))
+    shape = (batch, outputs, prod(image))
+    last = writer.declare(f"{node.name}.product", shape)
+    writer.add("MatMul", (_matrix(writer, node), pixels), last, name=node.name)
+    if len(node.inputs) > 2 and node.inputs[2]:
+        added = writer.declare(f"{node.name}.sum", shape)
+        writer.add("Add", (last, _column(writer, node.inputs[2])), added, name=f"{node.name}.bias")
+        last = added
+    for each in activations:
+        result = each.outputs[0]
+        flat_result = writer.declare(f"{result}.pixels", shape)
+        writer.nodes.append(replace(each, inputs=(last, *each.inputs[1:]), outputs=(flat_result,)))
+        last = flat_result
+    writer.reshape(last, writer.shape(result), result)
+
+
+def _matrix(writer: GraphWriter, node: Node) -> str:
+    return _reshaped(writer, node.inputs[1], (1, *writer.graph.constants[node.inputs[1]].shape[:2]))
+
+
+def _column(writer: GraphWriter, bias: str) -> str:
+    return _reshaped(writer, bias, (1, *writer.graph.constants[bias].shape, 1))
+
+
+def _reshaped(writer: GraphWriter, name: str, shape: tuple[int, ...]) -> str:
+    """Return a constant of the same elements with another shape."""
+    constant = writer.graph.constants[name]
+
+    def compute() -> Array:
+        return np.ascontiguousarray(constant.array().reshape(shape))
+
+    found = f"{name}.{'x'.join(map(str, shape))}"
+    writer.constants[found] = Derived(
+        DType.FLOAT32, shape, compute, (constant,), ("reshaped", shape)
+    )
+    return found
