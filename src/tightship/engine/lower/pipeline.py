@@ -153,7 +153,7 @@ def run_passes(
     return graph
 
 
-def unserved(use_onednn: bool, use_native: bool, multiplies_pixels: bool) -> tuple[str, ...]:  # noqa: FBT001
+def unserved(*, use_onednn: bool, use_native: bool, multiplies_pixels: bool) -> tuple[str, ...]:
     """Return the passes whose results no kernel would run, or run faster."""
     found = frozenset() if use_onednn else ONEDNN_PASSES
     found |= frozenset() if use_native else NATIVE_PASSES
