@@ -153,11 +153,17 @@ def run_passes(
     return graph
 
 
-def unserved(*, use_onednn: bool, use_native: bool, multiplies_pixels: bool) -> tuple[str, ...]:
-    """Return the passes whose results no kernel would run, or run faster."""
-    found = frozenset() if use_onednn else ONEDNN_PASSES
-    found |= frozenset() if use_native else NATIVE_PASSES
-    return tuple(sorted(found if multiplies_pixels else found | {"multiply_pixels"}))
+def unserved(*, onednn: bool, native: bool, pixels: bool) -> tuple[str, ...]:
+    """Return the passes whose results no kernel would run, or none faster.
+
+    Args:
+        onednn: Whether the library's kernels may be used.
+        native: Whether the core's kernels may be used.
+        pixels: Whether products are faster than lone convolutions of single pixels.
+    """
+    found = frozenset() if onednn else ONEDNN_PASSES
+    found |= frozenset() if native else NATIVE_PASSES
+    return tuple(sorted(found if pixels else found | {"multiply_pixels"}))
 
 
 def rounds_activations(without: Collection[str]) -> bool:

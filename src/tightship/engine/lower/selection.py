@@ -78,9 +78,7 @@ def rewritten(
     if use_onednn:
         open_library()
     multiplies = use_onednn and not multiplies_narrow(without) and multiplies_pixels()
-    left_out = unserved(
-        use_onednn=use_onednn, use_native="native" not in without, multiplies_pixels=multiplies
-    )
+    left_out = unserved(onednn=use_onednn, native="native" not in without, pixels=multiplies)
     return run_passes(graph, (*without, *left_out), go_on)
 
 
