@@ -19,14 +19,17 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from tests.zoo import light
 from tests.zoo.catalogue import FULL
-from tests.zoo.detection import ssdlite, ssdlite_scores
+from tests.zoo.detection import Sizes, ssdlite, ssdlite_scores
+from tests.zoo.detr import SMALL as SMALL_DETR
 from tests.zoo.detr import detr
 from tests.zoo.net import Case
+from tests.zoo.rcnn import SMALL as SMALL_RCNN
 from tests.zoo.rcnn import faster_rcnn, mask_rcnn
 from tests.zoo.transformer import decoder
 from tests.zoo.yolo import yolo
 
 SEED = 20
+SMALL_SSD = Sizes(128, 8, 3, 5, 3, 20, 9)
 Shape = tuple[int, ...]
 
 BUILT: dict[str, Callable[[int], Case]] = {
@@ -37,6 +40,10 @@ BUILT: dict[str, Callable[[int], Case]] = {
     "faster_rcnn": faster_rcnn,
     "mask_rcnn": mask_rcnn,
     "detr": detr,
+    "ssdlite_small": partial(ssdlite, sizes=SMALL_SSD),
+    "faster_rcnn_small": partial(faster_rcnn, sizes=SMALL_RCNN),
+    "mask_rcnn_small": partial(mask_rcnn, sizes=SMALL_RCNN),
+    "detr_small": partial(detr, sizes=SMALL_DETR),
     "yolo_suppressed": partial(yolo, suppressed=True),
 }
 OCR: dict[str, tuple[str, Shape]] = {

@@ -37,6 +37,8 @@ NAMES = {
     "resnet50_qlinear": "ResNet-50 int8, QLinear", "bert_int8": "BERT int8, dynamic",
     "detr": "DETR-like, 480", "faster_rcnn": "Faster R-CNN-like, 320",
     "mask_rcnn": "Mask R-CNN-like, 320",
+    "faster_rcnn_small": "Faster R-CNN-like, 128", "mask_rcnn_small": "Mask R-CNN-like, 128",
+    "ssdlite_small": "SSDlite-like, 128", "detr_small": "DETR-like, 64",
     "ssdlite": "SSDlite-like, 320", "yolo_suppressed": "YOLOv8-like, 640, with NMS",
     "ocr_detection": "OCR detection", "ocr_recognition": "OCR recognition",
     "ocr_direction": "OCR direction",

@@ -16,7 +16,9 @@ NATIVE_ALLOWED: Mapping[str, str] = {  # folders of `native`; a folder may inclu
     "kernels/recurrent",
     "kernels/*": "cpu kernels",
     "onednn": "os primitive",
-    "run": "onednn",
+    "sized": "cpu kernels kernels/detection kernels/elementwise kernels/movement kernels/reduction"
+    " primitive",
+    "run": "onednn sized",
     "driver": "",
     "text": "",
     "gguf": "",

@@ -28,13 +28,13 @@ IMPORTED_MAX = 66
 """Modules of the package itself that importing it may load; a folder counts as one."""
 PREPARED = {
     "": "brief errors forks late_names memory public_calls quantity",
-    "engine": "activations interruption library primitive_cache",
+    "engine": "activations library primitive_cache",
     "engine.arenas": "arena_pool idle_trimmer model_pools pools retention",
     "engine.cache": "bounds program_cache program_eviction",
     "engine.compile": "compiled_model input_shapes shape_specializer",
     "engine.plan": "footprint memory_plan placement",
     "engine.program": "program schedule",
-    "engine.run": "arena executable executor limits output_buffer_pool",
+    "engine.run": "arena executable executor limits native_run output_buffer_pool",
     "engine.stored": "bounds container dimensions fields compatibility reconstruct model "
     "read_program shapes",
     "engine.weights": "allocation weight_store",

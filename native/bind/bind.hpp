@@ -80,6 +80,7 @@ void recurrent_kernels(nanobind::class_<Kernel> &kernel);
 void quantize_kernels(nanobind::class_<Kernel> &kernel);
 void training_kernels(nanobind::class_<Kernel> &kernel);
 void program(nanobind::module_ &module);
+void sized_program(nanobind::module_ &module);
 void session_steps(nanobind::module_ &module);
 void primitive_memory(nanobind::module_ &module);
 void primitive_cache(nanobind::module_ &module);

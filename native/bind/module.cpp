@@ -67,6 +67,7 @@ NB_MODULE(_core, module) {
     tightship::bind::kernels(module);
     tightship::bind::detection(module);
     tightship::bind::program(module);
+    tightship::bind::sized_program(module);
     tightship::bind::session_steps(module);
     tightship::bind::permits(module);
     tightship::bind::repeats(module);

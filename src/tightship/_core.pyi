@@ -2002,6 +2002,70 @@ class NativeContext:
         Run steps concurrently, each once those that it waits for have ended; otherwise like `run`.
         """
 
+class SizedOperator:
+    """Operator on arrays whose shapes only the run knows."""
+
+    @staticmethod
+    def of(name: str, integers: Sequence[int] = ..., numbers: Sequence[float] = ...) -> SizedOperator | None:
+        """Make an operator by its name and settings; None if there is none."""
+
+    @staticmethod
+    def choice(otherwise: tuple[SizedProgram, Sequence[int], Sequence[int], Sequence[tuple[int, object]]], then: tuple[SizedProgram, Sequence[int], Sequence[int], Sequence[tuple[int, object]]]) -> SizedOperator:
+        """
+        Make a choice by a condition, the first operand. Branches are programs, the values of their
+        captures, which are the further operands, of their results, and of their constants with arrays.
+        """
+
+def element_type(name: str) -> int:
+    """Return the number of an element type in settings; -1 for none."""
+
+class SizedProgram:
+    """Steps over numbered values, some of whose shapes only the run knows."""
+
+    def __init__(self) -> None: ...
+
+    def add(self, computes: SizedOperator | None, reads: Sequence[int], writes: Sequence[int], dying: Sequence[int]) -> None:
+        """
+        Add a step of an operator, or of none if the caller runs it; -1 is an operand left out.
+        """
+
+    def reserve(self, values: int) -> None:
+        """Make room for values that no step reads or writes."""
+
+    def add_planned(self, first: int, last: int) -> None:
+        """Add a step that runs planned steps [first, last)."""
+
+class SizedContext:
+    """Values of one run at a time of a sized program."""
+
+    def __init__(self, program: SizedProgram, planned: NativeContext | None) -> None: ...
+
+    def bind(self, value: int, array: object) -> None:
+        """
+        Give a value planned bytes: those of a C-contiguous array, which the caller keeps.
+        """
+
+    def set(self, value: int, array: object) -> bool:
+        """
+        Give a value an array, which is kept until its last reader has run; return whether it
+        is a C-contiguous one of numbers.
+        """
+
+    def get(self, value: int) -> object:
+        """Return a value that is not planned; None if no step has computed it."""
+
+    def release(self, step: int) -> None:
+        """Drop the values that no step after this one reads."""
+
+    def clear(self) -> None:
+        """Drop all values that are not planned."""
+
+    def run(self, steps: tuple[int, int], runs_planned: bool, stop: StopFlag, deadline_ns: int | None, memory: DynamicMemory | None, threads: int) -> tuple[int, str]:
+        """
+        Run steps [first, last) without the GIL, up to one that the caller has to run; return
+        its place, or `last`, and "done", "stopped" or "deadline".
+        """
+
 class ArenaClaim:
     """Use of an arena's memory by one run at a time."""
 

@@ -224,7 +224,7 @@ def test_close_gives_everything_back_and_says_so():
 
 
 def test_a_failed_run_leaves_the_model_usable():
-    with tightship.load(nonzero(), dynamic_memory="24MiB") as model:
+    with tightship.load(nonzero(), dynamic_memory="12MiB") as model:
         with pytest.raises(tightship.OutOfMemoryError, match="NonZero"):
             model.run({"x": np.ones((1000, 1000), np.float32)})
         results = model.run({"x": np.eye(1000, dtype=np.float32)})

@@ -2,9 +2,7 @@
 #include "bind.hpp"
 #include "count.hpp"
 #include "long_call.hpp"
-#include "resource/numpy_handler.hpp"
-
-#include "tightship/primitive/dynamic.hpp"
+#include "run/dynamic_scope.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -46,23 +44,13 @@ nb::object handler_of(const std::shared_ptr<DynamicMemory> &memory) {
         {"tightship_dynamic", 1, nullptr, allocate, allocate_zeroed, reallocate, release}, memory);
 }
 
-/// Scope in which the calling thread's new arrays are values of a run.
-class DynamicScope {
-  public:
-    DynamicScope(std::shared_ptr<DynamicPools> pools, std::optional<Count> limit)
-        : memory_(std::make_shared<DynamicMemory>(
-              std::move(pools), limit ? static_cast<int64_t>(at_least(0, "limit_bytes", *limit))
-                                      : DynamicMemory::kNoLimit)),
-          scope_(handler_of(memory_)) {}
+} // namespace
 
-    void enter() { scope_.enter(); }
-    void leave() { scope_.leave(); }
-    DynamicMemory &memory() const { return *memory_; }
+DynamicScope::DynamicScope(std::shared_ptr<DynamicPools> pools, int64_t limit_bytes)
+    : memory_(std::make_shared<DynamicMemory>(std::move(pools), limit_bytes)),
+      scope_(handler_of(memory_)) {}
 
-  private:
-    std::shared_ptr<DynamicMemory> memory_;
-    NumpyScope scope_;
-};
+namespace {
 
 void pools(nb::module_ &module) {
     nb::class_<DynamicPools>(
@@ -90,8 +78,16 @@ void dynamic_memory(nb::module_ &module) {
         module, "DynamicMemory",
         "Memory of a run outside its plan: arrays that a thread makes within `with` come from "
         "pools, small ones from the heap; one beyond the limit raises MemoryError.")
-        .def(nb::init<std::shared_ptr<DynamicPools>, std::optional<Count>>(), "pools"_a,
-             "limit_bytes"_a = nb::none())
+        .def(
+            "__init__",
+            [](DynamicScope *self, std::shared_ptr<DynamicPools> pools,
+               std::optional<Count> limit) {
+                const int64_t bytes = limit
+                                          ? static_cast<int64_t>(at_least(0, "limit_bytes", *limit))
+                                          : DynamicMemory::kNoLimit;
+                new (self) DynamicScope(std::move(pools), bytes);
+            },
+            "pools"_a, "limit_bytes"_a = nb::none())
         .def("__enter__",
              [](nb::handle_t<DynamicScope> self) {
                  nb::cast<DynamicScope &>(self).enter();
@@ -101,15 +97,16 @@ void dynamic_memory(nb::module_ &module) {
             "__exit__", [](DynamicScope &self, const nb::args &) { self.leave(); },
             nb::sig("def __exit__(self, *args: object) -> None"))
         .def(
-            "end", [](DynamicScope &self) { self.memory().end(); },
+            "end", [](DynamicScope &self) { self.memory()->end(); },
             "End the run: arrays that are alive are the caller's.")
         .def_prop_ro(
-            "live_bytes", [](const DynamicScope &self) { return self.memory().live_bytes(); },
+            "live_bytes", [](const DynamicScope &self) { return self.memory()->live_bytes(); },
             "Bytes of arrays that are alive; counted only if there is a limit.")
         .def_prop_ro("peak_bytes",
-                     [](const DynamicScope &self) { return self.memory().peak_bytes(); })
+                     [](const DynamicScope &self) { return self.memory()->peak_bytes(); })
         .def_prop_ro(
-            "refused_bytes", [](const DynamicScope &self) { return self.memory().refused_bytes(); },
+            "refused_bytes",
+            [](const DynamicScope &self) { return self.memory()->refused_bytes(); },
             "Live bytes that there would have been with the last refused request, or 0.");
 }
 

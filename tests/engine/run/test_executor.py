@@ -5,15 +5,8 @@ import pytest
 
 import tightship
 from tests import decoders
-from tests.engine.graphs import (
-    arena_of,
-    built,
-    expected,
-    graph_of,
-    inputs_of,
-    prepared,
-    static_graph,
-)
+from tests.engine.graphs import expected, inputs_of, prepared, static_graph
+from tests.engine.run.programs import Loaded, loaded
 from tests.models import filled
 from tightship import _core
 from tightship._core import StopFlag
@@ -33,32 +26,6 @@ from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits
 from tightship.errors import DeadlineError, GraphError, OutOfMemoryError, StoppedError
 from tightship.graph import DType
-from tightship.model import feeds
-
-
-class Loaded:
-    """A program with an arena to run it in."""
-
-    def __init__(self, placement):
-        self.program = placement.lowered
-        self.executable = built(placement)
-        self.arena = arena_of(self.executable)
-
-    def __call__(self, inputs, **limits):
-        bound = feeds.bind(self.program, inputs, {})
-        stop = limits.pop("stop", StopFlag())
-        execute(self.executable, self.arena, bound.external, bound.objects, Limits(stop, **limits))
-        self.objects = bound.objects
-        return {
-            name: bound.objects[name] if o.space is Space.OBJECT else bound.external[o.slot]
-            for name, o in self.program.outputs.items()
-        }
-
-
-def loaded(text, without=(), **weights):
-    graph = graph_of(text, **weights)
-    return Loaded(prepared(graph, without).placement), graph
-
 
 MIXED = """g (float[4, 8] x) => (float[4, 8] y) {
     a = MatMul (x, w) b = Erf (a) c = MatMul (b, w) d = Erf (c) y = MatMul (d, w) }"""

@@ -232,6 +232,24 @@ std::shared_ptr<const Kernel> folded(const ElementwiseSpec &spec) {
 
 } // namespace
 
+std::optional<Operation> dense_operation(std::string_view name,
+                                         std::span<const ElementType> types) {
+    const size_t inputs = types.size() - 1;
+    std::optional<Operation> found;
+    if (inputs == 1)
+        found = unary_operation(name, types[0]);
+    else if (inputs == 2)
+        found = binary_operation(name, types[0]);
+    else if (inputs == 3)
+        found = choose_operation(name, types[1]);
+    if (!found || found->result != types.back())
+        return std::nullopt;
+    for (size_t input = name == "Where" ? 1 : 0; input < inputs; ++input)
+        if (types[input] != found->work)
+            return std::nullopt;
+    return found;
+}
+
 std::vector<std::string_view> elementwise_names() {
     std::vector<std::string_view> found{"Cast", "Clip", "Mean", "Not", "Sum", "Where"};
     for (const Names family :

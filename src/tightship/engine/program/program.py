@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
+from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc, SizedOperator
 from tightship.graph import DType
 from tightship.graph.layout import size_bytes
 from tightship.planner.schedule import AliasKind
@@ -118,11 +118,15 @@ class KernelWork:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceWork:
-    """Reference kernel, which takes and returns objects that it allocates itself."""
+    """Reference kernel, which takes and returns objects that it allocates itself.
+
+    `native` is an operator of the core that computes the same from most operands, without Python.
+    """
 
     run: Callable[[Sequence[object]], Sequence[object]]
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand | None, ...]
+    native: SizedOperator | None = None
 
 
 ABSENT = -1

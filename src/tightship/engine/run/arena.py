@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import FixedOperands, NativeContext, NativeStepGraph
+from tightship._core import FixedOperands, NativeContext, NativeStepGraph, SizedContext
 from tightship.engine.program.program import Operand, Space
 from tightship.engine.run.executable import Executable, NativeSegment, PythonStep
 
@@ -62,6 +62,17 @@ class Arena:
             room = block.array()
             for segment in python_steps:
                 self._add_arrays(executable, segment, room)
+        self.sized = self._sized(executable)
+
+    def _sized(self, executable: Executable) -> SizedContext | None:
+        """Bind the planned values of steps whose shapes only the run knows."""
+        if executable.sized is None:
+            return None
+        context = SizedContext(executable.sized.program, self.context)
+        for operand, number in executable.sized.planned:
+            if operand.space is not Space.EXTERNAL:
+                context.bind(number, self.array(operand))
+        return context
 
     def bind(self, external: Mapping[int, Array], fixed: FixedArrays | None) -> None:
         """Bind arrays to the slots of inputs and outputs for the next run.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tightship._core import NativeProgram
 from tightship.engine.library import library_threads
@@ -22,6 +23,9 @@ from tightship.engine.program.program import (
 )
 from tightship.engine.weights.weight_store import PackedCopy, Progress, WeightStore
 from tightship.planner import SchedulePlan
+
+if TYPE_CHECKING:
+    from tightship.engine.run.sized_steps import SizedSteps
 
 SCRATCHPAD = 80
 COMPILED = CompiledWork()
@@ -60,6 +64,7 @@ class Executable:
         segments: All steps, in order.
         arena_bytes: Bytes that a run needs besides inputs and outputs.
         io_bytes: Bytes of inputs and outputs, which lie in the caller's memory.
+        sized: The segments as steps of one program, if some have shapes that only the run knows.
     """
 
     placement: Placement
@@ -68,6 +73,7 @@ class Executable:
     segments: tuple[Segment, ...]
     arena_bytes: int
     io_bytes: int
+    sized: "SizedSteps | None" = None
 
 
 def build(placement: Placement, store: WeightStore, progress: Progress | None = None) -> Executable:
@@ -87,7 +93,16 @@ def build(placement: Placement, store: WeightStore, progress: Progress | None = 
         native.compile(placement.lowered.threads)
         native.bind_weights(_base(weights))
     sizes = placement.arena_bytes, placement.io_bytes
-    return Executable(_compiled(placement), weights, native, segments, *sizes)
+    return Executable(_compiled(placement), weights, native, segments, *sizes, _sized(segments))
+
+
+def _sized(segments: Sequence[Segment]) -> "SizedSteps | None":
+    works = [segment.work for segment in segments if isinstance(segment, PythonStep)]
+    if not any(isinstance(work, ReferenceWork) and work.native for work in works):
+        return None
+    from tightship.engine.run.sized_steps import sized_steps
+
+    return sized_steps(segments)
 
 
 def _compiled(placement: Placement) -> Placement:

@@ -1,22 +1,16 @@
 """Runs an executable: binds operands, then runs native segments and Python steps in order."""
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import DynamicMemory, KernelError, NativeStepGraph
-from tightship.engine.interruption import interrupted_by
-from tightship.engine.plan.footprint import BLAS_KERNELS
-from tightship.engine.program.program import KernelWork, Operand, ReferenceWork, Space
 from tightship.engine.run.arena import Arena, FixedArrays
-from tightship.engine.run.executable import Executable, NativeSegment, PythonStep
-from tightship.engine.run.limits import Limits, end
-from tightship.errors import GraphError, InputError, OutOfMemoryError
+from tightship.engine.run.executable import Executable, NativeSegment
+from tightship.engine.run.limits import Limits
+from tightship.engine.run.native_run import run_native
 
 Array = NDArray[np.generic]
 
@@ -49,178 +43,40 @@ def execute(
         InputError: An input has elements that an operator cannot take, such as an invalid index.
     """
     arena.bind(external, fixed)
+    if arena.sized is not None:
+        from tightship.engine.run.sized_run import execute_sized
+
+        arrays = _together(external, fixed)
+        execute_sized(executable, arena, arrays, objects, limits, ends_ns)
+        return
     done, run = 0, None
     try:
         for segment in executable.segments:
             if isinstance(segment, NativeSegment):
                 count = segment.last - segment.first
                 ends = None if ends_ns is None else ends_ns[done : done + count]
-                if limits.workers > 1:
-                    _at_once(arena, arena.step_graphs(executable)[segment], limits)
-                else:
-                    _native(arena, segment, limits, ends)
+                run_native(executable, arena, segment, limits, ends)
                 done += count
             else:
                 limits.check()
                 if run is None:
-                    arrays = {**fixed.arrays, **external} if fixed else external
+                    from tightship.engine.run.python_run import PythonRun  # few programs need it
+
                     threads = executable.placement.lowered.threads
-                    run = _Run(arena, arrays, objects, limits, threads)
+                    run = PythonRun(arena, _together(external, fixed), objects, limits, threads)
                 run.step(segment)
                 if ends_ns is not None:
                     ends_ns[done] = time.monotonic_ns()
                 done += 1
-        for name, value in objects.items():
-            objects[name] = _dense(value)
+        if objects:
+            from tightship.engine.run.python_run import dense
+
+            for name, value in objects.items():
+                objects[name] = dense(value)
     finally:
         if run is not None:
             run.end()
 
 
-def _native(
-    arena: Arena, segment: NativeSegment, limits: Limits, ends_ns: NDArray[np.int64] | None
-) -> None:
-    assert arena.context is not None
-    steps = (segment.first, segment.last)
-    try:
-        end(arena.context.run(steps, limits.stop, limits.deadline_ns, ends_ns))
-    except KernelError as error:
-        raise InputError(str(error)) from None
-
-
-def _at_once(arena: Arena, graph: NativeStepGraph, limits: Limits) -> None:
-    assert arena.context is not None
-    try:
-        outcome = arena.context.run_at_once(graph, limits.workers, limits.stop, limits.deadline_ns)
-        end(outcome)
-    except KernelError as error:
-        raise InputError(str(error)) from None
-
-
-@dataclass(slots=True)
-class _Run:
-    """Operands of the Python steps of one run."""
-
-    arena: Arena
-    external: Mapping[int, Array]
-    objects: dict[str, Any]
-    limits: Limits
-    threads: int
-    memory: DynamicMemory | None = None
-    """Memory of steps outside the plan, from the first of them on."""
-    is_inside: bool = False
-    """Whether new arrays come from there, as they do between two such steps."""
-
-    def enter(self) -> None:
-        """Take new arrays from the memory of steps outside the plan."""
-        if self.limits.dynamic is None:
-            return
-        if self.memory is None:
-            self.memory = self.limits.dynamic.begin()
-        self.memory.__enter__()
-        self.is_inside = True
-
-    def leave(self) -> None:
-        """Take new arrays from NumPy again."""
-        if self.memory is not None and self.is_inside:
-            self.is_inside = False
-            self.memory.__exit__()
-
-    def end(self) -> None:
-        """Leave arrays that are alive to the caller."""
-        self.leave()
-        if self.memory is not None and self.limits.dynamic is not None:
-            self.limits.dynamic.end(self.memory)
-
-    def step(self, segment: PythonStep) -> None:
-        work = segment.work
-        if isinstance(work, KernelWork):
-            if self.is_inside:
-                self.leave()
-            inputs = [None if operand is None else self.planned(operand) for operand in work.inputs]
-            outputs = [None if o is None else self.planned(o) for o in work.outputs]
-            is_product = segment.step.implementation in BLAS_KERNELS
-            with self._blas_threads() if is_product else nullcontext():
-                work.kernel.run(inputs, outputs, self.arena.scratch.get(segment.index))
-        else:
-            if not self.is_inside:
-                self.enter()
-            with self._blas_threads():  # bodies of control flow have products as well
-                self.reference(segment, work)
-            for name in segment.frees:
-                del self.objects[name]
-
-    def _blas_threads(self) -> AbstractContextManager[None]:
-        from tightship.engine.run.blas import thread_limit
-
-        limit = thread_limit()
-        return nullcontext() if limit is None else limit.at_most(self.threads)
-
-    def reference(self, segment: PythonStep, work: ReferenceWork) -> None:
-        """Run a reference kernel and keep its results, in memory that counts against the limit."""
-        operands = [None if operand is None else self.any(operand) for operand in work.inputs]
-        try:
-            with interrupted_by(self.limits.check):
-                results = work.run(operands)
-            self.keep(segment, work, results)
-        except MemoryError as error:
-            wanted = 0 if self.memory is None else self.memory.refused_bytes
-            if self.memory is None or not wanted:
-                raise
-            raise OutOfMemoryError(
-                f"Step `{segment.step.name}` ({segment.step.operator}) would bring what is "
-                f"allocated outside the plan to {wanted} bytes, more than `dynamic_memory` "
-                "allows. Raise it, or give the model smaller inputs.",
-                requested_bytes=wanted,
-                available_bytes=self.memory.live_bytes,
-            ) from error
-
-    def planned(self, operand: Operand) -> Array:
-        if operand.space is not Space.EXTERNAL:
-            return self.arena.array(operand)
-        array = self.external[operand.slot]
-        if array.dtype == operand.dtype.numpy and array.nbytes == operand.size_bytes:
-            return array.reshape(operand.shape)
-        start = operand.offset_bytes  # bytes, of which the operand is a part
-        part = array.reshape(-1).view(np.uint8)[start : start + operand.size_bytes]
-        return part.view(operand.dtype.numpy).reshape(operand.shape)
-
-    def any(self, operand: Operand) -> Any:  # noqa: ANN401
-        if operand.space is Space.OBJECT:
-            return self.objects[operand.name]
-        return self.planned(operand)
-
-    def keep(self, segment: PythonStep, work: ReferenceWork, results: Sequence[Any]) -> None:
-        """Copy results into planned bytes, or keep them as objects."""
-        sources = [o for o in work.inputs if o is not None and o.space is not Space.OBJECT]
-        planned = [self.planned(operand) for operand in sources]
-        for operand, result in zip(work.outputs, results, strict=True):
-            if operand is None:
-                continue
-            if operand.space is Space.OBJECT:
-                self.objects[operand.name] = _owned(result, planned)
-                continue
-            target = self.planned(operand)
-            if result.shape != target.shape or result.dtype != target.dtype:
-                raise GraphError(
-                    f"Node `{segment.step.name}` made `{operand.name}` with shape {result.shape} "
-                    f"and dtype {result.dtype}; the graph says {target.shape}, {target.dtype}."
-                )
-            np.copyto(target, result)
-
-
-def _dense(value: Any) -> Any:  # noqa: ANN401
-    """Copy arrays that are views of others, as Expand and Transpose return them."""
-    if isinstance(value, list):
-        return [_dense(element) for element in value]
-    is_plain = not isinstance(value, np.ndarray) or value.flags.carray
-    return value if is_plain else value.copy()
-
-
-def _owned(result: Any, planned: Sequence[Array]) -> Any:  # noqa: ANN401
-    """Copy a result that shares planned bytes, which later steps overwrite."""
-    if isinstance(result, list):
-        return [_owned(element, planned) for element in result]
-    if isinstance(result, np.ndarray) and any(np.may_share_memory(result, p) for p in planned):
-        return result.copy()
-    return result
+def _together(external: Mapping[int, Array], fixed: FixedArrays | None) -> Mapping[int, Array]:
+    return {**fixed.arrays, **external} if fixed else external

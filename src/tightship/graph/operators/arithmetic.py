@@ -39,7 +39,7 @@ ROWS = (
     _row("Clip", "3 ~consumed_inputs max min", half=Half.FLOAT32, shape="rules.same",
         operands="parameters.ones:1 2", known="evaluate.clip", numpy="elementwise.clip",
         native="elementwise.clip", onednn="elementwise.activation",
-        objects="sized.elementwise.clip", gradient="activation.clip"),
+        objects="sized.elementwise.clip", gradient="activation.clip", sized="sized.native.clip"),
     _row("Cos", "1", half=Half.FLOAT32, shape="rules.same", numpy="elementwise.ufunc:cos",
         gradient="elementwise.cos"),
     _row("Cosh", "1", half=Half.FLOAT32, shape="rules.same", numpy="elementwise.ufunc:cosh",

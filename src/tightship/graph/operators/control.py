@@ -4,7 +4,7 @@ from tightship.graph.operators.row import HANDS_ON, NOT_REAL, UNWRITTEN, Operato
 
 ROWS = (
     Operator("If", "1 else_branch then_branch", half=HANDS_ON, objects="control.if_kernel",
-        native="control.choice", gradient="control.if_rule"),
+        native="control.choice", gradient="control.if_rule", sized="sized.native.if_operator"),
     Operator("Loop", "* body", half=HANDS_ON, objects="control.loop",
         native="control.loop", gradient="loop_gradient.differentiate_iterations"),
     Operator("Optional", "1 type", half=HANDS_ON, objects="optional.optional_kernel",

@@ -18,7 +18,7 @@ ROWS = (
     Operator("Gemm", "3 alpha beta @broadcast transA transB", half=Half.FLOAT32, is_product=True,
         shape="stacks.gemm", operands="parameters.gemm", numpy="matmul.gemm", onednn="matmul.gemm",
         quantized="quantized_product.quantized_gemm",
-        objects="sized.reduction.gemm", gradient="product.gemm"),
+        objects="sized.reduction.gemm", gradient="product.gemm", sized="sized.native.gemm"),
     Operator("LSTM", "8 activation_alpha activation_beta activations clip direction @hidden_size "
         "input_forget layout ~output_sequence", half=Half.FLOAT32, is_product=True, trims=True,
         shape="stacks.recurrent", operands="sequences.recurrent:LSTM", numpy="recurrent.lstm",
@@ -28,7 +28,8 @@ ROWS = (
     Operator("MatMul", "2", half=Half.FLOAT32, is_product=True, shape="stacks.matmul",
         numpy="matmul.mat_mul", onednn="matmul.matmul",
         quantized="quantized_product.quantized_matmul",
-        objects="sized.reduction.matrix_product", gradient="product.matmul"),
+        objects="sized.reduction.matrix_product", gradient="product.matmul",
+        sized="sized.native.plain"),
     Operator("RNN",
         "6 activation_alpha activation_beta activations clip direction @hidden_size layout "
         "~output_sequence", half=Half.FLOAT32, is_product=True, trims=True,

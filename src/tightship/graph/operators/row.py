@@ -135,6 +135,7 @@ class Operator:
         numpy: Maker of NumPy kernels.
         objects: Maker of kernels that allocate what they return.
         native: Emitter of kernels of the native core.
+        sized: Maker of the core's operators on arrays whose shapes only the run knows.
         onednn: Emitter of oneDNN primitives.
         quantized: Emitter of oneDNN primitives on 8-bit integers.
         gradient: Writer of gradient nodes, or the reason why there is none.
@@ -159,6 +160,7 @@ class Operator:
     numpy: str = ""
     objects: str = ""
     native: str = ""
+    sized: str = ""
     onednn: str = ""
     quantized: str = ""
     gradient: str | NoGradient = ""

@@ -28,6 +28,7 @@ PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
         "numpy": "engine.kernels",
         "objects": "engine.kernels",
         "native": "engine.lower.native",
+        "sized": "engine.kernels",
         "onednn": "engine.lower.onednn",
         "quantized": "engine.lower.onednn",
         "gradient": "graph.backward",

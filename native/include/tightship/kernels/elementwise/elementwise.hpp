@@ -43,6 +43,10 @@ struct ElementwiseSpec {
 /// Makes a kernel; null if none covers the operator with these types.
 std::shared_ptr<const Kernel> elementwise(const ElementwiseSpec &spec);
 
+/// Finds the function of an operator on dense rows of `types`: of inputs, of which a condition is
+/// bool, then of the output. Nothing if elements would have to be converted.
+std::optional<Operation> dense_operation(std::string_view name, std::span<const ElementType> types);
+
 /// Names of all kernels for any types.
 std::vector<std::string_view> elementwise_names();
 

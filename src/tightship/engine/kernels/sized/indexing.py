@@ -89,9 +89,14 @@ def _rows(data: Array, index: Array, axis: int) -> Array | None:
     return first.reshape(-1) if is_expanded or (index == first).all() else None
 
 
-def _reduction(node: Node) -> np.ufunc | None:
+def reduction_name(node: Node) -> str:
+    """Return how a scatter combines an update with an element; `none` if it replaces it."""
     name = node.attributes.get("reduction", "none")
-    name = name.decode() if isinstance(name, bytes) else str(name)
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _reduction(node: Node) -> np.ufunc | None:
+    name = reduction_name(node)
     return None if name == "none" else REDUCTIONS[name]
 
 

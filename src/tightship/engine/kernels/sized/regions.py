@@ -14,13 +14,22 @@ HALF_PIXEL_VERSION = 16
 """First opset whose coordinates count from the corner of a pixel unless the node says otherwise."""
 
 
-def align(node: Node, _: MakeRun) -> ReferenceRun:
-    """Make the node ready to run on float32."""
+def settings_of(node: Node) -> tuple[tuple[int, int], int, float, bool, bool]:
+    """Return rows and columns of a result, samples along an axis of a cell, and the scale.
+
+    Behind them, whether coordinates count from a pixel's corner, and whether the largest tap counts
+    instead of the mean.
+    """
     size = node.integer("output_height", 1), node.integer("output_width", 1)
     samples, scale = node.integer("sampling_ratio", 0), node.number("spatial_scale", 1.0)
     usual = "half_pixel" if node.version >= HALF_PIXEL_VERSION else "output_half_pixel"
     is_half_pixel = _text(node, "coordinate_transformation_mode", usual) == "half_pixel"
-    is_largest = _text(node, "mode", "avg") == "max"
+    return size, samples, scale, is_half_pixel, _text(node, "mode", "avg") == "max"
+
+
+def align(node: Node, _: MakeRun) -> ReferenceRun:
+    """Make the node ready to run on float32."""
+    size, samples, scale, is_half_pixel, is_largest = settings_of(node)
 
     def run(operands: Sequence[Any]) -> list[Any]:
         image, regions, owners = map(np.ascontiguousarray, operands)

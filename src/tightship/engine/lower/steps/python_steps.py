@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tightship.engine.kernels import ReferenceRun, numpy_kernel, object_kernel
+from tightship.engine.kernels.sized.native import sized_operator
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.data_bounds import unplanned_reason
 from tightship.engine.program.program import KernelWork, Operand, ReferenceWork
@@ -48,11 +49,12 @@ def emit_objects(builder: Builder, node: Node, improve: Improve | None = None) -
     types = [builder.value(name).dtype if name else None for name in node.outputs]
     kernel = object_kernel(node, types, allow_reference=builder.options.use_reference)
     run = improve(node, builder.threads, kernel.run) if improve else kernel.run
+    native = sized_operator(node) if builder.options.use_native else None
     builder.step(
         node,
         ("reference", kernel.name),
         (_present(sources), _present(targets)),
-        ReferenceWork(run, sources, targets),
+        ReferenceWork(run, sources, targets, native),
         dynamic_reason=unplanned_reason(builder, node),
     )
 
