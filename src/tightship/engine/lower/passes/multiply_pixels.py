@@ -20,12 +20,11 @@ PIXELS_MIN = 128
 """Least pixels of an image: with 49, a product takes a tenth longer than copies and convolution."""
 CARRYING = (Category.ELEMENTWISE, Category.JOINING, Category.CUTTING)
 """Kinds of operators that keep the layout of an image."""
-IMAGE_OPERATORS = frozenset(
-    {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "DepthToSpace",
-     "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "InstanceNormalization", "LRN",
-     "MaxPool", "MaxUnpool", "Resize", "ShuffleChannels", "SpaceToDepth", "Upsample"}
+IMAGE_KERNELS = (
+    "convolution.", "movement.channel_shuffle", "normalization.batch_normalization",
+    "normalization.local_response", "pooling.", "resampling.",
 )  # fmt: skip
-"""Operators that read or write images in a layout of their choice."""
+"""Emitters of oneDNN's primitives that read or write images in a layout of their choice."""
 
 
 def multiply_pixels(graph: Graph) -> Graph:
@@ -83,8 +82,9 @@ def _lone(graph: Graph, fitting: set[str]) -> Iterator[str]:
 
     others = []
     for node in graph.nodes:
-        is_image = node.operator in IMAGE_OPERATORS
-        if not is_image and row_of(node).category not in CARRYING:
+        row = row_of(node)
+        is_image = (row.onednn or "").startswith(IMAGE_KERNELS)
+        if not is_image and row.category not in CARRYING:
             continue
         names = [name for name in (*node.reads, *node.writes) if name not in graph.constants]
         first = region(names[0])
