@@ -1,4 +1,4 @@
-"""Files that a build from nothing compiles together define no constant and no type twice.
+"""Files that a build from nothing compiles together define no name twice.
 
 Builds with a compiler cache, and editable ones, keep files apart and do not see it; see
 `native/unity.cmake`.
@@ -9,14 +9,20 @@ from collections import defaultdict
 from pathlib import Path
 
 NATIVE = Path(__file__).parents[2] / "native"
-OWN_OPTIONS = re.compile(r"_(amx|avx2|avx512|vnni)\.cpp$")
-"""Files for an instruction set, which CMake joins with none."""
+APART = re.compile(r"_(absent|amx|avx2|avx512|vnni)\.cpp$")
+"""Files for an instruction set, which CMake joins with none, or compiled in another's place."""
 DEFINED = re.compile(
     r"^(?:(?:inline )?constexpr [\w:<> ]*?(k[A-Z]\w*)\b"
     r"|(?:struct|class|enum class) (\w+)(?: final)?(?: :[^;{]*)? \{)",
     re.MULTILINE,
 )
 """Constants, and types, at the margin: those of a namespace."""
+FUNCTION = re.compile(
+    r"^(?!template|struct|class|namespace|#)[\w:][^\n;={}()]* [*&]?(\w+)\(([^{};]*?)\)[\w ]*\{",
+    re.MULTILINE,
+)
+"""Functions at the margin, with their parameters."""
+PARAMETER_NAME = re.compile(r"\s*\b\w+(?=,|$)")
 NAMESPACE = re.compile(r"^namespace ([\w:]+) \{", re.MULTILINE)
 
 
@@ -28,20 +34,23 @@ def alone():
 
 
 def repeated(texts):
-    """Constants and types that several files of a folder define, with the files.
+    """Constants, types and functions that several files of a folder define, with the files.
 
     Headers that the core installs belong to the folder of their sources.
     """
-    found = defaultdict(list)
+    found = defaultdict(set)
     for path, text in texts.items():
         folder = str(path.parent).replace("include/tightship", "src")
         space = NAMESPACE.search(text)
         for constant, kind in DEFINED.findall(text):
-            found[folder, space and space[1], constant or kind].append(path.name)
+            found[folder, space and space[1], constant or kind].add(path.name)
+        for name, parameters in FUNCTION.findall(text):
+            types = PARAMETER_NAME.sub("", " ".join(parameters.split()))
+            found[folder, space and space[1], f"{name}({types})"].add(path.name)
     return {
-        f"{folder}: {name}": files
+        f"{folder}: {name}": sorted(files)
         for (folder, _, name), files in found.items()
-        if files[1:] and any(each.endswith(".cpp") for each in files)
+        if len(files) > 1 and any(each.endswith(".cpp") for each in files)
     }
 
 
@@ -54,7 +63,7 @@ def test_files_of_a_folder_define_no_name_twice():
     texts = {
         path.relative_to(NATIVE): path.read_text()
         for path in files
-        if not pattern.search(str(path)) and not OWN_OPTIONS.search(path.name)
+        if not pattern.search(str(path)) and not APART.search(path.name)
     }
     assert len(texts) > 100
     assert repeated(texts) == {}
@@ -75,3 +84,12 @@ def test_a_constant_of_two_files_is_found():
     assert repeated({folder / "a.cpp": text, folder / "b.cpp": text}) == {
         "src/kernels: kFloat": ["a.cpp", "b.cpp"]
     }
+
+
+def test_a_function_of_two_files_is_found_unless_it_takes_other_types():
+    texts = {
+        Path("bind/run/a.cpp"): "namespace {\nvoid pools(nb::module_ &module) {\n}\n}\n",
+        Path("bind/run/b.cpp"): "namespace {\nvoid pools(nb::module_ &into) {\n}\n}\n",
+        Path("bind/run/c.cpp"): "namespace {\nvoid pools(Values &values) {\n}\n}\n",
+    }
+    assert repeated(texts) == {"bind/run: pools(nb::module_ &)": ["a.cpp", "b.cpp"]}

@@ -52,7 +52,7 @@ DynamicScope::DynamicScope(std::shared_ptr<DynamicPools> pools, int64_t limit_by
 
 namespace {
 
-void pools(nb::module_ &module) {
+void pools_of_models(nb::module_ &module) {
     nb::class_<DynamicPools>(
         module, "DynamicPools",
         "Pools of a model for arrays that its runs make outside the plan, reused by later runs.")
@@ -73,7 +73,7 @@ void pools(nb::module_ &module) {
 } // namespace
 
 void dynamic_memory(nb::module_ &module) {
-    pools(module);
+    pools_of_models(module);
     nb::class_<DynamicScope>(
         module, "DynamicMemory",
         "Memory of a run outside its plan: arrays that a thread makes within `with` come from "
