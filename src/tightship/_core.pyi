@@ -2010,10 +2010,11 @@ class SizedOperator:
         """Make an operator by its name and settings; None if there is none."""
 
     @staticmethod
-    def choice(otherwise: tuple[SizedProgram, Sequence[int], Sequence[int], Sequence[tuple[int, object]]], then: tuple[SizedProgram, Sequence[int], Sequence[int], Sequence[tuple[int, object]]]) -> SizedOperator:
+    def choice(otherwise: tuple[SizedProgram, Sequence[int], Sequence[int], Sequence[tuple[int, object]]], then: tuple[SizedProgram, Sequence[int], Sequence[int], Sequence[tuple[int, object]]], is_then_first: bool) -> SizedOperator:
         """
         Make a choice by a condition, the first operand. Branches are programs, the values of their
         captures, which are the further operands, of their results, and of their constants with arrays.
+        The captures of the then branch come first or last.
         """
 
 def element_type(name: str) -> int:

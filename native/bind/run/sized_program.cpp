@@ -211,17 +211,18 @@ void sized_program(nb::module_ &module) {
             "Make an operator by its name and settings; None if there is none.")
         .def_static(
             "choice",
-            [](const Branch &otherwise, const Branch &then) {
-                return std::shared_ptr<SizedOperator>(
-                    std::make_shared<SizedChoice>(branch_of(otherwise), branch_of(then)));
+            [](const Branch &otherwise, const Branch &then, bool is_then_first) {
+                return std::shared_ptr<SizedOperator>(std::make_shared<SizedChoice>(
+                    branch_of(otherwise), branch_of(then), is_then_first));
             },
-            "otherwise"_a, "then"_a,
+            "otherwise"_a, "then"_a, "is_then_first"_a,
             nb::sig("def choice(otherwise: tuple[SizedProgram, Sequence[int], Sequence[int], "
                     "Sequence[tuple[int, object]]], then: tuple[SizedProgram, Sequence[int], "
-                    "Sequence[int], Sequence[tuple[int, object]]]) -> SizedOperator"),
+                    "Sequence[int], Sequence[tuple[int, object]]], is_then_first: bool) "
+                    "-> SizedOperator"),
             "Make a choice by a condition, the first operand. Branches are programs, the values of "
             "their\ncaptures, which are the further operands, of their results, and of their "
-            "constants with arrays.");
+            "constants with arrays.\nThe captures of the then branch come first or last.");
     module.def(
         "element_type",
         [](std::string_view name) {

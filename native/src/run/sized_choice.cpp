@@ -7,8 +7,8 @@ namespace tightship {
 
 using kernels::Tensor;
 
-SizedChoice::SizedChoice(SizedBranch otherwise, SizedBranch then)
-    : branches_{std::move(otherwise), std::move(then)} {
+SizedChoice::SizedChoice(SizedBranch otherwise, SizedBranch then, bool is_then_first)
+    : branches_{std::move(otherwise), std::move(then)}, is_then_first_(is_then_first) {
     for (const SizedBranch &branch : branches_) {
         const size_t count = branch.program->value_count();
         const auto is_missing = [count](uint32_t value) { return value >= count; };
@@ -30,7 +30,8 @@ bool SizedChoice::run(kernels::Operands operands, kernels::Results results,
     const bool is_true = *condition.data != 0;
     const SizedBranch &branch = branches_[is_true ? 1 : 0];
     SizedContext context(*branch.program, nullptr);
-    size_t place = is_true ? 1 + branches_[0].captured.size() : 1;
+    const bool is_first = is_true == is_then_first_;
+    size_t place = is_first ? 1 : 1 + branches_[is_true ? 0 : 1].captured.size();
     for (const uint32_t value : branch.captured)
         context.set(value, *operands[place++]);
     for (const auto &[value, tensor] : branch.constants)

@@ -20,7 +20,7 @@ SECOND_NS = 10**9
 
 def program(arena_bytes):
     """Return the attributes of an executable that a pool reads."""
-    return SimpleNamespace(arena_bytes=arena_bytes, native=None, segments=())
+    return SimpleNamespace(arena_bytes=arena_bytes, native=None, segments=(), sized=None)
 
 
 SMALL_PROGRAM, LARGE_PROGRAM = program(SMALL), program(LARGE)

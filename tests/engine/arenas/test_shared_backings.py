@@ -66,7 +66,7 @@ def test_models_that_run_alternately_have_one_arena_which_is_the_largest(model, 
 
 
 def turn(backings, size_bytes):
-    program = SimpleNamespace(arena_bytes=size_bytes, native=None, segments=())
+    program = SimpleNamespace(arena_bytes=size_bytes, native=None, segments=(), sized=None)
     backings.release(backings.reserve(program, Limits(), 0), 0)
 
 

@@ -19,16 +19,17 @@ struct SizedBranch {
 
 class SizedChoice : public kernels::SizedOperator {
   public:
-    /// Takes the branch for a false condition, then that for a true one. The captures of the second
-    /// follow those of the first among the operands. Throws std::out_of_range if a program lacks a
+    /// Takes the branch for a false condition, then that for a true one, and whose captures come
+    /// first among the operands behind the condition. Throws std::out_of_range if a program lacks a
     /// value.
-    SizedChoice(SizedBranch otherwise, SizedBranch then);
+    SizedChoice(SizedBranch otherwise, SizedBranch then, bool is_then_first);
 
     bool run(kernels::Operands operands, kernels::Results results, const kernels::TensorRoom &room,
              int threads) const override;
 
   private:
     SizedBranch branches_[2];
+    bool is_then_first_;
 };
 
 } // namespace tightship

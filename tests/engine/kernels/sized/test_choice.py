@@ -1,6 +1,7 @@
 """An If whose branches the core runs."""
 
 import numpy as np
+import pytest
 
 from tests.engine.kernels.node_suite import Case
 from tests.engine.kernels.sized.test_native import alone
@@ -52,3 +53,25 @@ def test_a_branch_reads_constants_around_it(monkeypatch):
     seen = steps_in_python(monkeypatch)
     assert run({"x": np.array([0, 2, 0, 3], np.float32)})["y"].tolist() == [3, 4]
     assert seen == []
+
+
+@pytest.mark.parametrize("names", [("then_branch", "else_branch"), ("else_branch", "then_branch")])
+def test_captures_are_found_in_whichever_order_a_file_has_the_branches(names, monkeypatch):
+    branches = {
+        "then_branch": "then_branch = one () => (float[q] f) { f = Sub (v, p) }",
+        "else_branch": "else_branch = two () => (float[r] h) { h = Div (p, w) }",
+    }
+    text = f"""g (float[4] x) => (float[k] y) {{
+        z = NonZero (x)
+        s = Size (z)
+        c = Equal (s, none)
+        v = Neg (x)
+        w = Add (x, x)
+        p = Abs (x)
+        y = If (c) < {branches[names[0]]}, {branches[names[1]]} >
+    }}"""
+    run = loaded(text, none=np.array(0))[0]
+    seen = steps_in_python(monkeypatch)
+    assert run({"x": np.array([1, -2, 4, -8], np.float32)})["y"].tolist() == [0.5, -0.5, 0.5, -0.5]
+    assert run({"x": np.zeros(4, np.float32)})["y"].tolist() == [0, 0, 0, 0]
+    assert "If" not in seen

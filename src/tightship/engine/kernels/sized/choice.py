@@ -33,7 +33,9 @@ def choice(node: Node, make: MakeOperator) -> SizedOperator | None:
         if branch is None:
             return None
         branches.append(branch)
-    return SizedOperator.choice(*branches)
+    names = [name for name, value in node.attributes.items() if isinstance(value, Graph)]
+    otherwise, then = branches
+    return SizedOperator.choice(otherwise, then, names[0] == "then_branch")
 
 
 def _branch(graph: Graph, make: MakeOperator) -> Branch | None:
