@@ -7,7 +7,7 @@
 Each benchmark is a process, and adds its own lines to `results/`; rows of other processors keep
 their date and commit. Those that need what is not on every machine are left out with the reason,
 until it is given by `--peer`. One that fails does not end the others. `--list` only prints what
-would run. Exits with 1 if one failed. It takes some three hours on two cores, and figures are worth
+would run. Exits with 1 if one failed. It takes hours on two cores, and figures are worth
 as much as the machine is quiet meanwhile; the load is recorded with them.
 """
 
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     modules = sorted({each.module for each in BENCHMARKS})
     for name in options.names:
         if name not in modules:
-            parser.error(f"`{name}` is no benchmark; choose from {', '.join(modules)}")
+            parser.error(f"`{name}` is not a benchmark; choose from {', '.join(modules)}")
     rows = []
     for benchmark in BENCHMARKS:
         if options.names and benchmark.module not in options.names:

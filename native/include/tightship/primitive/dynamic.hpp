@@ -18,10 +18,11 @@ class DynamicMemory;
 
 /// Pools of one model: whole pages, a pool for each value.
 ///
-/// After each call free pools hold at most the budget, and what runs and free pools have together
-/// is no more than runs needed at once lately: now, or in one of the last `kRuns` runs. A value may
-/// take a larger pool than it needs; pages behind it go back to the system before a pool is made
-/// that would exceed this, and once the value has outlived `kTailRuns` further runs.
+/// After each call two bounds hold: free pools have at most the budget, and the pools of runs and
+/// free pools together have at most what runs need at once now or needed in any of the last `kRuns`
+/// runs. A value may take a larger pool than it needs. The pages behind it go back to the system
+/// before a new pool would exceed the second bound, and once the value has outlived `kTailRuns`
+/// further runs.
 class DynamicPools : private resource::Forkable {
   public:
     /// Least bytes of a value that has a pool; the heap serves smaller ones.
