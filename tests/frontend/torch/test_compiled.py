@@ -19,7 +19,6 @@ INPUTS = {
 
 @pytest.fixture(autouse=True)
 def seed():
-    torch.manual_seed(0)
     torch._dynamo.reset()
 
 

@@ -20,7 +20,6 @@ STEPS = torch_compile._STEPS
 
 @pytest.fixture(autouse=True)
 def fresh():
-    torch.manual_seed(0)
     torch._dynamo.reset()
     gc.collect()
     STEPS.end_forgotten()

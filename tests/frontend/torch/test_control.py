@@ -62,7 +62,6 @@ def numbers(*shape):
     ("module", "shape"), [(Chosen, (2, 4)), (Recurrent, (90, 4)), (Grown, (2, 4)), (Mapped, (3, 4))]
 )
 def test_control_flow_gives_what_torch_gives(module, shape, sign):
-    torch.manual_seed(0)
     made, x = module().eval(), sign * numbers(*shape).abs()
     with torch.no_grad(), load(torch.export.export(made, (x,))) as model:
         np.testing.assert_allclose(model(x.numpy()), made(x), rtol=1e-4, atol=1e-5)
@@ -81,7 +80,6 @@ def by_torch(module, xs, goal, rate):
 
 @pytest.mark.parametrize("count", [3, 900])
 def test_a_scan_is_trained_as_torch_trains_it(count):
-    torch.manual_seed(0)
     module, goal = Recurrent(), numbers(4)
     x = 0.5 * numbers(count, 4)
     program = torch.export.export(module, (x,))
@@ -102,7 +100,6 @@ def test_a_scan_is_trained_as_torch_trains_it(count):
 
 @pytest.mark.parametrize("own", [True, False])
 def test_a_choice_is_trained_as_torch_trains_it(own):
-    torch.manual_seed(0)
     module, goal = Chosen(), numbers(2, 4)
     xs = [numbers(2, 4).abs() * sign for sign in (1, -1, 1, 1)]
     if own:
@@ -117,7 +114,6 @@ def test_a_choice_is_trained_as_torch_trains_it(own):
 
 
 def test_lengths_may_be_open_around_a_choice():
-    torch.manual_seed(0)
     module, batch = Chosen().eval(), torch.export.Dim("batch", min=2, max=64)
     program = torch.export.export(module, (numbers(3, 4),), dynamic_shapes=({0: batch},))
     with torch.no_grad(), load(program, shapes={"x": (5, 4)}) as model:

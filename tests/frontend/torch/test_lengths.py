@@ -44,11 +44,6 @@ def sequences():
     return module, torch.export.export(module, inputs, dynamic_shapes=shapes)
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
 def test_open_lengths_have_the_names_that_they_were_given():
     _, program = sequences()
     assert TorchProgram(program).declared == {"x": ("batch", "time", 8), "bias": (32, 8)}

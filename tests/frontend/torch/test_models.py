@@ -87,11 +87,6 @@ MODELS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_a_network_gives_what_torch_gives(name):
     module, inputs = MODELS[name]

@@ -46,11 +46,6 @@ FUNCTIONS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
 @pytest.fixture
 def translations(monkeypatch):
     """Programs that have been translated."""

@@ -27,11 +27,6 @@ F = nn.functional
 pytestmark = OF_TORCH
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
 def run(graph, feeds):
     with Model(prepare(graph, "test", Settings()), Bounds()) as model:
         return model.run(feeds)
@@ -151,6 +146,7 @@ def language_loss(scores, ids):
     return F.cross_entropy(scores.flatten(0, 1), ids.flatten(), ignore_index=3)
 
 
+torch.manual_seed(0)  # near the kink of an activation, roundings decide a gradient
 STEPS = {
     "perceptron": (perceptron, noise(5, 12), F.nll_loss, labels(7, 5)),
     "resnet": (lambda: without_dropout(resnet()), noise(2, 3, 64, 64), F.cross_entropy,
