@@ -2,7 +2,7 @@
 
 import pytest
 
-from tightship.driver.oip.joining_gain import RUNS_KEPT, WORTH_NS, JoiningGain
+from tightship.driver.oip.joining_gain import RUNS_KEPT, TRIED_AGAIN, WORTH_NS, JoiningGain
 
 
 def test_requests_are_joined_until_it_is_known_what_that_takes():
@@ -10,6 +10,14 @@ def test_requests_are_joined_until_it_is_known_what_that_takes():
     assert gain.pays
     gain.note(1000 * WORTH_NS, 8)
     assert gain.pays
+
+
+def noted(gain, *, alone_ns=(), joined_ns=()):
+    """Note runs of one request, then runs of eight by the time of each request."""
+    for each in alone_ns:
+        gain.note(each, 1)
+    for each in joined_ns:
+        gain.note(8 * each, 8)
 
 
 @pytest.mark.parametrize(
@@ -24,19 +32,36 @@ def test_requests_are_joined_until_it_is_known_what_that_takes():
 )
 def test_a_joined_request_must_take_less_of_a_run_that_is_worth_it(alone_ns, joined_ns, pays):
     gain = JoiningGain()
-    gain.note(alone_ns, 1)
-    gain.note(8 * joined_ns, 8)
+    noted(gain, alone_ns=[alone_ns], joined_ns=[joined_ns] * RUNS_KEPT)
     assert gain.pays == pays
+
+
+def test_the_first_joined_runs_which_are_also_planned_do_not_decide():
+    gain = JoiningGain()
+    noted(gain, alone_ns=[2 * WORTH_NS], joined_ns=[1000 * WORTH_NS] * (RUNS_KEPT - 1))
+    assert gain.pays
+    noted(gain, joined_ns=[WORTH_NS])
+    assert gain.pays
 
 
 def test_the_shortest_of_the_last_runs_decides():
     gain = JoiningGain()
-    gain.note(WORTH_NS // 2, 1)
-    for _ in range(RUNS_KEPT - 1):
-        gain.note(1000 * WORTH_NS, 1)
+    noted(gain, alone_ns=[WORTH_NS // 2, *[1000 * WORTH_NS] * (RUNS_KEPT - 1)])
     assert not gain.pays
-    gain.note(1000 * WORTH_NS, 1)
+    noted(gain, alone_ns=[1000 * WORTH_NS])
     assert gain.pays
-    gain.note(8 * 1000 * WORTH_NS, 8)  # the first joined run is also planned
-    gain.note(8 * WORTH_NS, 8)
+
+
+def test_joining_that_other_work_made_slow_is_tried_again_and_less_often_each_time():
+    gain, slow = JoiningGain(), [200 * WORTH_NS] * RUNS_KEPT
+    noted(gain, alone_ns=[100 * WORTH_NS], joined_ns=slow)
+    for attempt in range(3):
+        noted(gain, alone_ns=[100 * WORTH_NS] * (2**attempt * TRIED_AGAIN - 1))
+        assert not gain.pays
+        noted(gain, alone_ns=[100 * WORTH_NS])
+        assert gain.pays
+        noted(gain, joined_ns=slow)
+        assert not gain.pays
+    noted(gain, alone_ns=[100 * WORTH_NS] * (8 * TRIED_AGAIN))
+    noted(gain, joined_ns=[50 * WORTH_NS] * RUNS_KEPT)
     assert gain.pays

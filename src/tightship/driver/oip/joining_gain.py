@@ -8,28 +8,40 @@ LEAST_GAIN = 0.1
 """Part of the time of a run alone that a joined request must save."""
 RUNS_KEPT = 8
 """Latest runs of which the shortest decides, because a first run of a batch also plans it."""
+TRIED_AGAIN = 256
+"""Runs alone after which joining is tried again; twice as many after each attempt."""
+TRIED_AGAIN_MAX = 64 * TRIED_AGAIN
 
 
 class JoiningGain:
-    """Times of a model's requests that ran alone, and of those that were joined."""
+    """Times of a model's requests that ran alone, and of those that were joined.
+
+    Attributes:
+        pays: Whether joining is worth it, as far as is known: requests are joined to find out.
+    """
 
     def __init__(self) -> None:
         """Know none."""
+        self.pays = True
         self._alone_ns: deque[int] = deque(maxlen=RUNS_KEPT)
         self._joined_ns: deque[int] = deque(maxlen=RUNS_KEPT)
+        self._refused, self._refused_max = 0, TRIED_AGAIN
 
     def note(self, duration_ns: int, requests: int) -> None:
         """Note how long a run of so many requests took."""
-        if requests == 1:
-            self._alone_ns.append(duration_ns)
-        else:
+        if requests > 1:
             self._joined_ns.append(duration_ns // requests)
+        else:
+            self._alone_ns.append(duration_ns)
+            self._refused += not self.pays
+        if self._refused >= self._refused_max:  # other work may have made joined runs slow
+            self._refused_max = min(2 * self._refused_max, TRIED_AGAIN_MAX)
+            self._refused = 0
+            self._joined_ns.clear()
+        self.pays = self._decided()
 
-    @property
-    def pays(self) -> bool:
-        """Whether joining is worth it, as far as is known: requests are joined to find out."""
-        if not self._alone_ns:
-            return True
-        alone_ns = min(tuple(self._alone_ns))
-        joined_ns = min(tuple(self._joined_ns), default=0)
-        return alone_ns >= WORTH_NS and joined_ns <= (1 - LEAST_GAIN) * alone_ns
+    def _decided(self) -> bool:
+        alone, joined = tuple(self._alone_ns), tuple(self._joined_ns)  # others note meanwhile
+        if not alone or min(alone) < WORTH_NS or len(joined) < RUNS_KEPT:
+            return not alone or min(alone) >= WORTH_NS
+        return min(joined) <= (1 - LEAST_GAIN) * min(alone)
