@@ -6,13 +6,13 @@ A figure is that of the newest record which has it, and a caption names the mach
 Each of `TABLES` stands between two markers of a page, `<!-- NAME -->` and `<!-- end -->`.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
 
-from benchmarks.record import RESULTS, ROOT
+from benchmarks.language_tables import decode_table, llama_table, text_memory, text_speed
+from benchmarks.record import ROOT
+from benchmarks.recorded import Row, isa_of, machine, mb, newest_of_each, records
 
 README = ROOT / "README.md"
 MEASUREMENTS = ROOT / "docs/reference/measurements.md"
@@ -45,15 +45,6 @@ NAMES = {
 }  # fmt: skip
 IN_MEMORY_TABLE = ("resnet50", "bert", "vgg19", "densenet121", "squeezenet", "gpt2_block")
 
-Row = Mapping[str, Any]
-
-
-def records(name: str) -> list[Row]:
-    """Lines of `results/NAME.json`, the newest first."""
-    path = RESULTS / f"{name}.json"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in reversed(lines)]
-
 
 def races(isa: str = "AMX") -> dict[tuple[str, int, str], Row]:
     """The newest row of each model, number of threads and contender, with its `record`.
@@ -62,39 +53,10 @@ def races(isa: str = "AMX") -> dict[tuple[str, int, str], Row]:
     """
     found: dict[tuple[str, int, str], Row] = {}
     for record in records("bench_engine"):
-        for row in record["rows"] if _isa_of(record) == isa else ():
+        for row in record["rows"] if isa_of(record) == isa else ():
             key = row["model"], row["threads"], row["contender"]
             found.setdefault(key, {**row, "record": record})
     return found
-
-
-def machine(*sources: Row) -> str:
-    """Name the processor, instruction set, cores, dates and commits that records come from."""
-    processors = sorted({_processor(record) for record in sources})
-    dates = sorted({record["date"][:10] for record in sources})
-    commits = sorted({record["commit"].rstrip("+") for record in sources})
-    versions = sorted({record["versions"]["onnxruntime"] for record in sources})
-    return (
-        f"{' and '.join(processors)}; {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; "
-        f"commit {', '.join(commits)}; ONNX Runtime {' and '.join(versions)}"
-    )
-
-
-def _processor(record: Row) -> str:
-    name = record["cpu"].replace("(R)", "").removesuffix(" Processor")
-    isa = _isa_of(record)
-    return f"{name}{f' with {isa}' if isa else ''}, {record['cpus']} cores"
-
-
-def _isa_of(record: Row) -> str:
-    """Name the instruction set of a record's processor; empty if the record does not say."""
-    return record.get("isa") or _isa(record.get("runtime", {}).get("cpu_isa", ""))
-
-
-def _isa(library_name: str) -> str:
-    """Name oneDNN's instruction set as newer records do; empty if it is neither of these."""
-    names = {"amx": "AMX", "avx512": "AVX-512", "avx2": "AVX2", "sse41": "SSE4.1"}
-    return next((name for part, name in names.items() if part in library_name), "")
 
 
 def models_table() -> str:
@@ -137,7 +99,7 @@ def memory_table() -> str:
         leanest = _resident(row["best_as_given"])
         lines.append(
             f"| {NAMES[model]} | **{_resident(row['tightship'])}** "
-            f"| {_mb(row['tightship']['figures']['planned_bytes'])} | {_resident(row['default'])} "
+            f"| {mb(row['tightship']['figures']['planned_bytes'])} | {_resident(row['default'])} "
             f"| {leanest}{_slower(row)} "
             f"| {_resident(row['best_rewritten'])} "
             f"| {engine[model, 1, 'tightship']['ratio']:.2f} |"
@@ -156,11 +118,7 @@ def _run_ms(row: Row) -> float:
 
 
 def _resident(row: Row) -> str:
-    return _mb(row["figures"]["high_water_bytes"])
-
-
-def _mb(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:.0f}"
+    return mb(row["figures"]["high_water_bytes"])
 
 
 def speed_table() -> str:
@@ -259,7 +217,7 @@ def share_table() -> str:
 
 
 def _pss(row: Row) -> str:
-    return _mb(row["pss_bytes"])
+    return mb(row["pss_bytes"])
 
 
 def _one_run_ms(row: Row) -> str:
@@ -268,7 +226,7 @@ def _one_run_ms(row: Row) -> str:
 
 def blocks_table() -> str:
     """Time of products by weights in blocks over ONNX Runtime's, and share of the bandwidth."""
-    newest = _newest(records("bench_block_product"), _isa_of)
+    newest = newest_of_each(records("bench_block_product"), isa_of)
     lines = [
         "| processor | bits | activations | rows | 1 thread | 2 threads "
         "| bandwidth, 1 thread | 2 threads |",
@@ -291,7 +249,7 @@ def blocks_table() -> str:
 
 def precision_table() -> str:
     """Processor time, error and memory with products of bfloat16, beside float32."""
-    newest = _newest(records("bench_precision"), _isa_of)
+    newest = newest_of_each(records("bench_precision"), isa_of)
     lines = [
         "| processor | model | time, float32 | bfloat16 | error, bfloat16 | weights, MB "
         "| bfloat16 | arena, MB | bfloat16 |",
@@ -301,69 +259,13 @@ def precision_table() -> str:
         for row in record["rows"]:
             both = [row[precision] for precision in ("float32", "bfloat16")]
             times = [f"{each['cpu_ratio']:.2f}" for each in both]
-            sizes = [_mb(each[part]) for part in ("weights_bytes", "arena_bytes") for each in both]
+            sizes = [mb(each[part]) for part in ("weights_bytes", "arena_bytes") for each in both]
             error = f"{both[1]['difference']:.1e}"
             lines.append(
                 f"| {isa} | {NAMES[row['model']]} | {' | '.join(times)} | {error} "
                 f"| {' | '.join(sizes)} |"
             )
     return "\n".join([*lines, "", f"{machine(*newest.values())}."])
-
-
-def decode_table() -> str:
-    """Tokens per second of decoders over ONNX Runtime's, and what a process gains, in MB."""
-    newest = _newest(records("bench_decode"), _isa_of)
-    lines = [
-        "| processor | decoder | threads | prompt | step | gained, MB | ONNX Runtime |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for isa, record in newest.items():
-        for row in record["rows"]:
-            ratios = [
-                row[f"tightship_{part}_tokens_per_s"] / row[f"onnxruntime_{part}_tokens_per_s"]
-                for part in ("prompt", "step")
-            ]
-            names = ("tightship_2048_gained_bytes", "onnxruntime_gained_bytes")
-            gained = [_mb(row[name]) if name in row else "" for name in names]
-            lines.append(
-                f"| {isa} | {row['model']} | {row['threads']} | {ratios[0]:.2f} "
-                f"| {ratios[1]:.2f} | {' | '.join(gained)} |"
-            )
-    return "\n".join([*lines, "", f"{machine(*newest.values())}."])
-
-
-def llama_table() -> str:
-    """Tokens per second of Llamas in blocks, beside llama.cpp's and ONNX Runtime's."""
-    runs = [record for record in records("bench_llama") if "speed" in record]
-    newest = _newest(runs, lambda record: (record["model"], _isa_of(record)))
-    lines = [
-        "| file | processor | tokens | threads | per second | llama.cpp | ratio "
-        "| over ONNX Runtime's |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for (model, isa), record in newest.items():
-        for row in record["speed"]:
-            name, count = row["command"].split()
-            tokens = f"prompt of {count}" if name == "prompt" else f"step after {count}"
-            rates = [f"{row['tokens_per_s'][each]:.0f}" for each in ("tightship", "llama.cpp")]
-            ratios = [_ratio(row["ratio_to"], peer) for peer in ("llama.cpp", "onnxruntime")]
-            lines.append(
-                f"| {model} | {isa} | {tokens} | {row['threads']} | {' | '.join(rates)} "
-                f"| {' | '.join(ratios)} |"
-            )
-    return "\n".join([*lines, "", f"{machine(*newest.values())}."])
-
-
-def _newest(runs: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, Row]:
-    """Return the first record of each key, the keys in order."""
-    found: dict[Any, Row] = {}
-    for record in runs:
-        found.setdefault(key(record), record)
-    return dict(sorted(found.items()))
-
-
-def _ratio(ratios: Mapping[str, float], peer: str) -> str:
-    return f"{ratios[peer]:.2f}" if peer in ratios else ""
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -378,6 +280,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "precision": precision_table,
     "decode": decode_table,
     "llama": llama_table,
+    "text_speed": text_speed,
+    "text_memory": text_memory,
 }
 
 

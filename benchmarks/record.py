@@ -75,12 +75,19 @@ def command() -> str:
 
 
 def commit() -> str:
-    """Short hash, `+` after it where tracked files differ; `unknown` outside a checkout."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--abbrev=9", "--dirty=+", "--exclude=*"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return described.stdout.strip() or "unknown"
+    """Short hash, `+` after it where tracked files differ; `unknown` outside a checkout.
+
+    Records that earlier benchmarks of a series have added make no difference.
+    """
+    described = _git("describe", "--always", "--abbrev=9", "--exclude=*")
+    changed = _git("diff", "--name-only", "HEAD", "--", ".", f":!{RESULTS.relative_to(ROOT)}")
+    return f"{described}{'+' if changed else ''}" if described else "unknown"
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def cpu_model() -> str:
