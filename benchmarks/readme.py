@@ -13,6 +13,7 @@ from functools import partial
 from benchmarks.language_tables import decode_table, llama_table, text_memory, text_speed
 from benchmarks.record import ROOT
 from benchmarks.recorded import Row, isa_of, machine, mb, newest_of_each, records
+from benchmarks.server_tables import http_table, joined_table
 
 README = ROOT / "README.md"
 MEASUREMENTS = ROOT / "docs/reference/measurements.md"
@@ -282,6 +283,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "llama": llama_table,
     "text_speed": text_speed,
     "text_memory": text_memory,
+    "joined": joined_table,
+    "http": http_table,
 }
 
 
