@@ -47,7 +47,8 @@ def check(module, inputs, loss=None, targets=(), tolerance=2e-4):
     value = module(*inputs) if loss is None else loss(module(*inputs), *targets)
     wanted = torch.autograd.grad(value, list(trained.values()), allow_unused=True)
     np.testing.assert_allclose(results[step.loss], array(value), rtol=1e-5)
-    noise = 1e-6 * max(float(each.abs().max()) for each in wanted if each is not None)
+    # Of a bias before a normalization there is noise alone: its gradient is 0.
+    noise = 4e-6 * max(float(each.abs().max()) for each in wanted if each is not None)
     for name, expected in zip(trained, wanted, strict=True):
         if expected is not None:
             margin = tolerance * float(expected.abs().max()) + noise
@@ -146,7 +147,7 @@ def language_loss(scores, ids):
     return F.cross_entropy(scores.flatten(0, 1), ids.flatten(), ignore_index=3)
 
 
-torch.manual_seed(0)  # near the kink of an activation, roundings decide a gradient
+torch.manual_seed(0)
 STEPS = {
     "perceptron": (perceptron, noise(5, 12), F.nll_loss, labels(7, 5)),
     "resnet": (lambda: without_dropout(resnet()), noise(2, 3, 64, 64), F.cross_entropy,
