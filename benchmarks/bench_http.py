@@ -6,7 +6,8 @@
 Each server is a process, and runs the model on one thread. Clients keep a connection each, send
 different rows in turn, and are tasks of this process. FastAPI's service is what one
 writes first: it reads the row, runs the session in its thread pool, and returns the bytes. The
-inference protocol has a header of JSON besides. Servers alternate.
+inference protocol has a header of JSON besides. `tightship joined` is the same server with dynamic
+batching, of up to 16 rows. Servers alternate.
 """
 
 import argparse
@@ -94,18 +95,33 @@ def asked(width: int, path: Path) -> dict[str, tuple[list[str], list[bytes]]]:
     tensor["parameters"] = {"binary_data_size": 4 * width}
     head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
     length = f"Inference-Header-Content-Length: {len(head)}"
-    ours = [sys.executable, "-m", "tightship.cli", "serve", str(path), "--http", "0"]
-    ours += ["--socket", str(path.with_name("socket")), "--shape", f"x=1x{width}"]
+    serve = [sys.executable, "-m", "tightship.cli", "serve", "--http", "0"]
+    serve += ["--max-connections", "256", "--socket"]
+    posts = [posted(f"/v2/models/{path.stem}/infer", head + each, length) for each in rows]
     return {
         "tightship": (
-            [*ours, "--max-connections", "256"],
-            [posted(f"/v2/models/{path.stem}/infer", head + each, length) for each in rows],
+            [*serve, str(path.with_name("socket")), str(path), "--shape", f"x=1x{width}"],
+            posts,
+        ),
+        "tightship joined": (
+            [*serve, str(path.with_name("joined")), "--model-repository", _repository(path)],
+            posts,
         ),
         "fastapi": (
             [sys.executable, "-c", SERVICE, str(path)],
             [posted("/infer", each) for each in rows],
         ),
     }
+
+
+def _repository(path: Path) -> str:
+    """Write a repository of a model whose requests are joined; return its path."""
+    place = path.with_name("repository") / path.stem / "1"
+    place.mkdir(parents=True)
+    (place / "model.onnx").write_bytes(path.read_bytes())
+    config = "max_batch_size: 16 dynamic_batching { }"
+    (place.parent / "config.pbtxt").write_text(config, encoding="utf-8")
+    return str(place.parent.parent)
 
 
 @contextmanager
@@ -167,8 +183,19 @@ def row(name: str, rounds: int, seconds: float) -> Iterator[dict[str, object]]:
             said = {key: _medians(each) for key, each in found.items()}
             for key, place in places.items():
                 said[key]["resident_mib"] = round(place.resident_bytes() / 2**20, 1)
-            ratio = round(said["tightship"]["per_s"] / said["fastapi"]["per_s"], 2)
-            yield {"model": name, "clients": clients, **said, "tightship_over_fastapi": ratio}
+            yield {
+                "model": name,
+                "clients": clients,
+                **said,
+                "tightship_over_fastapi": _ratio(found, "tightship", "fastapi"),
+                "joined_over_tightship": _ratio(found, "tightship joined", "tightship"),
+            }
+
+
+def _ratio(found: Mapping[str, Sequence[Mapping[str, float]]], one: str, other: str) -> float:
+    """Return the median of the ratios of throughput in the same rounds."""
+    pairs = zip(found[one], found[other], strict=True)
+    return round(median(a["per_s"] / b["per_s"] for a, b in pairs), 2)
 
 
 def _medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:

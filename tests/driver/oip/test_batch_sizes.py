@@ -4,7 +4,7 @@ import pytest
 
 from tests.driver.oip.joining import value
 from tightship.driver.oip import joining_gain
-from tightship.driver.oip.batch_sizes import COUNTED_MAX, OFTEN, BatchSizes
+from tightship.driver.oip.batch_sizes import COUNTED_MAX, KEPT_AFTER, OFTEN, BatchSizes
 
 KEY = (("x", (16,)),)
 
@@ -42,3 +42,19 @@ def test_callers_get_their_rows_of_runs_with_more_and_of_their_own_size(
         setting.endpoint.permits.give_back()
         assert [value(each) for each in asked] == [[2 * turn, 2], [3 * turn, 6], [7]]
     assert sizes == [8] * OFTEN + [5]
+
+
+def test_a_size_is_planned_once_its_program_is_kept():
+    sizes = BatchSizes(16)
+    assert not sizes.is_planned(KEY, 5)
+    for _ in range(KEPT_AFTER):
+        sizes.note_run(KEY, sizes.size_for(KEY, 5))
+    assert sizes.is_planned(KEY, 5)
+    assert sizes.is_planned(KEY, 8)
+    assert not sizes.is_planned(KEY, 4)
+    for _ in range(OFTEN - KEPT_AFTER):
+        sizes.size_for(KEY, 5)
+    assert not sizes.is_planned(KEY, 5)  # of its own size from now on
+    for length in range(2 * COUNTED_MAX):
+        sizes.note_run((("x", (length,)),), 5)
+    assert len(sizes._ran) <= COUNTED_MAX

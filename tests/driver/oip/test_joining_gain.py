@@ -65,3 +65,11 @@ def test_joining_that_other_work_made_slow_is_tried_again_and_less_often_each_ti
     noted(gain, alone_ns=[100 * WORTH_NS] * (8 * TRIED_AGAIN))
     noted(gain, joined_ns=[50 * WORTH_NS] * RUNS_KEPT)
     assert gain.pays
+
+
+def test_runs_of_any_duration_can_be_worth_it():
+    gain = JoiningGain(0)
+    noted(gain, alone_ns=[WORTH_NS // 100], joined_ns=[WORTH_NS // 200] * RUNS_KEPT)
+    assert gain.pays
+    noted(gain, joined_ns=[WORTH_NS // 100] * RUNS_KEPT)
+    assert not gain.pays

@@ -8,12 +8,13 @@ run alone, and the others do not wait for that. A client without others is never
 """
 
 import threading
+from collections.abc import Sequence
 from time import monotonic
 
 from tightship.driver.oip.batch_sizes import BatchSizes
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.inference import Bound
-from tightship.driver.oip.joined_run import JoinedRun, Member, Ran
+from tightship.driver.oip.joined_run import JoinedRun, Key, Member, Ran
 from tightship.driver.oip.joining_gain import JoiningGain
 
 RETURN = 0.25
@@ -51,6 +52,31 @@ class BatchQueue:
         finally:
             member.end()
 
+    def run_at_once(self, members: Sequence[Member]) -> None:
+        """Run requests in this thread, which has a permit: those of equal shapes together."""
+        left = list(members)
+        while left:
+            with self._changed:
+                joined = self._batch(left[0], left)
+            try:
+                joined.run()
+                self._note(joined)
+            finally:
+                joined.end()
+            left = [each for each in left if each.joined is not joined]
+
+    def is_planned(self, key: Key, rows: int) -> bool:
+        """Whether a batch of `rows` would run now without being planned first."""
+        with self._changed:
+            return self._sizes.is_planned(key, rows)
+
+    def _note(self, joined: JoinedRun) -> None:
+        """Count the requests of a run that were part of another's, and the size of its batch."""
+        joined.first.bound.served.joined.add(joined.shared_count)
+        if joined.shared_count:
+            with self._changed:
+                self._sizes.note_run(joined.first.key, joined.size)
+
     def _run(self, member: Member, caller: Caller) -> Ran:
         with self._changed:
             self._waiting.append(member)
@@ -69,7 +95,7 @@ class BatchQueue:
         try:
             began_s = monotonic()
             joined.run()
-            member.bound.served.joined.add(joined.shared_count)
+            self._note(joined)
             self._expect(joined, began_s)
         finally:
             joined.end()
@@ -122,9 +148,15 @@ class BatchQueue:
 
     def _join(self, first: Member) -> None:
         """Take along waiting requests, those that came first before others."""
+        self._batch(first, self._waiting)
+        self._waiting = [each for each in self._waiting if each.joined is None]
+        self._changed.notify_all()
+
+    def _batch(self, first: Member, waiting: Sequence[Member]) -> JoinedRun:
+        """Return the run of a request and of those alike that fit into its batch."""
         members, size = [first], first.size
-        for each in self._waiting:
-            is_alike = each.key == first.key and not each.has_left
+        for each in waiting:
+            is_alike = each.key == first.key and each is not first and not each.has_left
             if is_alike and size + each.size <= self._size_max:
                 members.append(each)
                 size += each.size
@@ -133,5 +165,4 @@ class BatchQueue:
         joined = JoinedRun(tuple(members), size)
         for each in members:
             each.joined = joined
-        self._waiting = [each for each in self._waiting if each.joined is None]
-        self._changed.notify_all()
+        return joined

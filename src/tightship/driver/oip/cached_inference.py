@@ -1,5 +1,6 @@
 """Cached inferences: requests with all tensors in regions are bound once and repeated."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic_ns
@@ -9,7 +10,8 @@ from tightship.driver.oip.batch_queue import BatchQueue
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import OutputTensor
-from tightship.driver.oip.inference import Bound, bind, outputs_of, refusal_of, run
+from tightship.driver.oip.inference import Asked, Bound, bind, outputs_of, refusal_of, run
+from tightship.driver.oip.joined_run import JoinedRun, Member, Ran
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window
 from tightship.driver.oip.repository import Repository
@@ -159,17 +161,46 @@ class Inferences:
         try:
             with ExitStack() as uses:
                 bound = bind(served, request, self._regions, uses)
-                ran = queue.run(bound, caller, asked_ns)
-                outputs = outputs_of(bound, ran.results)
-                for window in bound.windows.values():
-                    window.check()
+                return _delivered(bound, queue.run(bound, caller, asked_ns), asked_ns)
         except (TightshipError, MemoryError):
             metrics.fail(monotonic_ns() - asked_ns)
             raise
-        ended = monotonic_ns()
-        took = ran.began_ns - asked_ns, 0, ran.ended_ns - ran.began_ns, ended - ran.ended_ns
-        metrics.succeed(took)
-        return outputs
+
+    def infer_together(
+        self, served: ServedModel, asked: Sequence[Asked]
+    ) -> list[Outputs | TightshipError | MemoryError]:
+        """Run a model on several requests, in this thread, which has a permit for them.
+
+        Returns:
+            The outputs of each request, or the error by which it alone fails.
+        """
+        with ExitStack() as uses:
+            members = [self._member(served, each, uses) for each in asked]
+            bound = [each for each in members if isinstance(each, Member)]
+            queue = self.queue(served)
+            if queue is not None:
+                queue.run_at_once(bound)
+            else:  # it was loaded again meanwhile
+                for each in bound:
+                    each.joined = JoinedRun((each,), each.size)
+                    each.joined.run()
+                    each.joined.end()
+            return [_result(*pair) for pair in zip(asked, members, strict=True)]
+
+    def _member(
+        self, served: ServedModel, asked: Asked, uses: ExitStack
+    ) -> Member | TightshipError | MemoryError:
+        """Return a request with its tensors, which stay until the end of a block, or its error."""
+        caller = asked.caller
+        try:
+            bound = bind(served, asked.request, self._regions, uses)
+        except (TightshipError, MemoryError) as error:
+            served.metrics.fail(monotonic_ns() - asked.asked_ns)
+            return error
+        member = Member(bound, caller.place(served.name, served.metrics), asked.asked_ns)
+        uses.callback(member.end)
+        uses.enter_context(caller.noticing(member.leave))
+        return member
 
     def cached(self, request: InferRequest) -> CachedInference | None:
         """Return the cached inference of this request object, if it may be repeated."""
@@ -227,3 +258,33 @@ class Inferences:
         for key, cached in tuple(self._cached.items()):
             if cached.model is model:
                 self._cached.pop(key, None)
+
+
+def _result(
+    asked: Asked, member: Member | TightshipError | MemoryError
+) -> Outputs | TightshipError | MemoryError:
+    """Return the outputs of a request whose run has ended, or its error."""
+    if not isinstance(member, Member):
+        return member
+    assert member.joined is not None, member
+    try:
+        ran = member.joined.result_of(member, asked.caller)
+        return _delivered(member.bound, ran, asked.asked_ns)
+    except (TightshipError, MemoryError) as error:
+        member.bound.served.metrics.fail(monotonic_ns() - asked.asked_ns)
+        return error
+
+
+def _delivered(bound: Bound, ran: Ran, asked_ns: int) -> Outputs:
+    """Return the outputs of a run, perhaps with other requests, and count it.
+
+    Raises:
+        OipError, RegionError: A region is too small, or its object has become shorter.
+    """
+    outputs = outputs_of(bound, ran.results)
+    for window in bound.windows.values():
+        window.check()
+    ended = monotonic_ns()
+    took = ran.began_ns - asked_ns, 0, ran.ended_ns - ran.began_ns, ended - ran.ended_ns
+    bound.served.metrics.succeed(took)
+    return outputs

@@ -3,7 +3,7 @@
 Replies without tensors are JSON values with the names and numbers of the gRPC messages.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic_ns
@@ -16,6 +16,8 @@ from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.histograms import distributions_of, histogram_text
 from tightship.driver.oip.infer_request import InferRequest
 from tightship.driver.oip.infer_response import Outputs
+from tightship.driver.oip.inference import Asked
+from tightship.driver.oip.joined_run import Key
 from tightship.driver.oip.load_parameters import check_unload, config_given
 from tightship.driver.oip.metadata import config_of, metadata_of
 from tightship.driver.oip.model_entry import LATEST
@@ -25,6 +27,7 @@ from tightship.driver.oip.regions import Code
 from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.request_counts import labels_of, prometheus_text, statistics_of
 from tightship.driver.oip.served_model import ServedModel
+from tightship.errors import TightshipError
 
 Said = dict[str, Any]
 
@@ -272,6 +275,34 @@ class InferenceEndpoint:
         finally:
             self._callers.discard(asking)
             self.repository.end_use(served)
+
+    def infer_together(
+        self, name: str, version: str | None, asked: Sequence[Asked]
+    ) -> tuple[ServedModel, list[Outputs | TightshipError | MemoryError]]:
+        """Run a model on several requests, in this thread, which has a permit for them.
+
+        Returns:
+            The version that ran, and the outputs of each request, or the error by which it fails.
+
+        Raises:
+            OipError: The model does not exist, or is not ready.
+        """
+        callers = [each.caller for each in asked]
+        served = self.repository.begin_use(name, version)
+        try:
+            self._callers.update(callers)
+            if self.stop.is_set():
+                for each in callers:
+                    each.leave()
+            return served, self._inferences.infer_together(served, asked)
+        finally:
+            self._callers.difference_update(callers)
+            self.repository.end_use(served)
+
+    def is_planned(self, served: ServedModel, key: Key, rows: int) -> bool:
+        """Whether a batch of `rows` of these shapes would run now without being planned first."""
+        queue = self._inferences.queue(served)
+        return queue is not None and queue.is_planned(key, rows)
 
 
 def check_unchanged(settings: Said, what: str) -> None:

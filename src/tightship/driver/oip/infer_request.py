@@ -75,6 +75,11 @@ class InferRequest:
         return max(0.0, self.timeout_s - (monotonic_ns() - asked_ns) / 1e9)
 
 
+def has_regions(request: InferRequest) -> bool:
+    """Whether an input of a request is in a region."""
+    return any(isinstance(each.content, RegionPart) for each in request.inputs)
+
+
 def decode(body: bytes | bytearray | memoryview, header_bytes: int | None) -> InferRequest:
     """Decode a body.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightship._core import StopFlag
+from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.datatypes import name_of
 from tightship.driver.oip.infer_request import (
     InferRequest,
@@ -31,6 +32,15 @@ ACCEPTED_MAX = 256
 """Forms of requests that are remembered for each model, after which they are forgotten."""
 
 Windows = dict[RegionPart, Window]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Request of a client that arrived at a time of `monotonic_ns`."""
+
+    request: InferRequest
+    asked_ns: int
+    caller: Caller
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tightship._core import Place, StopFlag
 from tightship.driver.oip.caller import Caller
+from tightship.driver.oip.infer_request import InputTensor
 from tightship.driver.oip.inference import Bound, refusal_of, run
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.regions import Code
@@ -31,6 +32,11 @@ class Ran:
     ended_ns: int
 
 
+def key_of(inputs: Sequence[InputTensor]) -> Key:
+    """Return the shapes of a request's inputs by name, without the batch."""
+    return tuple(sorted([(each.name, each.shape[1:]) for each in inputs]))
+
+
 class Member:
     """Request of a batch, or one that waits to be of one.
 
@@ -47,8 +53,7 @@ class Member:
 
     def __init__(self, bound: Bound, place: Place, asked_ns: int) -> None:
         self.bound, self.place, self.asked_ns = bound, place, asked_ns
-        shapes = {name: array.shape[1:] for name, array in bound.arrays.items()}
-        self.key: Key = tuple(sorted(shapes.items()))
+        self.key = key_of(bound.request.inputs)
         self.size: int = next(iter(bound.arrays.values())).shape[0]
         self.joined: JoinedRun | None = None
         self.has_left = self.is_gone = False

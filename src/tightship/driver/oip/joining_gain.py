@@ -20,9 +20,14 @@ class JoiningGain:
         pays: Whether joining is worth it, as far as is known: requests are joined to find out.
     """
 
-    def __init__(self) -> None:
-        """Know none."""
+    def __init__(self, worth_ns: int | None = None) -> None:
+        """Know none.
+
+        Args:
+            worth_ns: Duration of runs alone from which joining can gain; `WORTH_NS` by default.
+        """
         self.pays = True
+        self._worth_ns = worth_ns
         self._alone_ns: deque[int] = deque(maxlen=RUNS_KEPT)
         self._joined_ns: deque[int] = deque(maxlen=RUNS_KEPT)
         self._refused, self._refused_max = 0, TRIED_AGAIN
@@ -42,6 +47,7 @@ class JoiningGain:
 
     def _decided(self) -> bool:
         alone, joined = tuple(self._alone_ns), tuple(self._joined_ns)  # others note meanwhile
-        if not alone or min(alone) < WORTH_NS or len(joined) < RUNS_KEPT:
-            return not alone or min(alone) >= WORTH_NS
+        worth_ns = WORTH_NS if self._worth_ns is None else self._worth_ns
+        if not alone or min(alone) < worth_ns or len(joined) < RUNS_KEPT:
+            return not alone or min(alone) >= worth_ns
         return min(joined) <= (1 - LEAST_GAIN) * min(alone)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tightship.driver.oip.http.eager import begun
+from tightship.driver.oip.http.eager import Held, begun
 
 
 def test_one_that_does_not_wait_is_done_at_once():
@@ -62,5 +62,35 @@ def test_one_that_is_cancelled_hears_of_it():
         with pytest.raises(asyncio.CancelledError):
             await task
         assert heard == [1]
+
+    asyncio.run(scene())
+
+
+def test_one_that_is_held_goes_on_where_it_is_settled():
+    async def scene():
+        loop, said = asyncio.get_running_loop(), []
+        first, second = Held(), Held()
+        later = loop.create_future()
+
+        async def steps():
+            said.append(await first)
+            said.append(await second)
+            await later
+            said.append("end")
+
+        tasks = []
+
+        def go_on(rest):
+            tasks.append(begun(loop, rest, go_on))
+
+        go_on(steps())
+        first.settle("first")
+        assert said == ["first"]
+        second.settle("second")
+        assert said == ["first", "second"]
+        later.set_result(None)
+        assert tasks[:2] == [None, None]
+        await tasks[2]
+        assert said[-1] == "end"
 
     asyncio.run(scene())

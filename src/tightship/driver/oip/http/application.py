@@ -1,13 +1,12 @@
 """ASGI application of the inference protocol: requests and responses, on any server of ASGI."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
 from time import monotonic_ns
 from typing import Any
-from urllib.parse import quote
 
 from tightship.driver.oip.admission.gate import NO_USE, Gate, Use
 from tightship.driver.oip.caller import Caller
@@ -28,33 +27,34 @@ from tightship.driver.oip.http.message import (
     HttpResponse,
     error_response,
 )
+from tightship.driver.oip.http.scope import (
+    ASGI,
+    EXCHANGE,
+    GONE,
+    HOLDS,
+    ROOT,
+    WHOLE,
+    Receive,
+    Scope,
+    Send,
+    call_of,
+    headers_of,
+    pairs_of,
+    takes_views,
+    target_of,
+)
+from tightship.driver.oip.http.turns import Turns
 from tightship.driver.oip.queued_calls import QueuedCalls
 from tightship.driver.oip.refusal_log import RefusalLog
 from tightship.driver.oip.request_log import Exchange
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-ASGI = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 JOINED_BYTES_MAX = 64 << 10
 """Responses up to this size are sent as one piece."""
-VIEWS = "tightship.views"
-"""Extension of a server whose `send` takes views of memory as bodies."""
-WHOLE = "tightship.whole"
-"""Extension with all bytes of a request under `bytes`, for `HttpApplication.again`."""
-GONE = "tightship.gone"
-"""Extension with a function that takes one to call once the client disconnects."""
-EXCHANGE = "tightship.exchange"
-"""Key in the scope of a request that is logged: the exchange to complete."""
 CLOSES = (b"Connection", b"close")
 TEXTS = "/v1/"
 """Beginning of the paths of OpenAI's API."""
 GENERATE = ("/generate", "/generate_stream")
 """Ends of the paths of the protocol's calls for texts."""
-ROOT = "/v2"
-"""Path of the protocol, which a path that the application is mounted at may end with."""
 
 
 class HttpApplication:
@@ -86,6 +86,7 @@ class HttpApplication:
         self._calls, self._body_bytes_max, self._gate = calls, body_bytes_max, gate
         self._executor, self._loaders = executor, loaders
         self._long = LongCalls(calls, self._respond, executor, loaders, queue)
+        self._turns = Turns(calls, self._respond_together, executor)
         self.known = KnownRequests()
         """Requests that `again` knows."""
         self.texts: ASGI | None = None
@@ -107,11 +108,11 @@ class HttpApplication:
         if self._gate is None:
             await self._answer_client(scope, receive, send, client, host, NO_USE)
             return
-        found = admitted(self._gate, host, scope["method"], _target(scope), pairs_of(scope))
+        found = admitted(self._gate, host, scope["method"], target_of(scope), pairs_of(scope))
         client = client if found.address == host else f"http:{found.address}:0"
         if isinstance(found, Refused):
             request_id = _noted(scope, client, found.address)
-            self.log.refused(client, _said(scope), found.reason, request_id)
+            self.log.refused(client, call_of(scope), found.reason, request_id)
             await _send(found.response, send, is_last=found.is_last, takes_views=False)
             return
         sending = _ending(send, found.use)
@@ -143,18 +144,42 @@ class HttpApplication:
         if request is None:
             return
         if isinstance(request, HttpResponse):
-            self.log.refused(client, _said(scope), str(request.parts[0], "utf-8"), request_id)
+            self.log.refused(client, call_of(scope), str(request.parts[0], "utf-8"), request_id)
             response, is_last = request, True  # the rest of the body is not read
-        elif self._calls.is_long(request, caller):
-            watch = (scope.get("extensions") or {}).get(GONE)
-            response = await self._long.answer(request, caller, watch or partial(watched, receive))
         else:
-            response = self._respond(request, caller)
-            caller.release()
-            self._remember(request, scope, response)
+            found = await self._joined(request, caller, scope)
+            response = found or await self._alone(request, caller, scope, receive)
         del request  # its body is not needed to send a response
         use.spend(response.size_bytes)
-        await _send(response, send, is_last=is_last, takes_views=_takes_views(scope))
+        await _send(response, send, is_last=is_last, takes_views=takes_views(scope))
+
+    async def _joined(
+        self, request: HttpRequest, caller: Caller, scope: Scope
+    ) -> HttpResponse | None:
+        """Answer a request together with those of other clients that came at the same time.
+
+        Returns:
+            None if it is to be answered alone.
+        """
+        extensions = scope.get("extensions") or {}
+        if HOLDS not in extensions:
+            return None
+        held = self._turns.held(request, caller, scope.get("client"))
+        if held is None:
+            return None
+        extensions[GONE](caller.leave)
+        return await held
+
+    async def _alone(
+        self, request: HttpRequest, caller: Caller, scope: Scope, receive: Receive
+    ) -> HttpResponse:
+        if self._calls.is_long(request, caller):
+            watch = (scope.get("extensions") or {}).get(GONE)
+            return await self._long.answer(request, caller, watch or partial(watched, receive))
+        response = self._respond(request, caller)
+        caller.release()
+        self._remember(request, scope, response)
+        return response
 
     def again(self, whole: bytes, host: str, client: str) -> HttpResponse | None:
         """Answer bytes that have been a request before.
@@ -197,7 +222,7 @@ class HttpApplication:
         self, scope: Scope, receive: Receive, caller: Caller
     ) -> HttpRequest | HttpResponse | None:
         """Return the request; a refusal if its body is too large, None if the client has gone."""
-        headers = _headers(scope)
+        headers = headers_of(scope)
         try:
             body = await self._body(headers, receive)
         except TooLargeError:
@@ -208,7 +233,7 @@ class HttpApplication:
             )
         if body is None:
             return None
-        method, target = scope["method"], _target(scope)
+        method, target = scope["method"], target_of(scope)
         return HttpRequest(method, target, headers, body, monotonic_ns(), caller)
 
     async def _body(self, headers: Mapping[str, str], receive: Receive) -> Body | None:
@@ -234,13 +259,37 @@ class HttpApplication:
 
     def _respond(self, request: HttpRequest, caller: Caller) -> HttpResponse:
         """Return the response to a request; called on any thread."""
-        said = (caller.client, f"{request.method} {request.target}")
         try:
             response = self._calls.respond(request, caller)
         except Exception:  # noqa: BLE001 - an error of ours; clients get no details
-            self.log.failed(*said, caller.request_id)
-            return error_response(500, "internal error")
-        if response.status >= 400 and response.parts:
+            return self._failed(request, caller)
+        return self._logged(request, caller, response)
+
+    def _respond_together(self, requests: Sequence[HttpRequest]) -> list[HttpResponse]:
+        """Return the responses to requests that are joined; called on any thread."""
+        try:
+            responses = self._calls.respond_together(requests)
+        except Exception:  # noqa: BLE001 - an error of ours, which fails one request alone
+            if len(requests) == 1:
+                return [self._failed(requests[0], requests[0].caller)]
+            return [found for each in requests for found in self._respond_together([each])]
+        return [
+            self._logged(each, each.caller, response)
+            for each, response in zip(requests, responses, strict=True)
+        ]
+
+    def _failed(self, request: HttpRequest, caller: Caller | None) -> HttpResponse:
+        """Log an error of ours, within its handling."""
+        client, request_id = ("", "") if caller is None else (caller.client, caller.request_id)
+        self.log.failed(client, f"{request.method} {request.target}", request_id)
+        return error_response(500, "internal error")
+
+    def _logged(
+        self, request: HttpRequest, caller: Caller | None, response: HttpResponse
+    ) -> HttpResponse:
+        """Log a response if it is a refusal."""
+        if caller is not None and response.status >= 400 and response.parts:
+            said = caller.client, f"{request.method} {request.target}"
             self.log.refused(*said, str(response.parts[0], "utf-8"), caller.request_id)
         return response
 
@@ -312,38 +361,5 @@ def _noted(scope: Scope, client: str, account: str) -> str:
     return exchange.request_id
 
 
-def pairs_of(scope: Scope) -> Iterator[tuple[str, str]]:
-    """Return names and values of the headers of a request."""
-    return ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    return dict(pairs_of(scope))
-
-
-def _takes_views(scope: Scope) -> bool:
-    return VIEWS in (scope.get("extensions") or {})
-
-
-def _target(scope: Scope) -> str:
-    """Return path and query as the protocol has them, wherever the application is mounted.
-
-    A path without `/v2` is one beneath it: `/v2/health/live` is asked for as `/health/live` where
-    the application is mounted at `/v2`.
-    """
-    raw = scope.get("raw_path")
-    path = quote(scope["path"]) if raw is None else raw.decode("latin-1").partition("?")[0]
-    root = scope.get("root_path", "").rstrip("/")
-    if root:
-        path = path.removeprefix(quote(root))
-        path = path if path == ROOT or path.startswith(f"{ROOT}/") else f"{ROOT}{path}"
-    query = scope.get("query_string", b"")
-    return f"{path}?{query.decode('latin-1')}" if query else path
-
-
 def _is_of_texts(path: str) -> bool:
     return path.startswith(TEXTS) or (path.startswith(ROOT) and path.endswith(GENERATE))
-
-
-def _said(scope: Scope) -> str:
-    return f"{scope['method']} {_target(scope)}"

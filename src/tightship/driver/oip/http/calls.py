@@ -1,5 +1,6 @@
 """HTTP calls of the protocol: requests and responses as values, without a socket."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,7 +15,7 @@ from tightship.driver.oip.http.message import (
     HttpResponse,
     error_response,
 )
-from tightship.driver.oip.http.paths import VERSIONED, Paths, Values
+from tightship.driver.oip.http.paths import TARGETS_MAX, VERSIONED, Paths, Values
 from tightship.driver.oip.http.tables import (
     model_calls,
     named,
@@ -23,14 +24,24 @@ from tightship.driver.oip.http.tables import (
     server_calls,
     settings_calls,
 )
-from tightship.driver.oip.infer_request import REPEATED_BYTES_MAX, InferRequest, decode
-from tightship.driver.oip.infer_response import Answers, InferResponse, encode
+from tightship.driver.oip.http.turn import TurnTarget
+from tightship.driver.oip.infer_request import (
+    REPEATED_BYTES_MAX,
+    InferRequest,
+    decode,
+    has_regions,
+)
+from tightship.driver.oip.infer_response import Answers, InferResponse, Outputs, encode
+from tightship.driver.oip.inference import Asked
+from tightship.driver.oip.joined_run import Key, key_of
 from tightship.driver.oip.monitor import Monitor
 from tightship.driver.oip.quick_runs import QuickRuns
 from tightship.driver.oip.refusal import OUT_OF_MEMORY, OipError
 from tightship.driver.oip.region_calls import Memory
 from tightship.driver.oip.regions import Code, RegionError
 from tightship.driver.oip.served_model import ServedModel
+from tightship.errors import TightshipError
+from tightship.model.session_opener import copied_inputs
 
 BODY_SMALL_BYTES = 64 << 10
 FORM_BYTES_MAX = 512
@@ -85,8 +96,14 @@ class HttpCalls:
         )
         self._body_bytes_max = body_bytes_max
         self._quick = QuickRuns()
+        self._turn_targets: dict[str, TurnTarget] = {}
         self._answers: Answers[HttpResponse] = Answers()
-        endpoint.repository.on_withdrawn.append(lambda _: self._quick.forget())
+        endpoint.repository.on_withdrawn.append(lambda _: self._forget())
+
+    def _forget(self) -> None:
+        """Forget how long inferences took, because a model has changed."""
+        self._quick.forget()
+        self._turn_targets.clear()
 
     def caller(self, account: str, client: str) -> Caller:
         """Create the caller of a connection."""
@@ -114,6 +131,35 @@ class HttpCalls:
     def waiting(self, caller: Caller) -> AbstractContextManager[None]:
         """Return a block within which a caller leaves once the server must end."""
         return self._endpoint.waiting(caller)
+
+    def turn_target(self, asked: HttpRequest) -> TurnTarget | None:
+        """Return what is known of a target whose inferences may be joined; None for others."""
+        return self._turn_targets.get(asked.target) if asked.method == "POST" else None
+
+    def joinable(self, asked: HttpRequest, caller: Caller) -> tuple[HttpRequest, Key, int] | None:
+        """Read an inference that may be joined with others: its shapes and rows beside it.
+
+        Returns:
+            None for one that is refused, has a time limit, or has tensors in regions, where its
+            run is bound once and repeated.
+        """
+        if self._origins.refusal(asked.headers) is not None:
+            return None
+        try:
+            if not asked.has_small_header:
+                return None
+            read = self._read(asked)
+        except (OipError, RegionError):
+            return None
+        inputs = read.inputs
+        is_timed = read.timeout_s is not None
+        if is_timed or has_regions(read) or not (inputs and inputs[0].shape):
+            return None
+        return replace(asked, caller=caller, inference=read), key_of(inputs), inputs[0].shape[0]
+
+    def are_planned(self, target: TurnTarget, rows: Mapping[Key, int]) -> bool:
+        """Whether batches of so many rows would run now without being planned first."""
+        return all(self._endpoint.is_planned(target.served, *each) for each in rows.items())
 
     def inference(self, asked: HttpRequest) -> Inference | None:
         """Read an inference that may wait for its permit without a thread.
@@ -150,17 +196,55 @@ class HttpCalls:
                 return error_response(403, reason)
             is_its = asked.caller is caller
             return self._paths.answer(asked if is_its else replace(asked, caller=caller))
-        except (OipError, RegionError) as error:
-            return error_response(error.code.http_status, str(error))
-        except MemoryError:
-            return error_response(Code.UNAVAILABLE.http_status, OUT_OF_MEMORY)
+        except (OipError, RegionError, MemoryError) as error:
+            return _refused(error)
+
+    def respond_together(self, asked: Sequence[HttpRequest]) -> list[HttpResponse]:
+        """Return the responses to inferences of one target, from `joinable`, by one run."""
+        found = self._paths.find(asked[0].target)
+        assert found is not None, asked[0].target
+        name, version = named(found[1])
+        given = [
+            Asked(each.inference, each.came_ns, each.caller)
+            for each in asked
+            if each.inference is not None and each.caller is not None
+        ]
+        began = monotonic_ns()
+        try:
+            served, results = self._endpoint.infer_together(name, version, given)
+        except OipError as error:
+            return [_refused(error)] * len(asked)
+        target = self._turn_targets.get(asked[0].target)
+        if target is not None:
+            target.gain.note(monotonic_ns() - began, len(asked))
+        return [self._told(served, *pair) for pair in zip(asked, results, strict=True)]
+
+    def _told(
+        self,
+        served: ServedModel,
+        asked: HttpRequest,
+        found: Outputs | TightshipError | MemoryError,
+    ) -> HttpResponse:
+        """Return the response to an inference that was joined."""
+        try:
+            if isinstance(found, TightshipError | MemoryError):
+                raise found
+            identifier = "" if asked.inference is None else asked.inference.identifier
+            response = _response(encode(served.name, served.version, identifier, found))
+        except (OipError, RegionError, MemoryError) as error:
+            return _refused(error)
+        served.metrics.transfer(len(asked.body), response.size_bytes)
+        return response
 
     def _infer(self, request: HttpRequest, values: Values) -> HttpResponse:
         asked = request.inference or self._read(request)
         name, version = named(values)
+        waits = request.caller is None or not request.caller.has_permit
         began = monotonic_ns()
         found = self._endpoint.infer(name, version, asked, request.came_ns, request.caller)
         took_ns = monotonic_ns() - began
+        if found.served.may_join and not (waits or has_regions(asked)):
+            self._note_alone(request.target, found.served, took_ns)
         key = request.target if found.served.is_constant_time else _form(request)
         self._quick.note(found.served, key, took_ns)
         response = self._answers.find(found.outputs)
@@ -171,6 +255,19 @@ class HttpCalls:
         found.served.metrics.transfer(len(request.body), response.size_bytes)
         return response
 
+    def _note_alone(self, target: str, served: ServedModel, took_ns: int) -> None:
+        """Note how long an inference took that was not joined, though its model's may be."""
+        known = self._turn_targets.get(target)
+        if known is None or known.served is not served:
+            # Steps of caches that grow have programs of their own.
+            if copied_inputs(served.model) or served.config is None:
+                return
+            if len(self._turn_targets) >= TARGETS_MAX:
+                self._turn_targets.clear()
+            known = TurnTarget(served, served.config.max_batch_size)
+            self._turn_targets[target] = known
+        known.gain.note(took_ns, 1)
+
     def _read(self, request: HttpRequest) -> InferRequest:
         """Decode an inference; requests that are small and have no raw part are kept.
 
@@ -180,6 +277,13 @@ class HttpCalls:
         body, header_bytes = request.content(self._body_bytes_max), request.header_bytes
         is_small = header_bytes is None and len(body) <= REPEATED_BYTES_MAX
         return _decoded(bytes(body)) if is_small else decode(body, header_bytes)
+
+
+def _refused(error: OipError | RegionError | MemoryError) -> HttpResponse:
+    """Return the response of a request that fails by an error."""
+    if isinstance(error, MemoryError):
+        return error_response(Code.UNAVAILABLE.http_status, OUT_OF_MEMORY)
+    return error_response(error.code.http_status, str(error))
 
 
 def _form(asked: HttpRequest) -> tuple[str, bytes] | None:

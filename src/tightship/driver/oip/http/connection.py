@@ -5,14 +5,14 @@ from collections import deque
 from time import monotonic_ns
 from typing import Any
 
-from tightship.driver.oip.http.application import GONE, VIEWS, WHOLE
-from tightship.driver.oip.http.cycle import HELD_BYTES_MAX, Cycle, watch_of
+from tightship.driver.oip.http.cycle import HELD_BYTES_MAX, Cycle, cycle_of, watch_of
 from tightship.driver.oip.http.deadline import Deadline
-from tightship.driver.oip.http.eager import begun
+from tightship.driver.oip.http.eager import Steps, begun
 from tightship.driver.oip.http.known_requests import RequestBytes
 from tightship.driver.oip.http.message import HttpResponse, error_response
 from tightship.driver.oip.http.places import Removable, Stage
 from tightship.driver.oip.http.reading import ReadingProtocol
+from tightship.driver.oip.http.scope import GONE, HOLDS, VIEWS, WHOLE
 from tightship.driver.oip.http.shared_state import Shared
 from tightship.driver.oip.http.transports import Flow, end_now, file_of, has_unread
 from tightship.driver.oip.limits import UNREAD_NS
@@ -157,27 +157,11 @@ class HttpConnection(ReadingProtocol):
         self.scope["extensions"] = extensions
         # HTTP/1.0 clients expect a keep-alive header, which is not sent.
         is_kept = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
-        self.cycle = self._latest = self._made(keep_alive=is_kept)
+        self.cycle = self._latest = cycle_of(self, keep_alive=is_kept)
         extensions[GONE] = watch_of(self._latest)
         self._has_begun = False
         if self.expect_100_continue or self._is_large():
             self._begin()
-
-    def _made(self, *, keep_alive: bool) -> Cycle:
-        return Cycle(
-            self,
-            scope=self.scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=[],
-            message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
-            keep_alive=keep_alive,
-            on_response=self.on_response_complete,
-        )
 
     def _is_large(self) -> bool:
         """Whether the body is said to be larger than what may wait for the application."""
@@ -202,8 +186,11 @@ class HttpConnection(ReadingProtocol):
     def _start(self, cycle: Cycle) -> None:
         """Answer at once; only a call that has to wait becomes a task of the loop."""
         self._running, self._is_starting = cycle, True
-        task = begun(self.loop, cycle.run_asgi(self.app))
+        self._advance(cycle.run_asgi(self.app))
         self._is_starting = False
+
+    def _advance(self, steps: Steps) -> None:
+        task = begun(self.loop, steps, self._advance)
         if task is not None:
             task.add_done_callback(self.tasks.discard)
             self.tasks.add(task)
@@ -229,6 +216,7 @@ class HttpConnection(ReadingProtocol):
         if not self.expect_100_continue and self._latest.is_all(self._bytes.whole):
             self.scope["extensions"][WHOLE] = {"bytes": self._bytes.whole}
         if not self._has_begun:
+            self.scope["extensions"][HOLDS] = {}
             self._begin()
 
     def on_response_complete(self) -> None:

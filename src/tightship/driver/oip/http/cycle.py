@@ -1,5 +1,6 @@
 """One request and its response on a connection of uvicorn."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -146,6 +147,24 @@ class Cycle(RequestResponseCycle):
         elif self.keep_alive:
             self.keep_alive = False
             headers.append((b"Connection", b"close"))
+
+
+def cycle_of(connection: Any, *, keep_alive: bool) -> Cycle:  # noqa: ANN401  of uvicorn
+    """Return the cycle of the request whose head a connection of uvicorn has read."""
+    return Cycle(
+        connection,
+        scope=connection.scope,
+        transport=connection.transport,
+        flow=connection.flow,
+        logger=connection.logger,
+        access_logger=connection.access_logger,
+        access_log=False,
+        default_headers=[],
+        message_event=asyncio.Event(),
+        expect_100_continue=connection.expect_100_continue,
+        keep_alive=keep_alive,
+        on_response=connection.on_response_complete,
+    )
 
 
 def watch_of(cycle: Cycle) -> Callable[[Callable[[], None]], None]:

@@ -4,14 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tightship.driver.oip.admission.gate import joined
-from tightship.driver.oip.http.application import (
-    EXCHANGE,
-    HttpApplication,
-    Receive,
-    Scope,
-    Send,
-    pairs_of,
-)
+from tightship.driver.oip.http.application import HttpApplication
+from tightship.driver.oip.http.scope import EXCHANGE, Receive, Scope, Send, pairs_of
 from tightship.driver.oip.request_log import Exchange, Sinks, begin
 
 

@@ -15,13 +15,14 @@ import uvicorn
 
 from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry
 from tightship.driver.oip.endpoint import InferenceEndpoint
-from tightship.driver.oip.http.application import ASGI, HttpApplication
+from tightship.driver.oip.http.application import HttpApplication
 from tightship.driver.oip.http.browsers import AllowedOrigins, is_loopback
 from tightship.driver.oip.http.calls import HttpCalls
 from tightship.driver.oip.http.connection import HttpConnection
 from tightship.driver.oip.http.entrance import HttpEntrance
 from tightship.driver.oip.http.logged import LoggedApplication
 from tightship.driver.oip.http.places import Places
+from tightship.driver.oip.http.scope import ASGI
 from tightship.driver.oip.http.shared_state import Shared
 from tightship.driver.oip.limits import EndpointLimits
 from tightship.driver.oip.monitor import Monitor
