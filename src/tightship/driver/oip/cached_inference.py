@@ -14,6 +14,7 @@ from tightship.driver.oip.inference import Asked, Bound, bind, outputs_of, refus
 from tightship.driver.oip.joined_run import JoinedRun, Member, Ran
 from tightship.driver.oip.refusal import OipError
 from tightship.driver.oip.region_files import RegionFiles, Window
+from tightship.driver.oip.regions import Region
 from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.served_model import ServedModel
 from tightship.errors import TightshipError
@@ -23,6 +24,8 @@ from tightship.model.bound_run import BoundRun, LoneRun, lone_run
 CACHED_MAX = 256
 
 Outputs = tuple[OutputTensor, ...]
+Repeated = tuple[ServedModel, Outputs, int]
+"""Model and outputs of an inference that was repeated, and the nanoseconds that it took."""
 
 
 class Repeat:
@@ -54,6 +57,7 @@ class CachedInference:
     Attributes:
         again: Bound run; None with a timeout, or if an output of the model is not requested.
         windows: Last window of each region.
+        regions: Regions of the windows.
         outputs: Outputs of the reply.
         model: Model to run.
     """
@@ -61,6 +65,7 @@ class CachedInference:
     bound: Bound
     again: Repeat | None
     windows: tuple[Window, ...]
+    regions: tuple[Region, ...]
     outputs: Outputs
     model: Model
 
@@ -115,7 +120,7 @@ class Inferences:
         try:
             cached = self.cached(request)
             is_known = cached is not None and cached.model is served.model
-            if cached and is_known and self._regions.begin_again(cached.windows):
+            if cached and is_known and self._regions.begin_again(cached.regions):
                 outputs, read_ns, ran_ns = self._again(cached, asked_ns, stop)
             else:
                 with ExitStack() as uses:
@@ -207,6 +212,38 @@ class Inferences:
         found = self._cached.get(id(request))
         return found if found is not None and found.bound.request is request else None
 
+    def repeat(self, request: InferRequest, asked_ns: int, stop: StopFlag) -> Repeated | None:
+        """Repeat a cached inference, for a caller that has a permit, and count it.
+
+        Returns:
+            None if it is not cached, or fails; then nothing is counted, and `infer` says why.
+        """
+        cached = self._cached.get(id(request))
+        if cached is None or cached.bound.request is not request or cached.again is None:
+            return None
+        served, began = cached.bound.served, monotonic_ns()
+        if not self._repository.begin_use_again(served):
+            return None
+        try:
+            if not self._regions.begin_again(cached.regions):
+                return None
+            try:
+                cached.again.run(stop)
+                ran = monotonic_ns()
+                for window in cached.windows:
+                    window.check()
+            finally:
+                self._regions.end(cached.regions)
+        except (TightshipError, MemoryError):
+            return None
+        finally:
+            self._repository.end_use(served)
+        ended = monotonic_ns()
+        served.metrics.succeed((began - asked_ns, 0, ran - began, ended - ran))
+        if self._queues and (queue := self._queues.get(served.model)) is not None:
+            queue.gain.note(ran - began, 1)
+        return served, cached.outputs, ended - began
+
     def _again(
         self, cached: CachedInference, asked_ns: int, stop: StopFlag
     ) -> tuple[Outputs, int, int]:
@@ -224,7 +261,7 @@ class Inferences:
             for window in cached.windows:
                 window.check()
         finally:
-            self._regions.end(cached.windows)
+            self._regions.end(cached.regions)
         return cached.outputs, read_ns, ran_ns
 
     def _first(self, bound: Bound, asked_ns: int, stop: StopFlag) -> tuple[Outputs, int, int]:
@@ -241,6 +278,7 @@ class Inferences:
     def _keep(self, bound: Bound, outputs: Outputs) -> None:
         by_end = sorted(bound.windows.values(), key=lambda each: each.stop)
         windows = tuple({each.region.name: each for each in by_end}.values())
+        regions = tuple(each.region for each in windows)
         is_whole = bound.request.timeout_s is None and len(bound.direct) == len(
             bound.model.output_names
         )
@@ -248,9 +286,9 @@ class Inferences:
         if len(self._cached) >= CACHED_MAX:
             self._cached.clear()
         self._cached[id(bound.request)] = CachedInference(
-            bound, again, windows, outputs, bound.model
+            bound, again, windows, regions, outputs, bound.model
         )
-        if not (self._regions.are_there(windows) and self._repository.has(bound.model)):
+        if not (self._regions.are_there(regions) and self._repository.has(bound.model)):
             self._cached.clear()
 
     def _forget(self, model: Model) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tightship import __version__
 from tightship._core import RunPermits, StopFlag
-from tightship.driver.oip.cached_inference import Inferences
+from tightship.driver.oip.cached_inference import Inferences, Repeated
 from tightship.driver.oip.caller import Caller
 from tightship.driver.oip.histograms import distributions_of, histogram_text
 from tightship.driver.oip.infer_request import InferRequest
@@ -275,6 +275,20 @@ class InferenceEndpoint:
         finally:
             self._callers.discard(asking)
             self.repository.end_use(served)
+
+    def infer_again(self, request: InferRequest, asked_ns: int) -> Repeated | None:
+        """Repeat an inference whose tensors are in regions, if a permit is free, and count it.
+
+        Returns:
+            None if it is to be run by `infer`, which also says why it fails.
+        """
+        permits = self.permits
+        if self.stop.is_set() or not permits.take_free():
+            return None
+        try:
+            return self._inferences.repeat(request, asked_ns, self.stop)
+        finally:
+            permits.give_back()
 
     def infer_together(
         self, name: str, version: str | None, asked: Sequence[Asked]

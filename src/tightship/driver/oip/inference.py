@@ -81,6 +81,8 @@ def bind(
     wishes = _wishes(served, request)
     written = [windows[requested.region] for requested in wishes if requested.region is not None]
     arrays = {each.name: _array(name, each, windows, written) for each in request.inputs}
+    if not written:
+        return Bound(served, request, wishes, windows, arrays, {}, is_cached=False)
     direct = {} if _meet(written) else _direct(model, wishes, windows)
     is_cached = len(direct) == len(wishes) and all(
         isinstance(each.content, RegionPart)
@@ -187,6 +189,8 @@ def _check_form(served: ServedModel, request: InferRequest) -> None:
 def _windows(request: InferRequest, regions: RegionFiles, uses: ExitStack) -> Windows:
     contents = [each.content for each in request.inputs] + [w.region for w in request.outputs]
     parts = {part for part in contents if isinstance(part, RegionPart)}
+    if not parts:
+        return {}
     return {
         part: uses.enter_context(regions.used(part.region, part.offset_bytes, part.size_bytes))
         for part in sorted(parts, key=lambda part: (part.region, part.offset_bytes))

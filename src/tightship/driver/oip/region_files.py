@@ -185,21 +185,21 @@ class RegionFiles:
             with self._lock:
                 self._close(self._regions.end_use(region))
 
-    def are_there(self, windows: Sequence[Window]) -> bool:
-        """Whether the regions of windows are current and not about to be removed."""
+    def are_there(self, regions: Sequence[Region]) -> bool:
+        """Whether regions are current and not about to be removed."""
         with self._lock:
-            return self._regions.are_there([each.region for each in windows])
+            return self._regions.are_there(regions)
 
-    def begin_again(self, windows: Sequence[Window]) -> bool:
-        """Use windows again until `end`; return False if one of the regions is gone."""
+    def begin_again(self, regions: Sequence[Region]) -> bool:
+        """Use the windows of regions again until `end`; return False if one of them is gone."""
         with self._lock:
-            return self._regions.begin_again([each.region for each in windows])
+            return self._regions.begin_again(regions)
 
-    def end(self, windows: Sequence[Window]) -> None:
+    def end(self, regions: Sequence[Region]) -> None:
         """End a use that `begin_again` began."""
         with self._lock:
-            for each in windows:
-                if closed := self._regions.end_use(each.region):
+            for each in regions:
+                if closed := self._regions.end_use(each):
                     self._close(closed)
 
     def _opened(self, region: Region) -> int:

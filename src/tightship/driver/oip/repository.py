@@ -286,8 +286,18 @@ class Repository:
             self._uses.begin(served.model)
         return served
 
+    def begin_use_again(self, served: ServedModel) -> bool:
+        """Keep a version open until `end_use`; return False if it is no longer served."""
+        with self._holding:
+            entry = self._entries.get(served.name)
+            state = None if entry is None else entry.states.get(served.version)
+            if state is None or state.served is not served:
+                return False
+            self._uses.begin(served.model)
+        return True
+
     def end_use(self, served: ServedModel) -> None:
-        """End a use that `begin_use` began."""
+        """End a use that `begin_use` or `begin_use_again` began."""
         self._uses.end(served.model)
 
     def is_ready(self, name: str, version: str | None = None) -> bool:

@@ -195,6 +195,9 @@ class HttpApplication:
         known = self.known.find(whole)
         if known is None:
             return None
+        repeated = self._calls.again(known)
+        if repeated is not None:
+            return repeated
         caller = self._calls.caller(host, client)
         came_ns, headers = monotonic_ns(), known.headers
         request = HttpRequest(

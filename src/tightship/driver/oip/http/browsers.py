@@ -6,7 +6,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AllowedOrigins:
     """Names by which browsers may reach a server.
 

@@ -199,6 +199,30 @@ class HttpCalls:
         except (OipError, RegionError, MemoryError) as error:
             return _refused(error)
 
+    def again(self, known: HttpRequest) -> HttpResponse | None:
+        """Answer an inference that was answered before, and whose bytes have come again.
+
+        Its headers were accepted then. Of its tensors in regions, only the contents may differ.
+
+        Returns:
+            None if it is to be answered by `respond`: it was not quick the last times, no permit is
+            free, tensors are elsewhere, or it fails.
+        """
+        target, inference = known.target, known.inference
+        if inference is None or not self._quick.have(target):
+            return None
+        repeated = self._endpoint.infer_again(inference, monotonic_ns())
+        if repeated is None:
+            return None
+        served, outputs, took_ns = repeated
+        self._quick.note(served, target, took_ns)
+        response = self._answers.find(outputs)
+        if response is None:
+            response = _response(encode(served.name, served.version, inference.identifier, outputs))
+            self._answers.keep(outputs, response)
+        served.metrics.transfer(len(known.body), response.size_bytes)
+        return response
+
     def respond_together(self, asked: Sequence[HttpRequest]) -> list[HttpResponse]:
         """Return the responses to inferences of one target, from `joinable`, by one run."""
         found = self._paths.find(asked[0].target)

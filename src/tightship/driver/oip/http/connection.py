@@ -109,15 +109,17 @@ class HttpConnection(ReadingProtocol):
 
     def is_over(self) -> bool:
         """Whether further bytes are ignored."""
-        return self._is_ending or super().is_over()
+        return self._is_ending or self._refusal is not None
 
     def _is_known(self, data: bytes) -> bool:
         """Answer bytes that have been a request before, without parsing them again.
 
         A client that keeps its tensors in shared memory sends the same bytes each time.
         """
-        is_shut = self.is_over() or self._is_draining or self.transport.is_closing()
-        if is_shut or self._is_busy:
+        # Without calls, as most requests of a client that repeats itself come this way.
+        is_shut = self._is_ending or self._is_draining or self._refusal is not None
+        is_busy = self._is_receiving or self._running or self._waiting or self._flow.write_paused
+        if is_shut or is_busy or self.transport.is_closing():
             is_its = self._is_receiving and self._running is None
             self._bytes.go_on(data if is_its else b"")
             return False

@@ -15,6 +15,9 @@ HELD_BYTES_MAX = 64 << 10
 
 LAST_CHUNK = b"0\r\n\r\n"
 
+Gone = Callable[[], None]
+"""Called once a client has disconnected. Named, as `watch_of` would else make it per request."""
+
 
 class Channel(Protocol):
     """Connection as its cycles use it."""
@@ -44,7 +47,7 @@ class Cycle(RequestResponseCycle):
         self.held_bytes = 0
         self._has_passed_end = False
         self._is_chunked = False
-        self._gone: Callable[[], None] | None = None
+        self._gone: Gone | None = None
 
     def add(self, part: bytes) -> None:
         """Append a part of the body."""
@@ -71,7 +74,7 @@ class Cycle(RequestResponseCycle):
         if self._gone is not None:
             self._gone()
 
-    def when_gone(self, gone: Callable[[], None]) -> None:
+    def when_gone(self, gone: Gone) -> None:
         """Call a function once the client disconnects before it has the response."""
         self._gone = gone
         if self.flow.read_paused:  # otherwise the event loop notices it
@@ -167,7 +170,7 @@ def cycle_of(connection: Any, *, keep_alive: bool) -> Cycle:  # noqa: ANN401  of
     )
 
 
-def watch_of(cycle: Cycle) -> Callable[[Callable[[], None]], None]:
+def watch_of(cycle: Cycle) -> Callable[[Gone], None]:
     """Return `cycle.when_gone` for the scope of its request.
 
     A reference to the cycle, which has the scope, would leave every request with its body to the
@@ -175,7 +178,7 @@ def watch_of(cycle: Cycle) -> Callable[[Callable[[], None]], None]:
     """
     weak = ref(cycle)
 
-    def watch(gone: Callable[[], None]) -> None:
+    def watch(gone: Gone) -> None:
         found = weak()
         if found is not None:
             found.when_gone(gone)

@@ -32,7 +32,7 @@ def pairs_of(scope: Scope) -> Iterator[tuple[str, str]]:
 
 def headers_of(scope: Scope) -> dict[str, str]:
     """Return the headers of a request by their names in lower case."""
-    return dict(pairs_of(scope))
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def takes_views(scope: Scope) -> bool:
