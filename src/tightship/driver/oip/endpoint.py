@@ -28,6 +28,7 @@ from tightship.driver.oip.repository import Repository
 from tightship.driver.oip.request_counts import labels_of, prometheus_text, statistics_of
 from tightship.driver.oip.served_model import ServedModel
 from tightship.errors import TightshipError
+from tightship.model.session_opener import copied_inputs
 
 Said = dict[str, Any]
 
@@ -312,6 +313,16 @@ class InferenceEndpoint:
         finally:
             self._callers.difference_update(callers)
             self.repository.end_use(served)
+
+    def batch_max(self, served: ServedModel) -> int:
+        """Return the rows of the largest batch that `infer_together` may run; 0 if it joins none.
+
+        Steps of caches that grow have programs of their own, which are not known by their sizes.
+        """
+        config = served.config
+        if config is None or not served.may_join or copied_inputs(served.model):
+            return 0
+        return config.max_batch_size
 
     def is_planned(self, served: ServedModel, key: Key, rows: int) -> bool:
         """Whether a batch of `rows` of these shapes would run now without being planned first."""

@@ -121,3 +121,10 @@ def test_only_so_many_are_known():
     assert not known.begin_with(b"POST /0\r\n\r\n")
     assert known.begin_with(b"POST /%d\r\n\r\n" % KNOWN_MAX)
     assert not known.begin_with(b"POST /%d\r\n\r\n{}" % KNOWN_MAX)
+
+
+def test_a_known_request_is_refused_once_the_server_ends_runs(serving):
+    with serving.connected() as connection:
+        request = warmed(serving, connection)
+        serving.endpoint.abandon()
+        assert ask(connection, request)[0] == 503

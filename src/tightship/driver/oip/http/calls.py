@@ -41,7 +41,6 @@ from tightship.driver.oip.region_calls import Memory
 from tightship.driver.oip.regions import Code, RegionError
 from tightship.driver.oip.served_model import ServedModel
 from tightship.errors import TightshipError
-from tightship.model.session_opener import copied_inputs
 
 BODY_SMALL_BYTES = 64 << 10
 FORM_BYTES_MAX = 512
@@ -283,12 +282,12 @@ class HttpCalls:
         """Note how long an inference took that was not joined, though its model's may be."""
         known = self._turn_targets.get(target)
         if known is None or known.served is not served:
-            # Steps of caches that grow have programs of their own.
-            if copied_inputs(served.model) or served.config is None:
+            rows_max = self._endpoint.batch_max(served)
+            if not rows_max:
                 return
             if len(self._turn_targets) >= TARGETS_MAX:
                 self._turn_targets.clear()
-            known = TurnTarget(served, served.config.max_batch_size)
+            known = TurnTarget(served, rows_max)
             self._turn_targets[target] = known
         known.gain.note(took_ns, 1)
 
