@@ -78,7 +78,7 @@ def contenders(folder: Path, served: Served) -> tuple[Mapping[str, Ask], Callabl
 
     def their(request: InferRequest, caller: Caller) -> Any:
         with repository.used("joined"):
-            return inferences.answer(theirs, request, time.monotonic_ns(), caller)
+            return inferences.answer(theirs, request, time.monotonic_ns(), caller)[0]
 
     asks: dict[str, Ask] = {key: partial(ours, key) for key in CONFIGS}
     asks["onnxruntime joined"] = their

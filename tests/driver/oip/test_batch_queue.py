@@ -1,10 +1,11 @@
 """Requests that wait: which are joined, and which are left out."""
 
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic_ns
 
 import pytest
 
-from tests.driver.oip.joining import Setting, value
+from tests.driver.oip.joining import BATCHING, Setting, value
 from tightship._core import RequestMetrics
 from tightship.driver.oip import batch_queue
 from tightship.driver.oip.caller import Caller
@@ -165,3 +166,19 @@ def test_many_callers_get_their_own_rows(setting):
         list(clients.map(go, range(8)))
     assert setting.endpoint.permits.taken_count == 0
     assert setting.endpoint.permits.waiting_count == 0
+
+
+@pytest.mark.parametrize("config", [BATCHING, "max_batch_size: 8"])
+def test_what_an_inference_took_is_without_its_wait(tmp_path, config):
+    setting = Setting(tmp_path, config)
+    permits, began = setting.endpoint.permits, monotonic_ns()
+    permits.take_free()
+    asked = setting.ask(1)
+    setting.wait_for(1)
+    waits, wait_ns = monotonic_ns(), 1_000_000
+    while monotonic_ns() < waits + wait_ns:
+        pass
+    permits.give_back()
+    assert value(asked) == [1]
+    assert 0 < asked.result().took_ns <= monotonic_ns() - began - wait_ns
+    setting.close()

@@ -24,6 +24,8 @@ from tightship.model.bound_run import BoundRun, LoneRun, lone_run
 CACHED_MAX = 256
 
 Outputs = tuple[OutputTensor, ...]
+Answered = tuple[Outputs, int]
+"""Outputs, and the nanoseconds that they took without waiting; those of the whole batch if any."""
 Repeated = tuple[ServedModel, Outputs, int]
 """Model and outputs of an inference that was repeated, and the nanoseconds that it took."""
 
@@ -85,7 +87,7 @@ class Inferences:
 
     def answer(
         self, served: ServedModel, request: InferRequest, asked_ns: int, caller: Caller
-    ) -> Outputs:
+    ) -> Answered:
         """Run a model on a request once its caller has a permit, perhaps with other requests.
 
         Raises:
@@ -109,7 +111,7 @@ class Inferences:
         request: InferRequest,
         asked_ns: int,
         stop: StopFlag,
-    ) -> Outputs:
+    ) -> Answered:
         """Run a model on a request that arrived at `asked_ns`, and count its result.
 
         Raises:
@@ -133,7 +135,7 @@ class Inferences:
         metrics.succeed((began - asked_ns, read_ns - began, ran_ns - read_ns, ended - ran_ns))
         if self._queues and (queue := self._queues.get(served.model)) is not None:
             queue.gain.note(ran_ns - read_ns, 1)
-        return outputs
+        return outputs, ended - began
 
     def joins(self, served: ServedModel) -> bool:
         """Whether requests of a model are joined, which has to be configured and to be worth it."""
@@ -155,7 +157,7 @@ class Inferences:
 
     def infer_joined(
         self, served: ServedModel, request: InferRequest, asked_ns: int, caller: Caller
-    ) -> Outputs:
+    ) -> Answered:
         """Run a model as `infer`, for a caller without a permit and perhaps with other requests.
 
         Raises:
@@ -166,7 +168,8 @@ class Inferences:
         try:
             with ExitStack() as uses:
                 bound = bind(served, request, self._regions, uses)
-                return _delivered(bound, queue.run(bound, caller, asked_ns), asked_ns)
+                ran = queue.run(bound, caller, asked_ns)
+                return _delivered(bound, ran, asked_ns), ran.ended_ns - ran.began_ns
         except (TightshipError, MemoryError):
             metrics.fail(monotonic_ns() - asked_ns)
             raise

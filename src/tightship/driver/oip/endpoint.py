@@ -47,10 +47,15 @@ LOG_SETTINGS: Said = {"log_info": False, "log_warning": True, "log_error": True}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inferred:
-    """Outputs of an inference, and the version of the model that ran."""
+    """Outputs of an inference, and the version of the model that ran.
+
+    Attributes:
+        took_ns: Nanoseconds of running it, without waiting; those of the batch if it was joined.
+    """
 
     served: ServedModel
     outputs: Outputs
+    took_ns: int
 
 
 class InferenceEndpoint:
@@ -272,7 +277,7 @@ class InferenceEndpoint:
             self._callers.add(asking)
             if self.stop.is_set():
                 asking.leave()
-            return Inferred(served, self._inferences.answer(served, request, began, asking))
+            return Inferred(served, *self._inferences.answer(served, request, began, asking))
         finally:
             self._callers.discard(asking)
             self.repository.end_use(served)

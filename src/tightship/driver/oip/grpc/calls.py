@@ -141,10 +141,10 @@ class GrpcCalls:
         Raises:
             OipError, RegionError: As from `InferenceEndpoint.infer`.
         """
-        call, began_ns = asked.call, monotonic_ns()
+        call = asked.call
         found = self._endpoint.infer(call.model, call.version, call.request, asked.came_ns, caller)
         key = asked.model if found.served.is_constant_time else asked.form
-        self._quick.note(found.served, key, monotonic_ns() - began_ns)
+        self._quick.note(found.served, key, found.took_ns)
         outputs = found.outputs
         is_plain = not (is_streamed and call.wants_final)
         answer = self._answers.find(outputs) if is_plain else None

@@ -263,13 +263,11 @@ class HttpCalls:
         asked = request.inference or self._read(request)
         name, version = named(values)
         waits = request.caller is None or not request.caller.has_permit
-        began = monotonic_ns()
         found = self._endpoint.infer(name, version, asked, request.came_ns, request.caller)
-        took_ns = monotonic_ns() - began
         if found.served.may_join and not (waits or has_regions(asked)):
-            self._note_alone(request.target, found.served, took_ns)
+            self._note_alone(request.target, found.served, found.took_ns)
         key = request.target if found.served.is_constant_time else _form(request)
-        self._quick.note(found.served, key, took_ns)
+        self._quick.note(found.served, key, found.took_ns)
         response = self._answers.find(found.outputs)
         if response is None:
             version = found.served.version
