@@ -12,6 +12,8 @@ from tests.driver.oip.http_setting import LIMITS
 from tests.driver.oip.http_setting import Serving as HttpServing
 from tests.driver.oip.joining import BATCHING, Setting
 from tightship.driver.oip import quick_runs
+from tightship.driver.oip.admission.gate import OPEN_ENTRY, Entry, Gate
+from tightship.driver.oip.admission.quotas import Quotas
 from tightship.driver.oip.batch_sizes import KEPT_AFTER
 from tightship.driver.oip.http import calls, turn, turns
 from tightship.driver.oip.http.serving import HttpServer
@@ -52,10 +54,10 @@ class Client:
 class Serving(Setting):
     """A server in this process of a model whose requests are joined, and eight clients."""
 
-    def __init__(self, folder, opened, config=BATCHING, count=8):
+    def __init__(self, folder, opened, config=BATCHING, count=8, entry=OPEN_ENTRY):
         super().__init__(folder, config)
         monitor = Monitor(self.endpoint, folder / "no.sock")
-        self.server = HttpServer(self.endpoint, LIMITS, ("127.0.0.1", 0), monitor)
+        self.server = HttpServer(self.endpoint, LIMITS, ("127.0.0.1", 0), monitor, entry)
         self.server.start()
         self.clients = [Client(HttpServing.connected(self)) for _ in range(count)]
         for each in self.clients:
@@ -281,6 +283,22 @@ def test_a_model_without_batches_is_answered_as_before(tmp_path, opened, runs):
     assert [each.rows() for each in found.clients] == [[n] for n in range(8)]
     assert [size for size, _ in runs] == [1] * 8
     found.stop()
+    found.close()
+
+
+def test_requests_of_a_turn_are_counted_by_quotas_and_logged(tmp_path, opened, runs):
+    logged = []
+    entry = Entry(gate=Gate(quotas=Quotas(concurrent_max=6)), sinks=(logged.append,))
+    found = Serving(tmp_path, opened, entry=entry)
+    runs.clear()
+    found.ask_at_once([found.request([n]) for n in range(8)])
+    answers = [each.answer() for each in found.clients]
+    assert [status for status, _ in answers] == [200] * 6 + [429] * 2
+    assert [np.frombuffer(rows, np.float32)[0] for _, rows in answers[:6]] == list(range(6))
+    assert [size for size, _ in runs] == [8]  # of six requests, as a batch of the next power of two
+    found.stop()
+    assert sorted(each.status for each in logged) == [200] * 14 + [429] * 2
+    assert found.endpoint.permits.taken_count == 0
     found.close()
 
 
