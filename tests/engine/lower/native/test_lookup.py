@@ -6,9 +6,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.graphs import graph_of, implementations, run
+from tests.engine.graphs import assert_close, expected, graph_of, implementations, run
 from tests.engine.kernels.typed import typed
 from tests.engine.native_tier import assert_as_numpy, run_natively
+from tests.models import filled
 from tightship import _core
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, max_side=5)
@@ -114,3 +115,22 @@ def test_a_transposed_input_is_read_as_it_lies(mode: str):
     x = counted((4, 3, 5))
     expected = np.pad(x.transpose(2, 1, 0), ((0, 0), (1, 1), (0, 0)), mode)
     np.testing.assert_array_equal(run(graph, inputs={"x": x})["y"], expected)
+
+
+@pytest.mark.skipif(not _core.HAS_ONEDNN, reason="layouts are oneDNN's")
+@pytest.mark.parametrize("channels", [16, 48])
+def test_a_padded_image_in_blocks_has_channels_last(channels):
+    graph = graph_of(
+        f"""g (float[1, 3, 24, 24] x) => (float[1, {channels}, 12, 12] y) {{
+            c = Conv <pads = [1, 1, 1, 1]> (x, w) p = Pad (c, around)
+            m = MaxPool <kernel_shape = [3, 3], strides = [2, 2]> (p)
+            d = Conv <strides = [2, 2]> (p, v)
+            y = Add (m, d)
+        }}""",
+        w=filled(channels, 3, 3, 3), v=filled(channels, channels, 3, 3) / 64,
+        around=np.array([0, 0, 0, 0, 0, 0, 1, 1]),
+    )  # fmt: skip
+    names = [operator for operator, _, _ in implementations(graph)]
+    assert names.index("Pad") < 3
+    assert names[names.index("Pad") :].count("Reorder") == 1  # the output, row-major
+    assert_close(run(graph), expected(graph))

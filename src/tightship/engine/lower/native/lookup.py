@@ -11,8 +11,10 @@ from tightship.engine.kernels.kernel_context import axis_of, require
 from tightship.engine.kernels.padding import padding
 from tightship.engine.kernels.resize import nearest_positions
 from tightship.engine.lower.steps.builder import Builder
+from tightship.engine.lower.steps.layouts import channels_last
 from tightship.engine.lower.steps.strides import byte_strides, image_layout, plain, site_of
 from tightship.engine.lower.steps.views import same_bytes
+from tightship.engine.program.program import Operand
 from tightship.graph import Inline, Node
 
 Positions = NDArray[np.int64]
@@ -29,7 +31,7 @@ def _lookup(
     if all(kept):
         require(same_bytes(builder, node))
         return
-    source = plain(builder, node.inputs[0])
+    source = _source(builder, node.inputs[0])
     strides = byte_strides(source)
     layout = image_layout(source, builder.value(node.outputs[0]).static_shape)
     if layout is not None:
@@ -48,6 +50,14 @@ def _lookup(
     kernel = NativeKernel.lookup(item, items, filling is not None, tables)
     reads = [source] if filling is None else [source, builder.dense(filling)]
     builder.native(node, ("lookup", kernel), reads, [builder.output(node.outputs[0], layout)])
+
+
+def _source(builder: Builder, name: str) -> Operand:
+    """Return a value that strides describe: channels last if it lies in blocks of channels."""
+    home = builder.home(name)
+    if home.desc is None or home.desc.is_plain or len(home.shape) < 3:
+        return plain(builder, name)
+    return builder.in_layout(name, channels_last(home.shape, home.dtype))
 
 
 def _is_kept(positions: Positions, length: int) -> bool:
