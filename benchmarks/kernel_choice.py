@@ -3,11 +3,12 @@
     python -m benchmarks.kernel_choice [--rounds 7] [--only window] [--json] [--record]
 
 Each shape is a model of one convolution and Relu, on one thread. It is loaded as usual, and with
-each choice left out that may concern it: products instead of lone pixels, Winograd's algorithm,
-streamed weights, products in parts, the library's layouts, the native kernels, and oneDNN. Programs
-that differ take turns, and ONNX Runtime among them. Figures are medians of processor time. A choice
-costs the chosen one's time over the least; beyond 1.1 it is named. Copies into and out of a layout
-belong to a shape's time, as a model of one convolution has both.
+each choice left out that may concern it: products instead of lone pixels, depthwise planes,
+Winograd's algorithm, streamed weights, products in parts, the library's layouts, the native
+kernels, and oneDNN. Programs that differ take turns, and ONNX Runtime among them. Figures are
+medians of processor time. A choice costs the chosen one's time over the least; beyond 1.1 it is
+named. Copies into and out of a layout belong to a shape's time, as a model of one convolution has
+both.
 """
 
 import argparse
@@ -31,6 +32,7 @@ import tightship
 
 CHOICES = (
     "multiply_pixels",
+    "convolve_planes",
     "winograd",
     "stream_weights",
     "split_products",

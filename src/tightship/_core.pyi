@@ -1734,6 +1734,12 @@ class NativeKernel:
         """
 
     @staticmethod
+    def plane_convolution(counts: Sequence[int], sizes: Sequence[Sequence[int]], swishes: bool, limits: tuple[float, float]) -> NativeKernel:
+        """
+        Make a depthwise convolution of row-major images. Operands: source, weights, bias, target. `counts`: images, channels, results of a channel. `sizes`: source, target, kernel, strides, dilations, pads. `swishes`: whether results are a Swish; `limits` clamp results without one. Raises ValueError if 16 results read more than 4,096 elements.
+        """
+
+    @staticmethod
     def winograd(batch_channels_outputs: Sequence[int], sizes: Sequence[Sequence[int]], strides: tuple[Sequence[int], Sequence[int]], at_once: Sequence[int], swishes: bool, limits: tuple[float, float], has_bias: bool, has_addend: bool, lanes: int = 16) -> NativeKernel:
         """
         Make a convolution of 3x3 by Winograd's algorithm. Operands: source, weights[, bias][, addend], target, scratch. `sizes`: source, target, pads before. `strides`: of source and target in elements, for image, row, pixel, 16 channels. `at_once`: most tiles, and channels of weights, that are transformed at once. `swishes`: whether results are a Swish; `limits` clamp results without one. `lanes`: most floats of a vector, for tests.

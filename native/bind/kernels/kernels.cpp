@@ -59,6 +59,7 @@ void kernels(nb::module_ &module) {
     attention_kernels(kernel);
     convolution_kernels(kernel);
     depthwise_kernels(kernel);
+    plane_kernels(kernel);
     winograd_kernels(kernel);
     block_product_kernels(module, kernel);
     split_product_kernels(module, kernel);

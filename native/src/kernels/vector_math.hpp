@@ -62,6 +62,14 @@ inline Vector sigmoid(Vector x) {
     return (x < 0.0F ? power : spread(1.0F)) / (power + 1.0F);
 }
 
+/// Computes x / (1 + e^-x); below -87 the result is nearly zero.
+inline Vector swish(Vector x) {
+    const Vector highest = spread(87.0F), lowest = spread(-87.0F);
+    const Vector raised = x < lowest ? lowest : x;
+    const auto [rest, power] = reduced(-(raised > highest ? highest : raised));
+    return raised / ((small_exponential_less_one(rest) + 1.0F) * power + 1.0F);
+}
+
 inline Vector hyperbolic_tangent(Vector x) {
     const Vector less_one = exponential_less_one(magnitude(x) * -2.0F);
     return with_sign_of(less_one / (less_one + 2.0F), x);

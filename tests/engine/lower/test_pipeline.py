@@ -116,6 +116,7 @@ ELSEWHERE = {
     "expand_lp_pool": "test_expand_lp_pool",
     "expand_outer": "test_expand_outer",
     "expand_quantized": "test_quantized",
+    "convolve_planes": "test_convolve_planes",
     "fuse_depthwise": "test_fuse_depthwise",
     "multiply_pixels": "test_multiply_pixels",
     "read_stored_rows": "test_read_stored_rows",

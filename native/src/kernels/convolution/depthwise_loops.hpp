@@ -13,14 +13,6 @@ constexpr int64_t kChannels = kSide * kWidth; ///< as many channels
 /// Results computed side by side, as many as keep their sums in registers.
 constexpr int kResults = TIGHTSHIP_VECTOR_BYTES == 64 ? 7 : 4;
 
-/// Computes x / (1 + e^-x); below -87 the result is nearly zero.
-inline Vector swish(Vector x) {
-    const Vector highest = spread(87.0F), lowest = spread(-87.0F);
-    const Vector raised = x < lowest ? lowest : x;
-    const auto [rest, power] = reduced(-(raised > highest ? highest : raised));
-    return raised / ((small_exponential_less_one(rest) + 1.0F) * power + 1.0F);
-}
-
 class Channels {
   public:
     Channels(const DepthwiseTask &task, int64_t first)

@@ -89,6 +89,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_residual,
     fuse_activation,
     fuse_quantize,
+    seldom("passes.convolve_planes.convolve_planes", "Conv"),
     seldom("passes.fuse_depthwise.fuse_depthwise", "Conv"),
     seldom("passes.scale_weights.scale_weights", "Conv"),
 )
@@ -99,7 +100,7 @@ ONEDNN_PASSES = frozenset(
 """Passes whose results only oneDNN's kernels run."""
 NATIVE_PASSES = frozenset(
     {"fuse_attention", "recognize_rotary", "split_recurrent", "split_recurrent_gradient",
-     "fuse_depthwise", "scale_weights"}
+     "convolve_planes", "fuse_depthwise", "scale_weights"}
 )  # fmt: skip
 """Passes whose results only native kernels run."""
 

@@ -25,12 +25,20 @@ LIMITS = (("min", -INFINITY), ("max", INFINITY))
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class Walk:
+    """Graph, with the number of readers of each name, its last reader and its writer."""
+
     graph: Graph
     counts: Mapping[str, int]
     readers: Mapping[str, Node]
     makers: Mapping[str, Node]
     """Node that writes each name."""
+
+    @classmethod
+    def over(cls, graph: Graph) -> "Walk":
+        """Walk over the nodes of a graph."""
+        makers = {name: node for node in graph.nodes for name in node.writes}
+        return cls(graph, graph.uses(), readers_of(graph), makers)
 
 
 def fuse_depthwise(graph: Graph) -> Graph:
@@ -40,19 +48,18 @@ def fuse_depthwise(graph: Graph) -> Graph:
     averaged, the mean of each row, `[N, C, H, 1]`. Attributes besides the convolution's: `before`
     and `after`, `Swish` or empty, and `low` and `high`, which results are clamped to.
     """
-    makers = {name: node for node in graph.nodes for name in node.writes}
-    walk = _Walk(graph, graph.uses(), readers_of(graph), makers)
+    walk = Walk.over(graph)
     changed: dict[str, Node] = {}
     constants: dict[str, Constant] = {}
     values: dict[str, Value] = {}
     for node in graph.nodes:
-        after = _after(walk, node) if _is_depthwise(walk, node) else None
+        after = after_of(walk, node) if _is_depthwise(walk, node) else None
         if after is None:
             continue
         before = _before(walk, node, changed)
         if before is None and not after["after"]:
             continue
-        depthwise = _joined(walk, node, after, constants)
+        depthwise = joined(walk, node, after, constants)
         if before is not None:
             source, function = replace(before, fused=before.fused[:-1]), before.fused[-1]
             changed[before.name] = source
@@ -66,13 +73,22 @@ def fuse_depthwise(graph: Graph) -> Graph:
     return rebuilt(graph, nodes, constants=constants, values=values)
 
 
-def _is_depthwise(walk: _Walk, node: Node) -> bool:
+def _is_depthwise(walk: Walk, node: Node) -> bool:
+    """Whether the kernel that computes a Swish covers a convolution."""
+    if not convolves_channels(walk, node) or len(node.fused) > 1:
+        return False
+    weights = walk.graph.constants[node.inputs[1]].shape
+    has_one_result = weights[0] == node.integer("group", 1)
+    return len(weights) == 4 and weights[2] <= KERNEL_ROWS_MAX and has_one_result
+
+
+def convolves_channels(walk: Walk, node: Node) -> bool:
     """Whether each channel of a float32 image is convolved separately, with constant weights."""
-    if node.operator != "Conv" or node.domain or len(node.fused) > 1:
+    if node.operator != "Conv" or node.domain:
         return False
     weights = walk.graph.constants.get(node.inputs[1])
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
-    if weights is None or isinstance(weights, Widened) or weights.shape[2] > KERNEL_ROWS_MAX:
+    if weights is None or isinstance(weights, Widened):
         return False
     source, target = (walk.graph.value(name) for name in (node.inputs[0], node.outputs[0]))
     maker = walk.makers.get(node.inputs[0])
@@ -82,14 +98,14 @@ def _is_depthwise(walk: _Walk, node: Node) -> bool:
         (not bias or bias in walk.graph.constants)
         and (maker is None or maker.operator not in DEQUANTIZING)
         and all(value.is_static and value.dtype is DType.FLOAT32 for value in (source, target))
-        and len(source.static_shape) == 4
         and 0 not in (*source.static_shape, *target.static_shape)
-        and node.attributes.get("group", 1) == source.static_shape[1] == target.static_shape[1]
+        and node.integer("group", 1) == source.static_shape[1]
+        and weights.shape[1] == 1
         and all(int(pad) >= 0 for pad in pads)
     )
 
 
-def _after(walk: _Walk, node: Node) -> dict[str, str | float] | None:
+def after_of(walk: Walk, node: Node) -> dict[str, str | float] | None:
     """Describe what follows a convolution as attributes; None if it is more than an activation."""
     open_ended: dict[str, str | float] = {
         "before": "",
@@ -115,7 +131,7 @@ def _is_swish(node: Node) -> bool:
     return node.operator == "Swish" and not node.domain and node.attributes.get("alpha", 1.0) == 1.0
 
 
-def _limits(walk: _Walk, clip: Node) -> tuple[float, float] | None:
+def _limits(walk: Walk, clip: Node) -> tuple[float, float] | None:
     """Return the limits of a Clip, if they are constant."""
     if clip.version < 11:
         given = [clip.attributes.get(name, edge) for name, edge in LIMITS]
@@ -133,8 +149,8 @@ def _limits(walk: _Walk, clip: Node) -> tuple[float, float] | None:
     return (low, high) if low <= high else None
 
 
-def _joined(
-    walk: _Walk, node: Node, after: Mapping[str, str | float], constants: dict[str, Constant]
+def joined(
+    walk: Walk, node: Node, after: Mapping[str, str | float], constants: dict[str, Constant]
 ) -> Node:
     """Make the operator, without what comes before and after it."""
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
@@ -148,7 +164,7 @@ def _joined(
     )  # fmt: skip
 
 
-def _before(walk: _Walk, node: Node, changed: Mapping[str, Node]) -> Node | None:
+def _before(walk: Walk, node: Node, changed: Mapping[str, Node]) -> Node | None:
     """Return the kernel whose last fused node is a Swish that only this convolution reads."""
     name = node.inputs[0]
     maker = walk.makers.get(name)
@@ -158,9 +174,7 @@ def _before(walk: _Walk, node: Node, changed: Mapping[str, Node]) -> Node | None
     return maker if _is_swish(maker.fused[-1]) and alone and maker.operator in HEADS else None
 
 
-def _with_means(
-    walk: _Walk, node: Node, changed: dict[str, Node], values: dict[str, Value]
-) -> Node:
+def _with_means(walk: Walk, node: Node, changed: dict[str, Node], values: dict[str, Value]) -> Node:
     """Add the means of rows as an output, for all nodes that average the result."""
     name = node.outputs[0]
     poolings = [

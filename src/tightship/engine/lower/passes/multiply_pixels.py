@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from tightship.engine.lower.passes.lone_images import lone
 from tightship.engine.lower.passes.rewrite import GraphWriter, readers_of, sole_reader
 from tightship.graph import Derived, DType, Graph, Node
 from tightship.graph.constant import Array
@@ -18,13 +19,6 @@ from tightship.graph.operators import Category, row_of
 
 PIXELS_MIN = 128
 """Least pixels of an image: with 49, a product takes a tenth longer than copies and convolution."""
-CARRYING = (Category.ELEMENTWISE, Category.JOINING, Category.CUTTING)
-"""Kinds of operators that keep the layout of an image."""
-IMAGE_KERNELS = (
-    "convolution.", "movement.channel_shuffle", "normalization.batch_normalization",
-    "normalization.local_response", "pooling.", "resampling.",
-)  # fmt: skip
-"""Emitters of oneDNN's primitives that read or write images in a layout of their choice."""
 
 
 def multiply_pixels(graph: Graph) -> Graph:
@@ -37,18 +31,18 @@ def multiply_pixels(graph: Graph) -> Graph:
     fitting = {node.name for node in graph.nodes if _fits(graph, node)}
     if not fitting:
         return graph
-    lone = set(_lone(graph, fitting))
+    alone = lone(graph, fitting)
     counts, readers = graph.uses(), readers_of(graph)
     writer = GraphWriter(graph)
     absorbed: set[str] = set()
     for node in graph.nodes:
-        if node.name in lone:
+        if node.name in alone:
             chain = list(_activations(graph, counts, readers, node))
             absorbed.update(each.name for each in chain)
             _multiply(writer, node, chain)
         elif node.name not in absorbed:
             writer.nodes.append(node)
-    return writer.written() if lone else graph
+    return writer.written() if alone else graph
 
 
 def _fits(graph: Graph, node: Node) -> bool:
@@ -69,34 +63,6 @@ def _fits(graph: Graph, node: Node) -> bool:
     assert isinstance(pads, tuple), node
     is_plain = not any(pads) and all(stride == 1 for stride in strides)
     return is_plain and before[2:] == after[2:] and prod(before[2:]) >= PIXELS_MIN
-
-
-def _lone(graph: Graph, fitting: set[str]) -> Iterator[str]:
-    """Return the fitting nodes that no other image operator is near."""
-    above: dict[str, str] = {}
-
-    def region(name: str) -> str:
-        while name in above:
-            name = above[name]
-        return name
-
-    others = []
-    for node in graph.nodes:
-        row = row_of(node)
-        is_image = (row.onednn or "").startswith(IMAGE_KERNELS)
-        if not is_image and row.category not in CARRYING:
-            continue
-        names = [name for name in (*node.reads, *node.writes) if name not in graph.constants]
-        first = region(names[0])
-        for name in names[1:]:
-            if (other := region(name)) != first:
-                above[other] = first
-        if is_image and node.name not in fitting:
-            others.append(names[0])
-    held = {region(name) for name in others}
-    for node in graph.nodes:
-        if node.name in fitting and region(node.inputs[0]) not in held:
-            yield node.name
 
 
 def _activations(
