@@ -118,6 +118,8 @@ ELSEWHERE = {
     "expand_quantized": "test_quantized",
     "convolve_planes": "test_convolve_planes",
     "fuse_depthwise": "test_fuse_depthwise",
+    "lift_scale": "test_lift_scale",
+    "merge_convolutions": "test_merge_convolutions",
     "multiply_pixels": "test_multiply_pixels",
     "read_stored_rows": "test_read_stored_rows",
     "recognize_group_norm": "test_recognize_group_norm",
