@@ -5,7 +5,6 @@ import math
 import os
 import re
 
-from tightship.deprecated import current
 from tightship.engine.activations import EXACT, FLOAT32_PRODUCTS, with_activations, with_precision
 from tightship.errors import InputError
 from tightship.quantity import parse_bytes
@@ -113,6 +112,8 @@ def lengths(text: str) -> list[int]:
 
 def pass_name(text: str) -> str:
     """Read the name of a pass; one of an earlier version warns."""
+    from tightship.deprecated import current  # most commands leave no pass out
+
     return current("pass", text, FutureWarning)
 
 

@@ -38,7 +38,7 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     """Make the parser of all commands; `options.command` holds the name of the chosen one.
 
     Args:
-        chosen: Command whose options are added alone; None adds those of all.
+        chosen: Command that is added alone, which takes less time; None adds all.
     """
     top = argparse.ArgumentParser(
         prog="tightship",
@@ -51,9 +51,8 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"tightship {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, (what, add) in COMMANDS.items():
-        command = _command(commands, name, what)
         if chosen in (None, name):
-            add(command)
+            add(_command(commands, name, what))
     return top
 
 
