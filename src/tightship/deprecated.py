@@ -5,9 +5,8 @@ command line writes a `FutureWarning` to standard error.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import wraps
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal, NamedTuple, ParamSpec, TypeVar
 
 from tightship.errors import InputError, warn_caller
 
@@ -16,8 +15,7 @@ R = TypeVar("R")
 Kind = Literal["pass", "policy", "root", "name", "attribute", "parameter", "command"]
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed:
+class Renamed(NamedTuple):
     """A spelling that was replaced.
 
     Attributes:

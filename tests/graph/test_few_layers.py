@@ -8,8 +8,8 @@ from tightship.engine.activations import EXACT
 from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.program.program import NativeWork, Operand
+from tightship.engine.state.cache_types import CacheType
 from tightship.engine.state.decoder import Declared
-from tightship.engine.state.stored_caches import CacheType
 from tightship.engine.stored.recipes import recording
 from tightship.frontend.gguf.architectures import ARCHITECTURES
 from tightship.frontend.gguf.file import open_bytes

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -196,7 +195,7 @@ def test_the_warning_says_which_weights_lie_otherwise(model: Path) -> None:
         loaded.run(feeds((1, 3)))
         further = loaded._variants
         (known, *_) = further._known.copies_held()
-        moved = replace(known.weight, size_bytes=3 << 20, desc=None)
+        moved = known.weight._replace(size_bytes=3 << 20, desc=None)
         key = (("ids", (1, 3)),)
         said = further.unshared(key, [moved])
         assert "`ids` [1, 3]: 3.00 MiB are wanted in another layout" in said
@@ -217,8 +216,8 @@ def test_a_file_that_is_lowered_otherwise_shares_nothing_and_says_so(
 def prepare_without_the_first(*arguments: object) -> CompiledModel:
     """Prepare as `prepare` does, without the first weight."""
     prepared = prepare(*arguments)
-    lowered = replace(prepared.placement.lowered, weights=prepared.placement.lowered.weights[1:])
-    return replace(prepared, placement=replace(prepared.placement, lowered=lowered))
+    lowered = prepared.placement.lowered._replace(weights=prepared.placement.lowered.weights[1:])
+    return prepared._replace(placement=prepared.placement._replace(lowered=lowered))
 
 
 def start(model: Path, how: str) -> "subprocess.Popen[bytes]":

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,9 +64,9 @@ def test_of_many_that_come_at_once_one_makes_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        replace(ABOUT, content="1" * 64),
-        replace(ABOUT, facts={"threads": "2"}),
-        replace(ABOUT, facts={"threads": "1", "shape x": "1"}),
+        ABOUT._replace(content="1" * 64),
+        ABOUT._replace(facts={"threads": "2"}),
+        ABOUT._replace(facts={"threads": "1", "shape x": "1"}),
     ],
 )
 def test_whatever_it_depends_on_makes_another_entry(tmp_path: Path, other: About) -> None:
@@ -79,7 +78,7 @@ def test_whatever_it_depends_on_makes_another_entry(tmp_path: Path, other: About
 
 def test_the_name_of_a_model_makes_no_other_entry(tmp_path: Path) -> None:
     made: list[Path] = []
-    for about in (ABOUT, replace(ABOUT, model="/elsewhere/b.onnx")):
+    for about in (ABOUT, ABOUT._replace(model="/elsewhere/b.onnx")):
         opened(tmp_path).read(about, writer(b"abc", made), Path.read_bytes)
     assert len(made) == 1
 
@@ -199,7 +198,7 @@ def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path) -> None:
 
 
 def test_the_entry_used_longest_ago_goes_where_there_is_no_room(tmp_path: Path) -> None:
-    cache, abouts = opened(tmp_path, 3000), [replace(ABOUT, content=d * 64) for d in "012"]
+    cache, abouts = opened(tmp_path, 3000), [ABOUT._replace(content=d * 64) for d in "012"]
     for number, about in enumerate(abouts[:2]):
         cache.read(about, writer(bytes(1000), []), Path.exists)
         os.utime(tmp_path / "prepared" / about.key / "model.tship", (number, number))
@@ -211,12 +210,12 @@ def test_the_entry_used_longest_ago_goes_where_there_is_no_room(tmp_path: Path) 
 
 def test_a_model_larger_than_the_cache_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(UnusableCacheError, match=r"5 B.*4 B; raise TIGHTSHIP_CACHE_SIZE"):
-        opened(tmp_path, 4).read(replace(ABOUT, size_bytes=5), writer(b"", []), Path.read_bytes)
+        opened(tmp_path, 4).read(ABOUT._replace(size_bytes=5), writer(b"", []), Path.read_bytes)
 
 
 def test_a_file_that_is_mapped_stays_whole_when_its_entry_goes(tmp_path: Path) -> None:
     file = opened(tmp_path).read(ABOUT, writer(b"abc", []), lambda path: path.open("rb"))
-    opened(tmp_path, 3).read(replace(ABOUT, content="1" * 64), writer(b"new", []), Path.read_bytes)
+    opened(tmp_path, 3).read(ABOUT._replace(content="1" * 64), writer(b"new", []), Path.read_bytes)
     assert len(entries(tmp_path / "prepared")) == 1
     with file:
         assert file.read() == b"abc"

@@ -1,7 +1,5 @@
 """Tokens of SentencePiece vocabularies."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.text.vocabularies import vocabulary
@@ -16,7 +14,7 @@ TYPES = {"<unk>": UNKNOWN, **dict.fromkeys(BYTES, BYTE)}
 
 def tokens(text: str, scores: dict[str, float], *, is_first: bool = False) -> list[str]:
     made = vocabulary("llama", KNOWN, TYPES)
-    made = replace(made, scores=[scores.get(token, -100.0) for token in KNOWN])
+    made = made._replace(scores=[scores.get(token, -100.0) for token in KNOWN])
     return [KNOWN[number] for number in ScoreMerges(made).encode(text, is_first=is_first)]
 
 
@@ -50,4 +48,4 @@ def test_bytes_without_a_token_are_unknown() -> None:
 
 def test_a_vocabulary_without_scores_is_refused() -> None:
     with pytest.raises(FormatError, match=r"`m.gguf` has no `tokenizer.ggml.scores`"):
-        ScoreMerges(replace(vocabulary("llama", KNOWN), scores=None))
+        ScoreMerges(vocabulary("llama", KNOWN)._replace(scores=None))

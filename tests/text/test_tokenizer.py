@@ -1,7 +1,5 @@
 """Texts to tokens and back."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.frontend.gguf.written import written
@@ -15,7 +13,7 @@ CHAT = open_vocabulary(written({"general.architecture": "llama", **chat_fields()
 
 
 def chat(**known: object) -> Tokenizer:
-    return Tokenizer(replace(CHAT, **known))  # type: ignore[arg-type]
+    return Tokenizer(CHAT._replace(**known))  # type: ignore[arg-type]
 
 
 def texts(tokens: list[int]) -> list[str]:

@@ -3,8 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tightship.cli.progress import Progress
 from tightship.cli.text_options import CONTEXT
@@ -13,8 +12,7 @@ from tightship.loading import load
 from tightship.model.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """Session of the model that options name, and what answers get."""
 
     session: Session

@@ -1,7 +1,7 @@
 """Writes a stage into a prepared file with its weights alone, and finds the file on a node."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ class StageSource:
         settings = Settings(self.shapes, self.threads)
         about = about_of(self.digest, self.size_bytes, settings, self.part.name)
         start, stop = self.part.steps
-        about = replace(about, facts={**about.facts, "steps": f"{start} to {stop - 1}"})
+        about = about._replace(facts={**about.facts, "steps": f"{start} to {stop - 1}"})
 
         def make(path: Path) -> None:
             with ReadingProcess() as process:

@@ -9,7 +9,7 @@ what it is written over. Where one of them crosses a cut, each stage copies it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tightship.cluster.cut_table import lifetimes_of, slots_of, weights_of
 from tightship.cluster.stage_ports import ports
@@ -74,9 +74,7 @@ class StagePrograms:
             ends = crossed[slot], moved.operand(self._ports[slot])
             name = f"{crossed[slot].name}.copy"
             copies[slot] = copy_step(name, *(ends if slot in received else reversed(ends)))
-        return replace(
-            self.lowered,
-            steps=(
+        return self.lowered._replace(steps=(
                 *[copies[slot] for slot in copied if slot in received],
                 *[moved.step(step) for step in own],
                 *[copies[slot] for slot in copied if slot in sent],
@@ -94,7 +92,7 @@ class StagePrograms:
         return not self.lowered.slots[slot].external
 
     def _slot(self, slot: int, *, external: bool) -> Slot:
-        return replace(self.lowered.slots[slot], external=external)
+        return self.lowered.slots[slot]._replace(external=external)
 
     def placed(self, steps: Interval) -> tuple[Placement, int]:
         """Place a stage; return it with the bytes of its plan: tensors, weights and runtime.
@@ -103,7 +101,7 @@ class StagePrograms:
         """
         placement = place(self.stage(steps))
         pages = -(-placement.weights_bytes // PAGE_BYTES)
-        placement = replace(placement, weights_bytes=pages * PAGE_BYTES)
+        placement = placement._replace(weights_bytes=pages * PAGE_BYTES)
         tensors = placement.weights_bytes + placement.arena_bytes + placement.io_bytes
         return placement, tensors + stored_runtime_bytes(placement.lowered)
 
@@ -149,9 +147,9 @@ class _Moved:
             return NativeWork(work.kernel, self._all(work.operands))
         if isinstance(work, ControlWork):
             outputs, inputs = self._all(work.outputs), self._all(work.inputs)
-            return replace(work, outputs=outputs, inputs=inputs)
+            return work._replace(outputs=outputs, inputs=inputs)
         if isinstance(work, KernelWork | ReferenceWork):
-            return replace(work, inputs=self._some(work.inputs), outputs=self._some(work.outputs))
+            return work._replace(inputs=self._some(work.inputs), outputs=self._some(work.outputs))
         return work
 
 

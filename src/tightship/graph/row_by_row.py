@@ -59,6 +59,10 @@ class RowByRow(Computed):
             self.stored.file.read_into(offset, raw.reshape(-1).data)
             yield start, self.convert(raw)
 
+    def with_made(self, made: Mapped) -> "RowByRow":
+        """Return the constant with all elements in a file that was made of them."""
+        return RowByRow(self.dtype, self.shape, self.stored, self.convert, self.recipe, made)
+
     def release(self) -> None:
         """Give back the pages of the file."""
         self.stored.release()

@@ -5,7 +5,6 @@ Modules that read, lower and plan are imported only for models that are not prep
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -331,7 +330,7 @@ def _bounds(
 def _pooled(bounds: Bounds, pool_budget: str | int | None) -> Bounds:
     """Add the budget of free pools, if one is given."""
     given = None if pool_budget is None else parse_bytes(pool_budget, "pool_budget", least=0)
-    return replace(bounds, pool_bytes=given)
+    return bounds._replace(pool_bytes=given)
 
 
 def _planned(bounds: Bounds) -> int | None:

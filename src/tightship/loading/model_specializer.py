@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from tightship._core import HostResource
@@ -170,7 +170,7 @@ class ModelSpecializer:
         if variants is None:
             raise InputError(f"The file of `{self.stored.model.name}` fixes all shapes.")
         with self._lock:
-            return replace(variants.source(), packed=tuple(self._known.copies_held()))
+            return variants.source()._replace(packed=tuple(self._known.copies_held()))
 
     def admit(self, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
         """Whether these can be the shapes of the model's inputs.
@@ -210,7 +210,7 @@ class ModelSpecializer:
         for weight, same in zip(weights, found, strict=True):
             copy = copies[id(same)]
             if (weight.source, weight.desc) == (same.source, same.desc):
-                weight = replace(weight, source=same.source, desc=same.desc)  # noqa: PLW2901
+                weight = weight._replace(source=same.source, desc=same.desc)  # noqa: PLW2901
             known = PackedCopy(weight, copy.block, copy.offset_bytes)
             self._known.adopt([known])
             self._as_stored[id(known)] = same
@@ -243,8 +243,8 @@ class ModelSpecializer:
         """Return a program of the file over the stored weights, as far as these have its own."""
         placement = prepared.placement
         weights = tuple(map(self._stored_for, placement.lowered.weights))
-        lowered = replace(placement.lowered, weights=weights)
-        return replace(prepared, placement=replace(placement, lowered=lowered))
+        lowered = placement.lowered._replace(weights=weights)
+        return prepared._replace(placement=placement._replace(lowered=lowered))
 
     def _stored_for(self, weight: PackedWeight) -> PackedWeight:
         if self._known.missing([weight]):

@@ -181,7 +181,7 @@ def measure(
         usual = prepare_with(None)
         if bounds.limit_bytes is not None:
             check_limit(usual.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
-        choice = fastest(candidates(usual, prepare_with), replace(bounds, arenas=1), progress)
+        choice = fastest(candidates(usual, prepare_with), bounds._replace(arenas=1), progress)
         choices.store(key, choice)
     return replace(settings, choice=choice)
 

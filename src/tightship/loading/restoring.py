@@ -1,7 +1,7 @@
 """`plan` and `load` of prepared models, without the ONNX file and without onnx."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 
 from tightship.engine.activations import (
@@ -205,10 +205,10 @@ def _check_asked(path: FilePath, stored: StoredModel, asked: Asked) -> None:
         raise _stale(path, stored, f"Tightship {made.version}", f"Tightship {VERSION}")
     if asked.threads is not None and asked.threads != made.threads:
         raise _stale(path, stored, f"{made.threads} thread(s)", f"{asked.threads} asked for",
-                     replace(made, threads=asked.threads))  # fmt: skip
+                     made._replace(threads=asked.threads))  # fmt: skip
     if asked.workers is not None and asked.workers != made.workers:
         raise _stale(path, stored, f"{made.workers} worker(s)", f"{asked.workers} asked for",
-                     replace(made, workers=asked.workers))  # fmt: skip
+                     made._replace(workers=asked.workers))  # fmt: skip
     kind = "int8" if EXACT in asked.without else activations_of(made.without)
     passes = passes_of(asked.without) or passes_of(made.without)
     wanted = with_activations(passes, asked.activations or kind)
@@ -217,14 +217,14 @@ def _check_asked(path: FilePath, stored: StoredModel, asked: Asked) -> None:
     if activations_of(wanted) != activations_of(made.without):
         raise _stale(path, stored, f"activations of {activations_of(made.without)}",
                      f"{activations_of(wanted)} asked for",
-                     replace(made, without=tuple(wanted)))  # fmt: skip
+                     made._replace(without=tuple(wanted)))  # fmt: skip
     if precision_of(wanted) != precision_of(made.without):
         raise _stale(path, stored, f"products of {precision_of(made.without)}",
                      f"{precision_of(wanted)} asked for",
-                     replace(made, without=wanted))  # fmt: skip
+                     made._replace(without=wanted))  # fmt: skip
     if passes != passes_of(made.without):
         raise _stale(path, stored, _left_out(made.without), _left_out(wanted),
-                     replace(made, without=tuple(wanted)))  # fmt: skip
+                     made._replace(without=tuple(wanted)))  # fmt: skip
 
 
 def _left_out(without: Collection[str]) -> str:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.plan.footprint import NODE_BYTES, counted, node_kinds
+from tightship.engine.state.cache_types import CacheType
 from tightship.engine.state.decoder import CONTEXT_MIN, Declared
 from tightship.engine.state.encoder import encoder_dimensions, encoder_shapes
 from tightship.engine.state.step_choices import StepChoices
-from tightship.engine.state.stored_caches import CacheType
 from tightship.engine.stored.container import holds_prepared
 from tightship.errors import GraphError, InputError
 from tightship.frontend.onnx import OnnxFile
@@ -89,7 +89,7 @@ class SessionPlanner:
 
     def _planned(self, context: int) -> SessionPlan:
         options = SessionOptions(context, self.batch, self.chunk, cache=self.cache)
-        choices = replace(options.choices(), extra=self.extra)
+        choices = options.choices()._replace(extra=self.extra)
         parts = self._of_few_layers(choices) or self._parts(self.file, choices)
         return parts.plan(context, choices.chunk.bit_length())
 

@@ -20,9 +20,9 @@ from tightship.loading.opening import is_open
 from tightship.model.session_options import SessionOptions
 
 if TYPE_CHECKING:
+    from tightship.engine.state.cache_types import CacheType
     from tightship.engine.state.decoder import Decoder
     from tightship.engine.state.step_choices import StepChoices
-    from tightship.engine.state.stored_caches import CacheType
     from tightship.loading.opening import OpenedModel
 
 
@@ -58,7 +58,7 @@ def session_steps(
     declared = Declared.of(source.graph(None, allow_symbolic=True))
     for context in dict.fromkeys(contexts):
         plain = SessionOptions(context, batch, chunk, cache=cache).choices()
-        choices = replace(plain, extra=extra)
+        choices = plain._replace(extra=extra)
         decoder = choices.decoder(source.graph, declared)
         about = steps_json(declared, choices.sizes, digest_of(decoder.file_graph(1)))
         programs = session_programs(decoder, choices, own.name, settings, known)

@@ -82,7 +82,7 @@ class StepFiles:
     ) -> Read | None:
         about = about_of(self.identity.digest, 0, self.settings, self.name)
         try:
-            return open_cache().read(replace(about, facts={**about.facts, **facts}), make, read)
+            return open_cache().read(about._replace(facts={**about.facts, **facts}), make, read)
         except UnusableCacheError:
             return None
 

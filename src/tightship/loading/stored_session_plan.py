@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from tightship.engine.plan.footprint import further_bytes, program_bytes, session_bytes
-from tightship.engine.state.stored_caches import CacheType, check_cache_type
+from tightship.engine.state.cache_types import CacheType, check_cache_type
 from tightship.engine.stored.sessions import StoredSessions
 from tightship.errors import InputError
 from tightship.graph import Graph

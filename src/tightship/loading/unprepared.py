@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from os import PathLike
 
@@ -83,7 +82,7 @@ def compile_anew(
         check_limit(prepared.plan, model, settings, bounds.limit_bytes, bounds.dynamic_bytes)
     further: ShapeSpecializer | None = variants
     if keep is not None and variants is not None:
-        prepared = replace(prepared, stated=prepared.plan)  # it is compared with others once
+        prepared = prepared._replace(stated=prepared.plan)  # it is compared with others once
         further = keep(prepared, variants)
     return source, variants, prepared, further
 

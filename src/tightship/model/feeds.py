@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,8 +75,7 @@ def bind(
     return bound
 
 
-@dataclass(frozen=True, slots=True)
-class Besides:
+class Besides(NamedTuple):
     """Inputs and outputs of a program, by name, whose slots have no array yet."""
 
     lowered: Lowered

@@ -1,7 +1,7 @@
 """Keeps the programs of sessions of one set of choices for later processes."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.compile.shape_specializer import ProgramKeeper
@@ -13,8 +13,7 @@ TOKENS, JOINT = "tokens", "joint"
 """Names of the number of tokens, or of sessions, of a program that is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(NamedTuple):
     """Programs that are kept for later processes, of one set.
 
     Attributes:

@@ -5,8 +5,8 @@ Sessions have programs of their own, so that a process which only opens sessions
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from tightship._core import HostResource
 from tightship.engine.cache.bounds import Bounds
@@ -22,8 +22,7 @@ from tightship.graph import DType, Shape
 from tightship.model.loaded import LOADED, Model
 
 
-@dataclass(frozen=True, slots=True)
-class LateProgram:
+class LateProgram(NamedTuple):
     """A model's own program before it is read.
 
     Attributes:

@@ -19,7 +19,7 @@ from tightship.public_calls import explains_memory, public_methods
 
 if TYPE_CHECKING:
     from tightship.engine.compile.compile_graph import ModelSource
-    from tightship.engine.state.stored_caches import CacheType
+    from tightship.engine.state.cache_types import CacheType
     from tightship.model.feeds import Array
     from tightship.model.growing_runs import GrowingRuns
     from tightship.model.session import Session

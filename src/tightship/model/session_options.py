@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightship.engine.state.cache_types import CacheType, check_cache_type
 from tightship.engine.state.step_choices import StepChoices
-from tightship.engine.state.stored_caches import CacheType, check_cache_type
 from tightship.errors import InputError
 from tightship.model.feeds import Array
 

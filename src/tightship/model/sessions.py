@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from weakref import WeakSet
 
 from tightship.engine.compile.compiled_model import CompiledModel
@@ -30,8 +30,7 @@ IDLE_MAX = 4
 """Programs without a session that are kept, by the context and other choices of their sessions."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderFile:
+class DecoderFile(NamedTuple):
     """File of a decoder, read for its graphs.
 
     Attributes:
@@ -120,7 +119,7 @@ class Sessions:
         programs = self._programs.get(choices) or self.of(choices)
         with self._opening:
             self._check(programs, options.pool, copies)
-        programs.make_ends(with_largest=self.limit_bytes is not None)
+        programs.make_ends(with_kept=self.limit_bytes is not None)
         self._programs[choices] = programs
         self._forget_idle()
         return programs

@@ -105,19 +105,19 @@ class StepPrograms:
             self._notes[steps] = None if self.kept is None else self.kept.appends(steps)
         return self._notes[steps]
 
-    def make_ends(self, *, with_largest: bool) -> None:
-        """Make the programs for one token and, unless it is kept, for the most tokens.
+    def make_ends(self, *, with_kept: bool) -> None:
+        """Make the programs for the most tokens and for one, unless they are kept.
 
         Args:
-            with_largest: Whether that is made even if it is kept.
+            with_kept: Whether they are made even if they are kept.
 
         Raises:
             GraphError, InputError, OutOfMemoryError: As `program`.
         """
         self._make_apart((self.chunk, 1))
-        if with_largest or self._noted(self.chunk) is None:
-            self.program(self.chunk)
-        self.program(1)
+        for steps in (self.chunk, 1):
+            if with_kept or self._noted(steps) is None:
+                self.program(steps)
 
     @property
     def digest(self) -> str:
@@ -285,7 +285,7 @@ class StepPrograms:
     def _made(self, steps: int) -> ProgramCache:
         prepared = self._prepared.pop(steps, None) or self._compiled(steps)
         totals = replace(prepared.plan, steps=(), tensors=(), weights=())  # none are ever shown
-        prepared = replace(prepared, stated=totals)
+        prepared = prepared._replace(stated=totals)
         made = ProgramCache(prepared, Bounds(arena_pool=self._arenas), packed=self.packed)
         with made.reserved(made.first_key, Limits()) as (program, _):
             if self.stored is not None:

@@ -4,9 +4,8 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tightship.errors import FormatError
 from tightship.prepared_cache.entries import ABOUT, DRAFT, FILE, LOCK, mark_used, trim
@@ -26,8 +25,7 @@ ATTEMPTS = 4
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(NamedTuple):
     """The facts that identify an entry.
 
     Attributes:
@@ -49,8 +47,7 @@ class About:
         return hexdigest(facts.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedCache:
+class PreparedCache(NamedTuple):
     """A folder of prepared models that takes at most `limit_bytes`, but for the newest entry."""
 
     folder: Path

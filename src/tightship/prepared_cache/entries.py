@@ -6,8 +6,8 @@ import re
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tightship.prepared_cache.lock import locked_if_free
 
@@ -20,8 +20,7 @@ NOTES = {".json", ".lock", ".draft"}
 KEY = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A folder of the cache, complete when it has a prepared model.
 
     Attributes:

@@ -5,8 +5,8 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tightship.prepared_cache.entries import KNOWN
 from tightship.prepared_cache.lock import locked
@@ -25,8 +25,7 @@ SETTLED_NS = 2_000_000_000
 Facts = tuple[int, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """A model by content.
 
     Attributes:

@@ -5,7 +5,7 @@ text into its matches and what lies between them, the next divides these parts f
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tightship.errors import GraphError
 
@@ -42,8 +42,7 @@ _CLAUSES = rf" ?[^(\s|.,!?{_SENTENCE})]+"
 _THREES = r"\p{N}{1,3}"
 
 
-@dataclass(frozen=True, slots=True)
-class PreTokenizer:
+class PreTokenizer(NamedTuple):
     """Rule for texts of byte-pair vocabularies.
 
     Attributes:

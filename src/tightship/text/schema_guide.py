@@ -3,9 +3,8 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from json import dumps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,7 @@ def schema_text(schema: Schema | None) -> str | None:
     return schema if schema is None or isinstance(schema, str) else dumps(schema)
 
 
-@dataclass(frozen=True, slots=True)
-class GuidedVocabulary:
+class GuidedVocabulary(NamedTuple):
     """Vocabulary, as answers that follow a schema need it.
 
     Attributes:

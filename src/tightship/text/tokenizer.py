@@ -3,7 +3,6 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -64,7 +63,7 @@ class Tokenizer:
                 f"not supported; supported are {', '.join(KINDS)}. Give numbers of tokens."
             )
         self._guiding = threading.Lock()
-        self._vocabulary = replace(vocabulary, merges=[], scores=None)  # the encoder has these
+        self._vocabulary = vocabulary._replace(merges=[], scores=None)  # the encoder has these
         self._encoder = kind(vocabulary)
         self._special = SpecialTokens(vocabulary)
         self._longest = _longest_bytes(vocabulary.tokens)

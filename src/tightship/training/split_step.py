@@ -250,7 +250,7 @@ def _forward_first(lowered: Lowered, parts: Parts) -> Lowered:
         behind.append(step._replace(reads=(*step.reads, *gates)) if is_gated else step)
     early = {operand.slot for operand in gates}
     assert early.isdisjoint(_slots(operand for step in behind for operand in step.writes))
-    return replace(lowered, steps=(*first, *behind))
+    return lowered._replace(steps=(*first, *behind))
 
 
 def _late_slots(lowered: Lowered, parts: Parts) -> set[int]:

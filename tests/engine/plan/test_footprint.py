@@ -50,14 +50,14 @@ def test_nodes_steps_and_threads_only_add(name):
     program = static_placement(name).lowered
     base = runtime_bytes(program, 10)
     assert runtime_bytes(program, 11) > base
-    longer = replace(program, steps=program.steps + program.steps)
+    longer = program._replace(steps=program.steps + program.steps)
     assert runtime_bytes(longer, 10) > base
-    shorter = replace(program, steps=program.steps[: len(program.steps) // 2])
+    shorter = program._replace(steps=program.steps[: len(program.steps) // 2])
     assert runtime_bytes(shorter, 10) < base
 
 
 def test_an_empty_program_takes_what_reading_it_takes(program):
-    empty = replace(program, steps=(), weights=())
+    empty = program._replace(steps=(), weights=())
     assert runtime_bytes(empty, 0) == max(FRONTEND_BYTES, HEAP_BYTES)
 
 
@@ -88,7 +88,7 @@ def test_steps_of_the_core_count_less_unless_they_are_stored(program):
 def test_each_further_thread_has_a_stack(program):
     base = runtime_bytes(program, 10)
     for threads in (2, 3, 16):
-        more = runtime_bytes(replace(program, threads=threads), 10)
+        more = runtime_bytes(program._replace(threads=threads), 10)
         assert more == base + (threads - 1) * THREAD_BYTES
 
 
@@ -101,7 +101,7 @@ def test_a_program_with_primitives_pays_for_their_library(program):
 def test_compiling_counts_where_the_arena_is_smaller(program):
     small = runtime_bytes(program, 0)
     (*others, last) = program.slots
-    roomy = replace(program, slots=(*others, replace(last, size_bytes=16 * MIB)))
+    roomy = program._replace(slots=(*others, last._replace(size_bytes=16 * MIB)))
     kinds = {step.implementation for step in program.steps if step.kernel == "onednn"}
     most = COMPILING_BYTES + len(kinds) * IMPLEMENTATION_BYTES
     assert 0 < small - runtime_bytes(roomy, 0) <= most
@@ -121,8 +121,8 @@ def test_code_is_counted_for_each_primitive_that_is_unlike_the_others(program):
             graph_of(f"g (float[{rows}, 3] x) => (float[{rows}, 3] y) {{ y = Tanh (x) }}")
         ).steps[0]
 
-    alike = replace(program, steps=tuple(tanh(7) for _ in range(150)))
-    unlike = replace(program, steps=tuple(tanh(rows) for rows in range(1, 151)))
+    alike = program._replace(steps=tuple(tanh(7) for _ in range(150)))
+    unlike = program._replace(steps=tuple(tanh(rows) for rows in range(1, 151)))
     assert runtime_bytes(unlike, 1) > runtime_bytes(alike, 1) + MIB
 
 
@@ -130,11 +130,11 @@ def test_code_is_counted_for_each_primitive_that_is_unlike_the_others(program):
 def test_another_library_keeps_what_it_reserves_for_code(program, monkeypatch):
     graph = "g (float[{0}, 3] x) => (float[{0}, 3] y) {{ y = Tanh (x) }}"
     steps = [lowered(graph_of(graph.format(rows))).steps[0] for rows in range(1, 151)]
-    many = replace(program, steps=tuple(steps))
+    many = program._replace(steps=tuple(steps))
     sealed = runtime_bytes(many, 1)
     monkeypatch.setattr(footprint, "seals_code", lambda: False)
     assert runtime_bytes(many, 1) - sealed >= 150 * KERNEL_BYTES - 12 * MIB
-    threads = [runtime_bytes(replace(many, threads=count), 1) for count in (1, 3)]
+    threads = [runtime_bytes(many._replace(threads=count), 1) for count in (1, 3)]
     assert threads[1] - threads[0] == 2 * (THREAD_BYTES + STACK_BYTES)
 
 
@@ -145,10 +145,10 @@ def test_a_weight_that_is_computed_whole_is_held_while_it_is_packed():
                                w=filled(3)))  # fmt: skip
     (weight,) = program.weights
     small = runtime_bytes(program, 2)
-    large = runtime_bytes(replace(program, weights=(replace(weight, constant=constant),)), 2)
+    large = runtime_bytes(program._replace(weights=(weight._replace(constant=constant),)), 2)
     assert large - small >= 2 * 4 * count - 4 * MIB
     inline = Inline(np.zeros(1, np.float32))
-    as_it_is = replace(program, weights=(replace(weight, constant=inline),))
+    as_it_is = program._replace(weights=(weight._replace(constant=inline),))
     assert runtime_bytes(as_it_is, 2) == small
 
 

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -243,6 +241,6 @@ def test_a_weight_that_grows_moves_those_behind_it():
     )).placement.lowered  # fmt: skip
     first, second = program.weights
     assert place(program).weight_offsets == (0, ALIGNMENT)
-    larger = replace(program, weights=(replace(first, size_bytes=ALIGNMENT + 1), second))
+    larger = program._replace(weights=(first._replace(size_bytes=ALIGNMENT + 1), second))
     assert place(larger).weight_offsets == (0, 2 * ALIGNMENT)
     assert place(larger).weights_bytes == 3 * ALIGNMENT

@@ -1,7 +1,5 @@
 """Graphs of a decoder for a whole context."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests import decoders
@@ -22,6 +20,6 @@ def test_the_logits_of_the_last_token_alone_are_asked_for() -> None:
 def test_a_pair_that_is_no_cache_is_refused() -> None:
     made = decoder(decoders.llama(), 32)
     first, *others = made.caches
-    odd = replace(first, dtype=DType.FLOAT64)
+    odd = first._replace(dtype=DType.FLOAT64)
     with pytest.raises(GraphError, match="they are not one cache"):
-        decoder_graph(replace(made, caches=(odd, *others)), 1, last=True)
+        decoder_graph(made._replace(caches=(odd, *others)), 1, last=True)

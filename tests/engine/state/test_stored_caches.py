@@ -1,44 +1,17 @@
 """Caches of another type than the file's, in the graph of a session."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests import decoders
 from tests.engine.state.loops import decoder
+from tightship.engine.state.cache_types import with_type
 from tightship.engine.state.decoder import Cache
 from tightship.engine.state.pairs import CachePair
-from tightship.engine.state.stored_caches import check_cache_type, store_caches, with_type
-from tightship.errors import GraphError, InputError
+from tightship.engine.state.stored_caches import store_caches
+from tightship.errors import GraphError
 from tightship.graph import DType, Graph, Node, Value
 
 PLAIN = Cache(CachePair("past", "present", 2), DType.FLOAT32, (1, 2, 16, 8), True)
-
-
-def test_a_cache_of_another_type_has_other_elements_and_int8_scales() -> None:
-    half, bytes_ = with_type(PLAIN, "float16"), with_type(PLAIN, "int8")
-    assert (half.dtype, half.shape, half.file_shape) == (
-        DType.FLOAT16, (1, 2, 16, 8), PLAIN.shape,
-    )  # fmt: skip
-    assert (bytes_.dtype, bytes_.shape, bytes_.file_shape) == (
-        DType.INT8, (1, 2, 16, 12), PLAIN.shape,
-    )  # fmt: skip
-    assert with_type(PLAIN, None) is PLAIN
-    own = replace(PLAIN, dtype=DType.FLOAT16)
-    assert with_type(own, "float16") is own
-    assert with_type(own, "bfloat16").stored == "bfloat16"
-
-
-def test_what_has_no_type_for_it_is_refused_by_name() -> None:
-    with pytest.raises(GraphError, match="`past` has elements of int64 and cannot be stored as i"):
-        with_type(replace(PLAIN, dtype=DType.INT64), "int8")
-    turned = replace(PLAIN, pair=CachePair("past", "present", 3))
-    with pytest.raises(GraphError, match="Axis 3 of the cache `past`, its last, is that of tokens"):
-        with_type(turned, "int8")
-    assert with_type(turned, "bfloat16").shape == PLAIN.shape
-    check_cache_type(None)
-    with pytest.raises(InputError, match="'int4'; it must be 'float16', 'bfloat16', 'int8'"):
-        check_cache_type("int4")
 
 
 @pytest.mark.parametrize("make", [decoders.llama, decoders.genai, decoders.attention23])
@@ -94,5 +67,5 @@ def test_caches_that_are_not_appended_to_alone_are_refused(nodes, match) -> None
     graph = graph_of(*nodes)
     with pytest.raises(GraphError, match=f"cannot be stored as int8: {match}"):
         store_caches(graph, [with_type(PLAIN, "int8")])
-    own = replace(PLAIN, dtype=DType.FLOAT16)  # the file's own type needs no append
+    own = PLAIN._replace(dtype=DType.FLOAT16)  # the file's own type needs no append
     assert store_caches(graph, [own]).nodes == graph.nodes

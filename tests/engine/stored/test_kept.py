@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     compiled, path = compiled_model(), tmp_path / "program"
     save_kept(path, compiled, Compatibility.here(1, ()), None)
     with pytest.raises(FormatError, match="they are elsewhere"):
-        KeptProgram(path, refused)
+        _ = KeptProgram(path, refused).weights
     with pytest.raises(FormatError):
         KeptProgram(path, lambda _: []).compiled()
     save_kept(path, compiled, Compatibility("0.0", {}, 1, ()), None)

@@ -1,7 +1,6 @@
 """Programs of sessions within a prepared model: found by choices, and refused if they are wrong."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def test_descriptions_that_were_forgotten_are_read_again(file: Path) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 4, 8])
 def test_programs_are_found_by_all_choices_but_the_chunk(file: Path, chunk: int) -> None:
-    found = sessions(file).steps(replace(CHOICES, chunk=chunk))
+    found = sessions(file).steps(CHOICES._replace(chunk=chunk))
     assert found.sizes == (4, 2, 1)
     assert [len(found.model.keys), found.settings.threads] == [3, 1]
 
@@ -70,7 +69,7 @@ def test_other_choices_are_refused_with_the_command(
     file: Path, changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        sessions(file).steps(replace(CHOICES, **changes))
+        sessions(file).steps(CHOICES._replace(**changes))
 
 
 def test_choices_are_read_as_they_were_written(file: Path) -> None:

@@ -75,4 +75,4 @@ def _texts(*raw: bytes) -> bytes:
 
 
 def test_arrays_within_arrays_are_read_to_their_depth() -> None:
-    assert read(nested(4)).count == 1
+    assert read(nested(4)).length == 1

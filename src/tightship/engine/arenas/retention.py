@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 RUNS = 8
 """Runs after which memory that none of them needed may be given back before `idle_s`."""
@@ -11,8 +12,7 @@ SHARE = 20
 """Ratio of run time to the time of having memory again, above which it is given back early."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(NamedTuple):
     """Memory that an idle pool keeps.
 
     Attributes:

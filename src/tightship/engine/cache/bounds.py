@@ -1,7 +1,6 @@
 """Limits on the memory of a model's programs and of their runs."""
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tightship.engine.arenas.retention import Retention
 
@@ -10,8 +9,7 @@ if TYPE_CHECKING:
     from tightship.resource.shared_arenas import SharedArenaPool
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Limits on the memory of a model's programs and of their runs.
 
     Attributes:
@@ -32,6 +30,6 @@ class Bounds:
     dynamic_bytes: int | None = None
     programs: int = 32
     program_bytes: int = 256 << 20
-    retention: Retention = field(default_factory=Retention)
+    retention: Retention = Retention()
     arena_pool: "SharedArenaPool | ArenaGroup | None" = None
     pool_bytes: int | None = None

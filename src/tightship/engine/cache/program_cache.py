@@ -85,7 +85,7 @@ class ProgramCache:
         self._store.adopt(packed)
         self._is_mapped = bool(packed)
         kept = max(bounds.retention.kept_bytes, first.placement.arena_bytes)
-        retention = replace(bounds.retention, kept_bytes=kept)
+        retention = bounds.retention._replace(kept_bytes=kept)
         self._pool = pool_of(bounds.arenas, retention, bounds.arena_pool)
         budget = pool_budget_bytes() if bounds.pool_bytes is None else bounds.pool_bytes
         self.dynamic = ModelPools(budget, bounds.dynamic_bytes, retention.idle_s)

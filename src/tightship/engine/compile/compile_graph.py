@@ -4,7 +4,7 @@ Lowering is imported when a graph is lowered, because a prepared model runs with
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -189,7 +189,7 @@ def _shared_out(lowered: "Lowered", node_count: int, settings: Settings) -> Plac
 
     most = None
     if settings.limit_bytes is not None:
-        lowered_so = replace(lowered, workers=settings.workers)
+        lowered_so = lowered._replace(workers=settings.workers)
         beside = aligned_offsets(lowered.weights)[1] + runtime_bytes(lowered_so, node_count)
         outside = sum(slot.size_bytes for slot in lowered.slots if slot.external)
         most = settings.limit_bytes - beside - outside

@@ -1,7 +1,7 @@
 """Lowered and placed model, ready to be loaded or written into a prepared file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tightship.engine.plan.footprint import runtime_bytes
 from tightship.engine.plan.memory_plan import MemoryPlan
@@ -12,8 +12,7 @@ PackedBefore = Mapping[str, Sequence[PackedWeight]]
 """Packed layouts of constants, by name, that programs for other shapes use."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledModel:
+class CompiledModel(NamedTuple):
     """Model that is lowered and placed, with nothing of it in memory yet."""
 
     placement: Placement

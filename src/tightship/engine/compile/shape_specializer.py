@@ -1,8 +1,7 @@
 """Protocol of what makes programs of a model for further input shapes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.compile.input_shapes import Key
@@ -49,8 +48,7 @@ class ProgramKeeper(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class GraphSource:
+class GraphSource(NamedTuple):
     """Source of a model's graphs.
 
     Attributes:

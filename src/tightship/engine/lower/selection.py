@@ -204,7 +204,7 @@ def _lowered(graph: Graph, threads: int, options: Options, without: Collection[s
         position = repeat.stop
     for each in range(position, len(graph.nodes)):
         lower_node(each)
-    lowered = replace(builder.finish(), layouts="blocked" if options.blocked else "library")
+    lowered = builder.finish()._replace(layouts="blocked" if options.blocked else "library")
     if "share_tables" not in without:
         lowered = share_equal_weights(share_tables(lowered))
     if "write_outputs_directly" not in without:

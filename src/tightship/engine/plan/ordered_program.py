@@ -5,7 +5,7 @@ whatever runs twice, and so does every bit of the results.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 from tightship.engine.plan.placement import Placement, place
@@ -61,7 +61,7 @@ def updating(lowered: Lowered, follows: Mapping[str, str], behind: Collection[st
     over = {lowered.outputs[after].slot: operands[before].slot for after, before in follows.items()}
     tied = [_tied(step, over) for step in lowered.steps]
     gates = [lowered.outputs[name] for name in behind]
-    return replace(lowered, steps=tuple(_gated(tied, over.keys(), gates)))
+    return lowered._replace(steps=tuple(_gated(tied, over.keys(), gates)))
 
 
 def _gated(
@@ -167,7 +167,7 @@ def _rewritten(
     for step, index in zip(found.steps, origin, strict=True):
         moved = _moved(given.steps[index], step)
         steps.append(_in_slots(lowered.steps[index], step.name, moved))
-    return replace(lowered, steps=tuple(steps), slots=slots)
+    return lowered._replace(steps=tuple(steps), slots=slots)
 
 
 def _moved(given: Step, found: Step) -> dict[int, int]:
@@ -190,15 +190,15 @@ def _in_slots(step: LoweredStep, name: str, moved: Mapping[int, int]) -> Lowered
 
     def work(given: Work) -> Work:
         if isinstance(given, PrimitiveWork):
-            return replace(given, arguments=tuple([(a, operand(o)) for a, o in given.arguments]))
+            return given._replace(arguments=tuple([(a, operand(o)) for a, o in given.arguments]))
         if isinstance(given, NativeWork):
-            return replace(given, operands=tuple(map(operand, given.operands)))
+            return given._replace(operands=tuple(map(operand, given.operands)))
         if isinstance(given, ControlWork):
             targets, sources = (tuple(map(operand, o)) for o in (given.outputs, given.inputs))
-            return replace(given, outputs=targets, inputs=sources)
+            return given._replace(outputs=targets, inputs=sources)
         assert isinstance(given, KernelWork | ReferenceWork)
         inputs, outputs = (tuple(map(absent, each)) for each in (given.inputs, given.outputs))
-        return replace(given, inputs=inputs, outputs=outputs)
+        return given._replace(inputs=inputs, outputs=outputs)
 
     return step._replace(
         name=name,
@@ -206,7 +206,7 @@ def _in_slots(step: LoweredStep, name: str, moved: Mapping[int, int]) -> Lowered
         writes=tuple(map(operand, step.writes)),
         work=work(step.work),
         sharing=tuple([
-            replace(s, output=moved.get(s.output, s.output), input=moved.get(s.input, s.input))
+            s._replace(output=moved.get(s.output, s.output), input=moved.get(s.input, s.input))
             for s in step.sharing
         ]),
     )  # fmt: skip

@@ -4,8 +4,7 @@ The planner is imported on use, because a prepared model comes with its plan.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tightship.brief import Rows
 from tightship.engine.plan.memory_plan import (
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from tightship.planner.parallel.concurrency import Concurrency
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """Offsets of slots and scratch in the arena, and of weights in the weights' block."""
 
     lowered: Lowered

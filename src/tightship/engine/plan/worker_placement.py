@@ -1,6 +1,5 @@
 """Places a lowered program for several workers."""
 
-from dataclasses import replace
 from functools import partial
 
 from tightship.engine.plan.placement import Placement, place
@@ -36,4 +35,4 @@ def place_for_workers(
         added_bytes=added_bytes,
         arena_bytes_max=arena_bytes_max,
     )
-    return place(replace(lowered, workers=workers), found.plan, found.concurrency)
+    return place(lowered._replace(workers=workers), found.plan, found.concurrency)

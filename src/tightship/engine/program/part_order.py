@@ -1,7 +1,6 @@
 """Keeps readers of a value behind all of its writers, each of which writes a part."""
 
 from collections import Counter
-from dataclasses import replace
 
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, Slot, Space
 from tightship.graph import DType
@@ -32,7 +31,7 @@ def with_parts_in_order(lowered: Lowered) -> Lowered:
                 marks.append(mark)
                 writes.append(mark)
         steps.append(step._replace(reads=(*step.reads, *reads), writes=(*step.writes, *writes)))
-    return replace(lowered, slots=tuple(slots), steps=tuple(steps))
+    return lowered._replace(slots=tuple(slots), steps=tuple(steps))
 
 
 def _written(step: LoweredStep) -> set[int]:

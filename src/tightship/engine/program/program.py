@@ -59,8 +59,7 @@ class Operand(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """Bytes for a value, in the arena or, if `external`, in the caller's memory."""
 
     name: str
@@ -68,8 +67,7 @@ class Slot:
     external: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PackedWeight:
+class PackedWeight(NamedTuple):
     """Constant in the layout that its kernel needs.
 
     `source` describes the constant's own row-major bytes under the kernel's logical dimensions,
@@ -83,16 +81,14 @@ class PackedWeight:
     desc: MemoryDesc | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PrimitiveWork:
+class PrimitiveWork(NamedTuple):
     """oneDNN primitive and its operands by `DNNL_ARG_*` number."""
 
     desc: PrimitiveDesc
     arguments: tuple[tuple[int, Operand], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NativeWork:
+class NativeWork(NamedTuple):
     """Kernel of the native core, with its operands: inputs, outputs, then scratch if it has any.
 
     `make` makes it for a node's name, if its messages have that.
@@ -103,8 +99,7 @@ class NativeWork:
     make: Callable[[str], NativeKernel] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelWork:
+class KernelWork(NamedTuple):
     """NumPy kernel and its operands by position."""
 
     kernel: "Kernel"
@@ -113,11 +108,10 @@ class KernelWork:
 
     def ready(self) -> "KernelWork":
         """Drop the kernel's node and constants, which may keep a file mapped."""
-        return replace(self, kernel=replace(self.kernel, context=None))
+        return self._replace(kernel=replace(self.kernel, context=None))
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceWork:
+class ReferenceWork(NamedTuple):
     """Reference kernel, which takes and returns objects that it allocates itself.
 
     `native` is an operator of the core that computes the same from most operands, without Python.
@@ -229,8 +223,7 @@ class Iterations:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """Program of a body, placed at the beginning of its step's scratch.
 
     `bound` lists external slots with the operands of the step that they are in every iteration.
@@ -241,8 +234,7 @@ class Body:
     bound: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ControlWork:
+class ControlWork(NamedTuple):
     """Control flow that the native core runs: one body of a loop, or two of which it takes one.
 
     The second body is for a true condition. Operands count from the outputs on, inputs follow them,
@@ -255,9 +247,13 @@ class ControlWork:
     inputs: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class CompiledWork:
     """Work that a native program has taken over; the library's description of it is gone."""
+
+    __slots__ = ()
+
+
+COMPILED = CompiledWork()
 
 
 NATIVE_WORK = PrimitiveWork | NativeWork | ControlWork
@@ -266,8 +262,7 @@ NATIVE_WORK = PrimitiveWork | NativeWork | ControlWork
 Work = NATIVE_WORK | KernelWork | ReferenceWork | CompiledWork
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(NamedTuple):
     """Output slot that may, or must, share the bytes of an input slot."""
 
     output: int
@@ -290,8 +285,7 @@ class LoweredStep(NamedTuple):
     dynamic_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(NamedTuple):
     """Graph lowered to kernels, which the planner places and the executor binds."""
 
     steps: tuple[LoweredStep, ...]

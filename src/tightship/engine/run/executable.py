@@ -1,16 +1,16 @@
 """Placement made ready to run: weights packed, primitives compiled, steps in segments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from tightship._core import NativeProgram
 from tightship.engine.library import library_threads
 from tightship.engine.plan.footprint import calls_blas
 from tightship.engine.plan.placement import Placement
 from tightship.engine.program.program import (
+    COMPILED,
     NATIVE_WORK,
-    CompiledWork,
     ControlWork,
     KernelWork,
     Lowered,
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from tightship.engine.run.sized_steps import SizedSteps
 
 SCRATCHPAD = 80
-COMPILED = CompiledWork()
 
 
-@dataclass(frozen=True, slots=True)
-class NativeSegment:
+class NativeSegment(NamedTuple):
     """Steps `[first, last)` of the native program, run in one call."""
 
     first: int
@@ -107,7 +105,7 @@ def _sized(segments: Sequence[Segment]) -> "SizedSteps | None":
 
 def _compiled(placement: Placement) -> Placement:
     steps = tuple(map(_taken_over, placement.lowered.steps))
-    return replace(placement, lowered=replace(placement.lowered, steps=steps))
+    return placement._replace(lowered=placement.lowered._replace(steps=steps))
 
 
 def _taken_over(step: LoweredStep) -> LoweredStep:
@@ -214,8 +212,7 @@ def add_control(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
+class _Places(NamedTuple):
     """Space number and offset of operands in the native program.
 
     Weights lie in several blocks; their offsets count from the address of the first one.

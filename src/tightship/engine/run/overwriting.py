@@ -1,7 +1,7 @@
 """Tells which outputs of a program may be written over which inputs."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, Space
 
@@ -10,8 +10,7 @@ OVERWRITING = frozenset({"append", "copy"})
 """Kernels that write their first operand's bytes in place, or copy them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlotUses:
+class SlotUses(NamedTuple):
     """Steps of a program by the slots that they read and write."""
 
     lowered: Lowered

@@ -2,8 +2,7 @@
 
 import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,7 @@ Pages = NDArray[np.int64]
 """A page for each run."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRuns:
+class CacheRuns(NamedTuple):
     """Runs of caches that lie one behind another: rows that are consecutive in memory.
 
     A cache `[1, heads, rows, length]` has a run for each head. A page belongs to the run that

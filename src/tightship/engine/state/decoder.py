@@ -1,17 +1,16 @@
 """A decoder as its file declares it: its tokens, caches, and inputs that follow from lengths."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tightship.engine.state import following_input
+from tightship.engine.state.cache_types import SCALE_BYTES, CacheType, with_type
 from tightship.engine.state.encoder import is_of_encoder
 from tightship.engine.state.file_graphs import PAST, FileGraphs, Read
 from tightship.engine.state.following_input import NEW_POSITIONS, ROWS_IN_USE, FollowingInput
 from tightship.engine.state.pairs import FLAG, CachePair, names_of_pairs
-from tightship.engine.state.stored_caches import SCALE_BYTES, CacheType, with_type
 from tightship.errors import GraphError, InputError
 from tightship.graph import DType, Shape
 
@@ -36,8 +35,7 @@ COUNTS: Mapping[str, FollowingInput] = {
 """Inputs with numbers of rows, by their names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(NamedTuple):
     """Inputs and outputs of a model.
 
     Attributes:
@@ -69,8 +67,7 @@ class Declared:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(NamedTuple):
     """Cache of a decoder: a pair, and the type and the shape in which a session has its rows."""
 
     pair: CachePair
@@ -89,8 +86,7 @@ class Cache:
         return (*self.shape[:-1], self.shape[-1] - SCALE_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoder:
+class Decoder(NamedTuple):
     """Decoder whose graphs for a context can be made.
 
     Attributes:
@@ -149,7 +145,7 @@ class Decoder:
 
     def with_fixed_caches(self) -> "Decoder":
         """Return the decoder over caches whose rows are those of the context before a step, too."""
-        return replace(self, caches=tuple(replace(each, grows=False) for each in self.caches))
+        return self._replace(caches=tuple(each._replace(grows=False) for each in self.caches))
 
     def with_cache_type(self, kind: CacheType | None) -> "Decoder":
         """Return the decoder over caches that are rounded to a type; None for the file's.
@@ -157,7 +153,7 @@ class Decoder:
         Raises:
             GraphError: A cache cannot have the type.
         """
-        return replace(self, caches=tuple(with_type(each, kind) for each in self.caches))
+        return self._replace(caches=tuple(with_type(each, kind) for each in self.caches))
 
     def follows(
         self, arrays: Mapping[str, Any], past: int, steps: int, rows: int | None = None
@@ -293,7 +289,7 @@ def _without_flag(read: Read, model: Declared) -> tuple[Read, Declared]:
     def read_branch(shapes: Mapping[str, tuple[int, ...]]) -> "Graph":
         return cached_branch(read({**shapes, FLAG: shape}))
 
-    return read_branch, replace(model, inputs=inputs)
+    return read_branch, model._replace(inputs=inputs)
 
 
 def _check_text(name: str, shape: Shape | None) -> None:

@@ -37,7 +37,7 @@ def decoder_graph(decoder: Decoder, steps: int, *, last: bool, few: bool = False
     if few and read.few is not None:
         read = read.few
         written = tuple(each for each in decoder.caches if each.pair.present in read.outputs)
-        decoder = replace(decoder, caches=written)
+        decoder = decoder._replace(caches=written)
     grown = {n: shape for n, shape in shapes.items() if any(a for a, _ in shape)}
     followed = follow(read, grown, decoder.context, steps)
     extents = {

@@ -1,7 +1,7 @@
 """Inputs of a decoder's file whose elements follow from the lengths of a step."""
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,7 @@ class Meaning(Enum):
     COUNT = "number of rows in every element"
 
 
-@dataclass(frozen=True, slots=True)
-class FollowingInput:
+class FollowingInput(NamedTuple):
     """Input that follows from the past length and the number of new tokens.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tightship.errors import GraphError
 from tightship.graph import Shape
@@ -16,8 +16,7 @@ _AFTER = frozenset({"present", "out", "output", "new", "after", "next", "updated
 _NEUTRAL = frozenset({"key", "keys", "value", "values", "cache", "k", "v", "state"})
 
 
-@dataclass(frozen=True, slots=True)
-class CachePair:
+class CachePair(NamedTuple):
     """Cache of a decoder.
 
     Attributes:

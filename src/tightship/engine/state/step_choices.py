@@ -1,15 +1,14 @@
 """Choices that the programs of a decoder's sessions depend on besides the model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from tightship.engine.state.cache_types import CacheType
 from tightship.engine.state.decoder import Declared, Decoder, decoder_of
 from tightship.engine.state.file_graphs import Read
-from tightship.engine.state.stored_caches import CacheType
 
 
-@dataclass(frozen=True, slots=True)
-class StepChoices:
+class StepChoices(NamedTuple):
     """Choices of one set of programs.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Compatibility of a prepared model with a process."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tightship._core import kernel_cpu, version
 from tightship.engine.library import library_key
@@ -13,8 +13,7 @@ NATIVE = "native only"
 """Stands in place of a library if no program needs one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compatibility:
+class Compatibility(NamedTuple):
     """Environment that a prepared model needs to run.
 
     Attributes:
@@ -44,12 +43,12 @@ class Compatibility:
 
     def without_library(self) -> "Compatibility":
         """Return a copy for programs whose steps are all run by our kernels."""
-        return replace(self, library={"kernels": NATIVE, "cpu": kernel_cpu()})
+        return self._replace(library={"kernels": NATIVE, "cpu": kernel_cpu()})
 
     def is_part_of(self, other: "Compatibility") -> bool:
         """Whether what another preparation needs suffices for programs of this one."""
         library = self.library if self.needs_library else other.library
-        return other == replace(self, library=library)
+        return other == self._replace(library=library)
 
     def as_here(self) -> "Compatibility":
         """Describe the same preparation in this process; the library must be open if needed."""

@@ -9,8 +9,8 @@ Everything that is checked before the content is trusted is here.
 
 import struct
 import zlib
-from dataclasses import dataclass
 from os import PathLike
+from typing import NamedTuple
 
 from tightship.errors import FormatError
 from tightship.graph.mapped_file import MappedFile
@@ -24,8 +24,7 @@ recipes, checksums of the program section and of the fields before."""
 CHECKED = FIELDS.size - 4
 
 
-@dataclass(frozen=True, slots=True)
-class Sections:
+class Sections(NamedTuple):
     """Sizes of the parts of a file; weights take a multiple of a page."""
 
     weights_bytes: int
@@ -64,8 +63,7 @@ def holds_prepared(model: object) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     """Mapped file whose header and program section have the right checksums."""
 
     file: MappedFile

@@ -55,6 +55,17 @@ def integers(value: object, least: int = 0, most: int = INTEGER_MAX) -> tuple[in
     return tuple(found)  # type: ignore[arg-type]  # all are whole numbers
 
 
+def columns(value: object, count: int) -> list[list[object]]:
+    """Read a list of lists of `count` elements; return the first elements of all, and so on."""
+    rows = items(value)
+    for row in rows:
+        if type(row) is not list or len(row) != count:
+            items(row, count)
+    if not rows:
+        return [[] for _ in range(count)]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
 def indices(value: object, count: int) -> tuple[int, ...]:
     """Read a list of indices into a list of `count`."""
     return integers(value, 0, count - 1)

@@ -20,6 +20,8 @@ Weights = Callable[[object], Sequence[PackedWeight]]
 class KeptProgram(StoredModel):
     """A program as it was lowered, whose plan states what it did then.
 
+    Its weights are made when they are first asked for.
+
     Attributes:
         about: JSON values that tell how the weights are made, and more of the model.
     """
@@ -35,7 +37,8 @@ class KeptProgram(StoredModel):
             FormatError: The file is damaged, stale, or made for another environment.
             OSError: It cannot be read.
         """
-        self._make, self._weights = weights, tuple[PackedWeight, ...]()
+        self._make = weights
+        self._weights: tuple[PackedWeight, ...] | None = None
         super().__init__(path)
         if self.compatibility != self.compatibility.as_here():
             raise damaged(path, "it is for another environment")
@@ -49,16 +52,23 @@ class KeptProgram(StoredModel):
         super()._read(text)
         if self.copies or self.sessions or len(self.keys) != 1:
             raise MalformedError("it is not one program without weights")
-        self._weights = tuple(self._make(self.steps))
-        self.weights_bytes = aligned_offsets(self._weights)[1]
 
     @property
     def weights(self) -> Sequence[PackedWeight]:
-        """Weights of the program, in order."""
+        """Weights of the program, in order.
+
+        Raises:
+            FormatError: The file is damaged, or a file of the model has changed.
+            OSError: A file of the model cannot be opened.
+        """
+        if self._weights is None:
+            with self._reading():
+                self._weights = tuple(self._make(self.steps))
+            self.weights_bytes = aligned_offsets(self._weights)[1]
         return self._weights
 
     def _given(self) -> Sequence[PackedWeight]:
-        return self._weights
+        return self.weights
 
     def compiled(self, *, has_rows: bool = True) -> CompiledModel:
         """Return the program, ready to be built.
@@ -74,7 +84,7 @@ class KeptProgram(StoredModel):
         """
         with self._reading(), library_threads(self.compatibility.threads):
             made = reconstruct(self._container, self._description().recipes)
-            stored = self._program(0, made)
+            stored = self._program(0, made, has_schedule=has_rows)
         placement, strategies = stored.placement, stored.strategies
         plan = memory_plan(placement, self.name, stored.runtime_bytes, dict(self._key), strategies,
                            has_rows=has_rows)  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +58,7 @@ class Unread:
         """Do nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Description:
+class _Description(NamedTuple):
     """Descriptions of programs as JSON values.
 
     Attributes:
@@ -307,7 +307,9 @@ class StoredModel:
         inputs = self._program(index, None).placement.lowered.inputs
         return {name: operand.dtype for name, operand in inputs.items()}
 
-    def _program(self, index: int, made: Made | None) -> StoredProgram:
+    def _program(
+        self, index: int, made: Made | None, *, has_schedule: bool = True
+    ) -> StoredProgram:
         weights = self._given()
         with self._reading():
             program = self._description().programs[index]
@@ -316,7 +318,12 @@ class StoredModel:
                 program = json.loads(self._container.recipe(start, count))
             own = self.compatibility
             return read_program(
-                program, made, weights, (own.threads, own.workers), total=self.weights_bytes
+                program,
+                made,
+                weights,
+                (own.threads, own.workers),
+                total=self.weights_bytes,
+                has_schedule=has_schedule,
             )
 
     def _given(self) -> Sequence[PackedWeight]:

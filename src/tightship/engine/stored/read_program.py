@@ -1,8 +1,7 @@
 """Reads a program and its plan from JSON values of `write_program`, trusting none of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -10,9 +9,9 @@ from tightship._core import MemoryDesc, NativeKernel, PrimitiveDesc
 from tightship.engine.plan.placement import Placement
 from tightship.engine.program.program import (
     ABSENT,
+    COMPILED,
     Body,
     CarriedState,
-    CompiledWork,
     ControlWork,
     Iterations,
     KeptValue,
@@ -45,10 +44,10 @@ AXES_MAX = 64
 FAR = 1 << 62
 """More than any offset in bytes."""
 ARGUMENT_MAX = 1 << 24
+NO_SCHEDULE = Schedule((), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """Objects that recipes described."""
 
     layouts: Sequence[MemoryDesc]
@@ -56,8 +55,7 @@ class Made:
     kernels: Sequence[NativeKernel]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredProgram:
+class StoredProgram(NamedTuple):
     """Placed program, and the amounts stored with it."""
 
     placement: Placement
@@ -65,25 +63,28 @@ class StoredProgram:
     runtime_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
+class _Context(NamedTuple):
     """Objects that the parts of a program refer to; `made` is None if only the plan is read."""
 
     made: Made | None
     slots: tuple[Slot, ...]
     weights: tuple[PackedWeight, ...]
-    operands: tuple[Operand, ...] = ()
-    texts: dict[str, str] = field(default_factory=dict)
+    operands: tuple[Operand, ...]
+    texts: dict[str, str]
     """Texts, each of which many parts have: one object is kept of equal ones."""
-    shapes: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
+    shapes: dict[tuple[int, ...], tuple[int, ...]]
     """Shapes, likewise."""
-    threads: int = 1
+    threads: int
     """Threads of each kernel."""
 
     def text(self, value: object) -> str:
         """Read a text."""
         found = fields.text(value)
         return self.texts.setdefault(found, found)
+
+    def all_texts(self, values: Sequence[object]) -> list[str]:
+        """Read texts."""
+        return [self.texts.setdefault(each, each) for each in fields.each(values, fields.text)]
 
     def lengths(self, value: object) -> tuple[int, ...]:
         """Read a shape."""
@@ -100,6 +101,7 @@ def read_program(
     counts: tuple[int, int],
     *,
     total: int,
+    has_schedule: bool = True,
 ) -> StoredProgram:
     """Read a program; its steps have no work if `made` is None.
 
@@ -109,6 +111,8 @@ def read_program(
         weights: The file's packed weights.
         counts: Threads of each kernel, and steps that run at once.
         total: Bytes of all packed weights.
+        has_schedule: Whether the schedule is made, which rows of reports need, and is compared with
+            the lives of buffers.
 
     Raises:
         MalformedError: `value` does not describe a program.
@@ -122,12 +126,11 @@ def read_program(
     )  # fmt: skip
     threads, workers = counts
     own = tuple([weights[place] for place in fields.indices(used, len(weights))])
-    context = _Context(made, (), own, threads=threads)
-    context = replace(context, slots=tuple([_slot(row, context) for row in fields.items(slots)]))
-    read = tuple([_operand(row, context) for row in fields.items(operands)])
-    context = replace(context, operands=read)
+    context = _Context(made, (), own, (), {}, {}, threads)
+    context = context._replace(slots=_slots(slots, context))
+    context = context._replace(operands=_all_operands(operands, context))
     lowered = Lowered(
-        tuple([_step(step, context) for step in fields.items(steps)]),
+        _steps(steps, context),
         context.slots,
         own,
         _ports(inputs, context),
@@ -141,7 +144,7 @@ def read_program(
     external = [index for index, slot in enumerate(context.slots) if slot.external]
     if sorted(ports) != external:
         raise MalformedError("its inputs and outputs are not what its caller has")
-    placed = _schedule_plan(lowered, plan, context)
+    placed = _schedule_plan(lowered, plan, context, has_schedule=has_schedule)
     concurrency = None
     if chosen is not None or workers > 1:
         from tightship.engine.stored.concurrency import concurrency_of  # few are for several
@@ -151,9 +154,10 @@ def read_program(
     return StoredProgram(placement, fields.amounts(strategies), fields.integer(runtime))
 
 
-def _slot(value: object, context: _Context) -> Slot:
-    name, size, external = fields.items(value, 3)
-    return Slot(context.text(name), fields.integer(size), fields.flag(external))
+def _slots(value: object, context: _Context) -> tuple[Slot, ...]:
+    names, sizes, external = fields.columns(value, 3)
+    flags = fields.each(external, fields.flag)
+    return tuple(map(Slot, context.all_texts(names), fields.integers(sizes), flags))
 
 
 def _named(value: object, table: Mapping[str, fields.Value]) -> fields.Value:
@@ -163,20 +167,36 @@ def _named(value: object, table: Mapping[str, fields.Value]) -> fields.Value:
     return found
 
 
-def _operand(value: object, context: _Context) -> Operand:
-    name, space, slot, dtype, shape, layout, offset = fields.items(value, 7)
-    lies = _named(space, SPACES)
-    backings: Sequence[object] = context.weights if lies is Space.WEIGHTS else context.slots
-    place = fields.index(slot, len(backings))
-    if lies is not Space.WEIGHTS and context.slots[place].external != (lies is Space.EXTERNAL):
-        raise MalformedError(f"an operand in slot {place} is elsewhere than its slot")
-    lengths = context.lengths(shape)
-    desc = None
-    if context.made is not None:
-        which = fields.integer(layout, -1, len(context.made.layouts) - 1)
-        desc = None if which < 0 else context.made.layouts[which]
-    kind, start = _named(dtype, DTYPES), fields.integer(offset)
-    return Operand(context.text(name), lies, place, kind, lengths, desc, start)
+def _all_named(values: Sequence[object], table: Mapping[str, fields.Value]) -> list[fields.Value]:
+    try:
+        return [table[each] for each in values]  # type: ignore[index]  # texts, where it is whole
+    except (KeyError, TypeError):
+        return [_named(each, table) for each in values]
+
+
+def _all_operands(value: object, context: _Context) -> tuple[Operand, ...]:
+    """Read the operands, column by column: hundreds are read before a first token."""
+    names, spaces, slots, dtypes, shapes, layouts, offsets = fields.columns(value, 7)
+    lie = _all_named(spaces, SPACES)
+    for place, (lies, slot) in enumerate(zip(lie, slots, strict=True)):
+        if lies is Space.WEIGHTS:
+            fields.index(slot, len(context.weights))
+        elif context.slots[fields.index(slot, len(context.slots))].external != (
+            lies is Space.EXTERNAL
+        ):
+            raise MalformedError(f"operand {place} in slot {slot} is elsewhere than its slot")
+    return tuple(map(
+        Operand, context.all_texts(names), lie, fields.integers(slots),
+        _all_named(dtypes, DTYPES), map(context.lengths, shapes), _layouts(layouts, context.made),
+        fields.integers(offsets),
+    ))  # fmt: skip
+
+
+def _layouts(values: list[object], made: Made | None) -> list[MemoryDesc | None]:
+    if made is None:
+        return [None] * len(values)
+    places = fields.integers(values, -1, len(made.layouts) - 1)
+    return [None if place < 0 else made.layouts[place] for place in places]
 
 
 def _ports(value: object, context: _Context) -> dict[str, Operand]:
@@ -192,16 +212,19 @@ def _ports(value: object, context: _Context) -> dict[str, Operand]:
     return ports
 
 
-def _step(value: object, context: _Context) -> LoweredStep:
-    name, operator, kernel, implementation, reads, writes, work, scratch, sharing = fields.items(
-        value, 9
+def _steps(value: object, context: _Context) -> tuple[LoweredStep, ...]:
+    names, operators, kernels, implementations, reads, writes, works, scratch, sharing = (
+        fields.columns(value, 9)
     )
-    return LoweredStep(
-        context.text(name), context.text(operator), _named(kernel, KERNEL_KINDS),
-        context.text(implementation), _operands(reads, context), _operands(writes, context),
-        _work(fields.text(name), work, context), fields.integer(scratch),
-        tuple([_sharing(each, context) for each in fields.items(sharing)]),
-    )  # fmt: skip
+    called = context.all_texts(names)
+    return tuple(map(
+        LoweredStep, called, context.all_texts(operators), _all_named(kernels, KERNEL_KINDS),
+        context.all_texts(implementations), [_operands(row, context) for row in reads],
+        [_operands(row, context) for row in writes],
+        [_work(name, work, context) for name, work in zip(called, works, strict=True)],
+        fields.integers(scratch),
+        [tuple([_sharing(each, context) for each in fields.items(row)]) for row in sharing],
+    ))  # fmt: skip
 
 
 def _operands(value: object, context: _Context) -> tuple[Operand, ...]:
@@ -225,7 +248,7 @@ def _work(name: str, value: object, context: _Context) -> Work:
     kind, which, places = fields.items(value, 3)
     made = context.made
     if made is None:
-        return CompiledWork()
+        return COMPILED
     if kind == "kernel":
         kernel = made.kernels[fields.index(which, len(made.kernels))]
         return NativeWork(kernel, _operands(places, context))
@@ -258,12 +281,11 @@ def _body(value: object, around: _Context) -> Body:
     slots, operands, steps, plan, bound = fields.record(
         value, "slots", "operands", "steps", "plan", "bound"
     )
-    read = tuple([_slot(row, around) for row in fields.items(slots)])
-    context = replace(around, slots=read, weights=(), operands=())
-    own = tuple([_operand(row, context) for row in fields.items(operands)])
-    context = replace(context, operands=own)
+    read = _slots(slots, around)
+    context = around._replace(slots=read, weights=(), operands=())
+    context = context._replace(operands=_all_operands(operands, context))
     lowered = Lowered(
-        tuple([_step(step, context) for step in fields.items(steps)]),
+        _steps(steps, context),
         read, (), {}, {}, {}, around.threads,
     )  # fmt: skip
     pairs = [fields.integers(pair) for pair in fields.items(bound)]
@@ -289,13 +311,14 @@ def _row(value: object, count: int) -> tuple[int, ...]:
     return fields.integers(fields.items(value, count), -FAR, FAR)
 
 
-def _schedule_plan(lowered: Lowered, value: object, context: _Context) -> SchedulePlan:
+def _schedule_plan(
+    lowered: Lowered, value: object, context: _Context, *, has_schedule: bool = True
+) -> SchedulePlan:
     (size, start, stop, alignment, names, offset, strategy, bound, status, of_value, of_scratch,
      in_place, parts, inside) = fields.record(
         value, "size", "start", "stop", "alignment", "names", "offset", "strategy", "lower_bound",
         "status", "of_value", "of_scratch", "in_place", "parts", "inside",
     )  # fmt: skip
-    schedule = schedule_of(lowered)
     problem = Problem(
         _column(size), _column(start), _column(stop), _column(alignment),
         fields.each(names, context.text),
@@ -313,7 +336,9 @@ def _schedule_plan(lowered: Lowered, value: object, context: _Context) -> Schedu
         tuple([_alias(alias, len(values)) for alias in fields.items(parts)]),
         dict([_inside(row, len(values)) for row in fields.items(inside)]),
     )  # fmt: skip
-    _check_lifetimes(schedule, buffers)
+    schedule = schedule_of(lowered) if has_schedule else NO_SCHEDULE
+    if has_schedule:
+        _check_lifetimes(schedule, buffers)
     plan = Plan(problem, offsets, fields.text(strategy), fields.integer(bound),
                 _named(status, STATUSES))  # fmt: skip
     return SchedulePlan(schedule, buffers, plan)

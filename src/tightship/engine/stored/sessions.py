@@ -1,11 +1,11 @@
 """Programs of sessions within a prepared model: by what choices they are found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
 
+from tightship.engine.state.cache_types import CacheType
 from tightship.engine.state.step_choices import StepChoices
-from tightship.engine.state.stored_caches import CacheType
 from tightship.engine.stored import fields
 from tightship.engine.stored.container import damaged
 from tightship.engine.stored.fields import MalformedError
@@ -48,7 +48,7 @@ class StoredSessions:
             InputError: It has none; the message says which it has, and how to prepare these.
         """
         for index, each in enumerate(self.choices):
-            if replace(each, chunk=choices.chunk) == choices:
+            if each._replace(chunk=choices.chunk) == choices:
                 return self.at(index)
         raise InputError(self._without(choices))
 

@@ -1,9 +1,9 @@
 """Stored programs of a decoder's sessions, over the packed weights of the decoder's own file."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from os import PathLike
+from typing import NamedTuple
 
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.compile.compiled_model import CompiledModel
@@ -18,8 +18,7 @@ from tightship.engine.weights.weight_store import PackedCopy
 from tightship.graph import DType, Shape
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSteps:
+class StoredSteps(NamedTuple):
     """Programs for 1, 2, 4, ... new tokens.
 
     Attributes:

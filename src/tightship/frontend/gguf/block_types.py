@@ -1,10 +1,9 @@
 """Types of tensors in GGUF files: elements of a block, and its bytes."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class BlockType:
+class BlockType(NamedTuple):
     """Type of a tensor's elements, which lie in blocks along a row.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Values of a GGUF header, of which only numbers are read: texts and arrays stay in the file."""
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,7 @@ ARRAY_BYTES_MIN = 12
 KINDS = ", ".join(f"{kind.value} {kind.name.lower()}" for kind in Kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """Text that stays in the file."""
 
     data: memoryview
@@ -59,23 +58,21 @@ class Text:
         return decoded(self.data, f"`{self.key}`", self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(NamedTuple):
     """Array that stays in the file; `elements` is None unless they are numbers."""
 
     element: Kind
-    count: int
+    length: int
     elements: NDArray[np.generic] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(NamedTuple):
     """Array of texts, each behind its length, that stay in the file."""
 
     data: memoryview
     path: str
     key: str
-    count: int
+    length: int
 
     def read(self) -> list[str]:
         """Return the texts.
@@ -83,11 +80,11 @@ class Texts:
         Raises:
             FormatError: A text is not UTF-8.
         """
-        texts = gguf_texts(self.data, self.count)
+        texts = gguf_texts(self.data, self.length)
         if texts is not None:
             return texts
         data, size_at, place, found = bytes(self.data), U64.unpack_from, 0, []
-        for _ in range(self.count):
+        for _ in range(self.length):
             start = place + U64.size
             place = start + size_at(data, place)[0]
             found.append(data[start:place])

@@ -1,6 +1,6 @@
 """The header of a GGUF file: its metadata, and where its tensors lie."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tightship.errors import FormatError
 from tightship.frontend.gguf.cursor import Cursor
@@ -25,8 +25,7 @@ ALIGNMENT = "general.alignment"
 ALIGNMENTS = tuple(1 << power for power in range(3, 17))
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """Header of a file.
 
     Attributes:

@@ -1,16 +1,14 @@
 """Metadata of a GGUF file, by key and type."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from tightship.errors import FormatError
 from tightship.frontend.gguf.fields import Field, Numbers, Text, Texts
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """Values of a file by key; `prefix` and a dot stand before the keys of an architecture."""
 
     path: str
@@ -95,7 +93,7 @@ class Metadata:
         found = self.fields.get(self.named(key))
         if found is None:
             return None
-        if not isinstance(found, Numbers) or found.elements is None or found.count != count:
+        if not isinstance(found, Numbers) or found.elements is None or found.length != count:
             raise self.refusal(key, found, f"an array of {count} numbers")
         numbers: list[float] = found.elements.tolist()
         return numbers
@@ -117,7 +115,7 @@ class Metadata:
         if isinstance(found, Text):
             shown = f"the text {found.read()[:40]!r}"
         elif isinstance(found, Numbers | Texts):
-            shown = f"an array of {found.count} elements"
+            shown = f"an array of {found.length} elements"
         return FormatError(
             f"`{self.path}`: the key `{self.named(key)}` is {shown}; it must be {wanted}. Convert "
             "the model again."

@@ -1,7 +1,7 @@
 """The table of tensors in a GGUF header."""
 
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from tightship.frontend.gguf.block_types import BLOCK_TYPES, BlockType
 from tightship.frontend.gguf.cursor import U64, Cursor
@@ -16,8 +16,7 @@ BYTES_MAX = 1 << 48
 """Most bytes of a tensor, and of what lies before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTensor:
+class StoredTensor(NamedTuple):
     """Tensor of a file.
 
     Attributes:

@@ -1,9 +1,8 @@
 """The vocabulary of a GGUF file, and the rules by which texts become tokens of it."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from tightship.errors import FormatError, warn_caller
 from tightship.frontend.gguf.header import read_header
@@ -16,8 +15,7 @@ PREFIX = "tokenizer.ggml"
 TEMPLATE = "tokenizer.chat_template"
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """Tokens of a model, and what its file says of them.
 
     Attributes:

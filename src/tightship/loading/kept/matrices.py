@@ -7,7 +7,7 @@ them apart for itself would hold a copy of its own.
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from tightship.engine.program.program import PackedWeight
@@ -117,11 +117,14 @@ def _mapped(weight: PackedWeight, parts: Parts) -> PackedWeight:
     made = parts.get(_key(constant)) if isinstance(constant, RowByRow) else None
     if made is None or not isinstance(constant, RowByRow):
         return weight
-    return replace(weight, constant=replace(constant, made=made))
+    return weight._replace(constant=constant.with_made(made))
+
+
+_base_name = lru_cache(os.path.basename)  # some files have all parts
 
 
 def _key(constant: object) -> Key:
     assert isinstance(constant, RowByRow)
     stored, recipe = constant.stored, constant.recipe
     part = str(recipe[0]) if isinstance(recipe, tuple) else str(recipe)
-    return os.path.basename(stored.file.path), stored.offset_bytes, part
+    return _base_name(os.fspath(stored.file.path)), stored.offset_bytes, part

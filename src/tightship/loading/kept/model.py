@@ -54,7 +54,7 @@ def load_kept(
         return keep, None
     late = LateVariants(kept, replace(settings, shapes=None), found.inputs, found.outputs, bounds,
                         partial(_variants, model, settings, bounds))  # fmt: skip
-    own = LateProgram(name_of(model), found.types, found.kept.weights, partial(_read, found, late))
+    own = LateProgram(name_of(model), found.types, found.weights, partial(_read, found, late))
     if bounds.limit_bytes is None:
         return keep, LateModel(own, bounds, late, progress)
     from tightship.loading.budget import check_budget  # few models have a limit
@@ -86,7 +86,7 @@ def _read(found: OwnProgram, late: LateVariants) -> CompiledModel:
     try:
         return found.kept.compiled()
     except FormatError:
-        weights = {weight.name: [weight] for weight in found.kept.weights}
+        weights = {weight.name: [weight] for weight in found.weights}
         return late.prepare(dict(found.kept.keys[0]), weights)
 
 

@@ -4,9 +4,9 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
 from tightship.engine.compile.compiled_model import CompiledModel
@@ -27,7 +27,7 @@ from tightship.loading.kept.matrices import (
     taken_apart,
     write_parts,
 )
-from tightship.loading.kept.weights import weights_json, weights_of
+from tightship.loading.kept.weights import name_of_row, weights_json, weights_of
 from tightship.loading.prepared_once import WRITTEN, place_of
 from tightship.prepared_cache import (
     About,
@@ -73,8 +73,13 @@ class KeptPrograms:
     """Files of the model by name; the first one's facts identify it."""
     _parts: dict[str, Parts] = field(default_factory=dict)
     """Parts of its matrices, once they were looked for."""
-    _known: dict[tuple[str, ...], dict[str, PackedWeight]] = field(default_factory=dict)
-    """Weights by the names of files and what is said of them: programs have many in common."""
+    _known: dict[tuple[str, ...], dict[object, tuple[object, PackedWeight]]] = field(
+        default_factory=dict
+    )
+    """Weights by the names of files and their own, with what is said of them.
+
+    Programs have many in common.
+    """
 
     @staticmethod
     def of(model: ModelSource, settings: Settings) -> "KeptPrograms | None":
@@ -163,7 +168,7 @@ class KeptPrograms:
 
         with recording():
             compiled = make()
-        compiled = replace(compiled, stated=compiled.plan)  # it is compared with others once
+        compiled = compiled._replace(stated=compiled.plan)  # it is compared with others once
         self._add(facts, compiled, note(compiled))
         return compiled
 
@@ -235,14 +240,19 @@ class KeptPrograms:
         pairs = [fields.items(row, 2) for row in fields.items(files)]
         opened = [self._file(fields.text(name), fields.text(said)) for name, said in pairs]
         known = self._known.setdefault(tuple(fields.text(name) for name, _ in pairs), {})
-        texts = list(map(str, fields.items(rows)))
-        new = {text: row for text, row in zip(texts, fields.items(rows), strict=True)
-               if text not in known}  # fmt: skip
-        weights = weights_of(list(new.values()), opened)
+        every = [(name_of_row(row), row) for row in fields.items(rows)]
+        found = [known.get(name, (None, None)) for name, _ in every]
+        new = [pair for pair, (row, _) in zip(every, found, strict=True) if pair[1] != row]
+        made = weights_of([row for _, row in new], opened)
         if not self._parts:
-            self._parts[""] = self._parts_of(taken_apart(weights))
-        known.update(zip(new, mapped_parts(weights, self._parts[""]), strict=True))
-        return [known[text] for text in texts]
+            self._parts[""] = self._parts_of(taken_apart(made))
+        made = mapped_parts(made, self._parts[""])
+        known.update((name, (row, weight)) for (name, row), weight in zip(new, made, strict=True))
+        later = iter(made)
+        return [
+            weight if weight is not None and row == said else next(later)
+            for (_, said), (row, weight) in zip(every, found, strict=True)
+        ]
 
     def _parts_of(self, weights: Sequence[PackedWeight]) -> Parts:
         """Return parts of matrices in a file, which is written if it is missing.
@@ -289,18 +299,19 @@ def _said(file: MappedFile) -> str:
     return ":".join(map(str, file.facts or ()))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnProgram:
+class OwnProgram(NamedTuple):
     """Program of loading, and what its file declares.
 
     Attributes:
         kept: The program.
+        weights: Its weights, in order.
         inputs: Shapes of the inputs.
         outputs: Shapes of the outputs.
         types: Element types of the inputs.
     """
 
     kept: KeptProgram
+    weights: Sequence[PackedWeight]
     inputs: Shapes
     outputs: Shapes
     types: Mapping[str, DType]
@@ -315,6 +326,7 @@ class OwnProgram:
         try:
             declared = fields.record(kept.about, *ABOUT)[2]
             inputs, outputs, types = fields.items(declared, 3)
-            return OwnProgram(kept, shapes_of(inputs), shapes_of(outputs), types_of(types))
+            weights = kept.weights
+            return OwnProgram(kept, weights, shapes_of(inputs), shapes_of(outputs), types_of(types))
         except MalformedError as error:
             raise FormatError(f"`{kept.path}` is damaged: {error}.") from None

@@ -71,6 +71,16 @@ def _row_of_file(
     return [name, kind, stored.dtype.value, shape, [place, stored.offset_bytes, blocks]]
 
 
+def name_of_row(row: object) -> tuple[str, str]:
+    """Return the name and the kind of the weight that a row of `weights_json` describes.
+
+    Raises:
+        MalformedError: The row does not describe a weight.
+    """
+    name, kind, *_ = fields.items(row, 5)
+    return fields.text(name), fields.text(kind)
+
+
 def weights_of(rows: object, files: Sequence[MappedFile]) -> list[PackedWeight]:
     """Return the weights that `weights_json` describes.
 

@@ -1,7 +1,5 @@
 """Room for the scratch of convolutions by Winograd's algorithm."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.engine.lower.native.test_winograd import CASES
@@ -18,7 +16,7 @@ pytestmark = needs_avx2
 
 def with_scratch(lowered: Lowered, size: int) -> Lowered:
     """The program whose convolution has this much scratch."""
-    return replace(lowered, steps=tuple(
+    return lowered._replace(steps=tuple(
         step._replace(scratch_bytes=size) if step.implementation == "winograd" else step
         for step in lowered.steps
     ))  # fmt: skip
@@ -45,4 +43,4 @@ def test_the_room_ends_at_the_peak(lowered: Lowered) -> None:
 
 
 def test_a_program_without_the_algorithm_needs_none(lowered: Lowered) -> None:
-    assert room_for_scratch(replace(lowered, steps=())) == {}
+    assert room_for_scratch(lowered._replace(steps=())) == {}

@@ -169,10 +169,10 @@ def updating(lowered: Lowered, before: int, after: int) -> Lowered | None:
         if left != source:
             if left.desc != right.desc:
                 return None
-            work = replace(work, arguments=((first, right), (second, left), last))
+            work = work._replace(arguments=((first, right), (second, left), last))
     steps = list(lowered.steps)
     steps[touching[0]] = step._replace(work=work)
-    return replace(lowered, steps=tuple(steps))
+    return lowered._replace(steps=tuple(steps))
 
 
 def _is_in(operand: Operand, slot: int) -> bool:
@@ -213,7 +213,7 @@ def bound_body(
         return step._replace(reads=reads, work=relocated_work(step.work, move))
 
     steps = tuple(map(step_of, lowered.steps))
-    whole = replace(lowered, steps=steps, slots=tuple(slots), weights=())
+    whole = lowered._replace(steps=steps, slots=tuple(slots), weights=())
     return covered(builder.options.bodies).place(whole, tuple(pairs))
 
 
@@ -221,7 +221,7 @@ def _adopted(builder: Builder, made: LoweredBody, weight: PackedWeight) -> Opera
     """Add a weight of a body to the program around it; a captured constant is shared with that."""
     constant = builder.constant(weight.name)
     if constant is None or made.graph.constants.get(weight.name) is not constant:
-        weight = replace(weight, name=f"{made.prefix}{weight.name}")
+        weight = weight._replace(name=f"{made.prefix}{weight.name}")
     elif weight.source is None and weight.constant is constant:
         home = builder.home(weight.name)
         if home.space is Space.WEIGHTS:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,7 @@ def vector(
     return Derived(DType.FLOAT32, (length,), compute, sources, recipe)
 
 
-@dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(NamedTuple):
     """`y = x * scale + shift` for each of `channels`."""
 
     scale: Constant

@@ -7,7 +7,7 @@ grow.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tightship._core import MemoryDesc
 from tightship.engine.lower.steps.relocated_work import relocated_work
@@ -158,7 +158,7 @@ def _without(lowered: Lowered, joins: Collection[_Join]) -> Lowered:
     steps = tuple(
         _moved(step, moved) for index, step in enumerate(lowered.steps) if index not in gone
     )
-    return replace(lowered, steps=steps)
+    return lowered._replace(steps=steps)
 
 
 def _moved(step: LoweredStep, homes: Mapping[int, tuple[int, int]]) -> LoweredStep:

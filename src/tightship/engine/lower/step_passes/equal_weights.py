@@ -1,7 +1,5 @@
 """Keeps one of constants that two steps read under different names, such as a tied embedding."""
 
-from dataclasses import replace
-
 from tightship.engine.lower.steps.relocated_work import relocated_work
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, PackedWeight, Space
 from tightship.graph import Mapped
@@ -35,6 +33,6 @@ def share_equal_weights(lowered: Lowered) -> Lowered:
         return step._replace(reads=reads, work=relocated_work(step.work, move))
 
     outputs = {name: move(operand) for name, operand in lowered.outputs.items()}
-    return replace(
-        lowered, weights=tuple(kept), steps=tuple(map(step_of, lowered.steps)), outputs=outputs
+    return lowered._replace(
+        weights=tuple(kept), steps=tuple(map(step_of, lowered.steps)), outputs=outputs
     )

@@ -5,7 +5,7 @@ The embedding of a language model is often both, and the largest of its weights.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tightship._core import NativeKernel
 from tightship.engine.lower.steps.relocated_work import relocated_work
@@ -124,11 +124,11 @@ def _without(lowered: Lowered, index: int, packed: _Packed) -> Lowered:
         work = relocated_work(step.work, move)
         if any(_is(operand, index) for operand in step.reads):
             assert isinstance(work, NativeWork)
-            work = replace(work, kernel=_kernel(step.name, work.operands, packed))
+            work = work._replace(kernel=_kernel(step.name, work.operands, packed))
         return step._replace(reads=tuple(map(move, step.reads)), work=work)
 
     weights = (*lowered.weights[:index], *lowered.weights[index + 1 :])
-    return replace(lowered, weights=weights, steps=tuple(map(step_of, lowered.steps)))
+    return lowered._replace(weights=weights, steps=tuple(map(step_of, lowered.steps)))
 
 
 def _kernel(name: str, operands: Sequence[Operand], packed: _Packed) -> NativeKernel:

@@ -7,7 +7,6 @@ is, and widened for other late readers.
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import replace
 
 from tightship._core import Attributes, NativeKernel, PrimitiveDesc
 from tightship.engine.lower.steps.builder import DST, SRC
@@ -57,7 +56,7 @@ def with_stored_halves(lowered: Lowered) -> Lowered:
                 if pair is None
                 else _reordered(step, *pair)
             )
-    return replace(lowered, steps=tuple(steps), slots=slots)
+    return lowered._replace(steps=tuple(steps), slots=slots)
 
 
 def _moved(step: LoweredStep, given: Step, found: Step) -> LoweredStep:

@@ -6,7 +6,6 @@ the value's home from its first writer on.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tightship.engine.lower.steps.relocated_work import relocated_work
 from tightship.engine.program.program import Lowered, LoweredStep, Operand, Space
@@ -31,7 +30,7 @@ def write_outputs_directly(lowered: Lowered) -> Lowered:
     if not homes:
         return lowered
     steps = [_moved(step, homes) for step in lowered.steps if step.name not in gone]
-    return replace(lowered, steps=tuple(steps))
+    return lowered._replace(steps=tuple(steps))
 
 
 def _ties(lowered: Lowered) -> dict[int, int]:

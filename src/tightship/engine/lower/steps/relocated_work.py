@@ -1,7 +1,6 @@
 """Replaces the operands of a step's work."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from tightship.engine.program.program import (
     ControlWork,
@@ -17,13 +16,13 @@ from tightship.engine.program.program import (
 def relocated_work(work: Work, move: Callable[[Operand], Operand]) -> Work:
     """Apply `move` to every operand of the work."""
     if isinstance(work, PrimitiveWork):
-        return replace(work, arguments=tuple((number, move(o)) for number, o in work.arguments))
+        return work._replace(arguments=tuple((number, move(o)) for number, o in work.arguments))
     if isinstance(work, NativeWork):
-        return replace(work, operands=tuple(map(move, work.operands)))
+        return work._replace(operands=tuple(map(move, work.operands)))
     if isinstance(work, ControlWork):
         outputs, inputs = tuple(map(move, work.outputs)), tuple(map(move, work.inputs))
-        return replace(work, outputs=outputs, inputs=inputs)
+        return work._replace(outputs=outputs, inputs=inputs)
     assert isinstance(work, KernelWork | ReferenceWork)
     sources = tuple(None if operand is None else move(operand) for operand in work.inputs)
     targets = tuple(None if operand is None else move(operand) for operand in work.outputs)
-    return replace(work, inputs=sources, outputs=targets)
+    return work._replace(inputs=sources, outputs=targets)
