@@ -13,7 +13,8 @@ here. Besides prompts, steps and memory:
   over those of one, and over the speed of a prompt of 512.
 
 llama.cpp rounds activations to int8 wherever weights are quantised; its equal of Tightship is
-`--kinds tightship-int8,llama.cpp`.
+`--kinds tightship-int8,llama.cpp`, with caches of float16, as llama.cpp has them,
+`--kinds tightship-int8-float16,llama.cpp`.
 """
 
 import argparse
@@ -47,7 +48,7 @@ def main() -> None:
     parser.add_argument(
         "--kinds",
         default="tightship,llama.cpp",
-        help="contenders, ours first: tightship or tightship-int8",
+        help="contenders, ours first: tightship, tightship-int8 or tightship-int8-float16",
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", default="1,2", help="numbers of threads")

@@ -3,7 +3,8 @@
     python -m benchmarks.llama_contender KIND MODEL CONTEXT THREADS
 
 Kinds are tightship, tightship-int8 (`activations="int8"`, as llama.cpp's products by quantised
-weights), tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
+weights), tightship-int8-float16 (with `cache="float16"` besides, as llama.cpp's caches),
+tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
 `steps PAST COUNT THREADS` print tokens per second, as llama_driver.c; `together SESSIONS COUNT PAST
 THREADS` those of sessions of Tightship that step together.
 """
@@ -35,6 +36,7 @@ class Ours:
 
     is_shared = False
     activations: Literal["float32", "int8"] = "float32"
+    cache: Literal["float16"] | None = None
 
     def __init__(self, path: str, context: int, threads: int) -> None:
         import tightship
@@ -43,7 +45,7 @@ class Ours:
         self.model = tightship.load(
             path, shapes=shapes, threads=threads, share=self.is_shared, activations=self.activations
         )
-        self.session = self.model.session(context)
+        self.session = self.model.session(context, cache=self.cache)
         self.vocabulary = (self.model.output_types["logits"][1] or (1 << 20,))[-1]
 
     def keep(self, count: int) -> None:
@@ -58,7 +60,8 @@ class Ours:
         """Return tokens per second of several sessions that step together."""
         from tightship.model.joint_steps import JointSteps
 
-        opened = [self.model.session(self.session.context) for _ in range(sessions)]
+        context = self.session.context
+        opened = [self.model.session(context, cache=self.cache) for _ in range(sessions)]
         for each in opened:
             each.step(TOKENS[:past] % self.vocabulary)
         joint = JointSteps.of(opened[0])
@@ -81,6 +84,12 @@ class Rounded(Ours):
     """A session whose products round activations to int8."""
 
     activations = "int8"
+
+
+class RoundedHalves(Rounded):
+    """Such a session whose caches are of float16."""
+
+    cache = "float16"
 
 
 class Shared(Ours):
@@ -123,7 +132,8 @@ class Theirs:
         self.session.run_with_iobinding(self.binding)
 
 
-KINDS = {"tightship": Ours, "tightship-int8": Rounded, "tightship-shared": Shared,
+KINDS = {"tightship": Ours, "tightship-int8": Rounded,
+         "tightship-int8-float16": RoundedHalves, "tightship-shared": Shared,
          "onnxruntime": Theirs}  # fmt: skip
 
 
