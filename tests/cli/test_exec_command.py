@@ -129,9 +129,9 @@ def test_a_report_says_what_was_held(tmp_path) -> None:
     assert done.stderr == ""
     found = json.loads(out.read_text())
     assert 100 * MIB < found["peak_data_bytes"] < 400 * MIB
-    assert 100 * MIB < found["peak_resident_bytes"] < 400 * MIB
+    assert 90 * MIB < found["peak_resident_bytes"] < 400 * MIB  # some idle pages may have gone
     kinds = found["mapping_kinds"]
-    assert kinds["anonymous"]["resident_bytes"] > 100 * MIB
+    assert kinds["anonymous"]["resident_bytes"] > 90 * MIB
     assert sum(each["data_bytes"] for each in kinds.values()) <= found["peak_data_bytes"]
 
 

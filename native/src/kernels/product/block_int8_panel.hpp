@@ -86,8 +86,10 @@ template <int Bits> void round_panel_row(const BlockTask &task, int64_t row) {
     PanelNumbers<Bits> numbers(to.numbers);
     auto *sums = reinterpret_cast<float *>(to.starts);
     round_blocks(task, row, numbers, to.scales, sums, 1);
+    // In floats: lanes past the last block have any number, which would overflow as an integer.
+    constexpr auto middle = static_cast<float>(-Decoder<Bits>::kMiddle);
     for (int64_t block = 0; block < task.blocks; block += kWidth) {
-        const Ints starts = rounded(load(sums + block)) * -Decoder<Bits>::kMiddle;
+        const Ints starts = rounded(load(sums + block) * middle);
         store(sums + block, reinterpret_cast<Vector>(starts));
     }
 }
