@@ -79,9 +79,10 @@ TIGHTSHIP_INLINE float log_of_one_plus(float f) {
 TIGHTSHIP_INLINE float logarithm(float x) {
     const bool is_small = x < 0x1p-126f;
     const float scaled = is_small ? x * 0x1p24f : x;
-    const int32_t bits = std::bit_cast<int32_t>(scaled);
-    const int32_t exponent = (bits - 0x3F3504F3) >> 23; // of a mantissa from sqrt(1/2)
-    const float mantissa = std::bit_cast<float>(bits - (exponent << 23));
+    const uint32_t bits = std::bit_cast<uint32_t>(scaled); // signed, those of -0 would overflow
+    const uint32_t above = bits - 0x3F3504F3u;             // a mantissa from sqrt(1/2)
+    const int32_t exponent = std::bit_cast<int32_t>(above) >> 23;
+    const float mantissa = std::bit_cast<float>(bits - (static_cast<uint32_t>(exponent) << 23));
     const float n = static_cast<float>(exponent) - (is_small ? 24.f : 0.f);
     const float y = n * kLn2High + (n * kLn2Low + log_of_one_plus(mantissa - 1));
     constexpr float infinity = std::numeric_limits<float>::infinity();
