@@ -287,7 +287,7 @@ class Repository:
         return served
 
     def begin_use_again(self, served: ServedModel) -> bool:
-        """Keep a version open until `end_use`; return False if it is no longer served."""
+        """Begin another use of a version, as `begin_use`; return False if it is not served now."""
         with self._holding:
             entry = self._entries.get(served.name)
             state = None if entry is None else entry.states.get(served.version)

@@ -11,7 +11,7 @@ from tightship.driver.oip.joining_gain import JoiningGain
 from tightship.driver.oip.served_model import ServedModel
 
 LEFT_OUT = 8
-"""Requests that begin no turn after one that no other has joined."""
+"""Number of requests that are answered at once after a turn of a single request."""
 
 Answer = Held[HttpResponse | None]
 """Answer of a request; None if it is to be answered alone."""
@@ -50,7 +50,7 @@ class TurnTarget:
         gain: Whether joining them at the end of a turn has paid.
         client: Client that asked last.
         turn: Requests of the current turn; None without any.
-        left_out: Further requests that begin no turn.
+        left_out: Number of further requests that are answered at once.
     """
 
     served: ServedModel
@@ -63,8 +63,8 @@ class TurnTarget:
     def begins_turn(self, client: object) -> bool:
         """Whether the request of a client is kept, as the first of a turn.
 
-        It is if it follows that of another client, and the last turn was not of one request only,
-        or some time ago.
+        It is kept if the request before it came from another client, if joining pays, and if none
+        of the last `LEFT_OUT` requests was the only one of its turn.
         """
         follows = self._follows_another(client)
         if self.left_out:

@@ -128,7 +128,8 @@ def _merge(walk: _Walk, writer: GraphWriter, root: Node) -> bool:
 def _group(walk: _Walk, terms: list[str]) -> tuple[Node, list[_Kernel], set[str]] | None:
     """Find terms that merge: the convolution of the largest kernel, kernels, and names of all.
 
-    The image itself is no reason to merge, because a kernel adds it as it writes.
+    A convolution does not merge with the image alone: its kernel adds the image while it writes
+    the result, which takes no further step.
     """
     found = [(name, node) for name in terms if (node := walk.convolution(name)) is not None]
 
