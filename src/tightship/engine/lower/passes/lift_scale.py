@@ -4,28 +4,13 @@
 applies as it writes, instead of two more operations, which some do not.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 
 from tightship.engine.lower.passes.fold_batch_norm import is_inference_norm
-from tightship.engine.lower.passes.rewrite import GraphWriter, readers_of, sole_reader
+from tightship.engine.lower.passes.fuse_depthwise import Walk
+from tightship.engine.lower.passes.rewrite import GraphWriter, sole_reader
 from tightship.graph import DType, Graph, Node, element_count
-
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    graph: Graph
-    counts: Mapping[str, int]
-    readers: Mapping[str, Node]
-    makers: Mapping[str, Node]
-
-    def number(self, name: str) -> float | None:
-        """Return a constant of one element; None for others."""
-        constant = self.graph.constants.get(name)
-        if constant is None or constant.dtype is not DType.FLOAT32:
-            return None
-        return float(constant.array().reshape(())) if element_count(constant.shape) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +35,7 @@ class _Limits:
 
 def lift_scale(graph: Graph) -> Graph:
     """Rewrite Relu or Clip, Mul and Add of numbers to Mul, Add and Clip, behind a convolution."""
-    makers = {name: node for node in graph.nodes for name in node.outputs}
-    walk = _Walk(graph, graph.uses(), readers_of(graph), makers)
+    walk = Walk.over(graph)
     writer = GraphWriter(graph)
     absorbed: set[str] = set()
     for node in graph.nodes:
@@ -70,7 +54,7 @@ def lift_scale(graph: Graph) -> Graph:
     return writer.written()
 
 
-def _is_behind_convolution(walk: _Walk, node: Node) -> bool:
+def _is_behind_convolution(walk: Walk, node: Node) -> bool:
     """Whether a node alone reads a convolution, or a normalization behind one."""
     if node.operator not in ("Relu", "Clip") or node.domain or node.fused:
         return False
@@ -86,7 +70,7 @@ def _is_behind_convolution(walk: _Walk, node: Node) -> bool:
     return False
 
 
-def _limits(walk: _Walk, node: Node) -> _Limits | None:
+def _limits(walk: Walk, node: Node) -> _Limits | None:
     """Return the limits of a Relu or Clip, if they are constant."""
     if node.operator == "Relu":
         return _Limits(0.0, inf)
@@ -95,26 +79,34 @@ def _limits(walk: _Walk, node: Node) -> _Limits | None:
         return _Limits(low, high) if low <= high else None
     found = []
     for name, edge in zip((*node.inputs[1:], "", "")[:2], (-inf, inf), strict=True):
-        found.append(walk.number(name) if name else edge)
+        found.append(_number(walk.graph, name) if name else edge)
     low_or_none, high_or_none = found
     if low_or_none is None or high_or_none is None or not low_or_none <= high_or_none:
         return None
     return _Limits(low_or_none, high_or_none)
 
 
-def _followed(walk: _Walk, node: Node, limits: _Limits) -> tuple[Node, _Limits] | None:
+def _followed(walk: Walk, node: Node, limits: _Limits) -> tuple[Node, _Limits] | None:
     """Return the Mul or Add of a number behind a node, and the limits with it; else None."""
     name = node.outputs[0]
     follower = sole_reader(walk.counts, walk.readers, name)
     if follower is None or follower.operator not in ("Mul", "Add") or follower.domain:
         return None
-    number = walk.number(follower.inputs[1 if follower.inputs[0] == name else 0])
+    number = _number(walk.graph, follower.inputs[1 if follower.inputs[0] == name else 0])
     shapes = {walk.graph.value(each).shape for each in (name, follower.outputs[0])}
     if number is None or not isfinite(number) or len(shapes) > 1:
         return None
     if follower.operator == "Add":
         return follower, limits.shifted(number)
     return (follower, limits.scaled(number)) if number > 0.0 else None
+
+
+def _number(graph: Graph, name: str) -> float | None:
+    """Return a float32 constant of one element; None for others."""
+    constant = graph.constants.get(name)
+    if constant is None or constant.dtype is not DType.FLOAT32:
+        return None
+    return float(constant.array().reshape(())) if element_count(constant.shape) == 1 else None
 
 
 def _write(writer: GraphWriter, node: Node, limits: _Limits, result: str) -> None:
