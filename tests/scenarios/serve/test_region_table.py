@@ -253,22 +253,27 @@ def test_register_reserved_names(kit, slashes):
 def test_unregister_during_inference(kit, places, request_count):
     size_bytes = 4 * SIDE * SIDE
     key, _ = kit.create(size_bytes)
-    kit.client.register_system_shared_memory("slow", key, size_bytes)
     given = kit.module.InferInput("x", [SIDE, SIDE], "FP32")
     given.set_shared_memory("slow", size_bytes)
     clients = [kit.module.InferenceServerClient(kit.place) for _ in range(request_count)]
     with ThreadPoolExecutor(request_count) as threads:
-        runs = [threads.submit(client.infer, "slow", [given]) for client in clients]
-        while running(places) < request_count:
-            assert not any(run.done() for run in runs)
-        kit.client.unregister_system_shared_memory("slow")
-        assert kit.regions() == ["slow"]
-        assert not any(run.done() for run in runs)
-        for run in runs:
-            assert np.array_equal(run.result().as_numpy("y0"), np.zeros((SIDE, SIDE)))
+        for _ in range(20):  # a busy machine may run the model to its end between two calls
+            kit.client.register_system_shared_memory("slow", key, size_bytes)
+            runs = [threads.submit(client.infer, "slow", [given]) for client in clients]
+            while running(places) < request_count and not any(run.done() for run in runs):
+                pass
+            kit.client.unregister_system_shared_memory("slow")
+            during = kit.regions()
+            met = running(places) == request_count
+            for run in runs:
+                assert np.array_equal(run.result().as_numpy("y0"), np.zeros((SIDE, SIDE)))
+            assert kit.regions() == []
+            if met:
+                break
+    assert met
+    assert during == ["slow"]
     for client in clients:
         client.close()
-    assert kit.regions() == []
 
 
 def test_python_client_leak():
