@@ -17,6 +17,9 @@ ISAS = {"amx_bf16": "AMX", "avx512f": "AVX-512", "avx2": "AVX2", "sse4_1": "SSE4
 """Instruction sets by flags of the kernel, the widest first."""
 PACKAGES = ("tightship", "numpy", "onnx", "onnxruntime")
 
+# Installers compile modules; processes that benchmarks start must not do so each time they run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 def facts() -> dict[str, object]:
     """Return date, commit, machine, versions and command."""
