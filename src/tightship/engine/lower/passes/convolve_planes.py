@@ -6,14 +6,10 @@ take as long as itself.
 
 from dataclasses import replace
 
-from tightship.engine.lower.passes.fuse_depthwise import (
-    Walk,
-    after_of,
-    convolves_channels,
-    joined,
-)
+from tightship.engine.lower.passes.fuse_depthwise import after_of, convolves_channels, joined
 from tightship.engine.lower.passes.lone_images import lone
 from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.walk import Walk
 from tightship.graph import Constant, Graph, Node, element_count
 
 TILE_FLOATS = 4096

@@ -4,8 +4,7 @@ A batch normalization that follows no convolution absorbs the multiplications an
 it, so that one kernel does all of them.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tightship.engine.lower.passes.affine import (
     Affine,
@@ -16,26 +15,14 @@ from tightship.engine.lower.passes.affine import (
     vector,
 )
 from tightship.engine.lower.passes.dequantized import Dequantized
-from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_reader
+from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.walk import Walk
 from tightship.graph import Constant, DType, Fill, Graph, Node, element_count
-
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    graph: Graph
-    counts: Mapping[str, int]
-    readers: Mapping[str, Node]
-
-    def next(self, node: Node) -> Node | None:
-        return sole_reader(self.counts, self.readers, node.outputs[0])
-
-    def constant(self, name: str) -> Constant | None:
-        return self.graph.constants.get(name)
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
     """Fold BatchNormalization, and Mul and Add of per-channel constants, into the node before."""
-    walk = _Walk(graph, graph.uses(), readers_of(graph))
+    walk = Walk.over(graph)
     absorbed: set[str] = set()
     nodes: list[Node] = []
     constants: dict[str, Constant] = {}
@@ -52,11 +39,11 @@ def fold_batch_norm(graph: Graph) -> Graph:
     return rebuilt(graph, nodes, constants=constants)
 
 
-def _start(walk: _Walk, node: Node) -> Affine | None:
+def _start(walk: Walk, node: Node) -> Affine | None:
     """Return the identity for a node that can absorb an affine map, else None."""
     if len(node.writes) != 1 or walk.graph.value(node.outputs[0]).dtype is not DType.FLOAT32:
         return None
-    parameters = [walk.constant(name) for name in node.inputs[1:] if name]
+    parameters = [walk.graph.constants.get(name) for name in node.inputs[1:] if name]
     if None in parameters or not parameters:
         return None
     if node.operator == "Conv" and parameters[0] is not None:
@@ -77,9 +64,9 @@ def is_inference_norm(node: Node) -> bool:
     )
 
 
-def _follow(walk: _Walk, node: Node, affine: Affine) -> tuple[Affine, list[Node]]:
+def _follow(walk: Walk, node: Node, affine: Affine) -> tuple[Affine, list[Node]]:
     chain: list[Node] = []
-    while (follower := walk.next(chain[-1] if chain else node)) is not None:
+    while (follower := walk.sole_reader((chain[-1] if chain else node).outputs[0])) is not None:
         step = _step(walk, follower, (chain[-1] if chain else node).outputs[0], affine)
         if step is None:
             break
@@ -88,10 +75,10 @@ def _follow(walk: _Walk, node: Node, affine: Affine) -> tuple[Affine, list[Node]
     return affine, chain
 
 
-def _step(walk: _Walk, node: Node, name: str, affine: Affine) -> Affine | None:
+def _step(walk: Walk, node: Node, name: str, affine: Affine) -> Affine | None:
     """Extend `affine` by what `node` does to `name`; None if that is not per channel."""
     if is_inference_norm(node):
-        parameters = [walk.constant(parameter) for parameter in node.inputs[1:]]
+        parameters = [walk.graph.constants.get(parameter) for parameter in node.inputs[1:]]
         if node.inputs[0] != name or any(parameter is None for parameter in parameters):
             return None
         scale, shift, mean, variance = (p for p in parameters if p is not None)
@@ -99,7 +86,7 @@ def _step(walk: _Walk, node: Node, name: str, affine: Affine) -> Affine | None:
         return affine.then_scaled(norm.scale).then_shifted(norm.shift)
     if node.operator not in ("Mul", "Add") or node.domain:
         return None
-    other = walk.constant(node.inputs[1] if node.inputs[0] == name else node.inputs[0])
+    other = walk.graph.constants.get(node.inputs[1] if node.inputs[0] == name else node.inputs[0])
     rank = len(walk.graph.value(name).shape or ())
     if other is None or not is_per_channel(other.shape, rank, affine.channels):
         return None
@@ -133,13 +120,17 @@ def _scaled(weight: Constant, scale: Constant) -> Constant:
 
 
 def _applied(
-    walk: _Walk, node: Node, affine: Affine, chain: list[Node], constants: dict[str, Constant]
+    walk: Walk, node: Node, affine: Affine, chain: list[Node], constants: dict[str, Constant]
 ) -> Node:
     weight_name, bias_name = f"{node.name}.folded_weight", f"{node.name}.folded_bias"
     n, scale, shift = affine.channels, affine.scale, affine.shift
-    weight = walk.constant(node.inputs[1])
+    weight = walk.graph.constants.get(node.inputs[1])
     bias_input = node.inputs[2] if len(node.inputs) > 2 else ""
-    bias = walk.constant(bias_input) if bias_input else Fill(flat(identity(1).shift)[0], (n,))
+    bias = (
+        walk.graph.constants.get(bias_input)
+        if bias_input
+        else Fill(flat(identity(1).shift)[0], (n,))
+    )
     assert weight is not None
     assert bias is not None
     constants[weight_name] = _scaled(weight, scale)

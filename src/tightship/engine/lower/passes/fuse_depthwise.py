@@ -7,12 +7,13 @@ mean of each row, and only these are averaged.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tightship.engine.lower.passes.fuse import HEADS
-from tightship.engine.lower.passes.rewrite import readers_of, rebuilt, sole_reader
+from tightship.engine.lower.passes.rewrite import rebuilt
+from tightship.engine.lower.passes.walk import Walk
 from tightship.engine.lower.passes.widened import Widened
 from tightship.graph import Constant, DType, Fill, Graph, Node, Value
 
@@ -22,23 +23,6 @@ DEQUANTIZING = frozenset({"Dequantize", "DequantizeLinear"})
 INFINITY = float("inf")
 LIMITS = (("min", -INFINITY), ("max", INFINITY))
 """Limits of a Clip: attribute names, and defaults."""
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """Graph, with the number of readers of each name, its last reader and its writer."""
-
-    graph: Graph
-    counts: Mapping[str, int]
-    readers: Mapping[str, Node]
-    makers: Mapping[str, Node]
-    """Node that writes each name."""
-
-    @classmethod
-    def over(cls, graph: Graph) -> "Walk":
-        """Walk over the nodes of a graph."""
-        makers = {name: node for node in graph.nodes for name in node.writes}
-        return cls(graph, graph.uses(), readers_of(graph), makers)
 
 
 def fuse_depthwise(graph: Graph) -> Graph:
@@ -170,7 +154,7 @@ def _before(walk: Walk, node: Node, changed: Mapping[str, Node]) -> Node | None:
     maker = walk.makers.get(name)
     if maker is None or maker.name in changed or not maker.fused:
         return None
-    alone = sole_reader(walk.counts, walk.readers, name) is not None
+    alone = walk.sole_reader(name) is not None
     return maker if _is_swish(maker.fused[-1]) and alone and maker.operator in HEADS else None
 
 

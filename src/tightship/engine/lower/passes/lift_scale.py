@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import inf, isfinite
 
 from tightship.engine.lower.passes.fold_batch_norm import is_inference_norm
-from tightship.engine.lower.passes.fuse_depthwise import Walk
-from tightship.engine.lower.passes.rewrite import GraphWriter, sole_reader
+from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.engine.lower.passes.walk import Walk
 from tightship.graph import DType, Graph, Node, element_count
 
 
@@ -89,7 +89,7 @@ def _limits(walk: Walk, node: Node) -> _Limits | None:
 def _followed(walk: Walk, node: Node, limits: _Limits) -> tuple[Node, _Limits] | None:
     """Return the Mul or Add of a number behind a node, and the limits with it; else None."""
     name = node.outputs[0]
-    follower = sole_reader(walk.counts, walk.readers, name)
+    follower = walk.sole_reader(name)
     if follower is None or follower.operator not in ("Mul", "Add") or follower.domain:
         return None
     number = _number(walk.graph, follower.inputs[1 if follower.inputs[0] == name else 0])

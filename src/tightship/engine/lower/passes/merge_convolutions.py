@@ -5,7 +5,6 @@ smaller kernel is placed where its elements are in the largest one, a normalizat
 the image itself, is a kernel of one element for each channel.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +21,7 @@ from tightship.engine.lower.passes.blocks import BlockWeights
 from tightship.engine.lower.passes.dequantized import Dequantized
 from tightship.engine.lower.passes.fold_batch_norm import epsilon_of, is_inference_norm
 from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.engine.lower.passes.walk import Walk
 from tightship.engine.lower.passes.widened import Widened
 from tightship.graph import Constant, Derived, DType, Graph, Node, element_count
 from tightship.graph.constant import Array
@@ -40,66 +40,22 @@ class _Kernel:
     affine: Affine
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    graph: Graph
-    counts: Mapping[str, int]
-    makers: Mapping[str, Node]
-
-    def terms(self, node: Node) -> list[str]:
-        """List what a sum adds; a sum that only it reads is one with it."""
-        found, left = list[str](), [*reversed(node.inputs)]
-        while left:
-            name = left.pop()
-            maker = self.makers.get(name)
-            if maker is not None and self.counts[name] == 1 and self.is_sum(maker):
-                left += reversed(maker.inputs)
-            else:
-                found.append(name)
-        return found
-
-    def is_sum(self, node: Node) -> bool:
-        """Whether a node adds float32 images of one known shape."""
-        if node.operator not in SUMS or node.domain or node.fused:
-            return False
-        values = [self.graph.value(name) for name in (*node.inputs, *node.outputs)]
-        return all(
-            value.is_static and value.dtype is DType.FLOAT32 and value.shape == values[-1].shape
-            for value in values
-        )
-
-    def convolution(self, name: str) -> Node | None:
-        """Return the Conv by constants that alone makes a term, else None."""
-        node = self.makers.get(name)
-        if node is None or node.operator != "Conv" or node.domain or self.counts[name] > 1:
-            return None
-        constants = [self.graph.constants.get(each) for each in node.inputs[1:] if each]
-        known = [each for each in constants if each is not None and not _is_encoded(each)]
-        pads = node.attributes.get("pads", ())
-        assert isinstance(pads, tuple), node
-        has_pads = node.attributes.get("auto_pad", "NOTSET") == "NOTSET"
-        if len(known) < len(constants) or not has_pads or any(int(pad) < 0 for pad in pads):
-            return None
-        return node
-
-
 def merge_convolutions(graph: Graph) -> Graph:
     """Replace sums of convolutions of one image by one convolution and what else they add."""
-    makers = {name: node for node in graph.nodes for name in node.outputs}
-    walk = _Walk(graph, graph.uses(), makers)
-    inner = {name for node in graph.nodes if walk.is_sum(node) for name in node.inputs}
+    walk = Walk.over(graph)
+    inner = {name for node in graph.nodes if _is_sum(walk, node) for name in node.inputs}
     writer = GraphWriter(graph)
     for node in graph.nodes:
         name = node.outputs[0] if node.outputs else ""
         is_root = not (name in inner and walk.counts.get(name) == 1)
-        if not walk.is_sum(node) or not is_root or not _merge(walk, writer, node):
+        if not _is_sum(walk, node) or not is_root or not _merge(walk, writer, node):
             writer.nodes.append(node)
     return writer.written()
 
 
-def _merge(walk: _Walk, writer: GraphWriter, root: Node) -> bool:
+def _merge(walk: Walk, writer: GraphWriter, root: Node) -> bool:
     """Write a sum anew if some of its terms merge."""
-    rest = walk.terms(root)
+    rest = _terms(walk, root)
     merged: list[Node] = []
     while (found := _group(walk, rest)) is not None:
         node, kernels, names = found
@@ -125,13 +81,52 @@ def _merge(walk: _Walk, writer: GraphWriter, root: Node) -> bool:
     return True
 
 
-def _group(walk: _Walk, terms: list[str]) -> tuple[Node, list[_Kernel], set[str]] | None:
+def _terms(walk: Walk, node: Node) -> list[str]:
+    """List what a sum adds; a sum that only it reads is one with it."""
+    found, left = list[str](), [*reversed(node.inputs)]
+    while left:
+        name = left.pop()
+        maker = walk.makers.get(name)
+        if maker is not None and walk.counts[name] == 1 and _is_sum(walk, maker):
+            left += reversed(maker.inputs)
+        else:
+            found.append(name)
+    return found
+
+
+def _is_sum(walk: Walk, node: Node) -> bool:
+    """Whether a node adds float32 images of one known shape."""
+    if node.operator not in SUMS or node.domain or node.fused:
+        return False
+    values = [walk.graph.value(name) for name in (*node.inputs, *node.outputs)]
+    return all(
+        value.is_static and value.dtype is DType.FLOAT32 and value.shape == values[-1].shape
+        for value in values
+    )
+
+
+def _convolution(walk: Walk, name: str) -> Node | None:
+    """Return the Conv by constants that alone makes a term, else None."""
+    node = walk.makers.get(name)
+    if node is None or node.operator != "Conv" or node.domain or walk.counts[name] > 1:
+        return None
+    constants = [walk.graph.constants.get(each) for each in node.inputs[1:] if each]
+    known = [each for each in constants if each is not None and not _is_encoded(each)]
+    pads = node.attributes.get("pads", ())
+    assert isinstance(pads, tuple), node
+    has_pads = node.attributes.get("auto_pad", "NOTSET") == "NOTSET"
+    if len(known) < len(constants) or not has_pads or any(int(pad) < 0 for pad in pads):
+        return None
+    return node
+
+
+def _group(walk: Walk, terms: list[str]) -> tuple[Node, list[_Kernel], set[str]] | None:
     """Find terms that merge: the convolution of the largest kernel, kernels, and names of all.
 
     A convolution does not merge with the image alone: its kernel adds the image while it writes
     the result, which takes no further step.
     """
-    found = [(name, node) for name in terms if (node := walk.convolution(name)) is not None]
+    found = [(name, node) for name in terms if (node := _convolution(walk, name)) is not None]
 
     def taps(named: tuple[str, Node]) -> int:
         return element_count(walk.graph.constants[named[1].inputs[1]].shape[2:])
@@ -148,10 +143,10 @@ def _group(walk: _Walk, terms: list[str]) -> tuple[Node, list[_Kernel], set[str]
     return None
 
 
-def _placed(walk: _Walk, largest: Node, name: str) -> _Kernel | None:
+def _placed(walk: Walk, largest: Node, name: str) -> _Kernel | None:
     """Place a term's kernel in the largest one; None if it does not fit there."""
     kernel = walk.graph.constants[largest.inputs[1]].shape[2:]
-    node = walk.convolution(name)
+    node = _convolution(walk, name)
     if node is None:
         affine, weights = _of_channels(walk, largest, name), None
         own_begin, size = (0,) * len(kernel), (1,) * len(kernel)
@@ -170,7 +165,7 @@ def _placed(walk: _Walk, largest: Node, name: str) -> _Kernel | None:
     return _Kernel(tuple(start), weights, affine)
 
 
-def _bias(walk: _Walk, largest: Node, node: Node) -> Affine | None:
+def _bias(walk: Walk, largest: Node, node: Node) -> Affine | None:
     """Return the shift by a convolution; None if its elements are not among the largest one's."""
     constants = walk.graph.constants
     ours, own = (constants[each.inputs[1]].shape for each in (largest, node))
@@ -190,7 +185,7 @@ def _bias(walk: _Walk, largest: Node, node: Node) -> Affine | None:
     return identity(own[0]) if bias is None else identity(own[0]).then_shifted(bias)
 
 
-def _of_channels(walk: _Walk, largest: Node, name: str) -> Affine | None:
+def _of_channels(walk: Walk, largest: Node, name: str) -> Affine | None:
     """Return the map of the image's channels that a term is; None if it is something else."""
     source, maker = largest.inputs[0], walk.makers.get(name)
     shapes = [walk.graph.value(each).shape for each in (source, name)]
@@ -204,7 +199,7 @@ def _of_channels(walk: _Walk, largest: Node, name: str) -> Affine | None:
     return _normalization(walk, maker)
 
 
-def _normalization(walk: _Walk, node: Node) -> Affine | None:
+def _normalization(walk: Walk, node: Node) -> Affine | None:
     """Return the scale and shift of a normalization by constants."""
     if not is_inference_norm(node) or node.fused:
         return None
@@ -230,7 +225,7 @@ def _is_encoded(constant: Constant) -> bool:
     return isinstance(constant, ENCODED) or constant.dtype is not DType.FLOAT32
 
 
-def _written(walk: _Walk, writer: GraphWriter, node: Node, kernels: list[_Kernel]) -> Node:
+def _written(walk: Walk, writer: GraphWriter, node: Node, kernels: list[_Kernel]) -> Node:
     """Return the convolution by the sum of the kernels; adds the constants."""
     shape = walk.graph.constants[node.inputs[1]].shape
     sources = [
