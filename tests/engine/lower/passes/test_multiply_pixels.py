@@ -6,7 +6,9 @@ import pytest
 from tests.engine.graphs import assert_close, expected, graph_of, operators, run
 from tightship import _core
 from tightship.engine.activations import FLOAT32_PRODUCTS
+from tightship.engine.lower.passes.fold_constants import fold_constants
 from tightship.engine.lower.passes.multiply_pixels import PIXELS_MIN, multiply_pixels
+from tightship.engine.lower.passes.sink_dequantize import sink_dequantize
 from tightship.engine.lower.selection import rewritten
 from tightship.engine.lower.steps import layouts
 from tightship.engine.lower.steps.layouts import AMX, AVX2, AVX512
@@ -87,6 +89,21 @@ def test_what_a_reshape_parts_is_apart():
         "MaxPool", "Transpose", "Reshape", "MatMul", "Reshape",
     ]  # fmt: skip
     assert_close(run(multiply_pixels(graph)), expected(graph))
+
+
+def test_a_convolution_of_integers_stays():
+    random = np.random.default_rng(0)
+    graph = graph_of(
+        "g (uint8[1, 5, 12, 12] x) => (uint8[1, 7, 12, 12] y) {"
+        " d = DequantizeLinear (x, s, z) w = DequantizeLinear (q, s) c = Conv (d, w)"
+        " y = QuantizeLinear (c, t, z) }",
+        q=random.integers(-127, 127, (7, 5, 1, 1), np.int8),
+        s=np.float32(0.02),
+        t=np.float32(1.0),
+        z=np.uint8(120),
+    )
+    found = operators(multiply_pixels(sink_dequantize(fold_constants(graph))))
+    assert found == ["DequantizeLinear", "Conv", "QuantizeLinear"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from tightship.graph import Constant, DType, Fill, Graph, Node, Value
 
 KERNEL_ROWS_MAX = 32
 """Most rows of a window that the kernel supports."""
-DEQUANTIZING = frozenset({"Dequantize", "DequantizeLinear"})
 INFINITY = float("inf")
 LIMITS = (("min", -INFINITY), ("max", INFINITY))
 """Limits of a Clip: attribute names, and defaults."""
@@ -75,12 +74,11 @@ def convolves_channels(walk: Walk, node: Node) -> bool:
     if weights is None or isinstance(weights, Widened):
         return False
     source, target = (walk.graph.value(name) for name in (node.inputs[0], node.outputs[0]))
-    maker = walk.makers.get(node.inputs[0])
     pads = node.attributes.get("pads", ())
     assert isinstance(pads, tuple)
     return (
         (not bias or bias in walk.graph.constants)
-        and (maker is None or maker.operator not in DEQUANTIZING)
+        and not walk.is_of_integers(node)
         and all(value.is_static and value.dtype is DType.FLOAT32 for value in (source, target))
         and 0 not in (*source.static_shape, *target.static_shape)
         and node.integer("group", 1) == source.static_shape[1]

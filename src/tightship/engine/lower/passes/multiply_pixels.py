@@ -3,16 +3,18 @@
 A convolution's kernel wants channels last, so that a lone one is between two copies. A product of
 the weights, [outputs, channels], by the pixels, [channels, pixels], reads and writes these where
 they are. Between other convolutions and poolings copies do not arise, and nothing is rewritten.
+Convolutions of integers stay too: as real numbers they take four times as long.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from tightship.engine.lower.passes.lone_images import lone
-from tightship.engine.lower.passes.rewrite import GraphWriter, readers_of, sole_reader
+from tightship.engine.lower.passes.rewrite import GraphWriter
+from tightship.engine.lower.passes.walk import Walk
 from tightship.graph import Derived, DType, Graph, Node
 from tightship.graph.constant import Array
 from tightship.graph.operators import Category, row_of
@@ -28,16 +30,16 @@ def multiply_pixels(graph: Graph) -> Graph:
     Where the processor multiplies tiles, or has no AVX-512, other kernels are faster, and this pass
     is left out.
     """
-    fitting = {node.name for node in graph.nodes if _fits(graph, node)}
+    walk = Walk.over(graph)
+    fitting = {node.name for node in graph.nodes if _fits(walk, node)}
     if not fitting:
         return graph
     alone = lone(graph, fitting)
-    counts, readers = graph.uses(), readers_of(graph)
     writer = GraphWriter(graph)
     absorbed: set[str] = set()
     for node in graph.nodes:
         if node.name in alone:
-            chain = list(_activations(graph, counts, readers, node))
+            chain = list(_activations(walk, node))
             absorbed.update(each.name for each in chain)
             _multiply(writer, node, chain)
         elif node.name not in absorbed:
@@ -45,9 +47,10 @@ def multiply_pixels(graph: Graph) -> Graph:
     return writer.written() if alone else graph
 
 
-def _fits(graph: Graph, node: Node) -> bool:
+def _fits(walk: Walk, node: Node) -> bool:
     """Whether a node is a Conv of single pixels, of one group, by constants."""
-    if node.operator != "Conv" or node.domain or node.fused:
+    graph = walk.graph
+    if node.operator != "Conv" or node.domain or node.fused or walk.is_of_integers(node):
         return False
     if any(name and name not in graph.constants for name in node.inputs[1:]):
         return False
@@ -65,15 +68,14 @@ def _fits(graph: Graph, node: Node) -> bool:
     return is_plain and before[2:] == after[2:] and prod(before[2:]) >= PIXELS_MIN
 
 
-def _activations(
-    graph: Graph, counts: Mapping[str, int], readers: Mapping[str, Node], node: Node
-) -> Iterator[Node]:
+def _activations(walk: Walk, node: Node) -> Iterator[Node]:
     """Return the activations that follow one another behind a node, as its kernel may apply them.
 
     Each is the sole reader of the one before, and all else that it reads are constant numbers.
     """
+    graph = walk.graph
     while True:
-        reader = sole_reader(counts, readers, node.outputs[0])
+        reader = walk.sole_reader(node.outputs[0])
         if reader is None or row_of(reader).category is not Category.ELEMENTWISE:
             return
         rest = [graph.constants.get(name) for name in reader.inputs[1:] if name]

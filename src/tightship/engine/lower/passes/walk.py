@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from tightship.engine.lower.passes.rewrite import readers_of, sole_reader
 from tightship.graph import Graph, Node
 
+DEQUANTIZING = frozenset({"Dequantize", "DequantizeLinear"})
+
 
 @dataclass(frozen=True, slots=True)
 class Walk:
@@ -26,3 +28,8 @@ class Walk:
     def sole_reader(self, name: str) -> Node | None:
         """Return the node that alone reads a value, None if several or none do."""
         return sole_reader(self.counts, self.readers, name)
+
+    def is_of_integers(self, node: Node) -> bool:
+        """Whether a node's first operand is integers that a kernel may read as they are."""
+        maker = self.makers.get(node.inputs[0])
+        return maker is not None and maker.operator in DEQUANTIZING
