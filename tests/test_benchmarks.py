@@ -178,6 +178,7 @@ def test_blocks_by_hand_keep_what_goes_from_block_to_block(network):
     assert 20 < row["added_percent"] < 40
 
 
+@pytest.mark.slow
 def test_a_decoder_is_measured_against_its_peer(monkeypatch, capsys):
     rows = run(monkeypatch, capsys, bench_decode)["rows"]
     assert [(row["model"], row["threads"]) for row in rows] == [
@@ -187,6 +188,7 @@ def test_a_decoder_is_measured_against_its_peer(monkeypatch, capsys):
     assert rows[0]["onnxruntime_gained_bytes"] > 0
 
 
+@pytest.mark.slow
 def test_a_language_model_is_measured_from_its_file(monkeypatch, capsys, tmp_path):
     path = tmp_path / "chat.gguf"
     path.write_bytes(chat_model())

@@ -26,6 +26,7 @@ FORMS = {
     "4": Quantized(4), "4, zeros": Quantized(4, 128, has_zeros=True), "8": Quantized(8),
     "2": Quantized(2), "4, int8": Quantized(4, level=4), "8, int8": Quantized(8, level=4),
 }  # fmt: skip
+TIED = (False, pytest.param(True, marks=pytest.mark.slow))
 LENGTHS = ((1, 8), (1, 9), (1, 12), (7, 0), (40, 3), (1, 8))
 """Rows, and tokens before them."""
 
@@ -52,7 +53,7 @@ def feeds(stored: Quantized, *, is_tied: bool = False) -> Iterator[dict[str, np.
         yield decoder(SIZE, stored, rows=rows, past=past, is_tied=is_tied).feeds
 
 
-@pytest.mark.parametrize("is_tied", [False, True])
+@pytest.mark.parametrize("is_tied", TIED)
 @pytest.mark.parametrize("form", FORMS)
 def test_weights_are_held_once_at_every_length(form: str, is_tied: bool, tmp_path: Path) -> None:
     stored = FORMS[form]
@@ -71,7 +72,7 @@ def test_weights_are_held_once_at_every_length(form: str, is_tied: bool, tmp_pat
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("is_tied", [False, True])
+@pytest.mark.parametrize("is_tied", TIED)
 def test_weights_are_shared_at_every_length(is_tied: bool, tmp_path: Path) -> None:
     stored = Quantized(4)
     case = decoder(SIZE, stored, is_tied=is_tied)

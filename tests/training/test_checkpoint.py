@@ -18,7 +18,7 @@ def all_bits(trainer):
     return {name: array.tobytes() for name, array in trainer._block.tensors.items()}
 
 
-@pytest.mark.parametrize("how", OPTIMIZERS)
+@pytest.mark.parametrize("how", ["sgd", pytest.param("momentum", marks=pytest.mark.slow), "adam"])
 @pytest.mark.parametrize("name", NETS)
 def test_what_is_resumed_goes_on_as_if_it_had_not_stopped(name, how, tmp_path):
     case, optimizer = NETS[name](), OPTIMIZERS[how]

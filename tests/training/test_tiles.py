@@ -70,7 +70,9 @@ def test_gradients_whose_norm_is_taken_stay_whole():
     assert found[2] == wanted[2]
 
 
-@pytest.mark.parametrize("settings", [{}, {"recompute": 0.2}, {"accumulate": 2}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"recompute": 0.2}, pytest.param({"accumulate": 2}, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", NETS)
 def test_tiles_never_take_more(name, settings):
     net = NETS[name]()
