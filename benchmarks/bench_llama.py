@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import gguf_decoder, llama_peer, record
+from benchmarks import genai_contender, gguf_decoder, llama_peer, record
 
 PROMPTS, PASTS = (128, 512), (128, 2048)
 CONTEXTS = (2048, 8192, 32768)
@@ -35,18 +35,22 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The model in both forms, and llama.cpp's driver."""
+    """The model in both forms, llama.cpp's driver, and folders by kind of what others read."""
 
     gguf: Path
     onnx: Path
     driver: Path
+    others: Path = Path()
 
     def command(self, kind: str, context: int, threads: int) -> list[str]:
         """Return the command of a contender."""
         if kind.startswith("llama.cpp"):
             return [str(self.driver), str(self.gguf), str(context), str(int(kind == "llama.cpp"))]
-        contender = [sys.executable, "-m", "benchmarks.llama_contender"]
-        return [*contender, kind, str(self.onnx), str(context), str(threads)]
+        is_other = kind in genai_contender.KINDS
+        module = "genai_contender" if is_other else "llama_contender"
+        path = self.others / kind if is_other else self.onnx
+        contender = [sys.executable, "-m", f"benchmarks.{module}"]
+        return [*contender, kind, str(path), str(context), str(threads)]
 
 
 class Contender:

@@ -1,4 +1,4 @@
-"""Speed and memory of a language model in a GGUF file, from the file itself, beside llama.cpp.
+"""Speed and memory of a language model in a GGUF file, from the file itself, beside others.
 
     python -m benchmarks.bench_text MODEL.gguf --peer FOLDER [--quick] [--json] [--record]
 
@@ -14,7 +14,9 @@ here. Besides prompts, steps and memory:
 
 llama.cpp rounds activations to int8 wherever weights are quantised; its equal of Tightship is
 `--kinds tightship-int8,llama.cpp`, with caches of float16, as llama.cpp has them,
-`--kinds tightship-int8-float16,llama.cpp`.
+`--kinds tightship-int8-float16,llama.cpp`. `openvino-genai` and `onnxruntime-genai` are further
+peers, where these packages are installed and the file is a Llama of Q4_0 or Q8_0; see
+genai_contender.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bench_llama, llama_peer, record
+from benchmarks import bench_llama, genai_contender, llama_peer, record
 from benchmarks.bench_llama import CONTEXTS, SPEED_CONTEXT, Files, Turns, contender
 
 PROMPT = 5
@@ -65,10 +67,11 @@ def main() -> None:
                              "clock": options.clock}  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TIGHTSHIP_CACHE_DIR"] = f"{folder}/prepared"
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled once, as installed
-        os.environ["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"
         peer = llama_peer.driver(options.peer.resolve()) if "llama.cpp" in kinds else Path()
-        files = Files(options.gguf, options.gguf, peer)
+        files = Files(options.gguf, options.gguf, peer, Path(folder))
+        for kind in set(kinds).intersection(genai_contender.KINDS):
+            (files.others / kind).mkdir()
+            genai_contender.write(options.gguf, files.others / kind, kind)
         threads = [int(each) for each in options.threads.split(",")]
         found["speed"] = [
             row

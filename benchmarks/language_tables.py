@@ -14,6 +14,7 @@ CONTENDERS = {
     "tightship-int8-float16": "Tightship, int8, caches of float16",
     "tightship-shared": "Tightship, `share=True`", "llama.cpp": "llama.cpp, repacked",
     "llama.cpp-unrepacked": "llama.cpp, not repacked",
+    "openvino-genai": "OpenVINO GenAI", "onnxruntime-genai": "onnxruntime-genai",
 }  # fmt: skip
 
 
@@ -64,11 +65,12 @@ def _ratio(ratios: Mapping[str, float], peer: str) -> str:
 
 
 def text_speed() -> str:
-    """Tokens per second of models in GGUF files beside llama.cpp's, at one and two threads."""
+    """Tokens per second of models in GGUF files beside others', at one and two threads."""
     newest = _texts(ACTIVATIONS)
     lines = [
-        "| file | processor | activations | tokens | per second | llama.cpp | ratio |",
-        "|---|---|---|---|---|---|---|",
+        "| file | processor | activations | tokens | per second | llama.cpp | over it "
+        "| over OpenVINO GenAI | over onnxruntime-genai |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for (model, isa, place), record in newest.items():
         kind = list(ACTIVATIONS)[place]
@@ -78,10 +80,13 @@ def text_speed() -> str:
                 " / ".join(f"{row['tokens_per_s'][each]:.0f}" for row in rows)
                 for each in (kind, "llama.cpp")
             ]
-            ratio = " / ".join(_over(row, kind) for row in rows)
+            ratios = [
+                " / ".join(_over(row, kind, peer) for row in rows if peer in row["tokens_per_s"])
+                for peer in ("llama.cpp", "openvino-genai", "onnxruntime-genai")
+            ]
             lines.append(
                 f"| {model} | {isa} | {ACTIVATIONS[kind]} | {_tokens(command)} "
-                f"| {' | '.join(rates)} | {ratio} |"
+                f"| {' | '.join([*rates, *ratios])} |"
             )
     return "\n".join([*lines, "", f"{machine(*newest.values())}."])
 
@@ -131,8 +136,8 @@ def _tokens(command: str) -> str:
     return f"prompt of {count}" if name == "prompt" else f"step after {count}"
 
 
-def _over(row: Row, kind: str) -> str:
-    """Return the rate over llama.cpp's: the median of the turns' ratios, where that was kept."""
+def _over(row: Row, kind: str, peer: str) -> str:
+    """Return the rate over a peer's: the median of the turns' ratios, where that was kept."""
     rates = row["tokens_per_s"]
-    kept = row["ratio_to"]["llama.cpp"] if next(iter(rates)) == kind else None
-    return f"{kept or rates[kind] / rates['llama.cpp']:.2f}"
+    kept = row["ratio_to"][peer] if next(iter(rates)) == kind else None
+    return f"{kept or rates[kind] / rates[peer]:.2f}"
