@@ -67,6 +67,7 @@ def main() -> None:
                              "clock": options.clock}  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TIGHTSHIP_CACHE_DIR"] = f"{folder}/prepared"
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy starts some at its import
         peer = llama_peer.driver(options.peer.resolve()) if "llama.cpp" in kinds else Path()
         files = Files(options.gguf, options.gguf, peer, Path(folder))
         for kind in set(kinds).intersection(genai_contender.KINDS):
