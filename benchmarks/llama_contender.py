@@ -3,7 +3,7 @@
     python -m benchmarks.llama_contender KIND MODEL CONTEXT THREADS
 
 Kinds are tightship, tightship-int8 (`activations="int8"`, as llama.cpp's products by quantised
-weights), tightship-int8-float16 (with `cache="float16"` besides, as llama.cpp's caches),
+weights, with its caches of float16), tightship-int8-float32 (with `cache="float32"`),
 tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
 `steps PAST COUNT THREADS` print tokens per second, as llama_driver.c; `together SESSIONS COUNT PAST
 THREADS` those of sessions of Tightship that step together.
@@ -36,7 +36,7 @@ class Ours:
 
     is_shared = False
     activations: Literal["float32", "int8"] = "float32"
-    cache: Literal["float16"] | None = None
+    cache: Literal["float32"] | None = None
 
     def __init__(self, path: str, context: int, threads: int) -> None:
         import tightship
@@ -81,15 +81,15 @@ class Ours:
 
 
 class Rounded(Ours):
-    """A session whose products round activations to int8."""
+    """A session whose products round activations to int8, and whose caches are of float16."""
 
     activations = "int8"
 
 
-class RoundedHalves(Rounded):
-    """Such a session whose caches are of float16."""
+class RoundedProducts(Rounded):
+    """Such a session whose caches are not rounded."""
 
-    cache = "float16"
+    cache = "float32"
 
 
 class Shared(Ours):
@@ -133,7 +133,7 @@ class Theirs:
 
 
 KINDS = {"tightship": Ours, "tightship-int8": Rounded,
-         "tightship-int8-float16": RoundedHalves, "tightship-shared": Shared,
+         "tightship-int8-float32": RoundedProducts, "tightship-shared": Shared,
          "onnxruntime": Theirs}  # fmt: skip
 
 

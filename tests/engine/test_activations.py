@@ -8,6 +8,7 @@ from tightship.engine.activations import (
     activations_of,
     passes_of,
     precision_of,
+    usual_cache,
     with_activations,
     with_precision,
 )
@@ -19,6 +20,7 @@ def test_a_type_is_one_more_pass_left_out() -> None:
     assert left_out == ("native", "in_place", EXACT)
     assert with_activations(left_out, "int8") == with_activations(left_out, None) == left_out
     assert activations_of(left_out) == "int8"
+    assert usual_cache(left_out) == "float16"
     assert passes_of(left_out) == ["in_place", "native"]
 
 
@@ -26,6 +28,7 @@ def test_float32_leaves_out_nothing_more() -> None:
     for given in (None, "float32"):
         assert with_activations(["native"], given) == ("native",)
     assert activations_of(("native",)) == "float32"
+    assert usual_cache(("native",)) is None
 
 
 def test_what_does_not_go_together_is_refused() -> None:

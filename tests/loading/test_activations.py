@@ -46,7 +46,7 @@ def one(tmp_path: Path) -> Path:
 
 def logits(path: Path, **options: Any) -> np.ndarray:
     with tightship.load(path, **options) as model:
-        session = model.session(SESSION, rows="all")
+        session = model.session(SESSION, rows="all", cache="float32")
         return np.concatenate([session.step(IDS[:6]), session.step(IDS[6:])], 1)[0]
 
 
@@ -108,7 +108,7 @@ def test_a_plan_says_the_type_and_is_not_exceeded(one: Path) -> None:
     assert "without" not in plan.key
     assert "activations" not in tightship.plan(one).key
     assert tightship.plan(one.read_bytes(), **ROUNDED).peak_bytes == plan.peak_bytes
-    sessions = session_planner(one, {}, Settings(None, 1, (EXACT,)), None).plan(SESSION)
+    sessions = session_planner(one, {}, Settings(None, 1, (EXACT,))).plan(SESSION)
     with tightship.load(one, max_memory=sessions.peak_bytes(1), **ROUNDED) as model:
         assert model.plan.key == plan.key
         model.session(SESSION).step(IDS)
@@ -130,10 +130,10 @@ def test_shared_files_of_both_types_are_apart(
 
 def test_a_prepared_file_keeps_the_type(one: Path, tmp_path: Path) -> None:
     wanted, ready = logits(one, **ROUNDED), tmp_path / "decoder.tship"
-    tightship.prepare(one, ready, context=SESSION, **ROUNDED)
+    tightship.prepare(one, ready, context=SESSION, cache="float32", **ROUNDED)
     for options in ({}, ROUNDED):
         with tightship.load(ready, **options) as model:
-            found = model.session(SESSION).step(IDS)[0, -1]
+            found = model.session(SESSION, cache="float32").step(IDS)[0, -1]
         np.testing.assert_allclose(found, wanted[-1], rtol=0, atol=1e-5 * np.abs(wanted).max())
     for call in (tightship.load, tightship.plan):
         with pytest.raises(FormatError, match="prepared for activations of int8; here it is"):
@@ -174,7 +174,7 @@ def test_a_served_model_rounds(one: Path) -> None:
     repository.load("chat")
     served = repository.served("chat").model
     assert served.plan.key["activations"] == "int8"
-    session = served.session(SESSION, rows="all")
+    session = served.session(SESSION, rows="all", cache="float32")
     found = np.concatenate([session.step(IDS[:6]), session.step(IDS[6:])], 1)[0]
     assert np.array_equal(found, wanted)
     repository.close()

@@ -141,6 +141,16 @@ def add_activations(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cache(command: argparse.ArgumentParser) -> None:
+    """Add `--cache`."""
+    command.add_argument(
+        "--cache",
+        metavar="TYPE",
+        help="type that sessions round their caches to, float32, float16, bfloat16 or int8 "
+        "(default: float16 with `--activations int8`, else the model's)",
+    )
+
+
 class PrecisionAction(argparse.Action):
     """Stores a type of products, and adds it to the passes left out."""
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from tightship.cli.argument_types import add_activations, lengths
+from tightship.cli.argument_types import add_activations, add_cache, lengths
 
 
 def add_context(command: argparse.ArgumentParser, what: str) -> None:
@@ -13,10 +13,5 @@ def add_context(command: argparse.ArgumentParser, what: str) -> None:
         what: Help for the tokens.
     """
     command.add_argument("--context", type=lengths, metavar="4k,...", help=what)
-    command.add_argument(
-        "--cache",
-        metavar="TYPE",
-        help="type that sessions round their caches to, float16, bfloat16 or int8 (default: the "
-        "model's)",
-    )
+    add_cache(command)
     add_activations(command)

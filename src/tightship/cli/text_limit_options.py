@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from tightship.cli.argument_types import add_activations, count, size
+from tightship.cli.argument_types import add_activations, add_cache, count, size
 from tightship.cli.embed_options import POOLINGS
 from tightship.cli.text_options import context
 
@@ -57,9 +57,7 @@ def add_text_limits(command: argparse.ArgumentParser) -> None:
         help="where these files are, without names (default: the system's folder for temporary "
         "files, which may be in memory)",
     )
-    command.add_argument(
-        "--cache", metavar="TYPE", help="type that caches are rounded to, float16, bfloat16 or int8"
-    )
+    add_cache(command)
     add_activations(command)
     command.add_argument(
         "--share",

@@ -2,7 +2,7 @@
 
 import argparse
 
-from tightship.cli.argument_types import add_activations, count, lengths, size
+from tightship.cli.argument_types import add_activations, add_cache, count, lengths, size
 
 CONTEXT = 4096
 """Tokens of a session by default, or fewer if the model was trained with fewer."""
@@ -78,9 +78,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         help=f"most tokens of prompt and answer (default {CONTEXT}, or what the model was trained "
         "with if that is less)",
     )
-    command.add_argument(
-        "--cache", metavar="TYPE", help="type that caches are rounded to, float16, bfloat16 or int8"
-    )
+    add_cache(command)
     add_activations(command)
     command.add_argument(
         "--share",

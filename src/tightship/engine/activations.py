@@ -37,6 +37,15 @@ def activations_of(without: Collection[str]) -> Literal["float32", "int8"]:
     return "int8" if EXACT in without else "float32"
 
 
+def usual_cache(without: Collection[str]) -> Literal["float16"] | None:
+    """Return the type that sessions round their caches to by default; None for the file's.
+
+    It is float16 where activations are rounded, as a caller chooses for a GGUF file: logits are as
+    near to those of float32 then as with rows that are not rounded.
+    """
+    return "float16" if EXACT in without else None
+
+
 def passes_of(without: Collection[str]) -> list[str]:
     """Return the passes left out in order, without the types of activations and products."""
     return sorted(name for name in without if name not in (EXACT, FLOAT32_PRODUCTS))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from tightship.engine.activations import usual_cache
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of, prepare
 from tightship.engine.compile.compiled_model import CompiledModel, PackedBefore
 from tightship.engine.plan.footprint import NODE_BYTES, counted, node_kinds
@@ -198,7 +199,7 @@ def session_planner(
         model: Path of an ONNX file, or its bytes.
         given: Lengths by dimension; the batch's may be among them.
         settings: Settings of its programs.
-        cache: Type that caches are rounded to; None for the file's.
+        cache: Type that caches are rounded to; None for the default of the settings.
 
     Raises:
         FormatError: The file is not an ONNX model.
@@ -217,5 +218,6 @@ def session_planner(
     lengths = {name: length for name, length in divided({}, given or {})[1].items() if name in rows}
     extra = tuple(sorted(encoder_shapes(file.declared, batch, lengths).items()))
     return SessionPlanner(
-        file, name_of(model), replace(settings, shapes=None), batch, cache=cache, extra=extra
-    )
+        file, name_of(model), replace(settings, shapes=None), batch,
+        cache=cache or usual_cache(settings.without), extra=extra,
+    )  # fmt: skip

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tightship.engine.activations import usual_cache
 from tightship.engine.compile.compile_graph import Settings, prepare
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.program.program import PackedWeight
+from tightship.engine.state.cache_types import CacheType, chosen_type
 from tightship.engine.state.decoder import TOKENS, Declared
 from tightship.engine.state.digest import digest_of
 from tightship.engine.state.encoder import encoder_shapes
@@ -20,7 +22,6 @@ from tightship.loading.opening import is_open
 from tightship.model.session_options import SessionOptions
 
 if TYPE_CHECKING:
-    from tightship.engine.state.cache_types import CacheType
     from tightship.engine.state.decoder import Decoder
     from tightship.engine.state.step_choices import StepChoices
     from tightship.loading.opening import OpenedModel
@@ -31,7 +32,7 @@ def session_steps(
     settings: Settings,
     own: CompiledModel,
     known: dict[str, list[PackedWeight]],
-    wanted: "tuple[Sequence[int], int, CacheType | None]",
+    wanted: tuple[Sequence[int], int, CacheType | None],
 ) -> Iterator[Steps]:
     """Yield the programs of sessions for each context.
 
@@ -40,7 +41,7 @@ def session_steps(
         settings: Settings of its own programs.
         own: The first of these; sessions have its batch.
         known: Weights that have a layout, by name; those of each program are added.
-        wanted: Contexts, most tokens of a program, and type of the caches.
+        wanted: Contexts, most tokens of a program, and type of the caches; None for the usual one.
 
     Raises:
         GraphError: The model cannot be planned for a whole context.
@@ -51,11 +52,12 @@ def session_steps(
             f"Sessions need an ONNX file of a decoder whose number of tokens is open; `{own.name}` "
             "is not one. Leave `context` out."
         )
-    contexts, chunk, cache = wanted
+    contexts, chunk, asked = wanted
     inputs = own.placement.lowered.inputs
     batch = next((inputs[name].shape[0] for name in TOKENS if name in inputs), 1)
     extra = _encoder_shapes(source, settings, batch)
     declared = Declared.of(source.graph(None, allow_symbolic=True))
+    cache = chosen_type(asked, usual_cache(settings.without), declared.types.values())
     for context in dict.fromkeys(contexts):
         plain = SessionOptions(context, batch, chunk, cache=cache).choices()
         choices = plain._replace(extra=extra)

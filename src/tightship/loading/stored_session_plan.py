@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 
+from tightship.engine.activations import usual_cache
 from tightship.engine.plan.footprint import further_bytes, program_bytes, session_bytes
-from tightship.engine.state.cache_types import CacheType, check_cache_type
+from tightship.engine.state.cache_types import CacheType, check_cache_type, chosen_type
+from tightship.engine.state.decoder import Declared
 from tightship.engine.stored.sessions import StoredSessions
 from tightship.errors import InputError
 from tightship.graph import Graph
@@ -119,7 +121,7 @@ def stored_planner(
         path: Path of the file.
         asked: Requirements on the preparation.
         given: Lengths by dimension; the batch's may be among them.
-        cache: Type that caches are rounded to; None for the model's.
+        cache: Type that caches are rounded to; None for the usual one.
 
     Raises:
         FormatError: The file is damaged, or was made for another environment.
@@ -128,7 +130,9 @@ def stored_planner(
     check_cache_type(cache)
     sessions = StoredSessions.of(open_prepared(path, asked))
     batch = sessions.choices[0].batch if sessions.choices else 1
+    declared = sessions.at(0).declared if sessions.choices else Declared({}, {}, {})
     if given:
-        declared = sessions.at(0).declared.inputs if sessions.choices else {}
-        batch = batch_of(declared, given)
-    return StoredSessionPlanner(sessions, sessions.model.name, batch, cache)
+        batch = batch_of(declared.inputs, given)
+    usual = usual_cache(sessions.model.compatibility.without)
+    kind = chosen_type(cache, usual, declared.types.values())
+    return StoredSessionPlanner(sessions, sessions.model.name, batch, kind)

@@ -113,8 +113,9 @@ class SessionOpener:
                 of the same first tokens, rather than compute them, and to let others show this
                 session's. Whole blocks of tokens are shared.
             cache: Type that rows of the caches are rounded to: `"float16"`, `"bfloat16"`, or
-                `"int8"` with a float32 scale for each token and head; None for the model's. A model
-                whose caches have it already keeps it.
+                `"int8"` with a float32 scale for each token and head; `"float32"` rounds none. A
+                model whose caches have it already keeps it. None is float16 for a model that was
+                loaded with `activations="int8"`, and the model's own type for others.
 
         Raises:
             CapacityError: The limit of loading does not hold the caches and programs.
@@ -127,11 +128,21 @@ class SessionOpener:
         from tightship.model.session_options import SessionOptions  # few models have sessions
 
         self._check_alone()
-        options = SessionOptions(
-            context, batch, chunk, rows, state, inputs, pool, share_prefix, cache=cache
-        )
         with self._closing:
-            return self._opened().open(options)
+            sessions = self._opened()
+            options = SessionOptions(
+                context, batch, chunk, rows, state, inputs, pool, share_prefix,
+                cache=self._cache_type(cache),
+            )  # fmt: skip
+            return sessions.open(options)
+
+    def _cache_type(self, asked: "CacheType | None") -> "CacheType | None":
+        """Return the type that caches are rounded to, for the choice of a caller."""
+        from tightship.engine.activations import usual_cache, with_activations
+        from tightship.engine.state.cache_types import chosen_type
+
+        usual = usual_cache(with_activations((), self.plan.key.get("activations")))
+        return chosen_type(asked, usual, self._types().values())
 
     def _check_alone(self) -> None:
         """Check that the model was loaded for one worker.

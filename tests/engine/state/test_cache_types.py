@@ -2,7 +2,7 @@
 
 import pytest
 
-from tightship.engine.state.cache_types import check_cache_type, with_type
+from tightship.engine.state.cache_types import check_cache_type, chosen_type, with_type
 from tightship.engine.state.decoder import Cache
 from tightship.engine.state.pairs import CachePair
 from tightship.errors import GraphError, InputError
@@ -33,5 +33,18 @@ def test_what_has_no_type_for_it_is_refused_by_name() -> None:
         with_type(turned, "int8")
     assert with_type(turned, "bfloat16").shape == PLAIN.shape
     check_cache_type(None)
-    with pytest.raises(InputError, match="'int4'; it must be 'float16', 'bfloat16', 'int8'"):
+    with pytest.raises(InputError, match="'int4'; it must be 'float32', 'float16', 'bfloat16', "):
         check_cache_type("int4")
+
+
+def test_float32_is_the_files_own_type_where_no_input_has_halves() -> None:
+    floats, halves = (DType.INT64, DType.FLOAT32), (DType.INT64, DType.FLOAT16)
+    assert chosen_type(None, None, floats) is chosen_type("float32", None, floats) is None
+    assert chosen_type(None, "float16", floats) == "float16"
+    assert chosen_type("float32", "float16", floats) is None
+    assert chosen_type("int8", "float16", floats) == "int8"
+    assert chosen_type("float32", None, halves) == "float32"
+    own = PLAIN._replace(dtype=DType.FLOAT16)
+    with pytest.raises(GraphError, match="`past` has elements of float16 in the model, and"):
+        with_type(own, "float32")
+    assert with_type(PLAIN, "float32") is PLAIN

@@ -1,5 +1,6 @@
 """Types in which a session can store its caches, and caches in one of them."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tightship.errors import GraphError, InputError
@@ -8,8 +9,8 @@ from tightship.graph import DType
 if TYPE_CHECKING:
     from tightship.engine.state.decoder import Cache
 
-CacheType = Literal["float16", "bfloat16", "int8"]
-"""Types in which a session can store its caches; the default is the file's."""
+CacheType = Literal["float32", "float16", "bfloat16", "int8"]
+"""Types in which a session can store its caches; `chosen_type` has the default."""
 SCALE_BYTES = 4
 HALVES = {DType.FLOAT16: 10, DType.BFLOAT16: 16}
 """Types that caches may have in the file, besides float32, with their numbers for Cast."""
@@ -24,8 +25,26 @@ def check_cache_type(name: str | None) -> None:
     if name is not None and name not in get_args(CacheType):
         raise InputError(
             f"`cache` is {name!r}; it must be {', '.join(map(repr, get_args(CacheType)))}, or None "
-            "for the type that the model has."
+            "for the usual type."
         )
+
+
+def chosen_type(
+    asked: CacheType | None, usual: CacheType | None, types: Collection[DType]
+) -> CacheType | None:
+    """Return the type that caches are rounded to; None for the file's.
+
+    Args:
+        asked: Choice of the caller; None for the usual type.
+        usual: Usual type; None for the file's.
+        types: Element types of the model's inputs, among them those of its caches.
+
+    Raises:
+        InputError: It is not a type of caches.
+    """
+    check_cache_type(asked)
+    kind = asked or usual
+    return None if kind == "float32" and HALVES.keys().isdisjoint(types) else kind
 
 
 def with_type(cache: "Cache", kind: CacheType | None) -> "Cache":
@@ -41,6 +60,11 @@ def with_type(cache: "Cache", kind: CacheType | None) -> "Cache":
         raise GraphError(
             f"The cache `{name}` has elements of {cache.dtype.value} and cannot be stored as "
             f"{kind}; leave out `cache`."
+        )
+    if kind == "float32":
+        raise GraphError(
+            f"The cache `{name}` has elements of {cache.dtype.value} in the model, and float32 "
+            "would have the same numbers in twice as many bytes; leave out `cache`."
         )
     shape = cache.shape
     if kind == "int8":

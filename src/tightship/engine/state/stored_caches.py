@@ -135,6 +135,6 @@ class _Rewriter:
 
     def _refusal(self, cache: "Cache", what: str) -> GraphError:
         return GraphError(
-            f"The cache `{cache.pair.past}` cannot be stored as {cache.stored}: {what}. Leave out "
-            "`cache`, so that it has the model's type."
+            f"The cache `{cache.pair.past}` cannot be stored as {cache.stored}: {what}. Give the "
+            'model\'s type, `cache="float32"` for most.'
         )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship.engine.activations import EXACT, FLOAT32_PRODUCTS, passes_of
+from tightship.engine.activations import EXACT, FLOAT32_PRODUCTS, passes_of, usual_cache
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.compile.input_shapes import Key, key_of
 from tightship.engine.library import THREADS_MAX, library_threads
@@ -170,9 +170,14 @@ class StoredModel:
             *(["--activations int8"] if EXACT in left_out else []),
             *(["--precision bfloat16"] if FLOAT32_PRODUCTS in left_out else []),
             *([f"--context {','.join(map(str, texts))}"] if texts else []),
-            *([f"--cache {cache}"] if cache else []),
+            *([f"--cache {cache or 'float32'}"] if texts and cache != self._usual_cache else []),
         ]
         return " ".join(["tightship prepare", self.name, "-o", self.path, *options])
+
+    @property
+    def _usual_cache(self) -> str | None:
+        """Type of caches that `prepare` takes by itself; None for that of the model."""
+        return usual_cache(self.compatibility.without)
 
     @property
     def checksum(self) -> str:

@@ -42,7 +42,7 @@ def why_unread(graph: Graph, widened: Node) -> str:
     return (
         f"The cache `{cache}` cannot be stored as {kind.value}: node "
         f"`{reader.name}` ({reader.operator}) reads it, and the native kernel of attention alone "
-        "reads rows as they are stored. Leave out `cache`, so that it has the model's type."
+        'reads rows as they are stored. Give the model\'s type, `cache="float32"` for most.'
     )
 
 
