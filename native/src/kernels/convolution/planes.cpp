@@ -94,20 +94,36 @@ std::vector<PlaneColumn> columns_of(const PlaneShape &shape, const PlaneTile &ti
     return columns;
 }
 
+/// Returns whether planes side by side, with weights and results, fit the stack and fill vectors.
+bool groups(const PlaneShape &shape) {
+    return shape.multiplier == 1 && shape.channels >= kPlaneGroup &&
+           counted({shape.source[0], shape.padded_width()}) + shape.taps() +
+                   shape.target[0] * shape.target[1] <=
+               kPlaneGroupVectors;
+}
+
 class PlaneConvolution : public Kernel {
   public:
     explicit PlaneConvolution(const PlaneShape &shape)
         : shape_(shape), tile_(tile_of(shape)), columns_(columns_of(shape, tile_)),
-          loop_(for_this_cpu(avx512::convolve_planes, avx2::convolve_planes,
-                             portable::convolve_planes)) {}
+          is_grouped_(groups(shape)),
+          loop_(is_grouped_
+                    ? for_this_cpu(avx512::convolve_plane_groups, avx2::convolve_plane_groups,
+                                   portable::convolve_plane_groups)
+                    : for_this_cpu(avx512::convolve_planes, avx2::convolve_planes,
+                                   portable::convolve_planes)) {}
 
     void run(std::span<char *const> operands, int threads) const override {
         const auto at = [&](size_t index) { return reinterpret_cast<float *>(operands[index]); };
         const PlaneTask task{
             &shape_, &tile_, columns_.data(), static_cast<int64_t>(columns_.size()),
             at(0),   at(1),  at(2),           at(3)};
-        const int64_t count = shape_.batch * shape_.channels * tile_.down * tile_.across;
-        const int64_t work = tile_.rows * tile_.columns * shape_.taps() * shape_.multiplier;
+        int64_t count = shape_.batch * shape_.channels * tile_.down * tile_.across;
+        int64_t work = tile_.rows * tile_.columns * shape_.taps() * shape_.multiplier;
+        if (is_grouped_) {
+            count = shape_.batch * plane_quotient(shape_.channels, kPlaneGroup);
+            work = shape_.target[0] * shape_.target[1] * shape_.taps() * kPlaneGroup;
+        }
         parallel_for(threads, count, std::max<int64_t>(kPlaneGrain / work, 1),
                      [&](int64_t begin, int64_t end) { loop_(task, begin, end); });
     }
@@ -126,6 +142,7 @@ class PlaneConvolution : public Kernel {
     PlaneShape shape_;
     PlaneTile tile_;
     std::vector<PlaneColumn> columns_;
+    bool is_grouped_;
     PlaneLoop loop_;
 };
 

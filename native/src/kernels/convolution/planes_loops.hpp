@@ -1,15 +1,11 @@
 /// Loops of depthwise convolutions of planes, compiled once for each instruction set.
 #pragma once
 
-#include "kernels/vector_math.hpp"
-#include "planes_task.hpp"
+#include "plane_groups.hpp"
 
 namespace tightship::kernels::TIGHTSHIP_ISA {
 
 namespace {
-
-/// Vectors of results computed together, as many as keep their sums in registers.
-constexpr int kPlaneVectors = 8;
 
 /// Takes elements 0, 2, 4, ... of two vectors, or those after them.
 template <int kFirst> Vector every_second(Vector a, Vector b) {
@@ -269,18 +265,9 @@ class Plane {
 #pragma GCC unroll 8
         for (int index = 0; index < kCount; ++index)
             sums[index] += spread(bias);
-        if (task.shape->swishes) {
 #pragma GCC unroll 8
-            for (int index = 0; index < kCount; ++index)
-                sums[index] = swish(sums[index]);
-        } else {
-            const Vector low = spread(task.shape->low), high = spread(task.shape->high);
-#pragma GCC unroll 8
-            for (int index = 0; index < kCount; ++index) {
-                const Vector raised = sums[index] < low ? low : sums[index];
-                sums[index] = raised > high ? high : raised;
-            }
-        }
+        for (int index = 0; index < kCount; ++index)
+            sums[index] = ended(*task.shape, sums[index]);
         if (room - (kCount - 1) * room_step >= kWidth) {
 #pragma GCC unroll 8
             for (int index = 0; index < kCount; ++index)

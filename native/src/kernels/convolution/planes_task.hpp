@@ -12,6 +12,9 @@ constexpr int kPlaneTaps = 5;          ///< taps below one another that are comp
 /// Least rows of results to compute below one another; fewer are computed side by side.
 constexpr int64_t kPlaneRowsMin = 4;
 
+constexpr int64_t kPlaneGroup = 16;         ///< planes that are computed side by side
+constexpr int64_t kPlaneGroupVectors = 512; ///< vectors of these, with weights and results
+
 /// Taps below one another, a stride apart, `source` floats from the first of a tile.
 struct PlaneColumn {
     int64_t source, weight, count;
@@ -37,17 +40,21 @@ struct PlaneTask {
     float *target;
 };
 
-/// Computes tiles [begin, end) of all planes of the source, one after another.
+/// Computes tiles [begin, end) of all planes of the source, one after another, or groups of
+/// `kPlaneGroup` planes.
 using PlaneLoop = void (*)(const PlaneTask &task, int64_t begin, int64_t end);
 
 namespace portable {
 void convolve_planes(const PlaneTask &task, int64_t begin, int64_t end);
-}
+void convolve_plane_groups(const PlaneTask &task, int64_t begin, int64_t end);
+} // namespace portable
 namespace avx2 {
 void convolve_planes(const PlaneTask &task, int64_t begin, int64_t end);
-}
+void convolve_plane_groups(const PlaneTask &task, int64_t begin, int64_t end);
+} // namespace avx2
 namespace avx512 {
 void convolve_planes(const PlaneTask &task, int64_t begin, int64_t end);
-}
+void convolve_plane_groups(const PlaneTask &task, int64_t begin, int64_t end);
+} // namespace avx512
 
 } // namespace tightship::kernels

@@ -62,6 +62,14 @@ def test_activations_are_computed_before_the_result_is_written(activation, found
     assert_close(run(graph), expected(graph))
 
 
+@pytest.mark.parametrize(("channels", "found"), [(15, "Conv"), (16, "DepthwiseConv")])
+def test_small_planes_are_convolved_side_by_side(channels, found):
+    body = f"y = Conv <group = {channels}, pads = [2, 2, 2, 2]> (x, w, b)"
+    graph = net(body, image=(1, channels, 7, 7), kernel=(5, 5))
+    assert operators(run_passes(graph)) == [found]
+    assert_close(run(graph), expected(graph))
+
+
 def test_no_copy_is_left():
     graph = net(f"{LONE} y = Relu (c)")
     steps = lower(graph).steps
@@ -122,13 +130,14 @@ def test_others_stay(case):
 def convolutions(draw):
     """A depthwise convolution of any window, on any image, and how many threads compute it."""
     rank = draw(st.integers(1, 2))
-    channels, results = draw(st.sampled_from([1, 2, 3, 17])), draw(st.integers(1, 3))
+    channels, results = draw(st.sampled_from([1, 2, 3, 17, 37])), draw(st.integers(1, 3))
     kernel = [draw(st.integers(1, 7)) for _ in range(rank)]
     dilations = [draw(st.integers(1, 3)) for _ in range(rank)]
     pads = [draw(st.integers(0, 4)) for _ in range(2 * rank)]
     strides = [draw(st.integers(1, 4)) for _ in range(rank)]
+    most = draw(st.sampled_from([12, 70]))
     sizes = [
-        max(1, (k - 1) * d + 1 - begin - end) + draw(st.integers(0, 70))
+        max(1, (k - 1) * d + 1 - begin - end) + draw(st.integers(0, most))
         for k, d, begin, end in zip(kernel, dilations, pads[:rank], pads[rank:], strict=True)
     ]
     image = draw(st.integers(1, 2)), channels, *sizes
@@ -154,6 +163,13 @@ def spaced(image, kernel, **attributes):
 @example(spaced((1, 1, 90, 90), (31, 31), pads=(15, 15, 15, 15)))
 @example(spaced((1, 3, 256, 128), (16, 16), strides=(16, 16)))
 @example(spaced((1, 3, 64, 65), (1, 1), strides=(5, 5)))
+@example(spaced((2, 37, 7, 7), (3, 3), pads=(1, 1, 1, 1)))
+@example(spaced((1, 32, 7, 7), (5, 5), pads=(2, 2, 2, 2)))
+@example(spaced((1, 48, 14, 14), (5, 5), pads=(2, 2, 2, 2), strides=(2, 2)))
+@example(spaced((1, 20, 1, 1), (3, 3), pads=(1, 1, 1, 1)))
+@example(spaced((1, 16, 2, 1), (7, 7), pads=(6, 6, 6, 6), dilations=(2, 2)))
+@example(spaced((1, 16, 3, 3), (1, 1), pads=(2, 2, 2, 2), strides=(3, 3)))
+@example(spaced((1, 16, 100), (9,), pads=(4, 4)))
 def test_any_window_over_any_image_gives_what_numpy_gives(case):
     graph, threads = case
     with pytest.MonkeyPatch.context() as patch:
@@ -164,7 +180,7 @@ def test_any_window_over_any_image_gives_what_numpy_gives(case):
         assert_close(model.run(inputs_of(graph)), expected(graph))
 
 
-@pytest.mark.parametrize("image", [(1, 1, 300, 40), (3, 5, 20, 7), (1, 2, 5000)])
+@pytest.mark.parametrize("image", [(1, 1, 300, 40), (3, 5, 20, 7), (1, 2, 5000), (2, 600, 9, 9)])
 def test_results_do_not_depend_on_how_many_threads_compute_them(image):
     kernel = (3,) * (len(image) - 2)
     graph = net(f"y = Conv <group = {image[1]}> (x, w, b)", image, kernel)

@@ -3,6 +3,7 @@
 
 #include "tightship/kernel.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,8 @@ struct PlaneShape {
     int64_t reached(int axis, int64_t count) const {
         return (count - 1) * strides[axis] + (kernel[axis] - 1) * dilations[axis] + 1;
     }
+    /// Pixels of a row of the source with padding before, and with what the last results read.
+    int64_t padded_width() const { return std::max(pads[1] + source[1], reached(1, target[1])); }
 };
 
 /// Makes a depthwise convolution of row-major images. Operands: source, weights, bias, target.

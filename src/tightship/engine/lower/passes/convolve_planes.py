@@ -17,8 +17,11 @@ TILE_FLOATS = 4096
 LINE = 16
 """Results of a row that are computed together; lengths in a tile are multiples of it."""
 RANKS = (3, 4)
+GROUP, GROUP_VECTORS = 16, 512
+"""Planes that the kernel computes side by side, and how many vectors of these, of weights and of
+results it has room for."""
 RESULTS_MIN = 128
-"""Least results of a plane: with 49, copies and the library's kernel take a fifth less."""
+"""Least results of other planes: with 49, copies and the library's kernel take a fifth less."""
 
 
 def convolve_planes(graph: Graph) -> Graph:
@@ -59,7 +62,7 @@ def _fits(walk: Walk, node: Node) -> bool:
         return False
     target = walk.graph.value(node.outputs[0]).static_shape
     kernel = walk.graph.constants[node.inputs[1]].shape[2:]
-    if element_count(target[2:]) < RESULTS_MIN:
+    if element_count(target[2:]) < RESULTS_MIN and not _are_side_by_side(walk, node):
         return False
     if target[1] > node.integer("group", 1) == 1 and element_count(kernel) == max(kernel):
         return False  # one row of weights for each result: a product, which the library computes
@@ -72,6 +75,22 @@ def _fits(walk: Walk, node: Node) -> bool:
         unit *= strides[axis]
         floats *= -(-reached // unit) * unit
     return floats <= TILE_FLOATS
+
+
+def _are_side_by_side(walk: Walk, node: Node) -> bool:
+    """Whether planes are so small that the kernel computes several side by side."""
+    source, target = (
+        walk.graph.value(name).static_shape for name in (node.inputs[0], node.outputs[0])
+    )
+    kernel = walk.graph.constants[node.inputs[1]].shape[2:]
+    stride, dilation = (_pair(node, name)[-1] for name in ("strides", "dilations"))
+    width = max(source[-1], (target[-1] - 1) * stride + (kernel[-1] - 1) * dilation + 1)
+    lengths = (
+        element_count(source[2:-1]) * width,
+        element_count(kernel),
+        element_count(target[2:]),
+    )
+    return target[1] == source[1] >= GROUP and sum(lengths) <= GROUP_VECTORS
 
 
 def _pair(node: Node, name: str) -> tuple[int, ...]:
