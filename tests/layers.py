@@ -6,7 +6,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     driver | plug | backend | torch_compile | notebook
     embedding, above types, which are names for annotations
     budget | lengths | primitive
-    memory | loading.entry | cost, above training | loading.shared and kept, above unprepared
+    memory | loading.entry | cost, above training | loading: shared, kept, apart, above unprepared
     loading.preparing | loading.first_shapes | loading.session_plan | loading.stored_session_plan
     loading.session_programs | loading.planned_session, above loading.opening, above
     loading.decoder_shapes | loading.settings
@@ -257,22 +257,21 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.first_shapes": "graph engine loading.input_shapes loading.opening",
     "loading.model_specializer": "_core engine errors graph quantity",
     "loading.prepared_once": "errors engine frontend prepared_cache sha256",
-    "loading.step_files": (
-        "errors engine loading.model_specializer loading.prepared_once loading.session_programs"
-        " prepared_cache"
-    ),
+    "loading.step_files": "errors engine loading.model_specializer loading.prepared_once"
+    " loading.session_programs prepared_cache",
     "loading.opening": (
         "errors graph frontend engine loading.budget loading.decoder_shapes loading.input_shapes"
         " loading.tuning"
     ),
-    "loading.preparing": (
-        "deprecated errors frontend graph engine loading.activations loading.opening"
-        " loading.session_programs loading.settings"
-    ),
+    "loading.preparing": "deprecated errors frontend graph engine loading.activations"
+    " loading.opening loading.session_programs loading.settings",
     "loading.settings": "errors quantity engine",
     "loading.session_programs": (
         "errors engine frontend.onnx loading.input_shapes loading.opening model.session_options"
     ),
+    "loading.handing_over": "errors engine frontend.onnx loading.opening",
+    "loading.apart": "_core errors engine frontend model loading.handing_over"
+    " loading.reading_process loading.unprepared",
     "loading.planned_session": "errors engine.plan loading.input_shapes",
     "loading.stored_session_plan": (
         "errors engine graph loading.input_shapes loading.planned_session loading.restoring"
@@ -293,7 +292,8 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     ),
     "loading.entry": (
         "deprecated errors quantity graph resource engine model frontend training loading.kept"
-        " loading.activations loading.restoring loading.settings loading.shared loading.unprepared"
+        " loading.activations loading.apart loading.restoring loading.settings loading.shared"
+        " loading.unprepared"
     ),
     "training": (
         "_core atomic_file deprecated errors quantity brief graph engine model.feeds frontend"

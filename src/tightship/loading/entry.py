@@ -171,10 +171,11 @@ def load(
 ) -> Model:
     """Load a model so that it runs in the memory of its plan.
 
+    Another process plans an ONNX file of fixed shapes, unless this one has imported onnx.
+
     Args:
-        model: An ONNX file's path or bytes; a program of `torch.export`, a traced function of jax;
-            the path of a prepared model, whose weights all processes that load it share; or a
-            module of torch, flax or equinox, or a function of jax, with `example_inputs`.
+        model: As for `plan`, but no weights may lack memory; all processes that load a prepared
+            model share its weights.
         example_inputs: As for `plan`.
         shapes: As for `plan`; unprepared models take others too when they run.
         max_memory: Most memory the process may gain by it, all that the plan has, such as
@@ -239,9 +240,9 @@ def load(
 
         keep, loaded = load_kept(model, settings, bounds, progress)
     if loaded is None:
-        from tightship.loading.unprepared import load_anew
+        from tightship.loading.apart import load_new
 
-        loaded = load_anew(source, settings, bounds, tune, progress, keep)
+        loaded = load_new(source, settings, bounds, tune, progress, keep)
     loaded._came_from(source)
     return loaded
 

@@ -10,7 +10,7 @@ import pickle
 import select
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fcntl import F_DUPFD_CLOEXEC, F_GETFL, F_SETFL, F_SETOWN, fcntl
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
@@ -34,9 +34,11 @@ class ReadingProcess:
     Where none can be started (a program that embeds Python, a sandbox), calls run in this process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, files: Sequence[int] = ()) -> None:
+        """Create it; `files` are descriptors that the process inherits under the same numbers."""
+        self._files = files
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_impossible = False
+        self._is_ready = self._is_impossible = False
 
     def __enter__(self) -> Self:
         return self
@@ -46,7 +48,7 @@ class ReadingProcess:
 
     def end(self) -> None:
         """End the process, if it runs; a further call starts another."""
-        process, self._process = self._process, None
+        process, self._process, self._is_ready = self._process, None, False
         if process is not None:
             process.kill()
             process.communicate()
@@ -104,10 +106,22 @@ class ReadingProcess:
                 raise _ended(process) from None
         return kind, value
 
-    def _started(self) -> "subprocess.Popen[bytes] | None":
+    def start(self) -> None:
+        """Start the process if none runs, without waiting until it has imported what it needs."""
         if self._process is None and not self._is_impossible:
-            self._process = _start()
+            self._process = _start(self._files)
             self._is_impossible = self._process is None
+
+    def can_answer(self) -> bool:
+        """Wait for the process, which is started if none runs; return whether calls go to it."""
+        return self._started() is not None
+
+    def _started(self) -> "subprocess.Popen[bytes] | None":
+        self.start()
+        if self._process is not None and not self._is_ready:
+            self._is_ready = _becomes_ready(self._process)
+            if not self._is_ready:
+                self._process, self._is_impossible = None, True
         return self._process
 
 
@@ -116,22 +130,27 @@ def _ended(process: "subprocess.Popen[bytes]") -> ChildProcessError:
     return ChildProcessError(f"The process that prepares the model ended with exit code {code}.")
 
 
-def _start() -> "subprocess.Popen[bytes] | None":
-    """Start a process; return None if no interpreter is known or it cannot import this package."""
+def _start(files: Sequence[int]) -> "subprocess.Popen[bytes] | None":
+    """Start a process; return None if no interpreter is known, or the system refuses."""
     if not _is_interpreter(sys.executable):
         return None
     import subprocess  # only processes that prepare need it
 
     path = json.dumps(list(map(str, sys.path)))
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-P", "-c", _START, path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,
+            pass_fds=files,
         )
     except OSError:
         return None
+
+
+def _becomes_ready(process: "subprocess.Popen[bytes]") -> bool:
+    """Wait until a process answers; end it and return False if it cannot import this package."""
     try:
         assert process.stdout is not None
         pickle.load(process.stdout)
@@ -139,9 +158,9 @@ def _start() -> "subprocess.Popen[bytes] | None":
         process.kill()
         process.communicate()
         if isinstance(error, EOFError | pickle.UnpicklingError):
-            return None
+            return False
         raise
-    return process
+    return True
 
 
 def _is_interpreter(path: str | None) -> bool:

@@ -21,7 +21,7 @@ from tightship.engine.program.program import Space
 from tightship.engine.run.executor import execute
 from tightship.engine.run.limits import Limits, deadline_of
 from tightship.engine.run.output_buffer_pool import OutputBufferPool
-from tightship.engine.weights.weight_store import PackedCopy, Progress
+from tightship.engine.weights.weight_store import PackedCopy, Progress, WeightStore
 from tightship.errors import InputError
 from tightship.graph import DType, Shape
 from tightship.model import feeds
@@ -57,6 +57,7 @@ class Model(SessionOpener):
         variants: ShapeSpecializer | None = None,
         progress: Progress | None = None,
         packed: Sequence[PackedCopy] = (),
+        store: WeightStore | None = None,
     ) -> None:
         """Take the arguments of `ProgramCache`.
 
@@ -66,7 +67,7 @@ class Model(SessionOpener):
         self._has_open_shapes = variants is not None
         self._limit_bytes = bounds.limit_bytes
         self._programs: ProgramCache | None = ProgramCache(
-            prepared, bounds, variants, progress, packed
+            prepared, bounds, variants, progress, packed, store
         )
         self._lowered = self._programs.first_lowered
         self._workers = self._lowered.workers

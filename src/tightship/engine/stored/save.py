@@ -111,7 +111,7 @@ def save_steps(
     with draft(path) as file:
         file.write(bytes(PAGE_BYTES))
         weights, recipes = _Weights(file, base), RecipeWriter()
-        _finish(
+        finish(
             file, _steps_text(Steps({}, about, programs), compatibility, weights, recipes), recipes
         )
 
@@ -134,17 +134,28 @@ def save_kept(
         InputError: The program cannot be stored; names its step.
         OSError: The file cannot be written.
     """
-    lowered, recipes = compiled.placement.lowered, RecipeWriter()
+    recipes = RecipeWriter()
+    said = alone_json(compiled, compatibility, (), recipes)
+    with path.open("wb") as file:
+        file.write(bytes(PAGE_BYTES))
+        finish(file, said | {"steps": about}, recipes)
+
+
+def alone_json(
+    compiled: CompiledModel,
+    compatibility: Compatibility,
+    rows: Sequence[tuple[str, int, int, int]],
+    recipes: RecipeWriter,
+) -> dict[str, object]:
+    """Describe a program whose weights are those of the rows, or are made otherwise."""
+    lowered = compiled.placement.lowered
     amounts = compiled.plan.strategies, compiled.runtime_bytes
     program = program_json(compiled.placement, list(range(len(lowered.weights))), recipes, amounts)
     shapes = [[name, list(shape)] for name, shape in key_of(lowered)]
     named, needs = (compiled.name, dict(compiled.key)), _needs_library(recipes)
     place = recipes.text(json.dumps(program, separators=(",", ":")).encode())
     stored = {"shapes": shapes, "program": place}
-    said = _text(named, [stored], compatibility, (), recipes, needs=needs)
-    with path.open("wb") as file:
-        file.write(bytes(PAGE_BYTES))
-        _finish(file, said | {"steps": about}, recipes)
+    return _text(named, [stored], compatibility, rows, recipes, needs=needs)
 
 
 def _check(programs: Sequence[CompiledModel]) -> None:
@@ -174,7 +185,7 @@ def _write(
         said["dimensions"] = dimensions_json(declared, keys)
     if parts:
         said["sessions"] = [row for _, row in parts]
-    _finish(file, said, recipes)
+    finish(file, said, recipes)
 
 
 def _part(
@@ -217,7 +228,7 @@ def _needs_library(recipes: RecipeWriter) -> bool:
     return bool(recipes.layouts or recipes.primitives)
 
 
-def _finish(file: BinaryIO, said: Mapping[str, object], recipes: RecipeWriter) -> None:
+def finish(file: BinaryIO, said: Mapping[str, object], recipes: RecipeWriter) -> None:
     """Write the program section after the weights, and the header."""
     text = json.dumps(said, separators=(",", ":")).encode()
     program = text + recipes.content

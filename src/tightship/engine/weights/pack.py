@@ -1,13 +1,14 @@
 """Packs constants into the layouts of their kernels, a chunk at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightship._core import MemoryDesc, Reorderer
+from tightship._core import HostResource, MemoryDesc, Reorderer
 from tightship.engine.lower.passes.affine import Scaled
 from tightship.engine.program.program import PackedWeight
+from tightship.engine.weights.allocation import allocate
 from tightship.graph import Constant, Fill, Inline, Mapped, element_count
 from tightship.graph.row_by_row import RowByRow
 
@@ -17,6 +18,34 @@ PIECE_BYTES = 1 << 20
 Bytes = NDArray[np.uint8]
 Cut = tuple[int, int]
 """Elements `[start, stop)` of an axis."""
+
+
+def pack_each(
+    weights: Sequence[PackedWeight],
+    rooms: Callable[[int], Bytes],
+    resource: HostResource,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Pack weights, the largest first, so that its staging meets the fewest packed copies.
+
+    Args:
+        weights: n weights.
+        rooms: Function that returns the bytes to pack one into, by its place among them.
+        resource: Resource that gives the staging memory.
+        progress: Function called with the bytes of weights packed so far and in all.
+
+    Raises:
+        OutOfMemoryError: Staging memory cannot be allocated.
+    """
+    needed = staging_bytes(weights)
+    staging = allocate(resource, needed, "a piece of a weight while it is packed")
+    packer = Packer(staging.array()[:needed])
+    done, total = 0, sum(weight.size_bytes for weight in weights)
+    for index in sorted(range(len(weights)), key=lambda index: -weights[index].size_bytes):
+        packer.pack(weights[index], rooms(index))
+        done += weights[index].size_bytes
+        if progress is not None:
+            progress(done, total)
 
 
 class Packer:

@@ -162,35 +162,19 @@ class WeightStore:
         self._by_identity.setdefault(id(copy.weight.constant), []).append(copy)
 
     def _pack(self, weights: Sequence[PackedWeight], progress: Progress | None) -> None:
-        """Pack the largest first, so that its staging meets the fewest packed copies.
-
-        Those that a file has as they are stay there.
-        """
+        """Pack weights into one block; those that a file has as they are stay there."""
         mapped = {id(weight): mapped_copy(weight) for weight in weights}
         for copy in mapped.values():
             if copy is not None:
                 self._add(copy)
         weights = [weight for weight in weights if mapped[id(weight)] is None]
-        from tightship.engine.weights.pack import (  # a prepared model packs nothing
-            Packer,
-            staging_bytes,
-        )
+        from tightship.engine.weights.pack import pack_each  # a prepared model packs nothing
 
         offsets, size = aligned_offsets(weights)
         block = allocate(self.resource, size, "the weights")
-        needed = staging_bytes(weights)
-        staging = allocate(self.resource, needed, "a piece of a weight while it is packed")
-        packer = Packer(staging.array()[:needed])
-        order = sorted(range(len(weights)), key=lambda index: -weights[index].size_bytes)
-        done, total = 0, sum(weight.size_bytes for weight in weights)
-        for index in order:
-            weight = weights[index]
-            copy = PackedCopy(weight, block, offsets[index])
-            packer.pack(weight, copy.array())
-            self._add(copy)
-            done += weight.size_bytes
-            if progress is not None:
-                progress(done, total)
+        copies = [PackedCopy(w, block, start) for w, start in zip(weights, offsets, strict=True)]
+        pack_each(weights, lambda index: copies[index].array(), self.resource, progress)
+        self.adopt(copies)
 
     def _find(self, weight: PackedWeight) -> PackedCopy | None:
         same = _like(weight, self._by_identity.get(id(weight.constant), ()))
