@@ -300,17 +300,12 @@ template <int Bits, int Columns, int Rows> class Int8Tile {
 
     /// Returns the integers of a line as those of four transposed ones have them: a lane has the
     /// sum of 16 bytes, where blocks have as many.
-    Ints by_chunks(Ints dots) const {
-        if (decoder_.bytes < 16)
-            return dots;
-        dots += swapped_neighbours(dots);
-        return dots + swapped_pairs(dots);
-    }
+    Ints by_chunks(Ints dots) const { return decoder_.bytes < kChunk ? dots : chunk_sums(dots); }
 
     /// Returns the lanes of a line's factors that count, likewise: one of each 16 bytes.
     Ints kept_lanes(int64_t at) const {
         const int line = static_cast<int>((at - by_fours_) / kLine);
-        return decoder_.bytes < 16 ? Ints{} == 0 : (lane_numbers() & 3) == line;
+        return decoder_.bytes < kChunk ? Ints{} == 0 : lanes_of_line(line);
     }
 
     /// Adds the products of a line, a row after the other: other sums have no room in registers.
@@ -374,10 +369,6 @@ void round_to_int8(const BlockTask &task, int64_t first_row, int64_t row_end) {
             round_row<4>(task, row);
         else
             round_row<2>(task, row);
-}
-
-void multiply_int8(const BlockTask &task) {
-    cover<Int8Tile, kBlockFewRows>(task);
 }
 
 } // namespace tightship::kernels::TIGHTSHIP_ISA

@@ -50,6 +50,17 @@ template <int Bits> struct LaneDots {
     Bytes sums{};
 };
 
+/// Returns the sums of four words, those of 16 bytes, in each of their lanes.
+inline Ints chunk_sums(Ints dots) {
+    dots += swapped_neighbours(dots);
+    return dots + swapped_pairs(dots);
+}
+
+/// Returns the lanes that a line has in four transposed ones: one of each 16 bytes.
+inline Ints lanes_of_line(int line) {
+    return (lane_numbers() & 3) == line;
+}
+
 #ifdef __AVX512VNNI__
 
 constexpr bool kHasHalfLines = true;
