@@ -73,6 +73,7 @@ void attention_kernels(nanobind::class_<Kernel> &kernel);
 void convolution_kernels(nanobind::class_<Kernel> &kernel);
 void depthwise_kernels(nanobind::class_<Kernel> &kernel);
 void plane_kernels(nanobind::class_<Kernel> &kernel);
+void quantized_row_kernels(nanobind::class_<Kernel> &kernel);
 void winograd_kernels(nanobind::class_<Kernel> &kernel);
 void rotary_kernels(nanobind::class_<Kernel> &kernel);
 void block_product_kernels(nanobind::module_ &module, nanobind::class_<Kernel> &kernel);

@@ -1740,6 +1740,12 @@ class NativeKernel:
         """
 
     @staticmethod
+    def quantized_rows(lengths: Sequence[int], result: tuple[float, float], adds: bool, product: tuple[float, float], numbers: Sequence[float], is_addend_signed: bool) -> NativeKernel:
+        """
+        Make a product of rows of uint8 by int8 weights, rounded to 8 bits. Operands: source, weights, factors, terms, addend if it `adds`, target. `lengths`: rows, depth, columns. `result` and `product` clamp the result, and before an addition the product; `numbers`: factors of product and addend, and a shift. Raises ValueError unless columns are a multiple of 64 and the depth is one of 4.
+        """
+
+    @staticmethod
     def winograd(batch_channels_outputs: Sequence[int], sizes: Sequence[Sequence[int]], strides: tuple[Sequence[int], Sequence[int]], at_once: Sequence[int], swishes: bool, limits: tuple[float, float], has_bias: bool, has_addend: bool, lanes: int = 16) -> NativeKernel:
         """
         Make a convolution of 3x3 by Winograd's algorithm. Operands: source, weights[, bias][, addend], target, scratch. `sizes`: source, target, pads before. `strides`: of source and target in elements, for image, row, pixel, 16 channels. `at_once`: most tiles, and channels of weights, that are transformed at once. `swishes`: whether results are a Swish; `limits` clamp results without one. `lanes`: most floats of a vector, for tests.

@@ -60,6 +60,7 @@ void kernels(nb::module_ &module) {
     convolution_kernels(kernel);
     depthwise_kernels(kernel);
     plane_kernels(kernel);
+    quantized_row_kernels(kernel);
     winograd_kernels(kernel);
     block_product_kernels(module, kernel);
     split_product_kernels(module, kernel);

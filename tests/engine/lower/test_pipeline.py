@@ -121,6 +121,7 @@ ELSEWHERE = {
     "lift_scale": "test_lift_scale",
     "merge_convolutions": "test_merge_convolutions",
     "multiply_pixels": "test_multiply_pixels",
+    "multiply_quantized": "test_multiply_quantized",
     "read_stored_rows": "test_read_stored_rows",
     "recognize_group_norm": "test_recognize_group_norm",
     "recognize_quantized": "test_recognize_quantized",

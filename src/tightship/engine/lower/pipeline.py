@@ -92,6 +92,7 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_residual,
     fuse_activation,
     fuse_quantize,
+    seldom("passes.multiply_quantized.multiply_quantized", "Conv"),
     seldom("passes.convolve_planes.convolve_planes", "Conv"),
     seldom("passes.fuse_depthwise.fuse_depthwise", "Conv"),
     seldom("passes.scale_weights.scale_weights", "Conv"),
@@ -103,9 +104,11 @@ ONEDNN_PASSES = frozenset(
 """Passes whose results only oneDNN's kernels run."""
 NATIVE_PASSES = frozenset(
     {"fuse_attention", "recognize_rotary", "split_recurrent", "split_recurrent_gradient",
-     "convolve_planes", "fuse_depthwise", "scale_weights"}
+     "convolve_planes", "fuse_depthwise", "multiply_quantized", "scale_weights"}
 )  # fmt: skip
 """Passes whose results only native kernels run."""
+CHOSEN_PASSES = frozenset({"multiply_pixels", "multiply_quantized"})
+"""Passes whose results are faster on some processors only."""
 
 SELECTION_PASSES = (
     "onednn",
@@ -157,17 +160,17 @@ def run_passes(
     return graph
 
 
-def unserved(*, onednn: bool, native: bool, pixels: bool) -> tuple[str, ...]:
+def unserved(*, onednn: bool, native: bool, faster: Collection[str]) -> tuple[str, ...]:
     """Return the passes whose results no kernel would run, or none faster.
 
     Args:
         onednn: Whether the library's kernels may be used.
         native: Whether the core's kernels may be used.
-        pixels: Whether products are faster than lone convolutions of single pixels.
+        faster: Those of `CHOSEN_PASSES` whose kernels are faster on this processor.
     """
     found = frozenset() if onednn else ONEDNN_PASSES
     found |= frozenset() if native else NATIVE_PASSES
-    return tuple(sorted(found if pixels else found | {"multiply_pixels"}))
+    return tuple(sorted(found | (CHOSEN_PASSES - frozenset(faster))))
 
 
 def rounds_activations(without: Collection[str]) -> bool:

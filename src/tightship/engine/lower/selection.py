@@ -34,7 +34,7 @@ from tightship.engine.lower.step_passes.write_outputs_directly import write_outp
 from tightship.engine.lower.steps.builder import Builder
 from tightship.engine.lower.steps.cost import concat_ns, cost_ns, crowded_ns
 from tightship.engine.lower.steps.emit import emit
-from tightship.engine.lower.steps.layouts import multiplies_halves, multiplies_pixels
+from tightship.engine.lower.steps.layouts import faster_passes, multiplies_halves
 from tightship.engine.lower.steps.options import BodyMaker, Choice, Options
 from tightship.engine.lower.steps.parts import PARTING, cut
 from tightship.engine.lower.steps.python_steps import emit_numpy, emit_objects
@@ -77,8 +77,8 @@ def rewritten(
     use_onednn = _core.HAS_ONEDNN and "onednn" not in without
     if use_onednn:
         open_library()
-    multiplies = use_onednn and not multiplies_narrow(without) and multiplies_pixels()
-    left_out = unserved(onednn=use_onednn, native="native" not in without, pixels=multiplies)
+    faster = faster_passes(narrow=multiplies_narrow(without)) if use_onednn else frozenset()
+    left_out = unserved(onednn=use_onednn, native="native" not in without, faster=faster)
     return run_passes(graph, (*without, *left_out), go_on)
 
 

@@ -22,6 +22,7 @@ ROWS = (
     _row("GRUGrad", native="recurrent_gradient.cell:linear_gru"),
     _row("LSTM", native="recurrent.recurrent"),
     _row("LSTMGrad", native="recurrent_gradient.cell:lstm"),
+    _row("QuantizedRows", native="quantized_rows.quantized_rows"),
     _row("RNN", native="recurrent.recurrent"),
     _row("RNNGrad", native="recurrent_gradient.cell:plain"),
     _row("Rotary", native="rotary.rotary"),

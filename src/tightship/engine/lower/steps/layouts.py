@@ -14,7 +14,9 @@ AMX = 0xE00
 """Bits of `onednn_cpu_isa` for tiles of bfloat16 and int8."""
 BFLOAT16 = 0x80
 """Bit of `onednn_cpu_isa` for AVX-512's products of bfloat16."""
-VNNI = 0x48
+AVX512_VNNI = 0x40
+"""Bit of `onednn_cpu_isa` for AVX-512's products of bytes."""
+VNNI = 0x8 | AVX512_VNNI
 """Bits of `onednn_cpu_isa` for exact sums of products of bytes: with AVX2, with AVX-512."""
 DESCRIBABLE = frozenset({DType.FLOAT32, DType.INT8, DType.UINT8})
 """Element types whose operands have an oneDNN layout."""
@@ -46,9 +48,20 @@ def sums_saturate() -> bool:
     return not onednn_cpu_isa() & VNNI
 
 
-def multiplies_pixels() -> bool:
-    """Whether a lone convolution of single pixels is faster as a product of row-major operands."""
-    return bool(onednn_cpu_isa() & AVX512) and not onednn_cpu_isa() & AMX
+def faster_passes(*, narrow: bool) -> frozenset[str]:
+    """Return the passes whose kernels are faster on this processor than those without them.
+
+    Products of row-major pixels are with AVX-512, those of quantized pixels with VNNI; the
+    library's tiles are faster than both.
+
+    Args:
+        narrow: Whether products round what they multiply to bfloat16.
+    """
+    isa = onednn_cpu_isa()
+    if isa & AMX:
+        return frozenset()
+    pixels = {"multiply_pixels"} if isa & AVX512 and not narrow else set[str]()
+    return frozenset(pixels | ({"multiply_quantized"} if isa & AVX512_VNNI else set()))
 
 
 def multiplies_halves() -> bool:
