@@ -269,7 +269,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.session_programs": (
         "errors engine frontend.onnx loading.input_shapes loading.opening model.session_options"
     ),
-    "loading.handing_over": "errors engine frontend.onnx loading.opening",
+    "loading.handing_over": "errors engine frontend.onnx graph loading.opening",
     "loading.apart": "_core errors engine frontend model loading.handing_over"
     " loading.reading_process loading.unprepared",
     "loading.planned_session": "errors engine.plan loading.input_shapes",

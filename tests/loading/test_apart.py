@@ -181,6 +181,13 @@ def _refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("taken", "_refused")
+def test_many_weights_are_packed_here(tmp_path: Path, taken, monkeypatch) -> None:
+    monkeypatch.setattr(apart, "WEIGHTS_BYTES_MAX", 4 * LARGE)
+    with tightship.load(saved(scaled(), tmp_path)) as model:
+        assert model.plan.weights_bytes > 4 * LARGE
+    assert taken == []
+
+
 def test_open_lengths_tuning_and_bytes_are_planned_here(tmp_path: Path) -> None:
     path = saved(mlp(), tmp_path)
     with tightship.load(path, shapes={"batch": 2}) as model:

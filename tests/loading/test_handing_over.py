@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 
 from tests.models import conv_net, mlp
@@ -11,7 +12,7 @@ from tests.small_models import nonzero
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.model import StoredModel
 from tightship.errors import CapacityError, FormatError, GraphError, OutOfMemoryError
-from tightship.loading import opening
+from tightship.loading import handing_over, opening
 from tightship.loading.handing_over import hand_over
 
 NO_LIMITS = (None, None)
@@ -47,6 +48,14 @@ def test_errors_of_the_model_are_returned(memory: int, tmp_path: Path) -> None:
     error = hand_over(path_of(whole, tmp_path), memory, Settings(), (1 << 20, None))
     assert isinstance(error, CapacityError)
     assert error.limit_bytes == 1 << 20
+    assert os.fstat(memory).st_size == 0
+
+
+def test_many_weights_beside_the_file_are_left(memory: int, tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(conv_net(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    monkeypatch.setattr(handing_over, "WEIGHTS_BYTES_MAX", 100)
+    assert hand_over(str(path), memory, Settings(), NO_LIMITS) is False
     assert os.fstat(memory).st_size == 0
 
 

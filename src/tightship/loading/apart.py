@@ -3,9 +3,9 @@
 The modules that do this, and the heap that they leave, would take some 20 MiB for as long as the
 process runs. They are worth their memory where more models are planned, or other shapes come: so a
 process that has imported onnx already plans for itself, as it does for a file that leaves lengths
-open, and for whatever another process could not plan alike. Either way the plan is that of a
-process which plans for itself: limits do not depend on what it has imported, and leave the other
-process, which has the same limits, room to plan.
+open, for many weights, and for whatever another process could not plan alike. Either way the plan
+is that of a process which plans for itself: limits do not depend on what it has imported, and leave
+the other process, which has the same limits, room to plan.
 """
 
 import os
@@ -31,7 +31,7 @@ from tightship.engine.weights.weight_store import (
     aligned_offsets,
 )
 from tightship.errors import FormatError
-from tightship.loading.handing_over import hand_over
+from tightship.loading.handing_over import WEIGHTS_BYTES_MAX, hand_over
 from tightship.loading.reading_process import ReadingProcess
 from tightship.model import Model
 
@@ -75,7 +75,7 @@ def _can_be_planned_apart(path: str) -> bool:
 
     if path.endswith(PROGRAM_SUFFIX) or begins_as_gguf(path):
         return False
-    return fixes_all_shapes(path)
+    return os.path.getsize(path) <= WEIGHTS_BYTES_MAX and fixes_all_shapes(path)
 
 
 def _load_apart(
