@@ -20,7 +20,7 @@ Layers, top to bottom; an import goes strictly down, and names side by side neve
     difference, above view | trace.workload, above trace.replay
     frontend | planner | resource | gradients | sample, above graph, above prepared_cache
     late_names, for packages, above deprecated, for all who have renamed something
-    quantity | forks | atomic_file | sha256
+    available | quantity | forks | atomic_file | sha256
     trace.rmm_log | trace.torch_snapshot | safetensors, above trace.events
     public_calls and brief, for all above them | wrong_arguments, above errors | _core
 
@@ -30,9 +30,9 @@ An import within a function counts too; `python -m tests.imports` prints what ea
 from collections.abc import Mapping
 
 LOWEST = (
-    "errors", "brief", "wrong_arguments", "forks", "atomic_file", "trace", "planner.names",
-    "planner.constrained", "engine.interruption", "driver.printable", "driver.threads",
-    "driver.permit_names",
+    "errors", "available", "brief", "wrong_arguments", "forks", "atomic_file", "trace",
+    "planner.names", "planner.constrained", "engine.interruption", "driver.printable",
+    "driver.threads", "driver.permit_names",
 )  # fmt: skip
 """Modules that import nothing of the package."""
 
@@ -270,7 +270,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         "errors engine frontend.onnx loading.input_shapes loading.opening model.session_options"
     ),
     "loading.handing_over": "errors engine frontend.onnx graph loading.opening",
-    "loading.apart": "_core errors engine frontend model loading.handing_over"
+    "loading.apart": "_core available errors engine frontend model loading.handing_over"
     " loading.reading_process loading.unprepared",
     "loading.planned_session": "errors engine.plan loading.input_shapes",
     "loading.stored_session_plan": (
@@ -305,7 +305,7 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "torch_compile": "errors loading frontend.torch graph training",
     "driver.types": "errors resource.private_folder driver.types",
     "driver.protocol": "errors driver.types driver.protocol",
-    "driver.memory": "errors graph driver.types driver.memory",
+    "driver.memory": "available errors graph driver.types driver.memory",
     "driver.nnapi": "errors graph driver.types driver.nnapi",
     "driver.service": "errors driver.protocol driver.types driver.service",
     "driver.models": (
@@ -323,9 +323,9 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
         " driver.permit_names driver.types driver.server"
     ),
     "driver.oip": (
-        "_core __version__ engine.arenas.arena_group engine.stored.container errors graph model"
-        " loading resource.resident driver.memory driver.models driver.printable driver.service"
-        " driver.permit_names driver.types driver.oip"
+        "_core __version__ available engine.arenas.arena_group engine.stored.container errors"
+        " graph model loading resource.resident driver.memory driver.models driver.printable"
+        " driver.service driver.permit_names driver.types driver.oip"
     ),
     "driver.oip.http": "errors driver.oip driver.server.accepting driver.threads driver.oip.http",
     "driver.oip.grpc": (

@@ -180,7 +180,15 @@ def _refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReadingProcess, "start", refuse)
 
 
-@pytest.mark.usefixtures("taken", "_refused")
+def test_without_room_for_two_processes_it_is_planned_here(tmp_path, taken, monkeypatch) -> None:
+    path = saved(conv_net(), tmp_path)
+    needed = apart.ROOM_BYTES + apart.WEIGHTS_AT_ONCE * os.path.getsize(path)
+    for left, count in ((needed - 1, 0), (needed, 1)):
+        monkeypatch.setattr(apart, "available_bytes", lambda left=left: left)
+        tightship.load(path).close()
+        assert len(taken) == count
+
+
 def test_many_weights_are_packed_here(tmp_path: Path, taken, monkeypatch) -> None:
     monkeypatch.setattr(apart, "WEIGHTS_BYTES_MAX", 4 * LARGE)
     with tightship.load(saved(scaled(), tmp_path)) as model:
@@ -188,6 +196,7 @@ def test_many_weights_are_packed_here(tmp_path: Path, taken, monkeypatch) -> Non
     assert taken == []
 
 
+@pytest.mark.usefixtures("taken", "_refused")
 def test_open_lengths_tuning_and_bytes_are_planned_here(tmp_path: Path) -> None:
     path = saved(mlp(), tmp_path)
     with tightship.load(path, shapes={"batch": 2}) as model:

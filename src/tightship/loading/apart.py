@@ -3,9 +3,10 @@
 The modules that do this, and the heap that they leave, would take some 20 MiB for as long as the
 process runs. They are worth their memory where more models are planned, or other shapes come: so a
 process that has imported onnx already plans for itself, as it does for a file that leaves lengths
-open, for many weights, and for whatever another process could not plan alike. Either way the plan
-is that of a process which plans for itself: limits do not depend on what it has imported, and leave
-the other process, which has the same limits, room to plan.
+open, for many weights, where the machine or a container has no room for two processes, and for
+whatever another process could not plan alike. Either way the plan is that of a process which plans
+for itself: limits do not depend on what it has imported, and leave the other process, which has the
+same limits, room to plan.
 """
 
 import os
@@ -17,6 +18,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from tightship._core import HostResource
+from tightship.available import available_bytes
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import ModelSource, Settings
 from tightship.engine.compile.input_shapes import shape_or_length
@@ -38,6 +40,10 @@ from tightship.model import Model
 if TYPE_CHECKING:
     from tightship.loading.unprepared import Keep
 
+ROOM_BYTES = 96 << 20
+"""Memory that another process takes besides weights: Python, modules, and what planning holds."""
+WEIGHTS_AT_ONCE = 3
+"""Times that weights are in memory at most: read, folded, and packed."""
 PIECE_BYTES = 4 << 20
 """Bytes of weights that are in memory twice while they are taken over."""
 
@@ -75,7 +81,12 @@ def _can_be_planned_apart(path: str) -> bool:
 
     if path.endswith(PROGRAM_SUFFIX) or begins_as_gguf(path):
         return False
-    return os.path.getsize(path) <= WEIGHTS_BYTES_MAX and fixes_all_shapes(path)
+    size = os.path.getsize(path)
+    return (
+        size <= WEIGHTS_BYTES_MAX
+        and ROOM_BYTES + WEIGHTS_AT_ONCE * size <= available_bytes()
+        and fixes_all_shapes(path)
+    )
 
 
 def _load_apart(

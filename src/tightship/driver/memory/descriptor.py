@@ -8,7 +8,7 @@ import select
 import stat
 from dataclasses import replace
 
-from tightship.driver.memory.available import available_bytes
+from tightship.available import available_bytes
 from tightship.driver.memory.dma_buf import KERNEL, Kernel, is_dma_buf
 from tightship.driver.memory.trusted import Trusted
 from tightship.driver.types.attachment import Attachment, FenceState

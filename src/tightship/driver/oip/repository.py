@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from tightship._core import RequestMetrics
-from tightship.driver.memory.available import available_bytes
+from tightship.available import available_bytes
 from tightship.driver.oip.model_entry import ModelEntry, State, VersionState
 from tightship.driver.oip.model_loading import load_checked, needed_bytes, planned, with_lengths
 from tightship.driver.oip.model_source import ModelSource, Source, Sources
