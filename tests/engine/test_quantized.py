@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from tests.engine.graphs import REWRITES, expected, graph_of, implementations, run
 from tests.models import filled
 from tests.processor import HAS_VNNI
+from tests.zoo.quantized import quantized
+from tests.zoo.resnet import resnet
 from tightship import _core
 from tightship.engine.lower.passes.dequantized import Dequantized, signed
 from tightship.engine.lower.pipeline import run_passes
+from tightship.frontend.onnx import read_bytes
 
 pytestmark = pytest.mark.skipif(not _core.HAS_ONEDNN, reason="built without oneDNN")
 
@@ -76,6 +79,15 @@ def test_a_quantized_block_computes_with_integers_alone():
         "Gemm+QuantizeLinear", "DequantizeLinear",
     ]  # fmt: skip
     assert_within_a_step(run(graph)["y"], expected(graph)["y"], 2)
+
+
+@exact
+def test_a_quantized_network_computes_with_integers_alone():
+    graph = read_bytes(quantized(resnet(1, 56, blocks=(2, 1)), "qdq").model)
+    operators = [operator for operator, *_ in implementations(graph)]
+    products = [each for each in operators if each.startswith(("Conv", "Gemm", "MatMul"))]
+    assert products
+    assert all("QuantizeLinear" in each for each in products)
 
 
 @exact
