@@ -44,7 +44,7 @@ def measured(python: str, folder: Path, model: str) -> dict[str, int]:
     """Return the growth of a process of `python` that finds its packages in `folder` first."""
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     bytecode = {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
-    arguments = json.dumps([str(light.path_of(model)), None, None, [], 1])
+    arguments = json.dumps([str(light.path_of(model)), None, None, [], 1, True])
     command = [python, "-c", SCRIPT, arguments, "16GiB"]
     for _ in range(2):  # the first compiles modules
         done = subprocess.run(

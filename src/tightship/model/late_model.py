@@ -4,7 +4,7 @@ Sessions have programs of their own, so that a process which only opens sessions
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -29,12 +29,14 @@ class LateProgram(NamedTuple):
         name: Name of the model in reports.
         types: Element types of the inputs.
         weights: Its weights, in order.
+        without: Passes that are left out.
         read: Returns it, with these weights.
     """
 
     name: str
     types: Mapping[str, DType]
     weights: Sequence[PackedWeight]
+    without: Collection[str]
     read: Callable[[], CompiledModel]
 
 
@@ -105,6 +107,9 @@ class LateModel(Model):
 
     def _types(self) -> dict[str, DType]:
         return dict(self._late.types)
+
+    def _left_out(self) -> Collection[str]:
+        return self._late.without
 
     def _outputs(self) -> Mapping[str, Shape | None]:
         assert self._variants is not None, "sessions have a model that is open"

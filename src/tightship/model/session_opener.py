@@ -1,7 +1,7 @@
 """Part of `Model` that opens sessions."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
@@ -138,11 +138,16 @@ class SessionOpener:
 
     def _cache_type(self, asked: "CacheType | None") -> "CacheType | None":
         """Return the type that caches are rounded to, for the choice of a caller."""
-        from tightship.engine.activations import usual_cache, with_activations
+        from tightship.engine.activations import usual_cache
         from tightship.engine.state.cache_types import chosen_type
 
-        usual = usual_cache(with_activations((), self.plan.key.get("activations")))
-        return chosen_type(asked, usual, self._types().values())
+        return chosen_type(asked, usual_cache(self._left_out()), self._types().values())
+
+    def _left_out(self) -> Collection[str]:
+        """Return what is left out of the model's passes to round activations, if it is."""
+        from tightship.engine.activations import with_activations
+
+        return with_activations((), self.plan.key.get("activations"))
 
     def _check_alone(self) -> None:
         """Check that the model was loaded for one worker.

@@ -10,7 +10,7 @@ from tightship.prepared_cache import identity
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading_process, "_start", lambda: None)
+    monkeypatch.setattr(reading_process, "_start", lambda _files: None)
 
 
 @pytest.fixture

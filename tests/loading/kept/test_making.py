@@ -56,7 +56,7 @@ def test_no_process_is_started_for_what_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[None] = []
-    monkeypatch.setattr(reading_process, "_start", lambda: started.append(None))
+    monkeypatch.setattr(reading_process, "_start", lambda _files: started.append(None))
     path = tmp_path / "m.gguf"
     path.write_bytes(decoder(type_="F32", layers=2).written())
     for _ in range(2):
@@ -69,7 +69,7 @@ def test_no_process_is_started_where_nothing_can_be_written(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[None] = []
-    monkeypatch.setattr(reading_process, "_start", lambda: started.append(None))
+    monkeypatch.setattr(reading_process, "_start", lambda _files: started.append(None))
     path = model_file(tmp_path)
     folder.write_bytes(b"")
     with tightship.load(path) as model:

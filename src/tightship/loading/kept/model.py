@@ -54,7 +54,8 @@ def load_kept(
         return keep, None
     late = LateVariants(kept, replace(settings, shapes=None), found.inputs, found.outputs, bounds,
                         partial(_variants, model, settings, bounds))  # fmt: skip
-    own = LateProgram(name_of(model), found.types, found.weights, partial(_read, found, late))
+    own = LateProgram(name_of(model), found.types, found.weights, settings.without,
+                      partial(_read, found, late))  # fmt: skip
     if bounds.limit_bytes is None:
         return keep, LateModel(own, bounds, late, progress)
     from tightship.loading.budget import check_budget  # few models have a limit
