@@ -13,9 +13,9 @@ here. Besides prompts, steps and memory:
   over those of one, and over the speed of a prompt of 512.
 
 llama.cpp rounds activations to int8 wherever weights are quantised; its equal of Tightship is
-`--kinds tightship-int8,llama.cpp`, whose caches are of float16, too. `openvino-genai` and
-`onnxruntime-genai` are further peers, where these packages are installed and the file is a Llama of
-Q4_0 or Q8_0; see genai_contender.
+`--kinds tightship-int8-float16,llama.cpp`, whose caches are those of llama.cpp, too.
+`openvino-genai` and `onnxruntime-genai` are further peers, where these packages are installed and
+the file is a Llama of Q4_0 or Q8_0; see genai_contender.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument(
         "--kinds",
         default="tightship,llama.cpp",
-        help="contenders, ours first: tightship, tightship-int8 or tightship-int8-float32",
+        help="contenders, ours first: tightship, tightship-int8-float16 or tightship-int8",
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", default="1,2", help="numbers of threads")

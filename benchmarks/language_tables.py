@@ -5,15 +5,13 @@ from collections.abc import Iterable, Mapping
 from benchmarks.recorded import Row, isa_of, machine, mb, newest_of_each, records
 
 ACTIVATIONS = {
-    "tightship-int8": "int8", "tightship": "float32",
-    "tightship-int8-float16": "int8, caches of float16",
-    "tightship-int8-float32": "int8, caches of float32",
+    "tightship-int8-float16": "int8", "tightship": "float32",
+    "tightship-int8": "int8, caches of float32",
 }  # fmt: skip
 """Types of a product's activations by contender of `bench_text`."""
 CONTENDERS = {
-    "tightship-int8": "Tightship, int8", "tightship": "Tightship, float32",
-    "tightship-int8-float16": "Tightship, int8, caches of float16",
-    "tightship-int8-float32": "Tightship, int8, caches of float32",
+    "tightship-int8-float16": "Tightship, int8", "tightship": "Tightship, float32",
+    "tightship-int8": "Tightship, int8, caches of float32",
     "tightship-shared": "Tightship, `share=True`", "llama.cpp": "llama.cpp, repacked",
     "llama.cpp-unrepacked": "llama.cpp, not repacked",
     "openvino-genai": "OpenVINO GenAI", "onnxruntime-genai": "onnxruntime-genai",

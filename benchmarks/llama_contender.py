@@ -2,9 +2,9 @@
 
     python -m benchmarks.llama_contender KIND MODEL CONTEXT THREADS
 
-Kinds are tightship, tightship-int8 (`activations="int8"`, as llama.cpp's products by quantised
-weights, with its caches of float16), tightship-int8-float32 (with `cache="float32"`),
-tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
+Kinds are tightship, tightship-int8-float16 (`activations="int8"`, as llama.cpp's products by
+quantised weights, with caches of float16, as it has them), tightship-int8 (the same with
+`cache="float32"`), tightship-shared (`share=True`) and onnxruntime. `prompt COUNT THREADS` and
 `steps PAST COUNT THREADS` print tokens per second, as llama_driver.c; `together SESSIONS COUNT PAST
 THREADS` those of sessions of Tightship that step together.
 """
@@ -132,8 +132,8 @@ class Theirs:
         self.session.run_with_iobinding(self.binding)
 
 
-KINDS = {"tightship": Ours, "tightship-int8": Rounded,
-         "tightship-int8-float32": RoundedProducts, "tightship-shared": Shared,
+KINDS = {"tightship": Ours, "tightship-int8-float16": Rounded,
+         "tightship-int8": RoundedProducts, "tightship-shared": Shared,
          "onnxruntime": Theirs}  # fmt: skip
 
 

@@ -62,7 +62,7 @@ class Benchmark:
 
 
 RECORD = ("--record",)
-INT8 = ("--kinds", "tightship-int8,llama.cpp")
+INT8 = ("--kinds", "tightship-int8-float16,llama.cpp")
 """Contenders that both round activations to int8, as llama.cpp always does."""
 SUITES = ("reorder", "recompute", "squeeze", "note", "parallel", "dynamic")
 """Suites of `bench_training` that are no benchmark of their own."""
