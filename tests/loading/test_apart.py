@@ -293,3 +293,26 @@ def test_an_interrupt_is_one(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
     assert done.stderr.count("Traceback") == 1
+
+
+WITHOUT_STREAMS = """
+import os, sys
+os.close(0)
+os.close(1)
+import tightship
+from tightship.loading import apart
+taken = []
+take_over = apart._taken_over
+apart._taken_over = lambda *given: taken.append(take_over(*given)) or taken[-1]
+model = tightship.load(sys.argv[1])
+sys.exit(len(taken) - 1)
+"""
+
+
+def test_a_daemon_without_streams_has_weights_in_no_file_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_STREAMS, str(saved(scaled(), tmp_path))]
+    log = tmp_path / "log"
+    with log.open("wb") as errors:
+        done = subprocess.run(command, stderr=errors, check=False)
+    assert done.returncode == 0, log.read_bytes()[-2000:]
+    assert log.read_bytes() == b""

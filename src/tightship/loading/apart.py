@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def _load_apart(
     Raises:
         TightshipError: The error of the model, or the plan exceeds a limit.
     """
-    with _memory() as memory, ReadingProcess([memory] if memory else []) as process:
+    with _memory() as memory, ReadingProcess([] if memory is None else [memory]) as process:
         if memory is None:
             return None
         process.start()
@@ -122,7 +123,12 @@ def _load_apart(
 def _memory() -> Iterator[int | None]:
     """Return a descriptor of memory that ends with the processes that have it open."""
     try:
-        memory = os.memfd_create("tightship load", os.MFD_CLOEXEC)
+        made = os.memfd_create("tightship load", os.MFD_CLOEXEC)
+        try:
+            # Below 3, where a daemon has closed what stands there, the other process has its own.
+            memory = fcntl(made, F_DUPFD_CLOEXEC, 3)
+        finally:
+            os.close(made)
     except (AttributeError, OSError):
         yield None
         return
