@@ -35,6 +35,12 @@ def logits(model: tightship.Model, cache: Any = None) -> Any:
     return model.session(CONTEXT, rows="all", cache=cache).step(TEXT)[0]
 
 
+@pytest.mark.parametrize("name", ["fuse_attention", "native", "read_stored_rows"])
+def test_without_a_pass_that_they_need_caches_are_the_models(name: str, path: Path) -> None:
+    with tightship.load(path, activations="int8", without=[name]) as model:
+        np.testing.assert_array_equal(logits(model), logits(model, "float32"))
+
+
 def test_rounded_activations_go_with_float16_and_others_with_float32(path: Path) -> None:
     with tightship.load(path, activations="int8") as model:
         kinds: Any = (None, "float16", "float32")

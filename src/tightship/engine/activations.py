@@ -14,6 +14,9 @@ EXACT = "float32_activations"
 FLOAT32_PRODUCTS = "float32_products"
 """Name in `without`; left out, products round both operands to bfloat16 and add up in float32."""
 
+HALVES_NEED = frozenset({"fuse_attention", "native", "read_stored_rows"})
+"""Passes without which no kernel reads caches of float16."""
+
 Precision = Literal["float32", "bfloat16"]
 
 
@@ -41,9 +44,10 @@ def usual_cache(without: Collection[str]) -> Literal["float16"] | None:
     """Return the type that sessions round their caches to by default; None for the file's.
 
     It is float16 where activations are rounded, as a caller chooses for a GGUF file: logits are as
-    near to those of float32 then as with rows that are not rounded.
+    near to those of float32 then as with rows that are not rounded. Without a pass that gives such
+    rows to a kernel it is the file's, so that passes can be left out for comparison.
     """
-    return "float16" if EXACT in without else None
+    return "float16" if EXACT in without and HALVES_NEED.isdisjoint(without) else None
 
 
 def passes_of(without: Collection[str]) -> list[str]:

@@ -144,10 +144,12 @@ class SessionOpener:
         return chosen_type(asked, usual_cache(self._left_out()), self._types().values())
 
     def _left_out(self) -> Collection[str]:
-        """Return what is left out of the model's passes to round activations, if it is."""
+        """Return the passes that the model was loaded without."""
         from tightship.engine.activations import with_activations
 
-        return with_activations((), self.plan.key.get("activations"))
+        key = self.plan.key
+        passes = key["without"].split(", ") if "without" in key else ()
+        return with_activations(passes, key.get("activations"))
 
     def _check_alone(self) -> None:
         """Check that the model was loaded for one worker.
