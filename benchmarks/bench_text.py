@@ -8,7 +8,8 @@ here. Besides prompts, steps and memory:
 - the first token: from the start of a process, with the file in the page cache, until the logits of
   a prompt of five tokens are there, by the wall and in processor time; and `tightship generate`,
   which has a vocabulary too, until it has printed one token and ended. The round that keeps
-  programs is left out; `--anew` makes them each time;
+  programs is left out; `--anew` makes them each time. That round writes the modules' bytecode too,
+  which pip does as it installs a package: compiling them takes a third of such a process's time;
 - sessions of one process of the first contender: tokens per second of eight that step together,
   over those of one, and over the speed of a prompt of 512.
 
@@ -30,6 +31,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks import bench_llama, genai_contender, llama_peer, record
 from benchmarks.bench_llama import CONTEXTS, SPEED_CONTEXT, Files, Turns, contender
@@ -64,8 +66,10 @@ def main() -> None:
         parser.error("llama.cpp needs `--peer FOLDER`, a folder for its build.")
     found: dict[str, Any] = {"model": options.gguf.name, "note": options.note,
                              "clock": options.clock}  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ):
         os.environ["TIGHTSHIP_CACHE_DIR"] = f"{folder}/prepared"
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy starts some at its import
         peer = llama_peer.driver(options.peer.resolve()) if "llama.cpp" in kinds else Path()
         files = Files(options.gguf, options.gguf, peer, Path(folder))

@@ -46,7 +46,8 @@ class Ours:
             path, shapes=shapes, threads=threads, share=self.is_shared, activations=self.activations
         )
         self.session = self.model.session(context, cache=self.cache)
-        self.vocabulary = (self.model.output_types["logits"][1] or (1 << 20,))[-1]
+        length = (self.model.known_output_shapes["logits"] or (None,))[-1]
+        self.vocabulary = length if isinstance(length, int) else 1 << 20
 
     def keep(self, count: int) -> None:
         """Truncate the session."""

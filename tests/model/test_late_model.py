@@ -37,6 +37,7 @@ def test_sessions_leave_the_own_program_alone(path: Path) -> None:
         assert isinstance(model, LateModel)
         wanted = other.session(32, chunk=8).step(IDS)
         assert np.array_equal(model.session(32, chunk=8).step(IDS), wanted)
+        assert list(model.known_output_shapes.items()) == list(other.known_output_shapes.items())
         assert model._programs is None
         assert model.plan.to_json() == other.plan.to_json()
         assert model._programs is not None

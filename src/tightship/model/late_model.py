@@ -87,6 +87,12 @@ class LateModel(Model):
     def _key(self) -> tuple[tuple[str, tuple[int, ...]], ...]:  # type: ignore[override]
         return tuple((name, operand.shape) for name, operand in self._lowered.inputs.items())
 
+    @cached_property
+    def known_output_shapes(self) -> dict[str, Shape | None]:  # type: ignore[override]
+        """Shape of every output for any inputs; the model's own program is not read for it."""
+        known = {} if self._variants is None else self._variants.output_shapes()
+        return dict(known) or super().known_output_shapes
+
     def _open(self) -> ProgramCache:
         with self._building:
             self._check_open()
