@@ -66,6 +66,11 @@ def products(graph):
     return [how for name, _, how in implementations(graph) if name in names]
 
 
+def multiplies_halves(how):
+    """Whether an implementation is of bfloat16; names of tiles do not say their type."""
+    return "bf16" in how or "amx" in how
+
+
 def assert_within_rounding(graph, exact, feeds):
     """Results err from those in float64 by what two roundings and sums in float32 allow."""
     found = run(graph, inputs=feeds)
@@ -86,7 +91,7 @@ def test_a_product_and_its_gradients_err_by_two_roundings(name):
     graph = gradients(name)
     found = products(graph)
     assert len(found) == 3
-    assert all("bf16" in how for how in found)
+    assert all(map(multiplies_halves, found))
     assert_bound_and_said(graph)
     assert_within_rounding(graph, gradients(name, "double"), numbers(graph))
 
@@ -98,7 +103,7 @@ def test_a_large_weight_is_rounded_in_parts(monkeypatch, shapes):
     """Parts are columns in one direction, and terms of sums in the other."""
     monkeypatch.setattr(halves, "PART_BYTES", 64 * 100 * 2)
     graph = of_computed_rows(*shapes)
-    names = [name for name, _, how in implementations(graph) if "bf16" in how]
+    names = [name for name, _, how in implementations(graph) if multiplies_halves(how)]
     assert sorted(names) == ["Gemm"] * 5 + ["MatMul"] * 4
     assert_within_rounding(graph, of_computed_rows(*shapes, "double"), numbers(graph))
 
@@ -111,7 +116,7 @@ def test_a_part_that_no_kernel_is_fast_for_leaves_no_steps_behind(monkeypatch):
     graph = of_computed_rows("48,64", "64,40", "48,40")
     steps = implementations(graph)
     assert sum(name == "Reorder" for name, _, _ in steps) == 2  # for the weight's gradient
-    assert ["bf16" in how for how in products(graph)] == [False, True, False]
+    assert [multiplies_halves(how) for how in products(graph)] == [False, True, False]
 
 
 @needs_bfloat16
@@ -123,7 +128,7 @@ def test_a_value_is_rounded_once_for_all_products_that_read_it():
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_read_float32_unless_asked(name):
-    assert not any("bf16" in how for how in products(gradients(name)))
+    assert not any(map(multiplies_halves, products(gradients(name))))
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -138,4 +143,4 @@ def test_another_processor_runs_the_kernels_of_float32(monkeypatch, name):
 @pytest.mark.usefixtures("asked")
 def test_products_of_few_numbers_are_not_rounded(monkeypatch):
     monkeypatch.setitem(PRODUCTS, "few", ("MatMul", ("48,16", "16,40"), "48,40", ""))
-    assert not any("bf16" in how for how in products(gradients("few")))
+    assert not any(map(multiplies_halves, products(gradients("few"))))
