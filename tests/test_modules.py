@@ -10,7 +10,7 @@ from tightship.graph.operators.table import FAMILIES, PACKAGES, rows
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 TABLE = "tightship.graph.operators.table"
-WITHOUT_MAX = 388
+WITHOUT_MAX = 385
 """Modules without a test file of their own, which may only become fewer."""
 SUITES = {
     "tightship.backend": "tests/backend",

@@ -1,3 +1,6 @@
+#include "cpu/this_cpu.hpp"
+#include "softmax_task.hpp"
+
 #include "tightship/kernels/float_math.hpp"
 #include "tightship/kernels/reach.hpp"
 #include "tightship/kernels/reduction/rows.hpp"
@@ -12,6 +15,7 @@ namespace {
 
 constexpr int64_t kColumns = 32; ///< that are worked on at once; of one row, lanes
 constexpr int64_t kPart = 512;
+constexpr int64_t kRowsGrain = 1 << 14; ///< elements that pay for a thread
 
 template <class Real> TIGHTSHIP_INLINE Real larger(Real a, Real b) {
     return a > b || a != a ? a : b;
@@ -135,11 +139,38 @@ template <class Real> class Softmax : public Kernel {
     bool is_logarithm_;
 };
 
+/// Softmax over rows of float32.
+class SoftmaxRows : public Kernel {
+  public:
+    SoftmaxRows(int64_t rows, int64_t length)
+        : rows_(rows), length_(length),
+          loop_(for_this_cpu(avx512::softmax_rows, avx2::softmax_rows, portable::softmax_rows)) {}
+
+    void run(std::span<char *const> operands, int threads) const override {
+        const auto *source = reinterpret_cast<const float *>(operands[0]);
+        auto *target = reinterpret_cast<float *>(operands[1]);
+        parallel_for(
+            threads, rows_, std::max<int64_t>(kRowsGrain / length_, 1),
+            [&](int64_t begin, int64_t end) { loop_(source, target, length_, begin, end); });
+    }
+
+    std::vector<Reach> reach() const override {
+        const int64_t count = counted({rows_, length_});
+        return {dense(count, sizeof(float)), dense(count, sizeof(float))};
+    }
+
+  private:
+    int64_t rows_, length_;
+    SoftmaxLoop loop_;
+};
+
 } // namespace
 
 std::shared_ptr<const Kernel> softmax(ElementType type, int64_t before, int64_t along,
                                       int64_t after, bool is_logarithm) {
     counted({before, along, after, kItemMax});
+    if (type == ElementType::kFloat32 && after == 1 && along > 0 && !is_logarithm)
+        return std::make_shared<SoftmaxRows>(before, along);
     if (type == ElementType::kFloat32)
         return std::make_shared<Softmax<float>>(before, along, after, is_logarithm);
     if (type == ElementType::kFloat64)
