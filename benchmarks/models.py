@@ -6,6 +6,7 @@ and the three of the package `rapidocr-onnxruntime`. `NAME@8` is a model at batc
 
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -112,10 +113,8 @@ def lightly(name: str, batch: int, path: Path) -> dict[str, NDArray[Any]]:
     It has no initializers that nothing reads, and none that are listed as inputs too, which
     would not be constants.
     """
-    made = light.randomised(name, SEED, path.parent)
-    model = onnx.load(made)
-    if made != path:
-        made.unlink()
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        model = onnx.load(light.randomised(name, SEED, Path(folder)))
     shape = (batch, *light.SHAPE[1:])
     image = np.random.default_rng(SEED).standard_normal(shape, dtype=np.float32)
     name_of_input = light.input_name(model)

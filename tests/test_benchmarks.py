@@ -18,6 +18,7 @@ from benchmarks import (
     bench_text,
     bench_training,
     bench_virtual,
+    models,
     record,
     training_steps,
     turn,
@@ -230,3 +231,11 @@ def test_sources_of_native_loops_are_where_they_are_looked_for(benchmark):
     found = benchmark.sources()
     assert all(each.is_file() for each in found)
     assert {"map.cpp", "stealing_resource.cpp", "pages.cpp"} <= {each.name for each in found}
+
+
+def test_models_of_two_batches_are_kept_beside_each_other(tmp_path):
+    kept = models.stored("squeezenet", tmp_path)
+    before = kept.model.read_bytes()
+    assert models.stored("squeezenet@2", tmp_path).model.exists()
+    assert kept.model.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 4
