@@ -99,7 +99,7 @@ class Kit:
         return self.client.infer("simple", given, **options)
 
     def answered(self, run):
-        """Whether a run of `slow` met its region, rather than coming behind its unregistration."""
+        """Return whether a run of `slow` found its region, before that was unregistered."""
         try:
             result = run.result()
         except InferenceServerException as error:

@@ -67,7 +67,7 @@ def products(graph):
 
 
 def multiplies_halves(how):
-    """Whether an implementation is of bfloat16; names of tiles do not say their type."""
+    """Return whether an implementation is of bfloat16, which names of tiles do not say."""
     return "bf16" in how or "amx" in how
 
 
