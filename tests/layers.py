@@ -269,14 +269,16 @@ ALLOWED: Mapping[str, str] = {  # the longest prefix of a module's name decides
     "loading.session_programs": (
         "errors engine frontend.onnx loading.input_shapes loading.opening model.session_options"
     ),
-    "loading.handing_over": "errors engine frontend.onnx graph loading.opening",
-    "loading.apart": "_core available errors engine frontend model loading.handing_over"
+    "loading.handing_over": "available errors engine frontend.gguf_letters frontend.onnx graph"
+    " loading.opening",
+    "loading.apart": "_core available errors engine frontend model quantity loading.handing_over"
     " loading.reading_process loading.unprepared",
     "loading.planned_session": "errors engine.plan loading.input_shapes",
     "loading.stored_session_plan": (
         "errors engine graph loading.input_shapes loading.planned_session loading.restoring"
     ),
-    "loading.unprepared": "errors graph frontend engine model loading.budget loading.opening",
+    "loading.unprepared": "errors graph frontend engine model loading.budget loading.handing_over"
+    " loading.opening",
     "loading.session_plan": (
         "errors engine frontend.onnx model.session_options model.step_sizes loading.input_shapes"
         " loading.opening loading.planned_session"

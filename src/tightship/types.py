@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         PlannedWeight,
         TensorKind,
     )
+    from tightship.engine.plan.planned_apart import PlannedApart
     from tightship.engine.program.program import KernelKind
     from tightship.engine.run.profile import Profile
     from tightship.engine.weights.weight_store import Progress
@@ -43,6 +44,7 @@ else:
             "tightship.engine.plan.memory_plan": (
                 "PlannedStep PlannedTensor PlannedWeight TensorKind"
             ),
+            "tightship.engine.plan.planned_apart": "PlannedApart",
             "tightship.engine.program.program": "KernelKind",
             "tightship.engine.run.profile": "Profile",
             "tightship.engine.weights.weight_store": "Progress",
@@ -67,6 +69,7 @@ __all__ = [
     "Optimizer",
     "Picture",
     "PlanChoice",
+    "PlannedApart",
     "PlannedStep",
     "PlannedTensor",
     "PlannedWeight",

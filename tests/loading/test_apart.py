@@ -20,14 +20,13 @@ from tests.models import conv_net, filled, mlp, parse
 from tests.small_models import nonzero
 from tightship import StopFlag
 from tightship.errors import CapacityError, GraphError, InputError
-from tightship.loading import apart, unprepared
+from tightship.loading import apart, handing_over, unprepared
 from tightship.loading.apart import PIECE_BYTES
 from tightship.loading.reading_process import ReadingProcess
 from tightship.model import Model
 
-SPARED_BYTES = 8 << 20
-"""Least bytes by which a process gains less than its plan; some 20 MiB without memory that is
-taken for a moment, to open the library."""
+SPARED_BYTES = 16 << 20
+"""Least bytes by which a process gains less than one that plans the model itself."""
 LARGE = PIECE_BYTES // 4 + 1000
 """Floats of a weight that is taken over in two pieces."""
 
@@ -84,7 +83,7 @@ def seen(path: Path, **options: object) -> dict[str, object]:
         said = {
             f.name: getattr(plan, f.name)
             for f in fields(plan)
-            if f.name not in ("runtime_bytes", "arena")
+            if f.name not in ("runtime_bytes", "arena", "apart")
         }
         rows = {name: list(said[name]) for name in ("steps", "tensors", "weights")}
         return said | rows | {
@@ -155,6 +154,74 @@ def test_a_limit_is_refused_once_and_the_one_that_is_named_suffices(tmp_path: Pa
         assert model.plan.peak_bytes == large.value.needed_bytes
 
 
+def test_what_is_planned_is_what_is_loaded(tmp_path: Path, taken, monkeypatch) -> None:
+    path = saved(conv_net(), tmp_path)
+    with tightship.load(path) as model:
+        there = model.plan
+    assert len(taken) == 1
+    monkeypatch.setattr(apart, "reads_models", lambda: True)
+    with tightship.load(path) as model:
+        here = model.plan
+    planned = tightship.plan(path)
+    assert planned.apart == there.apart != here.apart is None
+    assert planned.peak_bytes == there.peak_bytes <= here.peak_bytes - SPARED_BYTES
+    assert planned.here_bytes == there.here_bytes == here.here_bytes == here.peak_bytes
+    assert planned.apart.process_bytes > planned.apart.together_bytes >= planned.peak_bytes
+
+
+def test_a_limit_is_for_what_this_process_is_about_to_gain(tmp_path, taken, monkeypatch) -> None:
+    path = saved(conv_net(), tmp_path)
+    plan = tightship.plan(path)
+    with tightship.load(path, max_memory=plan.peak_bytes) as model:
+        assert model.plan.peak_bytes == plan.peak_bytes
+    with pytest.raises(CapacityError) as raised:
+        tightship.load(path, max_memory=plan.peak_bytes - 1)
+    assert raised.value.needed_bytes == plan.peak_bytes
+    causes: dict[str, tuple[str, Callable[[], object]]] = {
+        "imported onnx": ("reads_models", lambda: True), "takes up to": ("available_bytes", int),
+    }  # fmt: skip
+    for text, (name, cause) in causes.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(apart, name, cause)
+            with pytest.raises(CapacityError, match=text) as raised:
+                tightship.load(path, max_memory=plan.here_bytes - 1)
+            assert raised.value.needed_bytes == plan.here_bytes
+            with tightship.load(path, max_memory=plan.here_bytes) as model:
+                assert model.plan.peak_bytes == plan.here_bytes
+    assert len(taken) == 1
+
+
+def test_a_model_that_must_be_planned_here_is_not_said_to_need_less(tmp_path, taken) -> None:
+    path = saved(nonzero(), tmp_path)
+    assert tightship.plan(path).apart is None
+    with pytest.raises(CapacityError, match="limit") as raised:
+        tightship.load(path, max_memory="1MiB", dynamic_memory="1KiB")
+    assert "plans the model itself" not in str(raised.value)
+    assert taken == []
+
+
+def test_a_plan_is_made_in_another_process(tmp_path: Path, taken, monkeypatch) -> None:
+    path = saved(conv_net(), tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(unprepared, "plan_file", None)
+        there = tightship.plan(path, shapes={"x": [1, 3, 8, 8]}, workers=2)
+    monkeypatch.setattr(apart, "reads_models", lambda: True)
+    here = tightship.plan(path, shapes={"x": [1, 3, 8, 8]}, workers=2)
+    assert there.to_json() == here.to_json()
+    assert there.apart == here.apart
+    assert taken == []
+
+
+def test_errors_of_a_plan_are_those_of_planning_here(tmp_path: Path, monkeypatch) -> None:
+    path, texts = saved(BROKEN, tmp_path), set()
+    for is_here in (False, True):
+        monkeypatch.setattr(apart, "reads_models", lambda is_here=is_here: is_here)
+        with pytest.raises(GraphError) as raised:
+            tightship.plan(path)
+        texts.add(str(raised.value))
+    assert len(texts) == 1
+
+
 @pytest.mark.usefixtures("_alone", "taken")
 def test_progress_that_raises_ends_it(tmp_path: Path) -> None:
     def stop(_done: int, _total: int) -> None:
@@ -196,6 +263,16 @@ def test_many_weights_are_packed_here(tmp_path: Path, taken, monkeypatch) -> Non
     assert taken == []
 
 
+def test_a_plan_of_what_is_planned_here_says_nothing_else(tmp_path: Path, monkeypatch) -> None:
+    path = saved(scaled(), tmp_path)
+    assert tightship.plan(path).apart is not None
+    assert tightship.plan(path.read_bytes()).apart is None
+    assert tightship.plan(path, tune=tmp_path / "tuned.json").apart is None
+    monkeypatch.setattr(handing_over, "WEIGHTS_BYTES_MAX", 4 * LARGE)
+    assert tightship.plan(path).apart is None
+    assert tightship.plan(saved(mlp(), tmp_path), shapes={"batch": 2}).apart is None
+
+
 @pytest.mark.usefixtures("taken", "_refused")
 def test_open_lengths_tuning_and_bytes_are_planned_here(tmp_path: Path) -> None:
     path = saved(mlp(), tmp_path)
@@ -230,7 +307,7 @@ def test_without_files_in_memory_it_is_planned_here(tmp_path: Path, monkeypatch)
 
 
 SCRIPT = """
-import gc, json, os, resource, sys
+import gc, json, os, sys
 import numpy as np
 import tightship
 
@@ -238,12 +315,11 @@ def status(field):
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field + ":"))
 
-path, data_limit = json.loads(sys.argv[1])
+path, plans_first = json.loads(sys.argv[1])
 before = status("VmRSS")
-if data_limit:
-    limit = status("VmData") + data_limit
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 opened = set(os.listdir("/proc/self/fd"))
+if plans_first:
+    tightship.plan(path)
 with tightship.load(path, max_memory="1GiB") as model:
     inputs = {n: np.zeros(shape, dtype.numpy) for n, (dtype, shape) in model.input_types.items()}
     for _ in range(3):
@@ -266,16 +342,17 @@ def run(*arguments: object) -> list[object]:
     return found
 
 
-def test_a_process_gains_less_than_it_plans(tmp_path: Path, monkeypatch) -> None:
-    """A limit on data, which the other process has as well, changes nothing."""
+@pytest.mark.parametrize("plans_first", [False, True])
+def test_a_process_gains_what_it_plans(plans_first: bool, tmp_path: Path, monkeypatch) -> None:
+    """Planning before loading adds nothing."""
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "bytecode"))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     path = saved(conv_net(), tmp_path)
-    planned, *_ = run(str(path), None)  # and leaves the bytecode of all modules
+    planned, *_ = run(str(path), plans_first)  # and leaves the bytecode of all modules
     assert planned == tightship.plan(path).peak_bytes
-    again, gained, reads_onnx, left = run(str(path), planned)
+    again, gained, reads_onnx, left = run(str(path), plans_first)
     assert again == planned
-    assert gained <= planned - SPARED_BYTES
+    assert gained <= planned
     assert not reads_onnx
     assert left == []
 

@@ -9,11 +9,12 @@ import pytest
 
 from tests.models import conv_net, mlp
 from tests.small_models import nonzero
+from tightship import available
 from tightship.engine.compile.compile_graph import Settings
 from tightship.engine.stored.model import StoredModel
 from tightship.errors import CapacityError, FormatError, GraphError, OutOfMemoryError
 from tightship.loading import handing_over, opening
-from tightship.loading.handing_over import hand_over
+from tightship.loading.handing_over import hand_over, plan_file
 
 NO_LIMITS = (None, None)
 
@@ -34,9 +35,22 @@ def path_of(content: bytes, folder: Path) -> str:
 
 def test_a_program_is_written(memory: int, tmp_path: Path) -> None:
     path = path_of(conv_net().SerializeToString(), tmp_path)
-    assert hand_over(path, memory, Settings(), NO_LIMITS) is True
+    said = hand_over(path, memory, Settings(), NO_LIMITS)
     plan = StoredModel(f"/proc/self/fd/{memory}").plan()
     assert plan.model == "model.onnx"
+    planned = plan_file(path, Settings())
+    assert said == planned.apart is not None
+    assert plan.runtime_bytes == planned.runtime_bytes
+
+
+def test_constants_that_the_file_computes_need_room_too(memory, tmp_path, monkeypatch) -> None:
+    path = path_of(conv_net().SerializeToString(), tmp_path)
+    needed = plan_file(path, Settings()).weights_bytes
+    for left, has_room in ((needed - 1, False), (needed, True)):
+        monkeypatch.setattr(available, "available_bytes", lambda left=left: left)
+        said = hand_over(path, memory, Settings(), NO_LIMITS)
+        assert (said is not None) == has_room
+        assert (os.fstat(memory).st_size > 0) == has_room
 
 
 def test_errors_of_the_model_are_returned(memory: int, tmp_path: Path) -> None:
@@ -55,7 +69,7 @@ def test_many_weights_beside_the_file_are_left(memory: int, tmp_path: Path, monk
     path = tmp_path / "model.onnx"
     onnx.save(conv_net(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
     monkeypatch.setattr(handing_over, "WEIGHTS_BYTES_MAX", 100)
-    assert hand_over(str(path), memory, Settings(), NO_LIMITS) is False
+    assert hand_over(str(path), memory, Settings(), NO_LIMITS) is None
     assert os.fstat(memory).st_size == 0
 
 
@@ -64,7 +78,7 @@ def test_what_a_stored_program_cannot_do_is_left(content, memory: int, tmp_path:
     """Lengths that the file leaves open, and steps whose shapes depend on data."""
     settings = Settings({"x": (2, 16)}) if content != nonzero() else Settings()
     path = path_of(content, tmp_path)
-    assert hand_over(path, memory, settings, NO_LIMITS) is False
+    assert hand_over(path, memory, settings, NO_LIMITS) is None
     assert os.fstat(memory).st_size == 0
 
 
@@ -79,4 +93,4 @@ def test_what_may_be_no_fault_of_the_model_is_left(
 
     monkeypatch.setattr(opening, "open_for", fail)
     path = path_of(conv_net().SerializeToString(), tmp_path)
-    assert hand_over(path, memory, Settings(), NO_LIMITS) is False
+    assert hand_over(path, memory, Settings(), NO_LIMITS) is None

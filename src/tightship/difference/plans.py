@@ -65,6 +65,8 @@ def _picture(plan: dict[str, Any]) -> Picture:
             Weight(each["name"], int(each["size_bytes"]), each["type"], int(each["step"]))
             for each in plan.get("weights", ())
         ]),
+        apart={name.removesuffix("_bytes").replace("_", " "): int(size)
+               for name, size in plan.get("planned_apart", {}).items()},
     )  # fmt: skip
 
 

@@ -133,15 +133,15 @@ def plan(
         _refuse({"workers_memory": workers_memory}, PREPARED)
         asked = Asked(lengths, threads, without, activations, workers, precision)
         return plan_prepared(_untuned_path(source, tune), asked)
+    from tightship.loading.apart import plan_new
     from tightship.loading.settings import settings_of
-    from tightship.loading.unprepared import plan_anew
 
     without = with_precision(_chosen(source, without, activations), precision)
     most = None if max_memory is None else parse_bytes(max_memory, "max_memory")
     settings = settings_of(
         lengths, threads, without, (workers, workers_memory), most, {"tune": tune}
     )
-    return plan_anew(source, settings, tune)
+    return plan_new(source, settings, tune)
 
 
 @explains_memory("loading a model")
@@ -171,15 +171,15 @@ def load(
 ) -> Model:
     """Load a model so that it runs in the memory of its plan.
 
-    Another process plans an ONNX file of fixed shapes, unless this one has imported onnx.
+    Another process plans an ONNX file of fixed shapes, unless this one has imported onnx, or there
+    is no room for two; its peak is then `MemoryPlan.here_bytes`.
 
     Args:
         model: As for `plan`, but no weights may lack memory; all processes that load a prepared
             model share its weights.
         example_inputs: As for `plan`.
         shapes: As for `plan`; unprepared models take others too when they run.
-        max_memory: Most memory the process may gain by it, all that the plan has, such as
-            `"512MiB"` or bytes.
+        max_memory: Most memory the process may gain by it: `"512MiB"`, or bytes.
         dynamic_memory: Most that steps outside the plan may allocate in a run; enforced.
         threads: Threads of each kernel; by default one, or as the model was prepared for.
         workers: Independent steps that `Model.run` runs at once, as for `plan`. The plan keeps to

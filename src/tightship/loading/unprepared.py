@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from os import PathLike
+from os import PathLike, fspath
 
 from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import Declared, ModelSource, Settings, name_of, prepare
@@ -18,6 +18,7 @@ from tightship.frontend.onnx import OnnxFile
 from tightship.graph import Graph
 from tightship.graph.open_graphs import OpenGraphs
 from tightship.loading.budget import check_shapes
+from tightship.loading.handing_over import plan_file
 from tightship.loading.opening import OpenedModel, anew, check_limit, is_open, measure, open_for
 from tightship.model import Model
 
@@ -29,6 +30,8 @@ def plan_anew(
     model: ModelSource, settings: Settings, tune: str | PathLike[str] | None
 ) -> MemoryPlan:
     """Plan a model that is not prepared, as `plan` does."""
+    if tune is None and isinstance(model, str | PathLike):
+        return plan_file(fspath(model), settings)
     _open_library(settings)
     if tune is not None:
         settings = measure(model, settings, tune)

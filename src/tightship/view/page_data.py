@@ -140,7 +140,9 @@ def _parts(picture: Picture) -> str:
         '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
         f"{''.join(bars)}</svg>"
     )
-    return f'<div class="parts">{bar}{rows(rows_of)}</div>'
+    beside = [[text_of(name), format_bytes(size)] for name, size in picture.apart.items()]
+    while_loading = rows([["while it loads", ""], *beside]) if beside else ""
+    return f'<div class="parts">{bar}{rows(rows_of)}{while_loading}</div>'
 
 
 def _measured(picture: Picture, measured: Measured) -> str:

@@ -77,6 +77,8 @@ class Picture:
         inputs: Types of the inputs by name.
         outputs: Types of the outputs by name.
         weights: Packed constants, whose sizes the part `weights` sums in whole cache lines.
+        apart: Bytes of loading a model that another process plans, by what they are of; empty for
+            one that the process plans itself.
         views: Values without a rectangle of their own, by name, with the value whose bytes they
             show.
     """
@@ -94,6 +96,7 @@ class Picture:
     outputs: Mapping[str, str] = field(default_factory=dict)
     weights: tuple[Weight, ...] = ()
     views: Mapping[str, str] = field(default_factory=dict)
+    apart: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def peak_bytes(self) -> int:

@@ -16,6 +16,11 @@ _MEANING = {
     "inputs and outputs": "bound where the caller has them",
     "runtime": "libraries, generated code and program",
 }
+_MEANING_APART = {
+    "planning process": "another process, which plans and packs, and ends before the first run",
+    "both at once": "room that a container needs for loading",
+    "planned here": "peak of a process that has imported onnx, or has no room for two",
+}
 _ORDER = ("weights", "arena", "inputs and outputs", "runtime")
 
 
@@ -30,6 +35,7 @@ def report(picture: Picture, *, bold: bool = False) -> str:
         _headline(picture, bold=bold),
         list(_facts(picture)),
         _parts(picture),
+        _apart(picture),
         _strategies(picture),
         peak(picture),
         list(_dynamic(picture)),
@@ -46,6 +52,7 @@ def to_json(picture: Picture) -> dict[str, object]:
         "peak_bytes": picture.peak_bytes,
         "arena_bytes": picture.arena_bytes,
         **{f"{part.replace(' ', '_')}_bytes": size for part, size in picture.parts.items()},
+        **apart_json(picture),
         "lower_bound_bytes": picture.lower_bound_bytes,
         "gap": picture.gap,
         "strategy": picture.strategy,
@@ -96,6 +103,17 @@ def to_json(picture: Picture) -> dict[str, object]:
     }
 
 
+def apart_json(picture: Picture) -> dict[str, object]:
+    """Return bytes of loading a model that another process plans as JSON; empty for others."""
+    if not picture.apart:
+        return {}
+    return {
+        "planned_apart": {
+            f"{name.replace(' ', '_')}_bytes": size for name, size in picture.apart.items()
+        }
+    }
+
+
 def _headline(picture: Picture, *, bold: bool) -> list[str]:
     number = format_bytes(picture.peak_bytes)
     noun = "peak memory of" if picture.parts else "arena of"
@@ -139,6 +157,15 @@ def _parts(picture: Picture) -> list[str]:
     meanings = {**_MEANING, "arena": _arena_meaning(picture)}
     rows = [[name, format_bytes(sizes[name]), meanings.get(name, "")] for name in names]
     columns = [Column("part"), Column("size", number=True), Column("what it is")]
+    return table(columns, rows, indent=_INDENT)
+
+
+def _apart(picture: Picture) -> list[str]:
+    if not picture.apart:
+        return []
+    rows = [[name, format_bytes(size), _MEANING_APART.get(name, "")]
+            for name, size in picture.apart.items()]  # fmt: skip
+    columns = [Column("while it loads"), Column("size", number=True), Column("what it is")]
     return table(columns, rows, indent=_INDENT)
 
 

@@ -128,11 +128,12 @@ def load_checked(source: ModelSource, arenas: ArenaGroup) -> Model:
 def needed_bytes(source: ModelSource) -> int:
     """Return the memory that a model takes beside the one it replaces, by its plan.
 
-    Models share arenas, and requests bring the arrays of inputs and outputs.
+    Models share arenas, and requests bring the arrays of inputs and outputs. Where memory is short
+    the server plans the model itself.
 
     Raises:
         TightshipError: It cannot be planned.
     """
     found = plan(source.path, shapes=source.shapes, threads=source.threads,
                  activations=source.activations)  # fmt: skip
-    return found.weights_bytes + found.runtime_bytes
+    return found.here_bytes - found.arena_bytes - found.io_bytes

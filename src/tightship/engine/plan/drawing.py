@@ -7,6 +7,7 @@ from pathlib import Path
 from tightship.atomic_file import write_text
 from tightship.engine.plan.concurrency_report import concurrency_json, concurrency_text
 from tightship.engine.plan.memory_plan import MemoryPlan, PlannedStep, PlannedTensor
+from tightship.engine.plan.planned_apart import PlannedApart
 from tightship.errors import InputError
 from tightship.planner.format import write_csv
 from tightship.view.picture import Picture, Rectangle, Step, Weight
@@ -34,7 +35,18 @@ def picture_of(plan: MemoryPlan) -> Picture:
         inputs=plan.inputs,
         outputs=plan.outputs,
         weights=tuple([Weight(w.name, w.size_bytes, w.type, w.step) for w in plan.weights]),
+        apart=_apart(plan.apart),
     )
+
+
+def _apart(said: PlannedApart | None) -> dict[str, int]:
+    if said is None:
+        return {}
+    return {
+        "planning process": said.process_bytes,
+        "both at once": said.together_bytes,
+        "planned here": said.here_bytes,
+    }
 
 
 def table_of(plan: MemoryPlan) -> str:

@@ -31,6 +31,20 @@ FRONTEND_BYTES = 103 * MIB // 4
 """Modules of onnx, lowering and planning without code pages; compiling them fits in freed heap."""
 STORED_BYTES = 4 * MIB
 """Modules that read a prepared model, without the pages of its weights."""
+TAKEN_OVER_BYTES = 5 * MIB // 2
+"""Likewise, of a program that another process hands over."""
+TAKEN_OVER_HEAP_BYTES = 5 * MIB
+"""Part of these that counts as data, before any code is generated."""
+WEIGHT_BYTES = 4 << 10
+"""Records of a weight that is handed over."""
+OPENING_BYTES = 31 * MIB // 2
+"""Pages that opening libdnnl touches, most of which are given back before anything is loaded."""
+PYTHON_BYTES = 38 * MIB
+"""Python, NumPy and this package in a process that plans for another one."""
+PYTHON_OWN_BYTES = 15 * MIB
+"""Part of these that is not pages of files which the other process has in memory as well."""
+WAITING_BYTES = 6 * MIB
+"""Memory that a process gains while another one plans for it."""
 ONEDNN_BYTES = 6 * MIB
 """Pages of libdnnl that running touches; those touched by opening and choosing are given back."""
 NATIVE_BYTES = 4 * MIB
@@ -145,6 +159,29 @@ def stored_resident_bytes(lowered: Lowered) -> int:
     resident = STORED_BYTES + _step_count(lowered) * STEP_BYTES + _code_bytes(work)
     resident += ONEDNN_BYTES + _compiling_bytes(lowered) if work else 0
     return resident + _thread_bytes(lowered)
+
+
+def taken_over_runtime_bytes(lowered: Lowered) -> int:
+    """Estimate the runtime bytes of a process that takes over what another planned and packed."""
+    work = [step.work for step in lowered.all_steps() if isinstance(step.work, PrimitiveWork)]
+    program = _records_bytes(lowered)
+    kernels = ONEDNN_BYTES if work else NATIVE_BYTES if lowered.steps else 0
+    resident = TAKEN_OVER_BYTES + program + _code_bytes(work) + kernels
+    reserved = TAKEN_OVER_HEAP_BYTES + program + _reserved_bytes(work) + _blas_bytes(lowered)
+    beyond = max(0, _compiling_bytes(lowered) - _idle_bytes(lowered))
+    return max(resident, reserved) + _thread_bytes(lowered) + beyond
+
+
+def planning_bytes(lowered: Lowered, node_count: int) -> int:
+    """Estimate what a process takes, besides Python and weights, that plans for another one."""
+    work = [step.work for step in lowered.all_steps() if isinstance(step.work, PrimitiveWork)]
+    program = node_count * NODE_BYTES + _records_bytes(lowered) + _code_bytes(work)
+    loading = ONEDNN_BYTES + _compiling_bytes(lowered) + _packing_bytes(lowered.weights)
+    return FRONTEND_BYTES + program + loading
+
+
+def _records_bytes(lowered: Lowered) -> int:
+    return _step_count(lowered) * STEP_BYTES + len(lowered.weights) * WEIGHT_BYTES
 
 
 def _thread_bytes(lowered: Lowered) -> int:
@@ -302,9 +339,12 @@ def _beyond_arena(lowered: Lowered) -> int:
     arena holds at least the largest slot.
     """
     loading = max(_packing_bytes(lowered.weights), _compiling_bytes(lowered))
+    return max(0, loading - _idle_bytes(lowered))
+
+
+def _idle_bytes(lowered: Lowered) -> int:
     largest = max((slot.size_bytes for slot in lowered.slots if not slot.external), default=0)
-    idle = largest + sum(slot.size_bytes for slot in lowered.slots if slot.external)
-    return max(0, loading - idle)
+    return largest + sum(slot.size_bytes for slot in lowered.slots if slot.external)
 
 
 def _compiling_bytes(lowered: Lowered) -> int:

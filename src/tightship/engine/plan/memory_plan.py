@@ -15,6 +15,7 @@ from tightship.planner import Plan
 from tightship.public_calls import public_methods
 
 if TYPE_CHECKING:
+    from tightship.engine.plan.planned_apart import PlannedApart
     from tightship.planner.parallel.concurrency import Concurrency
     from tightship.view.picture import Picture
 
@@ -107,6 +108,8 @@ class MemoryPlan:
         optimizer_bytes: Part of `weights_bytes` that an optimizer keeps, of a plan of a training
             step; 0 otherwise.
         concurrency: What the arena was chosen from, if it is for several workers; None otherwise.
+        apart: Memory of loading, if another process plans the model and `runtime_bytes` is for the
+            process that takes it over; None where the process that loads plans it itself.
     """
 
     model: str
@@ -123,6 +126,7 @@ class MemoryPlan:
     weights: tuple[PlannedWeight, ...] = ()
     optimizer_bytes: int = 0
     concurrency: "Concurrency | None" = None
+    apart: "PlannedApart | None" = None
 
     @property
     def arena_bytes(self) -> int:
@@ -138,6 +142,11 @@ class MemoryPlan:
     def peak_bytes(self) -> int:
         """Bytes that the process gains: weights, arena, inputs and outputs, runtime."""
         return self.weights_bytes + self.arena_bytes + self.io_bytes + self.runtime_bytes
+
+    @property
+    def here_bytes(self) -> int:
+        """Peak of a process that plans the model itself."""
+        return self.peak_bytes if self.apart is None else self.apart.here_bytes
 
     @property
     def unplanned_bytes(self) -> int:
