@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tightship.errors import CapacityError
-from tightship.loading.reading_process import ReadingProcess
+from tightship.loading.reading_process import ReadingProcess, is_reading_process
 
 
 def test_calls_go_to_one_other_process_and_come_back() -> None:
@@ -27,6 +27,12 @@ def test_calls_go_to_one_other_process_and_come_back() -> None:
     assert len(pids) == 1
     assert os.getpid() not in pids
     assert not has_process(pids.pop())
+
+
+def test_only_the_other_process_is_one() -> None:
+    with ReadingProcess() as process:
+        assert process.call(is_reading_process)
+    assert not is_reading_process()
 
 
 def refuse(*, progress=None) -> None:

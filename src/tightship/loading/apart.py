@@ -35,7 +35,7 @@ from tightship.engine.weights.weight_store import (
 )
 from tightship.errors import CapacityError, FormatError, OutOfMemoryError, TightshipError
 from tightship.loading.handing_over import WEIGHTS_BYTES_MAX, hand_over, plan_file
-from tightship.loading.reading_process import ReadingProcess
+from tightship.loading.reading_process import ReadingProcess, is_reading_process
 from tightship.model import Model
 from tightship.quantity import format_bytes
 
@@ -118,8 +118,8 @@ def _path_to_plan_apart(model: ModelSource, tune: str | PathLike[str] | None) ->
 
 
 def reads_models() -> bool:
-    """Whether this process has the modules that read models, so that another would save nothing."""
-    return "onnx" in sys.modules
+    """Whether this process has the modules that read models, or is to have them."""
+    return "onnx" in sys.modules or is_reading_process()
 
 
 def _can_be_planned_apart(path: str) -> bool:

@@ -168,6 +168,11 @@ def _is_interpreter(path: str | None) -> bool:
     return os.path.basename(path or "").startswith("python") and not hasattr(sys, "frozen")
 
 
+def is_reading_process() -> bool:
+    """Whether this process is one that reads for another, and so needs none of its own."""
+    return _START in sys.orig_argv
+
+
 def serve() -> None:
     """Answer the calls that come through the standard input, until it closes."""
     answers = os.fdopen(fcntl(1, F_DUPFD_CLOEXEC, 3), "wb")
