@@ -63,7 +63,7 @@ def test_both_operands_are_rounded_and_sums_are_float32() -> None:
 def test_convolutions_are_near_and_take_half_the_weights(kernel: int, groups: int) -> None:
     net = Net()
     x = net.normal("x", 1, 64, 14, 14)
-    y = net("Conv", x, net.weight(96, 64 // groups, kernel, kernel), net.bias(96),
+    y = net("Conv", x, net.weight(128, 64 // groups, kernel, kernel), net.bias(128),
             group=groups, pads=[kernel // 2] * 4)  # fmt: skip
     net.output(net("Relu", y))
     case = net.case()
@@ -76,7 +76,7 @@ def test_convolutions_are_near_and_take_half_the_weights(kernel: int, groups: in
         sum(each.size_bytes for each in lower(graph, without=left_out).weights)
         for left_out in (("winograd",), NARROW)
     )
-    assert half - 384 == (plain - 384) / 2  # the bias stays float32
+    assert half - 512 == (plain - 512) / 2  # the bias stays float32
 
 
 @needs_products
