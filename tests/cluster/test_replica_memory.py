@@ -35,7 +35,7 @@ def test_a_replica_that_shares_nothing_holds_the_weights():
     path = light.path_of("squeezenet")
     alone, shared = cluster.requirements(path, share=False), cluster.requirements(path)
     assert alone.node_bytes == 0
-    assert alone.replica_bytes == tightship.plan(path).peak_bytes
+    assert alone.replica_bytes == tightship.plan(path).here_bytes  # it may have imported onnx
     assert alone.replica_bytes >= shared.replica_bytes + shared.node_bytes
 
 
