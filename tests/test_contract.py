@@ -221,6 +221,18 @@ def test_a_large_matrix_is_packed_without_holding_it_twice(tmp_path):
     assert seen["planned"] < 3 * path.stat().st_size
 
 
+@pytest.mark.skipif(not HAS_ONEDNN, reason="built without oneDNN")
+@pytest.mark.parametrize("isa", ["avx2", "avx512_core"])
+@pytest.mark.parametrize("name", ["densenet121", "inception_v1"])
+def test_a_process_with_fewer_instructions_stays_inside_its_plan(name, isa, monkeypatch):
+    """Kernels of each instruction set are others; oneDNN uses those of the processor at most."""
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", isa.upper())
+    seen = run(light.path_of(name))
+    process, _ = seen["apart"]
+    assert seen["gained"] <= seen["planned"] <= NEAR_RATIO * seen["gained"]
+    assert seen["planner"] <= process <= NEAR_RATIO * seen["planner"]
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_process_that_plans_for_another_stays_inside_what_is_planned(name):
     seen = seen_once(name)

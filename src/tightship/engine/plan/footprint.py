@@ -35,8 +35,10 @@ TAKEN_OVER_BYTES = 5 * MIB // 2
 """Likewise, of a program that another process hands over."""
 TAKEN_OVER_HEAP_BYTES = 5 * MIB
 """Part of these that counts as data, before any code is generated."""
-WEIGHT_BYTES = 4 << 10
-"""Records of a weight that is handed over."""
+TAKEN_OVER_STEP_BYTES, TAKEN_OVER_NATIVE_BYTES, WEIGHT_BYTES = 24 << 10, 4 << 10, 6 << 10
+"""Records of a step and pages that its kernel touches, of one whose kernel is the core's own, and
+records of a weight, of a program that is handed over: least upper bounds of 45 programs with AVX2,
+AVX-512 and AMX, rounded up."""
 OPENING_BYTES = 31 * MIB // 2
 """Pages that opening libdnnl touches, most of which are given back before anything is loaded."""
 PYTHON_BYTES = 38 * MIB
@@ -181,7 +183,8 @@ def planning_bytes(lowered: Lowered, node_count: int) -> int:
 
 
 def _records_bytes(lowered: Lowered) -> int:
-    return _step_count(lowered) * STEP_BYTES + len(lowered.weights) * WEIGHT_BYTES
+    steps = _bytes_of_steps(lowered, TAKEN_OVER_STEP_BYTES, TAKEN_OVER_NATIVE_BYTES)
+    return steps + len(lowered.weights) * WEIGHT_BYTES
 
 
 def _thread_bytes(lowered: Lowered) -> int:
