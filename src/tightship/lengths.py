@@ -12,6 +12,7 @@ from tightship.engine.cache.bounds import Bounds
 from tightship.engine.compile.compile_graph import Settings, name_of, prepare
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import open_library
+from tightship.engine.lower.pipeline import check_passes
 from tightship.errors import GraphError, InputError
 from tightship.frontend.modules import opened
 from tightship.graph import Shape
@@ -121,6 +122,7 @@ class OpenLengths:
         cls, model: "ModelSource", shapes: Given | None, settings: Settings
     ) -> "OpenLengths | None":
         """Open a model as `of` does; programs depend on `settings` besides shapes."""
+        check_passes(settings.without)
         open_library()
         source = open_model(model)
         opened_for = _planner(source, name_of(model), settings)

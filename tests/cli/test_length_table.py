@@ -38,6 +38,12 @@ def test_lengths_that_are_not_given_are_chosen_and_named(capsys):
     assert run(capsys, "open.onnx", "--max-memory", "1GiB")[0] == 2
 
 
+def test_an_unknown_pass_is_not_taken_for_lengths_that_do_not_fit(capsys):
+    code, out, err = run(capsys, "open.onnx", "--without", "wishes")
+    assert (code, out) == (2, "")
+    assert err.startswith("tightship: Unknown pass `wishes`; choose from ")
+
+
 def test_choices_of_passes_are_those_of_the_table(capsys):
     peaks = []
     for choice in ((), ("--without", "fuse_activation")):

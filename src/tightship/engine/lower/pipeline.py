@@ -137,6 +137,18 @@ def pass_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(p.__name__ for p in GRAPH_PASSES), *SELECTION_PASSES)))
 
 
+def check_passes(without: Collection[str]) -> None:
+    """Refuse names that are not of passes.
+
+    Raises:
+        InputError: A name in `without` is not a pass.
+    """
+    names = (*pass_names(), LAST_RESORT)
+    for name in without:
+        if name not in (*names, EXACT, FLOAT32_PRODUCTS):
+            raise InputError(f"Unknown pass `{name}`; choose from {', '.join(names)}.")
+
+
 def run_passes(
     graph: Graph, without: Collection[str] = (), go_on: Callable[[], None] | None = None
 ) -> Graph:
@@ -147,10 +159,7 @@ def run_passes(
             attention of the native core.
         InputError: A name in `without` is not a pass.
     """
-    names = (*pass_names(), LAST_RESORT)
-    for name in without:
-        if name not in (*names, EXACT, FLOAT32_PRODUCTS):
-            raise InputError(f"Unknown pass `{name}`; choose from {', '.join(names)}.")
+    check_passes(without)
     for graph_pass in GRAPH_PASSES:
         if graph_pass.__name__ not in without:
             if go_on is not None:
