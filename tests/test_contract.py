@@ -22,6 +22,8 @@ from tightship.engine.library import VARIABLE, bundled
 NEAR_RATIO = 1.15
 """A plan over what its process gains, at most: a limit is to refuse little that would fit."""
 
+PLANNER_RATIO = 1.2
+"""Likewise of a process that plans for another, whose Python takes 3 MiB less if installed."""
 TOGETHER_RATIO = 1.3
 """Likewise what two processes take; their moment of most memory may be missed."""
 
@@ -230,14 +232,14 @@ def test_a_process_with_fewer_instructions_stays_inside_its_plan(name, isa, monk
     seen = run(light.path_of(name))
     process, _ = seen["apart"]
     assert seen["gained"] <= seen["planned"] <= NEAR_RATIO * seen["gained"]
-    assert seen["planner"] <= process <= NEAR_RATIO * seen["planner"]
+    assert seen["planner"] <= process <= PLANNER_RATIO * seen["planner"]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_process_that_plans_for_another_stays_inside_what_is_planned(name):
     seen = seen_once(name)
     process, _ = seen["apart"]
-    assert seen["planner"] <= process <= NEAR_RATIO * seen["planner"]
+    assert seen["planner"] <= process <= PLANNER_RATIO * seen["planner"]
 
 
 def pss(pid):

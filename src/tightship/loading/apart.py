@@ -55,16 +55,22 @@ PIECE_BYTES = 4 << 20
 def plan_new(
     model: ModelSource, settings: Settings, tune: str | PathLike[str] | None
 ) -> "MemoryPlan":
-    """Plan a model that is not prepared, as `plan` does, where `load` would have it planned."""
+    """Plan a model that is not prepared, as `plan` does, where `load` would have it planned.
+
+    The plan is what `load` would gain in this process; in one that plans for others, such as that
+    of budgets, it does not depend on what the process has imported.
+    """
     path = _path_to_plan_apart(model, tune)
     if path is not None:
         with ReadingProcess() as process:
             found = _planned_by(process, path, settings)
         if found is not None:
             return found
+    from tightship.engine.plan.planned_apart import planned_here
     from tightship.loading.unprepared import plan_anew
 
-    return plan_anew(model, settings, tune)
+    planned = plan_anew(model, settings, tune)
+    return planned if is_reading_process() else planned_here(planned)
 
 
 def load_new(

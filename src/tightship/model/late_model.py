@@ -88,7 +88,7 @@ class LateModel(Model):
         return tuple((name, operand.shape) for name, operand in self._lowered.inputs.items())
 
     @cached_property
-    def known_output_shapes(self) -> dict[str, Shape | None]:  # type: ignore[override]
+    def known_output_shapes(self) -> dict[str, Shape | None]:
         """Shape of every output for any inputs; the model's own program is not read for it."""
         known = {} if self._variants is None else self._variants.output_shapes()
         return dict(known) or super().known_output_shapes

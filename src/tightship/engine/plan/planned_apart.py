@@ -52,3 +52,9 @@ def planned_apart(plan: "MemoryPlan", lowered: "Lowered", node_count: int) -> "M
     together = max(stated.peak_bytes, PYTHON_OWN_BYTES + planned + WAITING_BYTES)
     apart = PlannedApart(PYTHON_BYTES + planned, together, plan.peak_bytes)
     return replace(stated, apart=apart)
+
+
+def planned_here(plan: "MemoryPlan") -> "MemoryPlan":
+    """State a plan for a process that plans the file itself."""
+    runtime_bytes = plan.runtime_bytes + plan.here_bytes - plan.peak_bytes
+    return replace(plan, runtime_bytes=runtime_bytes, apart=None)
