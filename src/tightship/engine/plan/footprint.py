@@ -31,7 +31,7 @@ FRONTEND_BYTES = 103 * MIB // 4
 """Modules of onnx, lowering and planning without code pages; compiling them fits in freed heap."""
 STORED_BYTES = 4 * MIB
 """Modules that read a prepared model, without the pages of its weights."""
-TAKEN_OVER_BYTES = 5 * MIB // 2
+TAKEN_OVER_BYTES = 3 * MIB
 """Likewise, of a program that another process hands over."""
 TAKEN_OVER_HEAP_BYTES = 5 * MIB
 """Part of these that counts as data, before any code is generated."""
