@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tightship.frontend.onnx.fixed_inputs import fixes_all_shapes
 from tightship.lengths import FACTORS, LengthPeaks, OpenLengths
 from tightship.loading.activations import chosen_passes
+from tightship.loading.apart import is_fixed
 from tightship.loading.settings import settings_of
 from tightship.quantity import format_bytes
 from tightship.view.table import WIDTH_MAX, Column, table
@@ -33,7 +33,7 @@ def opened_for(options: argparse.Namespace, limit_bytes: int | None) -> OpenLeng
     workers = options.workers, options.workers_memory
     most = None if limit_bytes is None else limit_bytes - (options.dynamic_memory or 0)
     settings = settings_of({}, options.threads, without, workers, most, {})
-    if Path(options.file).is_file() and fixes_all_shapes(options.file):
+    if Path(options.file).is_file() and is_fixed(options.file):
         return None  # without the modules that read models, so that another process plans this one
     found = OpenLengths._of(options.file, dict(options.shape), settings)
     if found is None or (limit_bytes is not None and found.are_chosen):

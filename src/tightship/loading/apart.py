@@ -99,7 +99,7 @@ def load_new(
 
 def _with_other_way(error: CapacityError, path: str) -> CapacityError:
     """Return an error that says how the model would take less, if another process can plan it."""
-    if not _is_fixed(path):
+    if not is_fixed(path):
         return error
     if reads_models():
         why = "it has imported onnx"
@@ -130,7 +130,7 @@ def reads_models() -> bool:
 
 def _can_be_planned_apart(path: str) -> bool:
     """Whether another process can plan a file, and no further shapes will be planned here."""
-    return _is_fixed(path) and _room_bytes(path) <= available_bytes()
+    return is_fixed(path) and _room_bytes(path) <= available_bytes()
 
 
 def _room_bytes(path: str) -> int:
@@ -138,7 +138,7 @@ def _room_bytes(path: str) -> int:
     return ROOM_BYTES + WEIGHTS_AT_ONCE * os.path.getsize(path)
 
 
-def _is_fixed(path: str) -> bool:
+def is_fixed(path: str) -> bool:
     """Whether a file is ONNX with shapes for all inputs, and weights that are handed over."""
     from tightship.frontend import PROGRAM_SUFFIX
     from tightship.frontend.gguf_letters import begins_as_gguf
