@@ -171,8 +171,8 @@ def load(
 ) -> Model:
     """Load a model so that it runs in the memory of its plan.
 
-    Another process plans an ONNX file of fixed shapes, unless this one has imported onnx, or there
-    is no room for two; its peak is then `MemoryPlan.here_bytes`.
+    Another process plans an ONNX file of fixed shapes. A process that has imported onnx, or has no
+    room for a second one, plans the file itself and takes `MemoryPlan.here_bytes`.
 
     Args:
         model: As for `plan`, but no weights may lack memory; all processes that load a prepared
