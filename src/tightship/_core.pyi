@@ -1924,7 +1924,7 @@ def multiplies_tiles() -> bool:
 def suppression_bytes(boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, None, 4), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], most: int) -> tuple[int, int]:
     """Return the bytes of rows and of scratch that `suppress` needs."""
 
-def roi_align(image: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], regions: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], owners: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None), order='C', device='cpu')], samples: int, scale: float, is_half_pixel: bool, is_largest: bool) -> None:
+def roi_align(image: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], regions: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], owners: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None), order='C', device='cpu')], samples: int, scale: float, is_half_pixel: bool, is_largest: bool, threads: int = 1) -> None:
     """
     Sample regions of images to one size; `samples` along an axis of a cell, 0 for one a pixel.
     """

@@ -47,7 +47,7 @@ using Aligned = nb::ndarray<float, nb::shape<-1, -1, -1, -1>, nb::c_contig, nb::
 
 void roi_align(const Image &image, const Regions &regions, const Owners &owners,
                const Aligned &target, int64_t samples, float scale, bool is_half_pixel,
-               bool is_largest) {
+               bool is_largest, int threads) {
     const auto size = [](const auto &array, size_t axis) {
         return static_cast<int64_t>(array.shape(axis));
     };
@@ -64,7 +64,8 @@ void roi_align(const Image &image, const Regions &regions, const Owners &owners,
                                      size(target, 3), samples,          scale,
                                      is_half_pixel,   is_largest};
     const GilReleased release;
-    kernels::roi_align(settings, image.data(), regions.data(), owners.data(), target.data());
+    kernels::roi_align(settings, image.data(), regions.data(), owners.data(), target.data(),
+                       threads);
 }
 
 } // namespace
@@ -80,7 +81,7 @@ void detection(nb::module_ &module) {
         "boxes"_a, "scores"_a, "most"_a,
         "Return the bytes of rows and of scratch that `suppress` needs.");
     module.def("roi_align", &roi_align, "image"_a, "regions"_a, "owners"_a, "target"_a, "samples"_a,
-               "scale"_a, "is_half_pixel"_a, "is_largest"_a,
+               "scale"_a, "is_half_pixel"_a, "is_largest"_a, "threads"_a = 1,
                "Sample regions of images to one size; `samples` along an axis of a cell, 0 for one "
                "a pixel.");
     module.def(

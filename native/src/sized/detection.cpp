@@ -17,7 +17,7 @@ using enum ElementType;
 /// RoiAlign; settings: rows, columns, samples, whether coordinates count from a pixel's corner,
 /// whether the largest tap counts; and the scale.
 bool aligned(const SizedSettings &settings, Operands operands, Results results,
-             const TensorRoom &room, int) {
+             const TensorRoom &room, int threads) {
     const Tensor &image = *operands[0], &regions = *operands[1], &owners = *operands[2];
     if (image.type != kFloat32 || regions.type != kFloat32 || owners.type != kInt64 ||
         image.rank != 4 || regions.rank != 2 || owners.rank != 1 || regions.lengths[1] != 4 ||
@@ -37,7 +37,7 @@ bool aligned(const SizedSettings &settings, Operands operands, Results results,
         sizes[1],         sizes[2],         static_cast<float>(settings.numbers[0]),
         sizes[3] != 0,    sizes[4] != 0};
     roi_align(align, image.as<float>(), regions.as<float>(), owners.as<int64_t>(),
-              results[0].as<float>());
+              results[0].as<float>(), threads);
     return true;
 }
 

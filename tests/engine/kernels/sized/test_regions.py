@@ -73,3 +73,27 @@ def test_a_cell_of_more_samples_than_memory_should_hold_is_refused(attributes: d
     region = np.array([[0, 0, 2**30, 2**30]], np.float32)
     with pytest.raises(GraphError, match="more than 65536 samples"):
         object_kernel(node).run([IMAGE, region, ints(0)])
+
+
+@pytest.mark.parametrize("is_largest", [False, True])
+@pytest.mark.parametrize("samples", [0, 2])
+@pytest.mark.parametrize("width", [7, 40])
+def test_neither_threads_nor_other_regions_change_a_bit(
+    width: int, samples: int, *, is_largest: bool
+) -> None:
+    """Threads share channels, and take regions together in blocks."""
+    random = np.random.default_rng(width)
+    image = random.standard_normal((2, 6, 21, width)).astype(np.float32)
+    corners = random.uniform(-4, width, (90, 2))
+    boxes = np.hstack((corners, corners + random.uniform(-1, 30, (90, 2)))).astype(np.float32)
+    owners = random.integers(0, 2, 90)
+
+    def aligned(some: slice, threads: int) -> np.ndarray:
+        out = np.full((len(boxes[some]), 6, 7, 5), np.nan, np.float32)
+        given = np.ascontiguousarray(boxes[some]), np.ascontiguousarray(owners[some])
+        _core.roi_align(image, *given, out, samples, 0.9, True, is_largest, threads)
+        return out
+
+    wanted = np.concatenate([aligned(slice(at, at + 1), 1) for at in range(90)])
+    for threads in (1, 2, 4):
+        np.testing.assert_array_equal(aligned(slice(None), threads), wanted)

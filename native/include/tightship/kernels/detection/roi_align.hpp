@@ -17,8 +17,9 @@ struct RoiAlign {
 };
 
 /// Writes (regions, channels, rows, columns) from regions (x, y, x, y) of the images at `owners`,
-/// each in [0, images). Throws std::bad_alloc.
+/// each in [0, images). Throws std::bad_alloc, or std::invalid_argument for cells of more samples
+/// than memory should hold.
 void roi_align(const RoiAlign &settings, const float *images, const float *regions,
-               const int64_t *owners, float *target);
+               const int64_t *owners, float *target, int threads);
 
 } // namespace tightship::kernels
